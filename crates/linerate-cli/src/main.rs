@@ -1,0 +1,4 @@
+//! The linerate binary.
+#![forbid(unsafe_code)]
+
+fn main() {}

@@ -1,0 +1,2 @@
+//! Test helpers for the linerate workspace: pairs of endpoints, vectors, in-memory pipes.
+#![forbid(unsafe_code)]
