@@ -1,1 +1,28 @@
 //! Masking, UTF-8 and newline kernels for WebSocket, dispatched at run time.
+//!
+//! Three things touch every byte that a WebSocket endpoint carries, and each is a module here:
+//! [`mask`] (RFC 6455 §5.3), [`utf8`] (RFC 6455 §8.1, RFC 3629) and [`newline`] (lines within
+//! messages). All of the project's `unsafe` kernels live in this crate, behind safe functions; each
+//! is tested against a byte-wise twin.
+//!
+//! The crate is `no_std` and needs an allocator. Without the feature `std` (on by default) the
+//! processor is not asked what it can do, and the portable kernels are used.
+//!
+//! ```
+//! use linerate_simd::{mask, utf8};
+//!
+//! let mut payload = *b"\x7f\x9f\x4d\x51\x58";
+//! mask::apply([0x37, 0xfa, 0x21, 0x3d], 0, &mut payload);
+//! assert_eq!(utf8::validate(&payload)?, "Hello");
+//! # Ok::<(), utf8::Utf8Error>(())
+//! ```
+
+#![no_std]
+
+extern crate alloc;
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+pub mod mask;
+pub mod newline;
+pub mod utf8;

@@ -1,0 +1,123 @@
+//! The units that payloads are masked in: what a kernel loads, XORs and stores at once.
+
+use super::kernel::Key;
+
+/// A run of bytes that fits in registers. Its length is a multiple of the key's.
+pub(super) trait Block: Copy {
+    /// The length in bytes.
+    const LEN: usize = size_of::<Self>();
+
+    /// Returns the key repeated over the whole block.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instructions that the block is made of.
+    unsafe fn splat(key: Key) -> Self;
+
+    /// Returns the bytes of `self` XORed with those of `other`.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instructions that the block is made of.
+    unsafe fn xor(self, other: Self) -> Self;
+
+    /// Reads a block from `src`, which need not be aligned.
+    ///
+    /// # Safety
+    ///
+    /// `src` is valid for reading [`Self::LEN`] bytes.
+    #[inline(always)]
+    unsafe fn load(src: *const u8) -> Self {
+        // SAFETY: the caller guarantees that the bytes may be read.
+        unsafe { src.cast::<Self>().read_unaligned() }
+    }
+
+    /// Writes the block to `dst`, which need not be aligned.
+    ///
+    /// # Safety
+    ///
+    /// `dst` is valid for writing [`Self::LEN`] bytes.
+    #[inline(always)]
+    unsafe fn store(self, dst: *mut u8) {
+        // SAFETY: the caller guarantees that the bytes may be written.
+        unsafe { dst.cast::<Self>().write_unaligned(self) }
+    }
+}
+
+impl Block for u32 {
+    #[inline(always)]
+    unsafe fn splat(key: Key) -> Self {
+        key.word()
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        self ^ other
+    }
+}
+
+impl Block for u64 {
+    #[inline(always)]
+    unsafe fn splat(key: Key) -> Self {
+        u64::from(key.word()) << 32 | u64::from(key.word())
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        self ^ other
+    }
+}
+
+/// Several words: compilers turn these into whatever vectors every processor of the target has.
+impl<const N: usize> Block for [u64; N] {
+    #[inline(always)]
+    unsafe fn splat(key: Key) -> Self {
+        // SAFETY: words need no particular instructions.
+        [unsafe { u64::splat(key) }; N]
+    }
+
+    #[inline(always)]
+    unsafe fn xor(mut self, other: Self) -> Self {
+        for (word, other) in self.iter_mut().zip(other) {
+            *word ^= other;
+        }
+        self
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use core::arch::x86_64::{
+        __m256i, __m512i, _mm256_set1_epi32, _mm256_xor_si256, _mm512_set1_epi32, _mm512_xor_si512,
+    };
+
+    use super::{Block, Key};
+
+    impl Block for __m256i {
+        #[inline(always)]
+        unsafe fn splat(key: Key) -> Self {
+            // SAFETY: the caller guarantees AVX2.
+            unsafe { _mm256_set1_epi32(key.word().cast_signed()) }
+        }
+
+        #[inline(always)]
+        unsafe fn xor(self, other: Self) -> Self {
+            // SAFETY: the caller guarantees AVX2.
+            unsafe { _mm256_xor_si256(self, other) }
+        }
+    }
+
+    impl Block for __m512i {
+        #[inline(always)]
+        unsafe fn splat(key: Key) -> Self {
+            // SAFETY: the caller guarantees AVX-512F.
+            unsafe { _mm512_set1_epi32(key.word().cast_signed()) }
+        }
+
+        #[inline(always)]
+        unsafe fn xor(self, other: Self) -> Self {
+            // SAFETY: the caller guarantees AVX-512F.
+            unsafe { _mm512_xor_si512(self, other) }
+        }
+    }
+}

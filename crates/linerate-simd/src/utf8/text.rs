@@ -1,0 +1,207 @@
+//! Text that is known to be UTF-8 because it was validated as it grew.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::{fmt, ops, str};
+
+use super::{Utf8Error, Validator};
+use crate::mask;
+
+/// Text that grows by pieces and is valid UTF-8 up to an unfinished last code point.
+///
+/// Each byte is validated once, when it is added; looking at the text is free. A piece that is not
+/// valid is kept only up to its first bad byte, and the buffer takes nothing more after it.
+///
+/// ```
+/// use linerate_simd::utf8::TextBuf;
+///
+/// let mut text = TextBuf::new();
+/// text.push(b"3 \xe2\x82")?;
+/// assert_eq!(text.as_str(), None);
+/// text.push(b"\xac")?;
+/// assert_eq!(text.as_str(), Some("3 €"));
+/// # Ok::<(), linerate_simd::utf8::Utf8Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct TextBuf {
+    /// INVARIANT: valid UTF-8, except that the last code point may be unfinished.
+    bytes: Vec<u8>,
+    /// INVARIANT: has accepted exactly `bytes`, or has failed. So if it is complete, `bytes` are
+    /// valid UTF-8 as a whole.
+    validator: Validator,
+}
+
+impl TextBuf {
+    /// Creates an empty buffer that has no memory yet.
+    pub const fn new() -> Self {
+        Self {
+            bytes: Vec::new(),
+            validator: Validator::new(),
+        }
+    }
+
+    /// Creates an empty buffer that uses the memory of `bytes`, whose content is dropped.
+    pub fn from_recycled(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        Self {
+            bytes,
+            validator: Validator::new(),
+        }
+    }
+
+    /// Appends `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the offset in `bytes` of the first byte that cannot continue valid UTF-8. The bytes
+    /// before it were appended.
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Utf8Error> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.validate_from(start)
+    }
+
+    /// Appends the bytes of `src` unmasked with `key` (RFC 6455 §5.3), where `phase` is the index of
+    /// `src[0]` in the frame's payload.
+    ///
+    /// # Errors
+    ///
+    /// Returns the offset in `src` of the first byte that, unmasked, cannot continue valid UTF-8.
+    /// The bytes before it were appended.
+    #[inline]
+    pub fn push_masked(&mut self, key: [u8; 4], phase: usize, src: &[u8]) -> Result<(), Utf8Error> {
+        let start = self.bytes.len();
+        mask::append(key, phase, src, &mut self.bytes);
+        self.validate_from(start)
+    }
+
+    /// Reserves memory for at least `additional` more bytes.
+    pub fn reserve(&mut self, additional: usize) {
+        self.bytes.reserve(additional);
+    }
+
+    /// Returns whether the text is valid and ends at the end of a code point.
+    #[inline]
+    pub fn is_complete(&self) -> bool {
+        self.validator.is_complete()
+    }
+
+    /// Returns the text, `None` while its last code point is unfinished or after an error.
+    #[inline]
+    pub fn as_str(&self) -> Option<&str> {
+        // SAFETY: a validator that is complete has accepted all of `bytes`, see INVARIANT.
+        self.is_complete()
+            .then(|| unsafe { str::from_utf8_unchecked(&self.bytes) })
+    }
+
+    /// Returns the bytes of the text, those of an unfinished last code point among them.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the length in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns whether there are no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Returns how many bytes fit in the memory that is held.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Returns the bytes and their memory.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Returns the finished text.
+    ///
+    /// # Errors
+    ///
+    /// Gives the buffer back if the last code point is unfinished or after an error.
+    #[inline]
+    pub fn finish(self) -> Result<Text, Self> {
+        if !self.is_complete() {
+            return Err(self);
+        }
+        // SAFETY: a validator that is complete has accepted all of `bytes`, see INVARIANT.
+        Ok(Text(unsafe { String::from_utf8_unchecked(self.bytes) }))
+    }
+
+    /// Validates what was appended at `start`, and drops what is not valid of it.
+    #[inline]
+    fn validate_from(&mut self, start: usize) -> Result<(), Utf8Error> {
+        self.validator
+            .push(&self.bytes[start..])
+            .inspect_err(|error| self.bytes.truncate(start + error.valid_up_to()))
+    }
+}
+
+/// Owned text that is valid UTF-8: what a finished [`TextBuf`] becomes.
+///
+/// Differs from a [`String`] in that it cannot grow; it costs nothing to make one of the other.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Text(String);
+
+impl Text {
+    /// Returns the text.
+    #[inline]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the bytes of the text.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// Returns the bytes and their memory.
+    #[inline]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0.into_bytes()
+    }
+
+    /// Returns the text as a string that can grow.
+    #[inline]
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+impl From<String> for Text {
+    fn from(string: String) -> Self {
+        Self(string)
+    }
+}
+
+impl ops::Deref for Text {
+    type Target = str;
+
+    #[inline]
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}

@@ -1,0 +1,155 @@
+//! UTF-8 validation that resumes wherever the bytes were split (RFC 3629 §4).
+
+use super::{SHORT_MAX, Utf8Error};
+
+const CONTINUATION_MIN: u8 = 0x80;
+const CONTINUATION_MAX: u8 = 0xbf;
+
+/// Validates UTF-8 that arrives in pieces, split anywhere.
+///
+/// It fails at the first byte that cannot continue valid UTF-8, even when the code point which that
+/// byte belongs to is unfinished, so that an endpoint can fail the connection at once (RFC 6455
+/// §8.1). Once it failed, it takes no further byte until it is reset.
+///
+/// ```
+/// use linerate_simd::utf8::Validator;
+///
+/// let mut validator = Validator::new();
+/// validator.push(b"\xe2\x82")?;
+/// assert!(!validator.is_complete());
+/// validator.push(b"\xac")?;
+/// assert!(validator.is_complete());
+/// # Ok::<(), linerate_simd::utf8::Utf8Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Validator {
+    /// How many bytes the current code point still wants, 0..=3.
+    wanted: u8,
+    /// If any is wanted, the least value that the next byte may have.
+    next_min: u8,
+    /// If any is wanted, the greatest value that the next byte may have.
+    next_max: u8,
+}
+
+impl Validator {
+    /// The state that no byte leads out of.
+    const FAILED: Self = Self {
+        wanted: 1,
+        next_min: 1,
+        next_max: 0,
+    };
+
+    /// Creates a validator at the start of a text.
+    pub const fn new() -> Self {
+        Self {
+            wanted: 0,
+            next_min: 0,
+            next_max: 0,
+        }
+    }
+
+    /// Validates the next piece, which may begin and end anywhere within a code point.
+    ///
+    /// # Errors
+    ///
+    /// Returns the offset in `bytes` of the first byte that cannot continue valid UTF-8.
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Utf8Error> {
+        let result = self.accept(bytes);
+        if result.is_err() {
+            *self = Self::FAILED;
+        }
+        result
+    }
+
+    /// Forgets everything: the next byte starts a new text.
+    pub fn reset(&mut self) {
+        *self = Self::new();
+    }
+
+    /// Returns whether the text so far ends at the end of a code point.
+    #[inline]
+    pub fn is_complete(&self) -> bool {
+        self.wanted == 0
+    }
+
+    #[inline]
+    fn accept(&mut self, bytes: &[u8]) -> Result<(), Utf8Error> {
+        let mut at = 0;
+        while self.wanted > 0 && at < bytes.len() {
+            self.step(bytes, at)?;
+            at += 1;
+        }
+        let at = at + valid_prefix(&bytes[at..]);
+        // What is left is an unfinished code point, or begins with one that is invalid.
+        (at..bytes.len()).try_for_each(|at| self.step(bytes, at))
+    }
+
+    /// Takes the byte at `at`.
+    fn step(&mut self, bytes: &[u8], at: usize) -> Result<(), Utf8Error> {
+        let byte = bytes[at];
+        *self = if self.wanted == 0 {
+            Self::after_lead(byte).ok_or(Utf8Error { valid_up_to: at })?
+        } else if (self.next_min..=self.next_max).contains(&byte) {
+            Self::wanting(self.wanted - 1, CONTINUATION_MIN, CONTINUATION_MAX)
+        } else {
+            return Err(Utf8Error { valid_up_to: at });
+        };
+        Ok(())
+    }
+
+    /// Returns the state after the first byte of a code point (RFC 3629 §4), `None` if no code
+    /// point begins with it.
+    const fn after_lead(lead: u8) -> Option<Self> {
+        Some(match lead {
+            0x00..=0x7f => Self::new(),
+            0xc2..=0xdf => Self::wanting(1, CONTINUATION_MIN, CONTINUATION_MAX),
+            // Lower would be an overlong form.
+            0xe0 => Self::wanting(2, 0xa0, CONTINUATION_MAX),
+            // Higher would be a surrogate.
+            0xed => Self::wanting(2, CONTINUATION_MIN, 0x9f),
+            0xe1..=0xef => Self::wanting(2, CONTINUATION_MIN, CONTINUATION_MAX),
+            // Lower would be an overlong form.
+            0xf0 => Self::wanting(3, 0x90, CONTINUATION_MAX),
+            0xf1..=0xf3 => Self::wanting(3, CONTINUATION_MIN, CONTINUATION_MAX),
+            // Higher would be beyond U+10FFFF.
+            0xf4 => Self::wanting(3, CONTINUATION_MIN, 0x8f),
+            _ => return None,
+        })
+    }
+
+    const fn wanting(wanted: u8, next_min: u8, next_max: u8) -> Self {
+        Self {
+            wanted,
+            next_min,
+            next_max,
+        }
+    }
+}
+
+/// Returns the length of a prefix of `bytes` that is valid and complete. The code point after it, if
+/// any, is unfinished or invalid.
+#[inline]
+fn valid_prefix(bytes: &[u8]) -> usize {
+    if bytes.len() > SHORT_MAX {
+        let complete = bytes.len() - unfinished_suffix(bytes);
+        if simdutf8::basic::from_utf8(&bytes[..complete]).is_ok() {
+            return complete;
+        }
+    }
+    match core::str::from_utf8(bytes) {
+        Ok(_) => bytes.len(),
+        Err(error) => error.valid_up_to(),
+    }
+}
+
+/// Returns the length of the unfinished code point, 0..=3 bytes, that valid text would end with.
+fn unfinished_suffix(bytes: &[u8]) -> usize {
+    let suffix = bytes.iter().rev().take(3).position(|&byte| byte >= 0xc0);
+    match suffix {
+        Some(behind) if behind < bytes[bytes.len() - 1 - behind].leading_ones() as usize - 1 => {
+            behind + 1
+        }
+        _ => 0,
+    }
+}
