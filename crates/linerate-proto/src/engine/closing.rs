@@ -1,0 +1,141 @@
+//! The closing handshake and its one time budget (RFC 6455 §1.4, §7).
+
+use core::time::Duration;
+
+use super::{Direction, Engine, Time, time};
+use crate::{
+    close::{CloseCode, ControlPayload},
+    error::{ProtocolError, SendError},
+    role::{Endpoint, Role},
+};
+
+/// Where a connection is in its life (RFC 6455 §4.1, §7.1). `Connecting` is the business of
+/// [`handshake`](crate::handshake).
+///
+/// Complete: the states of the RFC.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum State {
+    /// Messages may be sent and received.
+    Open,
+    /// A Close frame was sent or received, or the connection failed, and it is not all over.
+    Closing,
+    /// Both Close frames have passed; nothing but the end of the stream is left.
+    Closed,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Closed {
+    /// The code of the peer's Close frame, or one of those that never stand on the wire:
+    /// [`NO_STATUS`](Self::NO_STATUS), [`ABNORMAL`](Self::ABNORMAL).
+    pub code: u16,
+    /// Whether Close frames went both ways (§7.1.4).
+    pub clean: bool,
+}
+
+impl Closed {
+    /// 1005: the peer's Close frame had no code.
+    pub const NO_STATUS: u16 = 1005;
+    /// 1006: the stream ended without a Close frame.
+    pub const ABNORMAL: u16 = 1006;
+}
+
+impl<E: Endpoint> Engine<E> {
+    /// Starts the closing handshake: queues a Close frame for
+    /// [`poll_transmit`](Self::poll_transmit).
+    ///
+    /// Messages go on arriving until the peer's Close frame; nothing more can be sent. Does nothing
+    /// if the connection is closing already.
+    ///
+    /// # Errors
+    /// A reason of more than 123 bytes.
+    pub fn close(&mut self, code: CloseCode, reason: &str, now: Duration) -> Result<(), SendError> {
+        let payload = ControlPayload::close(Some(code), reason)?;
+        if self.output == Direction::Open {
+            self.queue_close(payload, time(now));
+        }
+        Ok(())
+    }
+
+    /// Fails the connection (§7.1.7): queues a Close frame with the error's code and ignores all
+    /// further input.
+    ///
+    /// Errors that the engine finds itself do this on their own; call it for one that a caller
+    /// finds in what [`Events::next_raw`](super::Events::next_raw) lent.
+    pub fn fail(&mut self, error: &ProtocolError) {
+        self.fail_at(error, self.keepalive.last_input());
+    }
+
+    pub(super) fn fail_at(&mut self, error: &ProtocolError, now: Time) {
+        self.input = Direction::Failed;
+        self.receiving.frame = None;
+        if self.output == Direction::Open {
+            let mut payload = ControlPayload::new();
+            payload.set(&error.close_code().as_u16().to_be_bytes());
+            self.queue_close(payload, now);
+        }
+    }
+
+    /// Takes note that the stream ended and tells how the connection did.
+    pub fn handle_eof(&mut self) -> Closed {
+        let clean = self.state() == State::Closed;
+        if self.input == Direction::Open {
+            self.input = Direction::Failed;
+        }
+        self.output = Direction::Closed;
+        self.close = None;
+        self.pong_due = false;
+        match self.peer_code {
+            0 => Closed {
+                code: Closed::ABNORMAL,
+                clean: false,
+            },
+            code => Closed { code, clean },
+        }
+    }
+
+    /// Returns the state.
+    pub fn state(&self) -> State {
+        match (self.input, self.output, &self.close) {
+            (Direction::Open, Direction::Open, _) => State::Open,
+            (Direction::Closed, Direction::Closed, None) => State::Closed,
+            _ => State::Closing,
+        }
+    }
+
+    /// Returns whether input means nothing any more: the peer's Close frame has arrived or the
+    /// connection failed.
+    pub fn is_input_over(&self) -> bool {
+        self.input != Direction::Open
+    }
+
+    /// Returns whether our Close frame was handed out, so that no output will ever follow.
+    pub fn is_output_over(&self) -> bool {
+        self.output != Direction::Open && self.close.is_none()
+    }
+
+    /// Returns whether, once the output is written, our side is the one to end the stream.
+    ///
+    /// §7.1.1: the server closes the TCP connection first; a client waits for that within the
+    /// budget of the closing handshake, unless the peer broke the protocol.
+    pub fn ends_stream(&self) -> bool {
+        self.is_output_over()
+            && self.is_input_over()
+            && (self.endpoint.role() == Role::Server || self.input == Direction::Failed)
+    }
+
+    /// Answers the peer's Close frame.
+    pub(super) fn answer_close(&mut self, code: Option<CloseCode>) {
+        self.record_peer_close(code);
+        if self.output == Direction::Open {
+            // §5.5.1: "the endpoint MUST send a Close frame in response". We echo the code only,
+            // because the reason is text that the peer controls.
+            let mut payload = ControlPayload::new();
+            if let Some(code) = code {
+                payload.set(&code.as_u16().to_be_bytes());
+            }
+            let now = self.keepalive.last_input();
+            self.queue_close(payload, now);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Deadlines: the keepalive Ping, its answer, and the end of the closing handshake.
+
+use core::{error::Error, fmt, time::Duration};
+
+use super::{Direction, Engine, Time, time};
+use crate::{error::ProtocolError, role::Endpoint};
+
+/// A deadline passed; see [`Engine::handle_timeout`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Timeout {
+    /// The closing handshake used up its budget; drop the connection now.
+    Close {
+        /// The budget.
+        budget: Duration,
+    },
+    /// Nothing arrived after a keepalive Ping; the connection has been failed.
+    Keepalive(ProtocolError),
+}
+
+impl fmt::Display for Timeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Close { budget } => write!(f, "closing handshake took longer than {budget:?}"),
+            Self::Keepalive(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for Timeout {}
+
+/// What is known of the peer's liveness. Any input counts: a peer in the middle of a large message
+/// can't answer a Ping before its end.
+#[derive(Debug)]
+pub(super) struct Keepalive {
+    last_input: Time,
+    /// When the newest keepalive Ping was queued; its payload holds this number.
+    ping_sent: Time,
+    ping_due: bool,
+    latency: Option<u32>,
+}
+
+impl Keepalive {
+    pub(super) const fn new(now: Time) -> Self {
+        Self {
+            last_input: now,
+            ping_sent: 0,
+            ping_due: false,
+            latency: None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn handle_input(&mut self, now: Time) {
+        self.last_input = self.last_input.max(now);
+    }
+
+    pub(super) fn handle_pong(&mut self, payload: &[u8]) {
+        if payload == self.ping_sent.to_be_bytes() {
+            let micros = self.last_input.saturating_sub(self.ping_sent) / 1_000;
+            self.latency = u32::try_from(micros).ok();
+        }
+    }
+
+    pub(super) const fn last_input(&self) -> Time {
+        self.last_input
+    }
+
+    pub(super) fn latency(&self) -> Option<Duration> {
+        self.latency
+            .map(|micros| Duration::from_micros(micros.into()))
+    }
+
+    /// Returns the payload of a keepalive Ping that is to go out now.
+    pub(super) fn take_ping(&mut self) -> Option<[u8; 8]> {
+        core::mem::take(&mut self.ping_due).then(|| self.ping_sent.to_be_bytes())
+    }
+
+    pub(super) const fn is_ping_due(&self) -> bool {
+        self.ping_due
+    }
+
+    const fn is_waiting(&self) -> bool {
+        self.ping_sent > self.last_input
+    }
+}
+
+impl<E: Endpoint> Engine<E> {
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    ///
+    /// Input moves the answer to later, never to earlier: a caller may keep a timer that fires too
+    /// early and ask again then.
+    pub fn poll_timeout(&self) -> Option<Duration> {
+        let at = if self.output != Direction::Open {
+            self.close_due
+        } else if self.keepalive.is_waiting() {
+            self.keepalive
+                .ping_sent
+                .saturating_add(time(self.config.ping_timeout))
+        } else {
+            self.keepalive
+                .last_input
+                .saturating_add(time(self.config.ping_interval?))
+        };
+        Some(Duration::from_nanos(at))
+    }
+
+    /// Does what is due at `now`: queues a keepalive Ping for
+    /// [`poll_transmit`](Self::poll_transmit), or finds that the peer's time is up.
+    ///
+    /// # Errors
+    /// The peer did not answer a keepalive Ping (its Close frame is queued and the budget of the
+    /// closing handshake runs), or that budget is used up and the connection is to be dropped.
+    pub fn handle_timeout(&mut self, now: Duration) -> Result<(), Timeout> {
+        if self.poll_timeout().is_none_or(|due| now < due) {
+            return Ok(());
+        }
+        let now = time(now);
+        if self.output != Direction::Open {
+            return Err(Timeout::Close {
+                budget: self.config.close_timeout,
+            });
+        }
+        if self.keepalive.is_waiting() {
+            let error = ProtocolError::KeepaliveTimeout {
+                timeout: self.config.ping_timeout,
+            };
+            self.fail_at(&error, now);
+            return Err(Timeout::Keepalive(error));
+        }
+        self.keepalive.ping_sent = now;
+        self.keepalive.ping_due = true;
+        Ok(())
+    }
+}

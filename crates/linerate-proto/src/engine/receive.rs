@@ -1,0 +1,624 @@
+//! Input: from bytes to frames to events (RFC 6455 §5.2–§5.6, §6.2, §8.1).
+
+use alloc::{boxed::Box, vec::Vec};
+
+use linerate_simd::{
+    mask,
+    utf8::{self, TextBuf},
+};
+
+use super::{Direction, Engine, Frame, Message, MessageKind, Receiving};
+use crate::{
+    close::{CloseFrame, ControlPayload},
+    config::Limits,
+    error::ProtocolError,
+    frame::{Header, MaskKey, Opcode},
+    role::{Endpoint, Role},
+};
+
+/// What arrived; payloads borrow from the input.
+///
+/// Complete: a message in one piece, a piece of one, and the three control frames.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Event<'a> {
+    /// A whole binary message.
+    Binary(&'a [u8]),
+    /// A piece of a message that did not arrive in one frame and one input.
+    Chunk(Chunk<'a>),
+    /// The peer's Close frame; ours is queued, and nothing more will arrive.
+    Close(CloseFrame<'a>),
+    /// A Ping; the Pong is queued.
+    Ping(&'a [u8]),
+    /// A Pong.
+    Pong(&'a [u8]),
+    /// A whole text message.
+    Text(&'a str),
+}
+
+/// A piece of a message.
+///
+/// The pieces of a message come in order and without gaps; only control frames come between them.
+/// Text is validated up to the end of each piece, which may stand inside a code point.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Chunk<'a> {
+    /// The kind of the message.
+    pub kind: MessageKind,
+    /// Whether this is the first piece.
+    pub begins: bool,
+    /// Whether this is the last piece.
+    pub ends: bool,
+    /// The bytes; may be empty.
+    pub bytes: &'a [u8],
+}
+
+/// What arrived, messages not unmasked yet; see [`Events::next_raw`].
+///
+/// Complete, like [`Event`].
+#[derive(Debug)]
+pub enum RawEvent<'a> {
+    /// The peer's Close frame; ours is queued, and nothing more will arrive.
+    Close(CloseFrame<'a>),
+    /// A message, or a piece of one.
+    Data(Data<'a>),
+    /// A Ping; the Pong is queued.
+    Ping(&'a [u8]),
+    /// A Pong.
+    Pong(&'a [u8]),
+}
+
+/// A message or a piece of one, as it stands on the wire.
+///
+/// Take it by one of the methods, each of which unmasks in one pass. Text must be validated by the
+/// caller: [`append_text_to`](Self::append_text_to) does it.
+#[derive(Debug)]
+pub struct Data<'a> {
+    /// The kind of the message.
+    pub kind: MessageKind,
+    /// Whether this is the first piece.
+    pub begins: bool,
+    /// Whether this is the last piece.
+    pub ends: bool,
+    /// The bytes that are still to come in this frame; a hint for reserving, never to be trusted
+    /// beyond what has arrived.
+    pub frame_bytes_left: u64,
+    payload: &'a mut [u8],
+    mask: Option<MaskKey>,
+    phase: usize,
+    offset: u64,
+}
+
+impl<'a> Data<'a> {
+    /// Returns the number of bytes in this piece.
+    pub const fn len(&self) -> usize {
+        self.payload.len()
+    }
+
+    /// Returns whether this piece has no bytes.
+    pub const fn is_empty(&self) -> bool {
+        self.payload.is_empty()
+    }
+
+    /// Unmasks in place and returns the bytes.
+    #[inline]
+    pub fn unmask(self) -> &'a mut [u8] {
+        if let Some(MaskKey(key)) = self.mask {
+            mask::apply(key, self.phase, self.payload);
+        }
+        self.payload
+    }
+
+    /// Appends the unmasked bytes to `out`.
+    #[inline]
+    pub fn append_to(self, out: &mut Vec<u8>) {
+        match self.mask {
+            Some(MaskKey(key)) => mask::append(key, self.phase, self.payload, out),
+            None => out.extend_from_slice(self.payload),
+        }
+    }
+
+    /// Appends the unmasked bytes to `out`, which must hold the earlier pieces and no more, and
+    /// validates them.
+    ///
+    /// # Errors
+    /// The text is not UTF-8, or ends inside a code point; the caller must [`Engine::fail`].
+    #[inline]
+    pub fn append_text_to(self, out: &mut TextBuf) -> Result<(), ProtocolError> {
+        let pushed = match self.mask {
+            Some(MaskKey(key)) => out.push_masked(key, self.phase, self.payload),
+            None => out.push(self.payload),
+        };
+        pushed.map_err(|error| ProtocolError::InvalidUtf8 {
+            offset: self.offset + error.valid_up_to() as u64,
+        })?;
+        if self.ends && !out.is_complete() {
+            return Err(ProtocolError::InvalidUtf8 {
+                offset: out.len() as u64,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The events in one input; a lending iterator.
+#[derive(Debug)]
+pub struct Events<'e, 'i, E> {
+    engine: &'e mut Engine<E>,
+    input: &'i mut [u8],
+    at: usize,
+}
+
+/// What the next bytes turned out to be, before anything is borrowed for the caller.
+enum Step {
+    /// A control frame; its payload ends at `at` in the input, or was put together from pieces.
+    Control {
+        opcode: Opcode,
+        bytes: usize,
+        pieces: bool,
+    },
+    /// A piece of a message that ends at `at` in the input.
+    Data { piece: Piece, bytes: usize },
+}
+
+struct Piece {
+    kind: MessageKind,
+    begins: bool,
+    ends: bool,
+    frame_bytes_left: u64,
+    mask: Option<MaskKey>,
+    phase: usize,
+    offset: u64,
+}
+
+impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
+    pub(super) fn new(engine: &'e mut Engine<E>, input: &'i mut [u8]) -> Self {
+        Self {
+            engine,
+            input,
+            at: 0,
+        }
+    }
+
+    /// Returns the next event, or `None` when the input is used up.
+    ///
+    /// # Errors
+    /// The peer broke the rules. The connection has failed: its Close frame is queued and all
+    /// further input is ignored.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "it lends, which `Iterator` can't"
+    )]
+    #[inline]
+    pub fn next(&mut self) -> Option<Result<Event<'_>, ProtocolError>> {
+        let step = match self.step() {
+            Ok(step) => step?,
+            Err(error) => return Some(Err(self.fail(error))),
+        };
+        match step {
+            Step::Control {
+                opcode,
+                bytes,
+                pieces,
+            } => Some(self.control(opcode, bytes, pieces).map(|raw| match raw {
+                Control::Close(frame) => Event::Close(frame),
+                Control::Ping(payload) => Event::Ping(payload),
+                Control::Pong(payload) => Event::Pong(payload),
+            })),
+            Step::Data { piece, bytes } => Some(self.message(piece, bytes)),
+        }
+    }
+
+    /// Returns the next event with the payload of messages still masked, or `None` when the input is
+    /// used up.
+    ///
+    /// This is for callers that copy: unmasking and copying are then one pass. Text is not
+    /// validated.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    #[inline]
+    pub fn next_raw(&mut self) -> Option<Result<RawEvent<'_>, ProtocolError>> {
+        let step = match self.step() {
+            Ok(step) => step?,
+            Err(error) => return Some(Err(self.fail(error))),
+        };
+        match step {
+            Step::Control {
+                opcode,
+                bytes,
+                pieces,
+            } => Some(self.control(opcode, bytes, pieces).map(|raw| match raw {
+                Control::Close(frame) => RawEvent::Close(frame),
+                Control::Ping(payload) => RawEvent::Ping(payload),
+                Control::Pong(payload) => RawEvent::Pong(payload),
+            })),
+            Step::Data { piece, bytes } => {
+                let payload = &mut self.input[self.at - bytes..self.at];
+                Some(Ok(RawEvent::Data(piece.data(payload))))
+            }
+        }
+    }
+
+    /// Returns how many bytes of the input have been used up.
+    #[inline]
+    pub const fn consumed(&self) -> usize {
+        self.at
+    }
+
+    /// Returns whether the event just lent took all of the input, so that a caller may write what it
+    /// has gathered.
+    ///
+    /// `false` may also mean that an unfinished frame follows; the next call to
+    /// [`next`](Self::next) then returns `None`.
+    #[inline]
+    pub const fn last_in_input(&self) -> bool {
+        self.at == self.input.len()
+    }
+
+    #[inline]
+    fn step(&mut self) -> Result<Option<Step>, ProtocolError> {
+        if self.engine.input != Direction::Open {
+            self.at = self.input.len();
+            return Ok(None);
+        }
+        let role = self.engine.endpoint.role();
+        let limits = &self.engine.config.limits;
+        let receiving = &mut self.engine.receiving;
+        let frame = match &mut receiving.frame {
+            Some(frame) => frame,
+            None => {
+                let rest = &self.input[self.at..];
+                let (header, bytes) = receiving.read_header(rest, role)?;
+                self.at += bytes;
+                let Some(header) = header else {
+                    return Ok(None);
+                };
+                receiving.begin_frame(header, limits)?
+            }
+        };
+        let header = frame.header;
+        let left = header.payload_bytes - frame.received;
+        let bytes = left.min((self.input.len() - self.at) as u64) as usize;
+        if bytes == 0 && left > 0 {
+            return Ok(None);
+        }
+        let phase = frame.received as usize;
+        frame.received += bytes as u64;
+        let frame_bytes_left = left - bytes as u64;
+        self.at += bytes;
+        if header.opcode.is_control() {
+            let payload = &mut self.input[self.at - bytes..self.at];
+            return Ok(receiving.take_control(header, payload, phase, frame_bytes_left == 0));
+        }
+        if frame_bytes_left == 0 {
+            receiving.frame = None;
+        }
+        let piece = receiving.take_piece(header, phase, bytes, frame_bytes_left);
+        Ok(Some(Step::Data { piece, bytes }))
+    }
+
+    /// Does what a control frame asks for and lends it.
+    fn control(
+        &mut self,
+        opcode: Opcode,
+        bytes: usize,
+        pieces: bool,
+    ) -> Result<Control<'_>, ProtocolError> {
+        let Self { engine, input, at } = self;
+        let from_input = &input[*at - bytes..*at];
+        if opcode == Opcode::Close {
+            let payload = engine.receiving.control_payload(pieces, from_input);
+            match CloseFrame::decode(payload).map(|frame| frame.code) {
+                Ok(code) => engine.answer_close(code),
+                Err(error) => {
+                    engine.fail(&error);
+                    return Err(error);
+                }
+            }
+            let payload = engine.receiving.control_payload(pieces, from_input);
+            return CloseFrame::decode(payload).map(Control::Close);
+        }
+        let payload = engine.receiving.control_payload(pieces, from_input);
+        if opcode == Opcode::Pong {
+            engine.keepalive.handle_pong(payload);
+            return Ok(Control::Pong(payload));
+        }
+        if engine.output == Direction::Open {
+            engine
+                .pong
+                .get_or_insert_with(|| Box::new(ControlPayload::new()))
+                .set(payload);
+            engine.pong_due = true;
+        }
+        Ok(Control::Ping(payload))
+    }
+
+    /// Lends a message or a piece of one, unmasked and, if it is text, validated.
+    #[inline]
+    fn message(&mut self, piece: Piece, bytes: usize) -> Result<Event<'_>, ProtocolError> {
+        let Self { engine, input, at } = self;
+        let Piece {
+            kind,
+            begins,
+            ends,
+            offset,
+            ..
+        } = piece;
+        let payload = piece.data(&mut input[*at - bytes..*at]).unmask();
+        if kind == MessageKind::Binary {
+            return Ok(if begins && ends {
+                Event::Binary(payload)
+            } else {
+                Event::Chunk(Chunk {
+                    kind,
+                    begins,
+                    ends,
+                    bytes: payload,
+                })
+            });
+        }
+        let validated = if begins && ends {
+            utf8::validate(payload)
+                .map(Event::Text)
+                .map_err(|error| error.valid_up_to())
+        } else {
+            let chunk = Chunk {
+                kind,
+                begins,
+                ends,
+                bytes: payload,
+            };
+            engine
+                .receiving
+                .validate_piece(chunk)
+                .map(|()| Event::Chunk(chunk))
+        };
+        validated.map_err(|valid_up_to| {
+            let error = ProtocolError::InvalidUtf8 {
+                offset: offset + valid_up_to as u64,
+            };
+            engine.fail(&error);
+            error
+        })
+    }
+
+    #[cold]
+    fn fail(&mut self, error: ProtocolError) -> ProtocolError {
+        self.engine.fail(&error);
+        self.at = self.input.len();
+        error
+    }
+}
+
+/// A control frame, lent.
+enum Control<'a> {
+    Close(CloseFrame<'a>),
+    Ping(&'a [u8]),
+    Pong(&'a [u8]),
+}
+
+impl Piece {
+    #[inline]
+    fn data(self, payload: &mut [u8]) -> Data<'_> {
+        let Self {
+            kind,
+            begins,
+            ends,
+            frame_bytes_left,
+            mask,
+            phase,
+            offset,
+        } = self;
+        Data {
+            kind,
+            begins,
+            ends,
+            frame_bytes_left,
+            payload,
+            mask,
+            phase,
+            offset,
+        }
+    }
+}
+
+impl Receiving {
+    /// Reads a header from the bytes kept of it, if any, and from `input`; tells how many bytes of
+    /// `input` that took.
+    #[inline]
+    fn read_header(
+        &mut self,
+        input: &[u8],
+        role: Role,
+    ) -> Result<(Option<Header>, usize), ProtocolError> {
+        if self.header_bytes == 0 {
+            if let [first, second, ..] = input {
+                self.check_first_bytes(*first, *second, role)?;
+                if let Some((header, bytes)) = Header::decode(input)? {
+                    return Ok((Some(header), bytes));
+                }
+            }
+        }
+        self.read_split_header(input, role)
+    }
+
+    /// Reads a header of which a part came earlier, or of which a part is still missing.
+    #[cold]
+    fn read_split_header(
+        &mut self,
+        input: &[u8],
+        role: Role,
+    ) -> Result<(Option<Header>, usize), ProtocolError> {
+        for (taken, byte) in input.iter().enumerate() {
+            self.header[self.header_bytes as usize] = *byte;
+            self.header_bytes += 1;
+            let header = &self.header[..self.header_bytes as usize];
+            if let [first, second] = header {
+                self.check_first_bytes(*first, *second, role)?;
+            }
+            if let Some((header, _)) = Header::decode(header)? {
+                self.header_bytes = 0;
+                return Ok((Some(header), taken + 1));
+            }
+        }
+        Ok((None, input.len()))
+    }
+
+    /// Checks what the first two bytes of a header say against the role and the frames before.
+    #[inline]
+    fn check_first_bytes(&self, first: u8, second: u8, role: Role) -> Result<(), ProtocolError> {
+        let rsv = first >> 4 & 0x7;
+        if rsv != 0 {
+            return Err(ProtocolError::ReservedBits { rsv });
+        }
+        let masked = second & 0x80 != 0;
+        if masked != role.expects_masked() {
+            return Err(match role {
+                Role::Client => ProtocolError::MaskedFrame,
+                Role::Server => ProtocolError::UnmaskedFrame,
+            });
+        }
+        match Opcode::from_bits(first & 0x0F) {
+            Some(Opcode::Continuation) if self.message.is_none() => {
+                Err(ProtocolError::UnexpectedContinuation)
+            }
+            Some(opcode @ (Opcode::Text | Opcode::Binary)) if self.message.is_some() => {
+                Err(ProtocolError::ExpectedContinuation { opcode })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts the frame that `header` announces, if the limits allow it.
+    #[inline]
+    fn begin_frame(
+        &mut self,
+        header: Header,
+        limits: &Limits,
+    ) -> Result<&mut Frame, ProtocolError> {
+        if header.opcode.is_control() {
+            if let Some(control) = &mut self.control {
+                control.set(b"");
+            }
+        } else {
+            self.begin_data_frame(header, limits)?;
+        }
+        Ok(self.frame.insert(Frame {
+            header,
+            received: 0,
+        }))
+    }
+
+    #[inline]
+    fn begin_data_frame(&mut self, header: Header, limits: &Limits) -> Result<(), ProtocolError> {
+        let bytes = header.payload_bytes;
+        if bytes > limits.frame_bytes_max {
+            let bytes_max = limits.frame_bytes_max;
+            return Err(ProtocolError::FrameTooBig { bytes, bytes_max });
+        }
+        let kind = match header.opcode {
+            Opcode::Text => MessageKind::Text,
+            _ => MessageKind::Binary,
+        };
+        let message = self.message.get_or_insert(Message {
+            kind,
+            bytes: 0,
+            fragments: 0,
+            lent: 0,
+            begun: false,
+        });
+        let bytes = message.bytes.saturating_add(bytes);
+        if bytes > limits.message_bytes_max {
+            let bytes_max = limits.message_bytes_max;
+            return Err(ProtocolError::MessageTooBig { bytes, bytes_max });
+        }
+        if message.fragments == limits.fragments_max {
+            return Err(ProtocolError::TooManyFragments {
+                fragments_max: limits.fragments_max,
+            });
+        }
+        message.bytes = bytes;
+        message.fragments += 1;
+        Ok(())
+    }
+
+    /// Takes (a piece of) a control payload; returns the step once the frame is whole.
+    fn take_control(
+        &mut self,
+        header: Header,
+        payload: &mut [u8],
+        phase: usize,
+        whole: bool,
+    ) -> Option<Step> {
+        if let Some(MaskKey(key)) = header.mask {
+            mask::apply(key, phase, payload);
+        }
+        let pieces = phase > 0 || !whole;
+        if pieces {
+            self.control
+                .get_or_insert_with(|| Box::new(ControlPayload::new()))
+                .extend(payload);
+        }
+        if !whole {
+            return None;
+        }
+        self.frame = None;
+        Some(Step::Control {
+            opcode: header.opcode,
+            bytes: payload.len(),
+            pieces,
+        })
+    }
+
+    /// Returns the payload of the control frame that is whole now.
+    fn control_payload<'a>(&'a self, pieces: bool, from_input: &'a [u8]) -> &'a [u8] {
+        match &self.control {
+            Some(control) if pieces => control.as_slice(),
+            _ => from_input,
+        }
+    }
+
+    /// Accounts for the next `bytes` of the message; forgets the message when they end it.
+    #[inline]
+    fn take_piece(
+        &mut self,
+        header: Header,
+        phase: usize,
+        bytes: usize,
+        frame_bytes_left: u64,
+    ) -> Piece {
+        let message = self
+            .message
+            .as_mut()
+            .expect("begin_frame started a message");
+        let piece = Piece {
+            kind: message.kind,
+            begins: !message.begun,
+            ends: header.fin && frame_bytes_left == 0,
+            frame_bytes_left,
+            mask: header.mask,
+            phase,
+            offset: message.lent,
+        };
+        message.begun = true;
+        message.lent += bytes as u64;
+        if piece.ends {
+            self.message = None;
+        }
+        piece
+    }
+
+    /// Validates the next piece of a text message; fails with the offset in the piece.
+    fn validate_piece(&mut self, chunk: Chunk<'_>) -> Result<(), usize> {
+        if chunk.begins {
+            self.utf8.reset();
+        }
+        self.utf8
+            .push(chunk.bytes)
+            .map_err(|error| error.valid_up_to())?;
+        if chunk.ends && !self.utf8.is_complete() {
+            Err(chunk.bytes.len())
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Output: messages, fragments and control frames, appended to a buffer of the caller.
+
+use alloc::vec::Vec;
+
+use linerate_simd::mask;
+
+use super::{Direction, Engine, MessageKind};
+use crate::{
+    close::ControlPayload,
+    error::SendError,
+    frame::{Header, MaskKey, Opcode},
+    role::Endpoint,
+};
+
+impl<E: Endpoint> Engine<E> {
+    /// Appends a text message to `out`, in one frame.
+    ///
+    /// # Errors
+    /// The connection is closing, or a fragmented message is being sent.
+    #[inline]
+    pub fn send_text(&mut self, out: &mut Vec<u8>, text: &str) -> Result<(), SendError> {
+        self.send(out, MessageKind::Text, text.as_bytes())
+    }
+
+    /// Appends a binary message to `out`, in one frame.
+    ///
+    /// # Errors
+    /// The connection is closing, or a fragmented message is being sent.
+    #[inline]
+    pub fn send_binary(&mut self, out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), SendError> {
+        self.send(out, MessageKind::Binary, bytes)
+    }
+
+    /// Appends a message to `out`, in one frame. `payload` of a text message must be UTF-8.
+    ///
+    /// # Errors
+    /// The connection is closing, or a fragmented message is being sent.
+    #[inline]
+    pub fn send(
+        &mut self,
+        out: &mut Vec<u8>,
+        kind: MessageKind,
+        payload: &[u8],
+    ) -> Result<(), SendError> {
+        self.check_message_may_begin()?;
+        self.append_frame(out, true, kind.opcode(), payload);
+        Ok(())
+    }
+
+    /// Appends only the prefix of a message to `out`; the caller sends the payload right behind it,
+    /// masked with the returned key if there is one (phase 0).
+    ///
+    /// This is for large payloads that are written from where they are.
+    ///
+    /// # Errors
+    /// The connection is closing, or a fragmented message is being sent.
+    pub fn send_prefix(
+        &mut self,
+        out: &mut Vec<u8>,
+        kind: MessageKind,
+        payload_bytes: u64,
+    ) -> Result<Option<MaskKey>, SendError> {
+        self.check_message_may_begin()?;
+        Ok(self.append_prefix(out, true, kind.opcode(), payload_bytes))
+    }
+
+    /// Appends a fragment of a message to `out`; `fin` ends the message.
+    ///
+    /// The first call begins the message. The pieces of a text message may be split anywhere, also
+    /// inside a code point; together they must be UTF-8.
+    ///
+    /// # Errors
+    /// The connection is closing, or a message of the other kind is being sent.
+    pub fn send_fragment(
+        &mut self,
+        out: &mut Vec<u8>,
+        kind: MessageKind,
+        payload: &[u8],
+        fin: bool,
+    ) -> Result<(), SendError> {
+        self.check_open()?;
+        let opcode = match self.sending {
+            None => kind.opcode(),
+            Some(current) if current == kind => Opcode::Continuation,
+            Some(_) => return Err(SendError::MessageInProgress),
+        };
+        self.append_frame(out, fin, opcode, payload);
+        self.sending = (!fin).then_some(kind);
+        Ok(())
+    }
+
+    /// Appends a Ping to `out`.
+    ///
+    /// # Errors
+    /// The connection is closing, or `payload` has more than 125 bytes.
+    pub fn send_ping(&mut self, out: &mut Vec<u8>, payload: &[u8]) -> Result<(), SendError> {
+        self.send_control(out, Opcode::Ping, payload)
+    }
+
+    /// Appends an unsolicited Pong to `out` (§5.5.3). Pings are answered without it.
+    ///
+    /// # Errors
+    /// The connection is closing, or `payload` has more than 125 bytes.
+    pub fn send_pong(&mut self, out: &mut Vec<u8>, payload: &[u8]) -> Result<(), SendError> {
+        self.send_control(out, Opcode::Pong, payload)
+    }
+
+    /// Appends the control frames that are due to `out`: the answer to the newest Ping, a keepalive
+    /// Ping, our Close frame. Returns whether there were any.
+    ///
+    /// Call it whenever the caller's output stands at a frame boundary and earlier control frames
+    /// are on their way; a flood of Pings then costs one Pong a call (§5.5.3: "MAY elect to send a
+    /// Pong frame for only the most recently processed Ping frame").
+    pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> bool {
+        let before = out.len();
+        if core::mem::take(&mut self.pong_due)
+            && let Some(pong) = self.pong.take()
+        {
+            self.append_frame(out, true, Opcode::Pong, pong.as_slice());
+            self.pong = Some(pong);
+        }
+        if let Some(ping) = self.keepalive.take_ping()
+            && self.output == Direction::Open
+        {
+            self.append_frame(out, true, Opcode::Ping, &ping);
+        }
+        if let Some(close) = self.close.take() {
+            self.append_frame(out, true, Opcode::Close, close.as_slice());
+        }
+        out.len() > before
+    }
+
+    /// Returns whether [`poll_transmit`](Self::poll_transmit) has anything to append.
+    pub fn wants_transmit(&self) -> bool {
+        self.pong_due || self.close.is_some() || self.keepalive.is_ping_due()
+    }
+
+    fn send_control(
+        &mut self,
+        out: &mut Vec<u8>,
+        opcode: Opcode,
+        payload: &[u8],
+    ) -> Result<(), SendError> {
+        self.check_open()?;
+        if payload.len() > ControlPayload::BYTES_MAX {
+            return Err(SendError::ControlTooLong {
+                bytes: payload.len(),
+            });
+        }
+        self.append_frame(out, true, opcode, payload);
+        Ok(())
+    }
+
+    fn check_open(&self) -> Result<(), SendError> {
+        if self.output == Direction::Open {
+            Ok(())
+        } else {
+            Err(SendError::Closed)
+        }
+    }
+
+    fn check_message_may_begin(&self) -> Result<(), SendError> {
+        self.check_open()?;
+        if self.sending.is_some() {
+            Err(SendError::MessageInProgress)
+        } else {
+            Ok(())
+        }
+    }
+
+    #[inline]
+    fn append_frame(&mut self, out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: &[u8]) {
+        out.reserve(Header::BYTES_MAX + payload.len());
+        match self.append_prefix(out, fin, opcode, payload.len() as u64) {
+            Some(MaskKey(key)) => mask::append(key, 0, payload, out),
+            None => out.extend_from_slice(payload),
+        }
+    }
+
+    #[inline]
+    fn append_prefix(
+        &mut self,
+        out: &mut Vec<u8>,
+        fin: bool,
+        opcode: Opcode,
+        payload_bytes: u64,
+    ) -> Option<MaskKey> {
+        let mask = self.endpoint.next_mask_key();
+        let header = Header {
+            fin,
+            ..Header::new(opcode, payload_bytes, mask)
+        };
+        let mut prefix = [0; Header::BYTES_MAX];
+        let bytes = header.encode(&mut prefix);
+        out.extend_from_slice(&prefix[..bytes]);
+        mask
+    }
+}

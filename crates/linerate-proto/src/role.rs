@@ -1,0 +1,79 @@
+//! The two roles of a connection (RFC 6455 §1.3, §5.1).
+
+use crate::frame::MaskKey;
+
+/// Which side of the connection an endpoint is.
+///
+/// Complete: the protocol knows these two and no other.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Role {
+    /// The side that opened the connection; it masks each frame that it sends.
+    Client,
+    /// The side that accepted the connection; it never masks.
+    Server,
+}
+
+impl Role {
+    /// Returns whether frames that arrive at this role must be masked (RFC 6455 §5.1).
+    pub const fn expects_masked(self) -> bool {
+        matches!(self, Self::Server)
+    }
+}
+
+/// A role together with the source of its masking keys.
+///
+/// [`Server`] and [`Client`] decide the role at compile time. An implementation may also decide at
+/// run time, as long as the answer of [`role`](Self::role) never changes.
+pub trait Endpoint {
+    /// Returns the role; the same each time.
+    fn role(&self) -> Role;
+
+    /// Returns the masking key for the next frame: `Some` for clients, `None` for servers.
+    ///
+    /// §5.3: "The masking key needs to be unpredictable; thus, the masking key MUST be derived
+    /// from a strong source of entropy".
+    fn next_mask_key(&mut self) -> Option<MaskKey>;
+}
+
+/// The server's side of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Server;
+
+impl Endpoint for Server {
+    #[inline]
+    fn role(&self) -> Role {
+        Role::Server
+    }
+
+    #[inline]
+    fn next_mask_key(&mut self) -> Option<MaskKey> {
+        None
+    }
+}
+
+/// The client's side of a connection, with the function that makes its masking keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Client<K> {
+    keys: K,
+}
+
+impl<K: FnMut() -> MaskKey> Client<K> {
+    /// Creates a client whose masking keys are made by `keys`, one call a frame.
+    ///
+    /// `keys` must be a cryptographically strong generator outside of tests (RFC 6455 §10.3).
+    pub const fn new(keys: K) -> Self {
+        Self { keys }
+    }
+}
+
+impl<K: FnMut() -> MaskKey> Endpoint for Client<K> {
+    #[inline]
+    fn role(&self) -> Role {
+        Role::Client
+    }
+
+    #[inline]
+    fn next_mask_key(&mut self) -> Option<MaskKey> {
+        Some((self.keys)())
+    }
+}
