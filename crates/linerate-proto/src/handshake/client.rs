@@ -1,0 +1,292 @@
+//! The client's side of the opening handshake (RFC 6455 §4.1).
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::mem;
+
+use super::accept::Key;
+use super::authority::Authority;
+use super::headers::{Headers, Span};
+use super::request::{invalid_target_byte, parse_error};
+use super::response::append_application_header;
+use super::scan::{HeadKind, HeadScanner};
+use super::token::{elements, is_token, list_contains};
+use super::{BuildError, HandshakeError, HandshakeLimits, Origin};
+
+/// Opens a WebSocket: says what to send, then judges what comes back.
+///
+/// ```
+/// use linerate_proto::handshake::ClientHandshake;
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// // Sixteen random bytes, new for each connection.
+/// let key = *b"the sample nonce";
+/// let mut handshake = ClientHandshake::new("example.com", "/chat?room=1", key)?
+///     .with_subprotocol("wamp")?
+///     .with_header("Cookie", "id=7")?;
+/// let mut output = Vec::new();
+/// handshake.encode(&mut output);
+///
+/// assert!(handshake.handle_input(b"HTTP/1.1 101 Switching Protocols\r\n")?.is_none());
+/// // The server did not wait: the rest of this input is its first frame.
+/// let input = b"Upgrade: websocket\r\nConnection: Upgrade\r\n\
+///     Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n\x89\x00";
+/// let (negotiated, head_bytes) = handshake.handle_input(input)?.ok_or("the head is whole")?;
+/// assert_eq!(negotiated.subprotocol(), None);
+/// assert_eq!(input[head_bytes..], *b"\x89\x00");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ClientHandshake {
+    host: String,
+    target: String,
+    key: Key,
+    subprotocols: Vec<String>,
+    headers: Vec<u8>,
+    limits: HandshakeLimits,
+    scanner: HeadScanner,
+    head: Vec<u8>,
+    interim_responses: usize,
+    failed: Option<HandshakeError>,
+}
+
+impl ClientHandshake {
+    /// Starts a handshake with `host` (a name or address, and a port unless it is the default
+    /// one) for `target` (a path with an optional query, encoded).
+    ///
+    /// `key` is what the server has to answer to; §4.1: "The nonce MUST be selected randomly for
+    /// each connection."
+    ///
+    /// # Errors
+    ///
+    /// When host or target are not such: nothing in them can become a header of its own.
+    pub fn new(host: &str, target: &str, key: [u8; 16]) -> Result<Self, BuildError> {
+        Authority::parse(host.as_bytes()).ok_or(BuildError::HostInvalid)?;
+        if let Some(offset) = invalid_target_byte(target) {
+            return Err(BuildError::TargetInvalid { offset });
+        }
+        Ok(Self {
+            host: host.to_owned(),
+            target: target.to_owned(),
+            key: Key::new(key),
+            subprotocols: Vec::new(),
+            headers: Vec::new(),
+            limits: HandshakeLimits::default(),
+            scanner: HeadScanner::new(HeadKind::Response),
+            head: Vec::new(),
+            interim_responses: 0,
+            failed: None,
+        })
+    }
+
+    /// Offers a subprotocol, behind those offered before: the best one goes first.
+    ///
+    /// # Errors
+    ///
+    /// When it is no token, or is offered already.
+    pub fn with_subprotocol(mut self, subprotocol: &str) -> Result<Self, BuildError> {
+        if !is_token(subprotocol.as_bytes()) {
+            return Err(BuildError::SubprotocolInvalid);
+        }
+        if self
+            .subprotocols
+            .iter()
+            .any(|offered| offered == subprotocol)
+        {
+            return Err(BuildError::SubprotocolDuplicate);
+        }
+        self.subprotocols.push(subprotocol.to_owned());
+        Ok(self)
+    }
+
+    /// Says which page opens the connection; programs other than browsers need not.
+    ///
+    /// # Errors
+    ///
+    /// When an origin has been given before.
+    pub fn with_origin(self, origin: &Origin) -> Result<Self, BuildError> {
+        use alloc::string::ToString as _;
+        self.with_header("Origin", &origin.to_string())
+    }
+
+    /// Adds a header, `Authorization` for instance.
+    ///
+    /// # Errors
+    ///
+    /// When the name is no token, the value holds a control character, or the handshake sets the
+    /// header itself.
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, BuildError> {
+        append_application_header(&mut self.headers, name, value)?;
+        Ok(self)
+    }
+
+    /// Bounds what the server may make the handshake cost, in place of the defaults.
+    pub fn with_limits(mut self, limits: HandshakeLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Appends the request to `output`. Nothing may follow it until the response was judged.
+    pub fn encode(&self, output: &mut Vec<u8>) {
+        for part in ["GET ", &self.target, " HTTP/1.1\r\nHost: ", &self.host] {
+            output.extend_from_slice(part.as_bytes());
+        }
+        output.extend_from_slice(
+            b"\r\nUpgrade: websocket\r\n\
+              Connection: Upgrade\r\n\
+              Sec-WebSocket-Version: 13\r\n\
+              Sec-WebSocket-Key: ",
+        );
+        output.extend_from_slice(self.key.as_bytes());
+        output.extend_from_slice(b"\r\n");
+        if !self.subprotocols.is_empty() {
+            output.extend_from_slice(b"Sec-WebSocket-Protocol: ");
+            output.extend_from_slice(self.subprotocols.join(", ").as_bytes());
+            output.extend_from_slice(b"\r\n");
+        }
+        output.extend_from_slice(&self.headers);
+        output.extend_from_slice(b"\r\n");
+    }
+
+    /// Takes the bytes that arrived.
+    ///
+    /// `Ok(None)` means that all of them were taken and more are needed. With the outcome comes
+    /// the number of bytes of *this* input that belong to the handshake; what follows them are
+    /// the server's first frames.
+    ///
+    /// # Errors
+    ///
+    /// When the response does not open the WebSocket, or breaks the rules or a limit. Close the
+    /// connection; the handshake repeats the error from then on. Redirects are not followed
+    /// ([`HandshakeError::StatusUnexpected`] names the status).
+    pub fn handle_input(
+        &mut self,
+        input: &[u8],
+    ) -> Result<Option<(Negotiated, usize)>, HandshakeError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        self.read(input)
+            .inspect_err(|error| self.failed = Some(*error))
+    }
+
+    /// Takes the end of the stream before the handshake was over, and names the error that it is.
+    pub fn handle_eof(&self) -> HandshakeError {
+        self.failed.unwrap_or(HandshakeError::HeadTruncated {
+            head_bytes: self.scanner.bytes(),
+        })
+    }
+
+    fn read(&mut self, input: &[u8]) -> Result<Option<(Negotiated, usize)>, HandshakeError> {
+        let mut taken = 0;
+        loop {
+            let rest = &input[taken..];
+            let Some(head_bytes) = self.scanner.scan(rest, &self.limits)? else {
+                self.head.extend_from_slice(rest);
+                return Ok(None);
+            };
+            self.head.extend_from_slice(&rest[..head_bytes]);
+            taken += head_bytes;
+            let scanner = mem::replace(&mut self.scanner, HeadScanner::new(HeadKind::Response));
+            let (status, headers) = parse(mem::take(&mut self.head), scanner.headers())?;
+            match status {
+                101 => return Ok(Some((self.judge(headers)?, taken))),
+                100..=199 => self.skip_interim_response()?,
+                _ => return Err(HandshakeError::StatusUnexpected { status }),
+            }
+        }
+    }
+
+    /// RFC 9110 §15.2: "A client MUST be able to parse one or more 1xx responses received prior to
+    /// a final response, even if the client does not expect one."
+    fn skip_interim_response(&mut self) -> Result<(), HandshakeError> {
+        self.interim_responses += 1;
+        if self.interim_responses > self.limits.interim_responses_max {
+            return Err(HandshakeError::InterimResponsesTooMany {
+                responses: self.interim_responses,
+                responses_max: self.limits.interim_responses_max,
+            });
+        }
+        Ok(())
+    }
+
+    /// Checks a 101 by the list in RFC 6455 §4.1.
+    fn judge(&self, headers: Headers) -> Result<Negotiated, HandshakeError> {
+        if !list_contains(headers.all("Upgrade"), "websocket") {
+            return Err(HandshakeError::UpgradeNotWebSocket);
+        }
+        if !list_contains(headers.all("Connection"), "upgrade") {
+            return Err(HandshakeError::ConnectionNotUpgrade);
+        }
+        let accept =
+            headers
+                .single("Sec-WebSocket-Accept")?
+                .ok_or(HandshakeError::HeaderMissing {
+                    name: "Sec-WebSocket-Accept",
+                })?;
+        if accept != self.key.accept().as_bytes() {
+            return Err(HandshakeError::AcceptMismatch);
+        }
+        if elements(headers.all("Sec-WebSocket-Extensions"))
+            .next()
+            .is_some()
+        {
+            return Err(HandshakeError::ExtensionUnoffered);
+        }
+        let subprotocol = match headers.single("Sec-WebSocket-Protocol")? {
+            None => None,
+            Some(chosen) => Some(
+                self.subprotocols
+                    .iter()
+                    .find(|offered| offered.as_bytes() == chosen)
+                    .ok_or(HandshakeError::SubprotocolUnoffered)?
+                    .clone(),
+            ),
+        };
+        Ok(Negotiated {
+            subprotocol,
+            headers,
+        })
+    }
+}
+
+/// What an opening handshake agreed on, as the client sees it.
+#[derive(Clone, Debug)]
+pub struct Negotiated {
+    subprotocol: Option<String>,
+    headers: Headers,
+}
+
+impl Negotiated {
+    /// Returns the subprotocol in use, one of those offered.
+    pub fn subprotocol(&self) -> Option<&str> {
+        self.subprotocol.as_deref()
+    }
+
+    /// Returns the headers of the response.
+    pub fn headers(&self) -> &Headers {
+        &self.headers
+    }
+}
+
+/// Parses the head of a response that the scanner found whole, with so many header lines.
+fn parse(head: Vec<u8>, header_lines: usize) -> Result<(u16, Headers), HandshakeError> {
+    let mut lines = vec![httparse::EMPTY_HEADER; header_lines];
+    let mut parsed = httparse::Response::new(&mut lines);
+    parsed.parse(&head).map_err(parse_error)?;
+    let Some(status) = parsed.code else {
+        return Err(HandshakeError::StartLineInvalid);
+    };
+    if parsed.version != Some(1) {
+        return Err(HandshakeError::HttpVersionUnsupported);
+    }
+    let fields = parsed
+        .headers
+        .iter()
+        .map(|header| Span::of_header(header, &head))
+        .collect();
+    Ok((status, Headers::new(head, fields)))
+}

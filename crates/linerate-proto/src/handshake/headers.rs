@@ -1,0 +1,122 @@
+//! The header lines of a head: one buffer, and where the names and values lie in it.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::str;
+
+use super::HandshakeError;
+use super::token::{list_contains, trim_ows};
+
+/// A stretch of a head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Span {
+    start: usize,
+    end: usize,
+}
+
+impl Span {
+    /// Returns where `part` lies in `whole`, of which it is a slice.
+    pub(super) fn of(part: &[u8], whole: &[u8]) -> Self {
+        let start = part.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
+        Self {
+            start,
+            end: start + part.len(),
+        }
+    }
+
+    /// Returns where the name and the value of a parsed header lie in its head.
+    pub(super) fn of_header(header: &httparse::Header<'_>, head: &[u8]) -> (Self, Self) {
+        (
+            Self::of(header.name.as_bytes(), head),
+            Self::of(header.value, head),
+        )
+    }
+
+    fn slice(self, whole: &[u8]) -> &[u8] {
+        whole.get(self.start..self.end).unwrap_or_default()
+    }
+}
+
+/// The headers of a received request or response, in the order in which they came.
+///
+/// Names are found in whatever case. Values are bytes, because headers in the wild hold more than
+/// ASCII; surrounding white space is stripped.
+#[derive(Clone)]
+pub struct Headers {
+    head: Vec<u8>,
+    fields: Vec<(Span, Span)>,
+}
+
+impl Headers {
+    /// Takes a head over, with what the parser found in it.
+    pub(super) fn new(head: Vec<u8>, fields: Vec<(Span, Span)>) -> Self {
+        Self { head, fields }
+    }
+
+    /// Returns the names and values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.fields
+            .iter()
+            .map(|&(name, value)| (self.text_at(name), trim_ows(value.slice(&self.head))))
+    }
+
+    /// Returns the value of the first header of this name.
+    pub fn first(&self, name: &str) -> Option<&[u8]> {
+        self.all(name).next()
+    }
+
+    /// Returns the value of the first header of this name if it is UTF-8.
+    pub fn first_text(&self, name: &str) -> Option<&str> {
+        self.first(name)
+            .and_then(|value| str::from_utf8(value).ok())
+    }
+
+    /// Returns the values of all headers of this name, in order.
+    pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        self.iter()
+            .filter(move |(candidate, _)| candidate.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    /// Returns the headers that an intermediary may pass on: all but those for this connection
+    /// only, which are the ones that `Connection` names and the ones known to be such (RFC 9110
+    /// §7.6.1). An upgrade is no excuse to pass them on.
+    pub fn end_to_end(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        const HOP_BY_HOP: [&str; 6] = [
+            "Connection",
+            "Keep-Alive",
+            "Proxy-Connection",
+            "TE",
+            "Transfer-Encoding",
+            "Upgrade",
+        ];
+        self.iter().filter(|(name, _)| {
+            !HOP_BY_HOP.iter().any(|hop| hop.eq_ignore_ascii_case(name))
+                && !list_contains(self.all("Connection"), name)
+        })
+    }
+
+    /// Returns the value of a header that may appear once only.
+    pub(super) fn single(&self, name: &'static str) -> Result<Option<&[u8]>, HandshakeError> {
+        let mut values = self.all(name);
+        let value = values.next();
+        match values.next() {
+            Some(_) => Err(HandshakeError::HeaderDuplicate { name }),
+            None => Ok(value),
+        }
+    }
+
+    /// Returns a stretch of the head that the parser proved to be ASCII.
+    pub(super) fn text_at(&self, span: Span) -> &str {
+        str::from_utf8(span.slice(&self.head)).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Headers {
+    /// Shows the names only: values hold credentials, and they are the peer's bytes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.iter().map(|(name, _)| name))
+            .finish()
+    }
+}

@@ -1,0 +1,142 @@
+//! Who may open a WebSocket from a browser (RFC 6455 §10.2, RFC 6454).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+use super::authority::Authority;
+use super::{BuildError, HandshakeError, Request};
+
+/// How the bytes of a request came: the other half of what `Host` says about us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// In the clear.
+    Http,
+    /// Over TLS, whether we or a proxy in front of us ended it.
+    Https,
+}
+
+impl Scheme {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    fn port_default(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+/// The origin of a page: `https://example.com` or `http://localhost:8080`.
+///
+/// ```
+/// use linerate_proto::handshake::Origin;
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let origin: Origin = "HTTPS://Example.com:443".parse()?;
+/// assert_eq!(origin, "https://example.com".parse()?);
+/// assert_ne!(origin, "http://example.com".parse()?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    scheme: Scheme,
+    /// In lower case.
+    host: String,
+    port: u16,
+}
+
+impl Origin {
+    fn parse(value: &[u8]) -> Option<Self> {
+        let colon = value.iter().position(|&byte| byte == b':')?;
+        let (scheme, rest) = value.split_at(colon);
+        let scheme = [Scheme::Http, Scheme::Https]
+            .into_iter()
+            .find(|known| scheme.eq_ignore_ascii_case(known.as_str().as_bytes()))?;
+        Self::of(scheme, rest.strip_prefix(b"://")?)
+    }
+
+    fn of(scheme: Scheme, authority: &[u8]) -> Option<Self> {
+        let Authority { host, port } = Authority::parse(authority)?;
+        let port = port.unwrap_or(scheme.port_default());
+        Some(Self {
+            scheme,
+            host: host.to_ascii_lowercase(),
+            port,
+        })
+    }
+}
+
+impl FromStr for Origin {
+    type Err = BuildError;
+
+    fn from_str(text: &str) -> Result<Self, BuildError> {
+        Self::parse(text.as_bytes()).ok_or(BuildError::OriginInvalid)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme.as_str(), self.host)?;
+        if self.port != self.scheme.port_default() {
+            write!(f, ":{}", self.port)?;
+        }
+        Ok(())
+    }
+}
+
+/// Which pages may open a WebSocket here.
+///
+/// Browsers let any page open a WebSocket to any server and send the server's cookies along, so a
+/// server that does not look at `Origin` hands its users' sessions to every page they visit. A
+/// request without `Origin` comes from another program than a browser and passes; `null`, the
+/// origin of sandboxed pages and local files, does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OriginPolicy {
+    /// Every page may. Right only where nothing depends on who the user of the browser is.
+    DangerAny,
+    /// Pages from these origins may. Pages from this server need to be listed too.
+    List(Vec<Origin>),
+    /// Pages from this server may: those whose scheme, host and port are the ones that the
+    /// request was sent to.
+    #[default]
+    SameOrigin,
+}
+
+impl OriginPolicy {
+    /// Judges a request that came by `scheme`.
+    ///
+    /// # Errors
+    ///
+    /// [`HandshakeError::OriginDenied`], or [`HandshakeError::HeaderDuplicate`] for two origins.
+    pub fn check(&self, request: &Request, scheme: Scheme) -> Result<(), HandshakeError> {
+        let Some(value) = request.headers().single("Origin")? else {
+            return Ok(());
+        };
+        let is_allowed = match self {
+            Self::DangerAny => true,
+            Self::List(origins) => {
+                Origin::parse(value).is_some_and(|origin| origins.contains(&origin))
+            }
+            Self::SameOrigin => {
+                let own = request
+                    .header("Host")
+                    .and_then(|host| Origin::of(scheme, host));
+                own.is_some() && own == Origin::parse(value)
+            }
+        };
+        if is_allowed {
+            Ok(())
+        } else {
+            Err(HandshakeError::OriginDenied)
+        }
+    }
+}

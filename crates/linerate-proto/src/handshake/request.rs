@@ -1,0 +1,484 @@
+//! The HTTP/1.1 request that opens a connection (RFC 9112 §3, §6; RFC 6455 §4.2.1).
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use core::mem;
+
+use super::authority::Authority;
+use super::headers::{Headers, Span};
+use super::scan::{HeadKind, HeadScanner};
+use super::token::{invalid_value_byte, is_token, is_token_byte, list_contains};
+use super::{BuildError, HandshakeError, HandshakeLimits, Upgrade};
+
+/// The version of HTTP that a request names. There are no others on HTTP/1 ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HttpVersion {
+    /// HTTP/1.0, which knows no upgrades (RFC 9110 §7.8).
+    Http10,
+    /// HTTP/1.1.
+    Http11,
+}
+
+/// How the body of a request is framed (RFC 9112 §6.3). The three ways are all there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestBody {
+    /// In chunks; their framing is the caller's to read.
+    Chunked,
+    /// So many bytes, possibly none.
+    Length(u64),
+    /// There is no body.
+    None,
+}
+
+/// Reads request heads from a connection, in whatever pieces their bytes arrive.
+///
+/// The head is copied into a buffer that grows with what was received and never beyond
+/// [`HandshakeLimits::head_bytes_max`]; each byte is looked at once, and the head parsed once.
+///
+/// ```
+/// use linerate_proto::handshake::{HandshakeLimits, RequestReader};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let mut reader = RequestReader::new(HandshakeLimits::default());
+/// assert!(reader.handle_input(b"GET /chat?room=1 HTTP/1.1\r\nHo")?.is_none());
+/// // The peer did not wait for the answer: the rest of this input is its first frame.
+/// let input = b"st: example.com\r\n\r\n\x81\x80\0\0\0\0";
+/// let (request, head_bytes) = reader.handle_input(input)?.ok_or("the head is whole")?;
+/// assert_eq!((request.path(), request.query()), ("/chat", Some("room=1")));
+/// assert_eq!(input[head_bytes..], *b"\x81\x80\0\0\0\0");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct RequestReader {
+    limits: HandshakeLimits,
+    scanner: HeadScanner,
+    head: Vec<u8>,
+    failed: Option<HandshakeError>,
+}
+
+impl RequestReader {
+    /// Starts before the first byte of a connection.
+    pub fn new(limits: HandshakeLimits) -> Self {
+        Self {
+            limits,
+            scanner: HeadScanner::new(HeadKind::Request),
+            head: Vec::new(),
+            failed: None,
+        }
+    }
+
+    /// Takes the bytes that arrived.
+    ///
+    /// `Ok(None)` means that all of them were taken and more are needed. With a request comes the
+    /// number of bytes of *this* input that belong to its head; what follows them was neither
+    /// taken nor looked at. The reader then stands before the next request, for callers that
+    /// answer several on one connection.
+    ///
+    /// # Errors
+    ///
+    /// When the head breaks the rules of HTTP/1.1 or a limit, at the first byte that does where
+    /// that can be told. Answer with [`Refusal::from`](super::Refusal) and close the connection;
+    /// the reader repeats the error from then on.
+    pub fn handle_input(
+        &mut self,
+        input: &[u8],
+    ) -> Result<Option<(Request, usize)>, HandshakeError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        self.read(input)
+            .inspect_err(|error| self.failed = Some(*error))
+    }
+
+    /// Takes the end of the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`HandshakeError::HeadTruncated`] within a head; an end before its first byte is no error.
+    pub fn handle_eof(&self) -> Result<(), HandshakeError> {
+        match self.scanner.bytes() {
+            0 => Ok(()),
+            head_bytes => Err(HandshakeError::HeadTruncated { head_bytes }),
+        }
+    }
+
+    fn read(&mut self, input: &[u8]) -> Result<Option<(Request, usize)>, HandshakeError> {
+        let Some(head_bytes) = self.scanner.scan(input, &self.limits)? else {
+            self.head.extend_from_slice(input);
+            return Ok(None);
+        };
+        self.head.extend_from_slice(&input[..head_bytes]);
+        let scanner = mem::replace(&mut self.scanner, HeadScanner::new(HeadKind::Request));
+        let request = Request::parse(mem::take(&mut self.head), scanner.headers(), self.limits)?;
+        Ok(Some((request, head_bytes)))
+    }
+}
+
+/// A request, whole but for its body, owned.
+///
+/// Any well-formed request is one; [`websocket`](Self::websocket) tells whether it opens a
+/// WebSocket.
+#[derive(Clone)]
+pub struct Request {
+    headers: Headers,
+    method: Span,
+    target: Span,
+    path: Span,
+    query: Option<Span>,
+    version: HttpVersion,
+    body: RequestBody,
+    limits: HandshakeLimits,
+}
+
+impl Request {
+    /// Builds the request from what another HTTP implementation has parsed, so that it is judged
+    /// by the same rules. `target` is a path with an optional query.
+    ///
+    /// # Errors
+    ///
+    /// As [`RequestReader::handle_input`], also for parts that no parser could have found.
+    pub fn from_parts<'a>(
+        method: &str,
+        target: &str,
+        version: HttpVersion,
+        headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+        limits: HandshakeLimits,
+    ) -> Result<Self, HandshakeError> {
+        if !is_token(method.as_bytes()) {
+            return Err(HandshakeError::StartLineInvalid);
+        }
+        if invalid_target_byte(target).is_some() {
+            return Err(HandshakeError::TargetInvalid);
+        }
+        let version = match version {
+            HttpVersion::Http10 => "HTTP/1.0",
+            HttpVersion::Http11 => "HTTP/1.1",
+        };
+        let mut head = [method, " ", target, " ", version, "\r\n"]
+            .concat()
+            .into_bytes();
+        for (name, value) in headers {
+            append_header(&mut head, name, value).map_err(|error| match error {
+                BuildError::HeaderValueInvalid { .. } => HandshakeError::HeaderValueInvalid,
+                _ => HandshakeError::HeaderNameInvalid,
+            })?;
+        }
+        head.extend_from_slice(b"\r\n");
+        let mut reader = RequestReader::new(limits);
+        match reader.handle_input(&head)? {
+            Some((request, _)) => Ok(request),
+            None => Err(HandshakeError::HeadTruncated {
+                head_bytes: head.len(),
+            }),
+        }
+    }
+
+    /// Checks that the request opens a WebSocket (RFC 6455 §4.2.1), the origin excepted, which is
+    /// for [`OriginPolicy`](super::OriginPolicy) to judge.
+    ///
+    /// # Errors
+    ///
+    /// When it does not; [`Refusal::from`](super::Refusal) makes the answer.
+    pub fn websocket(&self) -> Result<Upgrade<'_>, HandshakeError> {
+        Upgrade::check(self, &self.limits)
+    }
+
+    /// Tells whether the request asks for a WebSocket at all, well or badly: a server that serves
+    /// pages too asks this first.
+    pub fn asks_for_websocket(&self) -> bool {
+        list_contains(self.headers.all("Upgrade"), "websocket")
+    }
+
+    /// Returns the method, as it was sent.
+    pub fn method(&self) -> &str {
+        self.headers.text_at(self.method)
+    }
+
+    /// Returns the request target as it was sent: visible ASCII.
+    pub fn target(&self) -> &str {
+        self.headers.text_at(self.target)
+    }
+
+    /// Returns the path: it starts with `/` (or is `*` for OPTIONS), and is not decoded. A path
+    /// that starts with `//` is a path, whatever a URL parser makes of it.
+    pub fn path(&self) -> &str {
+        match self.headers.text_at(self.path) {
+            "" => "/",
+            path => path,
+        }
+    }
+
+    /// Returns what follows the first `?`, not decoded.
+    pub fn query(&self) -> Option<&str> {
+        self.query.map(|query| self.headers.text_at(query))
+    }
+
+    /// Returns the version of HTTP.
+    pub fn version(&self) -> HttpVersion {
+        self.version
+    }
+
+    /// Returns how the body is framed.
+    pub fn body(&self) -> RequestBody {
+        self.body
+    }
+
+    /// Returns the host and port that the client means, if it says so: HTTP/1.1 makes it.
+    pub fn host(&self) -> Option<&str> {
+        self.headers.first_text("Host")
+    }
+
+    /// Returns the origin of the page that opens the connection, as it was sent; other programs
+    /// than browsers usually send none.
+    pub fn origin(&self) -> Option<&[u8]> {
+        self.headers.first("Origin")
+    }
+
+    /// Returns the value of the first header of this name.
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers.first(name)
+    }
+
+    /// Returns all headers.
+    pub fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
+    /// Parses a head that the scanner found whole, with so many header lines.
+    fn parse(
+        head: Vec<u8>,
+        header_lines: usize,
+        limits: HandshakeLimits,
+    ) -> Result<Self, HandshakeError> {
+        if head.starts_with(b"PRI * HTTP/2.0\r\n") {
+            return Err(HandshakeError::Http2Preface);
+        }
+        let version = version(&head)?;
+        let mut lines = vec![httparse::EMPTY_HEADER; header_lines];
+        let mut parsed = httparse::Request::new(&mut lines);
+        parsed.parse(&head).map_err(parse_error)?;
+        let (Some(method), Some(target)) = (parsed.method, parsed.path) else {
+            return Err(HandshakeError::StartLineInvalid);
+        };
+        let parts = TargetParts::parse(method, target).ok_or(HandshakeError::TargetInvalid)?;
+        let span = |part: &str| Span::of(part.as_bytes(), &head);
+        let (method, target) = (span(method), span(target));
+        let (path, query) = (span(parts.path), parts.query.map(span));
+        let uri = parts.uri.map(|uri| (uri.port_default, span(uri.authority)));
+        let fields = parsed
+            .headers
+            .iter()
+            .map(|header| Span::of_header(header, &head))
+            .collect();
+        let headers = Headers::new(head, fields);
+        check_host(&headers, version, uri)?;
+        let body = body(&headers, version)?;
+        Ok(Self {
+            headers,
+            method,
+            target,
+            path,
+            query,
+            version,
+            body,
+            limits,
+        })
+    }
+}
+
+impl fmt::Debug for Request {
+    /// Leaves the query and the values of headers out: they hold credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("method", &self.method())
+            .field("path", &self.path())
+            .field("version", &self.version)
+            .field("headers", &self.headers)
+            .field("body", &self.body)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request target taken apart (RFC 9112 §3.2).
+struct TargetParts<'a> {
+    path: &'a str,
+    query: Option<&'a str>,
+    /// Only in absolute-form.
+    uri: Option<TargetUri<'a>>,
+}
+
+/// What precedes the path in a target in absolute-form.
+struct TargetUri<'a> {
+    authority: &'a str,
+    port_default: u16,
+}
+
+impl<'a> TargetParts<'a> {
+    /// Takes origin-form, absolute-form, and `*` for OPTIONS; the authority-form of CONNECT is
+    /// for proxies.
+    fn parse(method: &str, target: &'a str) -> Option<Self> {
+        if target.starts_with('/') {
+            return Self::split(target, None);
+        }
+        if target == "*" && method == "OPTIONS" {
+            return Some(Self {
+                path: target,
+                query: None,
+                uri: None,
+            });
+        }
+        let (scheme, rest) = target.split_once("://")?;
+        let port_default = match scheme {
+            _ if ["http", "ws"]
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(scheme)) =>
+            {
+                80
+            }
+            _ if ["https", "wss"]
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(scheme)) =>
+            {
+                443
+            }
+            _ => return None,
+        };
+        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        Self::split(
+            path,
+            Some(TargetUri {
+                authority,
+                port_default,
+            }),
+        )
+    }
+
+    fn split(path: &'a str, uri: Option<TargetUri<'a>>) -> Option<Self> {
+        if path.bytes().any(|byte| !is_target_byte(byte)) {
+            return None;
+        }
+        let (path, query) = match path.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (path, None),
+        };
+        Some(Self { path, query, uri })
+    }
+}
+
+/// Returns the index of the first byte that keeps `target` from being a path with an optional
+/// query, as a client may send it.
+pub(super) fn invalid_target_byte(target: &str) -> Option<usize> {
+    if !target.starts_with('/') {
+        return Some(0);
+    }
+    target.bytes().position(|byte| !is_target_byte(byte))
+}
+
+/// Appends one header line, unless the name is no token or the value no value (RFC 9110 §5.5).
+/// This is what keeps CR and LF in an application's strings from becoming lines of their own.
+pub(super) fn append_header(
+    head: &mut Vec<u8>,
+    name: &str,
+    value: &[u8],
+) -> Result<(), BuildError> {
+    let name_error = name.bytes().position(|byte| !is_token_byte(byte));
+    if let Some(offset) = name_error.or_else(|| name.is_empty().then_some(0)) {
+        return Err(BuildError::HeaderNameInvalid { offset });
+    }
+    if let Some(offset) = invalid_value_byte(value) {
+        return Err(BuildError::HeaderValueInvalid { offset });
+    }
+    for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+        head.extend_from_slice(part);
+    }
+    Ok(())
+}
+
+/// Visible ASCII but for `#`: RFC 6455 §3, "Fragment identifiers are meaningless in the context
+/// of WebSocket URIs and MUST NOT be used on these URIs".
+fn is_target_byte(byte: u8) -> bool {
+    byte.is_ascii_graphic() && byte != b'#'
+}
+
+/// Reads the version at the end of the request line. Our own look comes first, because the parser
+/// calls a line without any version and one with a version to come by the same error.
+fn version(head: &[u8]) -> Result<HttpVersion, HandshakeError> {
+    let head = head.strip_prefix(b"\r\n").unwrap_or(head);
+    let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    match line.rsplit(|&byte| byte == b' ').next() {
+        Some(b"HTTP/1.1") => Ok(HttpVersion::Http11),
+        Some(b"HTTP/1.0") => Ok(HttpVersion::Http10),
+        Some([b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9']) => {
+            Err(HandshakeError::HttpVersionUnsupported)
+        }
+        _ => Err(HandshakeError::StartLineInvalid),
+    }
+}
+
+/// Names in our terms what the parser found wrong.
+pub(super) fn parse_error(error: httparse::Error) -> HandshakeError {
+    match error {
+        httparse::Error::HeaderName => HandshakeError::HeaderNameInvalid,
+        httparse::Error::HeaderValue => HandshakeError::HeaderValueInvalid,
+        _ => HandshakeError::StartLineInvalid,
+    }
+}
+
+/// RFC 9112 §3.2: "A server MUST respond with a 400 (Bad Request) status code to any HTTP/1.1
+/// request message that lacks a Host header field and to any request message that contains more
+/// than one Host header field line or a Host header field with an invalid field value."
+///
+/// A target in absolute-form names the host a second time. §3.2.2 would have us believe the
+/// target; we take such a request only if both agree, so that nobody in front of us can have
+/// routed it by the other one.
+fn check_host(
+    headers: &Headers,
+    version: HttpVersion,
+    uri: Option<(u16, Span)>,
+) -> Result<(), HandshakeError> {
+    let Some(value) = headers.single("Host")? else {
+        return match (version, uri) {
+            (HttpVersion::Http10, None) => Ok(()),
+            _ => Err(HandshakeError::HeaderMissing { name: "Host" }),
+        };
+    };
+    let host = Authority::parse(value).ok_or(HandshakeError::HostInvalid)?;
+    let Some((port_default, authority)) = uri else {
+        return Ok(());
+    };
+    match Authority::parse(headers.text_at(authority).as_bytes()) {
+        Some(authority) if authority.is_same(&host, port_default) => Ok(()),
+        _ => Err(HandshakeError::TargetInvalid),
+    }
+}
+
+/// Judges the framing of the body more strictly than RFC 9112 §6.3 asks: whatever two parsers
+/// could read differently is refused.
+fn body(headers: &Headers, version: HttpVersion) -> Result<RequestBody, HandshakeError> {
+    let length = headers.single("Content-Length")?;
+    let coding = headers.single("Transfer-Encoding")?;
+    match (length, coding) {
+        (None, None) => Ok(RequestBody::None),
+        (Some(digits), None) => {
+            // `parse` would take a sign.
+            let digits = core::str::from_utf8(digits)
+                .ok()
+                .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+            digits
+                .and_then(|digits| digits.parse().ok())
+                .map(RequestBody::Length)
+                .ok_or(HandshakeError::ContentLengthInvalid)
+        }
+        // §6.1: "A server that receives an HTTP/1.0 message containing a Transfer-Encoding header
+        // field MUST treat the message as if the framing is faulty". Both headers together "ought
+        // to be handled as an error" (§6.3), and so is any coding but `chunked` alone.
+        (None, Some(coding))
+            if coding.eq_ignore_ascii_case(b"chunked") && version == HttpVersion::Http11 =>
+        {
+            Ok(RequestBody::Chunked)
+        }
+        _ => Err(HandshakeError::TransferEncodingInvalid),
+    }
+}

@@ -1,0 +1,277 @@
+//! What a server answers: 101, or a refusal (RFC 6455 §4.2.2).
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::accept::Accept;
+use super::request::append_header;
+use super::{BuildError, HandshakeError};
+
+/// The answer that opens a WebSocket.
+///
+/// ```
+/// use linerate_proto::handshake::{HandshakeLimits, RequestReader};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let mut reader = RequestReader::new(HandshakeLimits::default());
+/// let input = b"GET / HTTP/1.1\r\nHost: example.com\r\nUpgrade: websocket\r\n\
+///     Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+///     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+///     Sec-WebSocket-Protocol: soap, wamp\r\n\r\n";
+/// let (request, _) = reader.handle_input(input)?.ok_or("the head is whole")?;
+/// let upgrade = request.websocket()?;
+///
+/// let mut acceptance = upgrade.accept();
+/// if let Some(subprotocol) = upgrade.choose_subprotocol(&["wamp", "mqtt"]) {
+///     acceptance = acceptance.with_subprotocol(subprotocol)?;
+/// }
+/// let mut output = Vec::new();
+/// acceptance.encode(&mut output);
+/// assert_eq!(
+///     String::from_utf8(output)?,
+///     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+///      Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
+///      Sec-WebSocket-Protocol: wamp\r\n\r\n"
+/// );
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Acceptance<'u> {
+    accept: &'u Accept,
+    offered: &'u [&'u str],
+    subprotocol: Option<&'u str>,
+    headers: Vec<u8>,
+}
+
+impl<'u> Acceptance<'u> {
+    pub(super) fn new(accept: &'u Accept, offered: &'u [&'u str]) -> Self {
+        Self {
+            accept,
+            offered,
+            subprotocol: None,
+            headers: Vec::new(),
+        }
+    }
+
+    /// Chooses a subprotocol, in place of one chosen before.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::SubprotocolNotOffered`]; a client would have to fail the connection.
+    pub fn with_subprotocol(mut self, subprotocol: &str) -> Result<Self, BuildError> {
+        let offered = self.offered.iter().find(|&&offered| offered == subprotocol);
+        self.subprotocol = Some(*offered.ok_or(BuildError::SubprotocolNotOffered)?);
+        Ok(self)
+    }
+
+    /// Adds a header, `Set-Cookie` for instance.
+    ///
+    /// # Errors
+    ///
+    /// When the name is no token, the value holds a control character, or the handshake sets the
+    /// header itself.
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, BuildError> {
+        append_application_header(&mut self.headers, name, value)?;
+        Ok(self)
+    }
+
+    /// Returns the subprotocol in use from here on.
+    pub fn subprotocol(&self) -> Option<&'u str> {
+        self.subprotocol
+    }
+
+    /// Appends the response to `output`. Frames may follow it at once.
+    pub fn encode(&self, output: &mut Vec<u8>) {
+        output.extend_from_slice(
+            b"HTTP/1.1 101 Switching Protocols\r\n\
+              Upgrade: websocket\r\n\
+              Connection: Upgrade\r\n\
+              Sec-WebSocket-Accept: ",
+        );
+        output.extend_from_slice(self.accept.as_bytes());
+        if let Some(subprotocol) = self.subprotocol {
+            output.extend_from_slice(b"\r\nSec-WebSocket-Protocol: ");
+            output.extend_from_slice(subprotocol.as_bytes());
+        }
+        output.extend_from_slice(b"\r\n");
+        output.extend_from_slice(&self.headers);
+        output.extend_from_slice(b"\r\n");
+    }
+}
+
+/// The answer that refuses a request, whole: it says that the connection ends with it.
+///
+/// Write it, shut the sending side down, and read on for a moment before closing: closing a
+/// socket with unread bytes in it can destroy the answer on its way (RFC 9112 §9.6). Nothing that
+/// the peer sent behind the refused request may be taken for a request.
+///
+/// ```
+/// use linerate_proto::handshake::Refusal;
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let refusal = Refusal::new(503, "draining")?.with_header("Retry-After", "7")?;
+/// let mut output = Vec::new();
+/// refusal.encode(&mut output);
+/// assert_eq!(
+///     String::from_utf8(output)?,
+///     "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 7\r\n\
+///      Content-Type: text/plain; charset=utf-8\r\nContent-Length: 9\r\n\r\ndraining\n"
+/// );
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    status: u16,
+    headers: Vec<u8>,
+    text: String,
+    has_body: bool,
+}
+
+impl Refusal {
+    /// Refuses with a status from 300 to 599 and a line of text for a person to read, to which a
+    /// newline is added.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::StatusInvalid`] for any other status.
+    pub fn new(status: u16, text: &str) -> Result<Self, BuildError> {
+        match status {
+            300..=599 => Ok(Self::with_status(status, format!("{text}\n"))),
+            _ => Err(BuildError::StatusInvalid { status }),
+        }
+    }
+
+    /// Adds a header, `WWW-Authenticate` for instance.
+    ///
+    /// # Errors
+    ///
+    /// When the name is no token, the value holds a control character, or the refusal sets the
+    /// header itself.
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, BuildError> {
+        if name.eq_ignore_ascii_case("Content-Type") {
+            return Err(BuildError::HeaderReserved);
+        }
+        append_application_header(&mut self.headers, name, value)?;
+        Ok(self)
+    }
+
+    /// Leaves the body out, as the answer to a HEAD request must (RFC 9110 §9.3.2); its length is
+    /// still announced.
+    pub fn without_body(mut self) -> Self {
+        self.has_body = false;
+        self
+    }
+
+    /// Returns the status.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Appends the response to `output`.
+    pub fn encode(&self, output: &mut Vec<u8>) {
+        let reason = reason_phrase(self.status);
+        output.extend_from_slice(format!("HTTP/1.1 {} {reason}\r\n", self.status).as_bytes());
+        output.extend_from_slice(match self.status {
+            // RFC 9110 §15.5.22: "The server MUST send an Upgrade header field in a 426 response",
+            // and `Upgrade` has to be named in `Connection` (§7.8).
+            426 => {
+                b"Upgrade: websocket\r\n\
+                  Connection: Upgrade, close\r\n\
+                  Sec-WebSocket-Version: 13\r\n"
+            }
+            // RFC 9110 §15.5.6: "The origin server MUST generate an Allow header field in a 405
+            // response".
+            405 => b"Connection: close\r\nAllow: GET\r\n",
+            _ => b"Connection: close\r\n".as_slice(),
+        });
+        output.extend_from_slice(&self.headers);
+        let framing = format!(
+            "Content-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\r\n",
+            self.text.len()
+        );
+        output.extend_from_slice(framing.as_bytes());
+        if self.has_body {
+            output.extend_from_slice(self.text.as_bytes());
+        }
+    }
+
+    fn with_status(status: u16, text: String) -> Self {
+        Self {
+            status,
+            headers: Vec::new(),
+            text,
+            has_body: true,
+        }
+    }
+}
+
+impl From<HandshakeError> for Refusal {
+    /// Answers with the error's status, and its message as text: it holds nothing of the peer's.
+    fn from(error: HandshakeError) -> Self {
+        Self::with_status(error.status(), format!("{error}\n"))
+    }
+}
+
+/// Appends a header that an application asked for, unless it is one of ours.
+pub(super) fn append_application_header(
+    head: &mut Vec<u8>,
+    name: &str,
+    value: &str,
+) -> Result<(), BuildError> {
+    const RESERVED: [&str; 5] = [
+        "Connection",
+        "Content-Length",
+        "Host",
+        "Transfer-Encoding",
+        "Upgrade",
+    ];
+    const RESERVED_PREFIX: &str = "Sec-WebSocket-";
+    let is_websocket = name
+        .get(..RESERVED_PREFIX.len())
+        .is_some_and(|prefix| prefix.eq_ignore_ascii_case(RESERVED_PREFIX));
+    if is_websocket
+        || RESERVED
+            .iter()
+            .any(|reserved| reserved.eq_ignore_ascii_case(name))
+    {
+        return Err(BuildError::HeaderReserved);
+    }
+    append_header(head, name, value.as_bytes())
+}
+
+/// Returns the phrase that goes with a status (RFC 9110 §15); it may be empty (RFC 9112 §4).
+fn reason_phrase(status: u16) -> &'static str {
+    match status {
+        300 => "Multiple Choices",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        410 => "Gone",
+        413 => "Content Too Large",
+        414 => "URI Too Long",
+        421 => "Misdirected Request",
+        426 => "Upgrade Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        _ => "",
+    }
+}

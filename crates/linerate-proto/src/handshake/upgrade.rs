@@ -1,0 +1,130 @@
+//! What makes a request the opening handshake of a client (RFC 6455 §4.2.1).
+
+use alloc::vec::Vec;
+use core::str;
+
+use super::accept::{Accept, Key};
+use super::extension::parse_offers;
+use super::token::{elements, is_token, list_contains};
+use super::{
+    Acceptance, ExtensionOffer, HandshakeError, HandshakeLimits, HttpVersion, Request, RequestBody,
+};
+
+/// A request that is a valid opening handshake.
+#[derive(Clone, Debug)]
+pub struct Upgrade<'r> {
+    request: &'r Request,
+    accept: Accept,
+    subprotocols: Vec<&'r str>,
+    extensions: Vec<ExtensionOffer<'r>>,
+}
+
+impl<'r> Upgrade<'r> {
+    /// Checks the rules in the order in which a server can best tell the client what is wrong.
+    pub(super) fn check(
+        request: &'r Request,
+        limits: &HandshakeLimits,
+    ) -> Result<Self, HandshakeError> {
+        let headers = request.headers();
+        if request.method() != "GET" {
+            return Err(HandshakeError::MethodNotGet);
+        }
+        // RFC 9110 §7.8: "A server MUST ignore an Upgrade header field that is received in an
+        // HTTP/1.0 request." Nothing but an upgrade is on offer where this is called.
+        if request.version() != HttpVersion::Http11 {
+            return Err(HandshakeError::HttpVersionUnsupported);
+        }
+        if !matches!(request.body(), RequestBody::None | RequestBody::Length(0)) {
+            return Err(HandshakeError::BodyUnexpected);
+        }
+        if !list_contains(headers.all("Upgrade"), "websocket") {
+            return Err(HandshakeError::UpgradeNotWebSocket);
+        }
+        if !list_contains(headers.all("Connection"), "upgrade") {
+            return Err(HandshakeError::ConnectionNotUpgrade);
+        }
+        if headers.single("Sec-WebSocket-Version")? != Some(b"13") {
+            return Err(HandshakeError::WebSocketVersionUnsupported);
+        }
+        let key = headers
+            .single("Sec-WebSocket-Key")?
+            .ok_or(HandshakeError::HeaderMissing {
+                name: "Sec-WebSocket-Key",
+            })?;
+        let accept = Key::parse(key)
+            .ok_or(HandshakeError::KeyInvalid {
+                value_bytes: key.len(),
+            })?
+            .accept();
+        headers.single("Origin")?;
+        let subprotocols = parse_subprotocols(request, limits)?;
+        let extensions = parse_offers(headers.all("Sec-WebSocket-Extensions"), limits)?;
+        Ok(Self {
+            request,
+            accept,
+            subprotocols,
+            extensions,
+        })
+    }
+
+    /// Starts the answer that opens the WebSocket.
+    pub fn accept(&self) -> Acceptance<'_> {
+        Acceptance::new(&self.accept, &self.subprotocols)
+    }
+
+    /// Returns the request.
+    pub fn request(&self) -> &'r Request {
+        self.request
+    }
+
+    /// Returns the subprotocols that the client offers, the one it likes best first.
+    pub fn subprotocols(&self) -> &[&'r str] {
+        &self.subprotocols
+    }
+
+    /// Returns the first of the server's subprotocols, given in its order of preference, that the
+    /// client offers. Without one the handshake may go on, and no subprotocol is in use.
+    pub fn choose_subprotocol<'s>(&self, supported: &[&'s str]) -> Option<&'s str> {
+        supported
+            .iter()
+            .copied()
+            .find(|candidate| self.subprotocols.contains(candidate))
+    }
+
+    /// Returns the extensions that the client offers. All of them are declined for now, which is
+    /// done by not mentioning them in the answer (RFC 6455 §9.1).
+    pub fn extensions(&self) -> &[ExtensionOffer<'r>] {
+        &self.extensions
+    }
+}
+
+/// §4.1: the elements "MUST be non-empty strings with characters in the range U+0021 to U+007E
+/// not including separator characters … and MUST all be unique strings".
+fn parse_subprotocols<'r>(
+    request: &'r Request,
+    limits: &HandshakeLimits,
+) -> Result<Vec<&'r str>, HandshakeError> {
+    let lines = || request.headers().all("Sec-WebSocket-Protocol");
+    let mut subprotocols = Vec::new();
+    for (index, element) in elements(lines()).enumerate() {
+        if index == limits.subprotocols_max {
+            return Err(HandshakeError::SubprotocolsTooMany {
+                subprotocols: index + 1,
+                subprotocols_max: limits.subprotocols_max,
+            });
+        }
+        let subprotocol = str::from_utf8(element)
+            .ok()
+            .filter(|text| is_token(text.as_bytes()))
+            .ok_or(HandshakeError::SubprotocolsMalformed { index })?;
+        if subprotocols.contains(&subprotocol) {
+            return Err(HandshakeError::SubprotocolDuplicate { index });
+        }
+        subprotocols.push(subprotocol);
+    }
+    // The header has at least one element if it is sent at all.
+    if subprotocols.is_empty() && lines().next().is_some() {
+        return Err(HandshakeError::SubprotocolsMalformed { index: 0 });
+    }
+    Ok(subprotocols)
+}
