@@ -1,0 +1,169 @@
+"""Runs the suite against a peer: in one role, over one transport."""
+
+import collections
+import contextlib
+import queue
+import re
+import shutil
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import cases
+import report
+
+HERE = Path(__file__).resolve().parent
+
+START_SECONDS_MAX = 20
+STOP_SECONDS_MAX = 10
+ATTEMPTS_MAX = 5
+
+ADDRESS = re.compile(r"\bwss?://127\.0\.0\.1:\d+\b")
+
+
+class RunError(Exception):
+    """A run that could not take place."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all runs have in common."""
+
+    python: Path
+    server: Path
+    client: Path
+    results: Path
+    seconds_max: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """The peer's role, `server` or `client`, and whether TLS lies in between."""
+
+    role: str
+    tls: bool
+
+    @property
+    def name(self):
+        """Names the run, and the directory of its results."""
+        return f"{self.role}-{'wss' if self.tls else 'ws'}"
+
+    def execute(self, setup, ids):
+        """Runs the cases `ids` and returns their verdicts, in order, and the problems that are not those of one case.
+
+        A racing case that did not pass is run again, up to `ATTEMPTS_MAX` times in all.
+        """
+        directory = setup.results / self.name
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        verdicts, problems = {}, []
+        again = ids
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            results = directory / f"cases-{attempt}.jsonl"
+            with open(directory / f"log-{attempt}.txt", "w", encoding="utf-8") as log:
+                problems += self._attempt(setup, again, results, log)
+            verdicts |= report.read(results) if results.exists() else {}
+            again = [case for case in again if case in cases.RACING and case in verdicts and not verdicts[case].passed]
+            if problems or not again:
+                break
+        return [verdicts.get(case) or report.missing(case) for case in ids], problems
+
+    def _attempt(self, setup, ids, results, log):
+        """Runs the suite once. Returns what went wrong with the run as such."""
+        fuzz = [setup.python, "-E", "-W", "ignore", HERE / "fuzz.py", "--results", results, "--cases", ",".join(ids)]
+        if self.role == "server":
+            listen = [setup.server, "echo", "--listen", "127.0.0.1:0", *(["--tls-self-signed"] if self.tls else [])]
+            with Process("server", listen, log) as server:
+                suite = [*fuzz, "--url", server.address()]
+                with Process("suite", suite, log) as client:
+                    problems = client.finish(setup.seconds_max)
+                return problems + server.still_runs()
+        with Process("suite", [*fuzz, *(["--tls"] if self.tls else [])], log) as suite:
+            drive = [setup.client, suite.address(), "--agent", "linerate", *(["--tls-insecure"] if self.tls else [])]
+            with Process("client", drive, log) as client:
+                return client.finish(setup.seconds_max) + suite.finish(STOP_SECONDS_MAX)
+
+
+class Process(contextlib.AbstractContextManager):
+    """A child process whose output goes to a log; it is gone when the context ends."""
+
+    children = set()
+    stopping = False
+
+    @classmethod
+    def stop_all(cls):
+        """Ends every child, and lets none start any more."""
+        cls.stopping = True
+        for child in list(cls.children):
+            child.terminate()
+
+    def __init__(self, name, command, log):
+        if self.stopping:
+            raise RunError("stopped")
+        self.name = name
+        self.log = log
+        self.addresses = queue.SimpleQueue()
+        self.tail = collections.deque(maxlen=5)
+        try:
+            self.child = subprocess.Popen(
+                [str(part) for part in command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
+            )
+        except OSError as error:
+            raise RunError(f"the {name} did not start: {error}") from error
+        self.children.add(self.child)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def __exit__(self, *_):
+        if self.child.poll() is None:
+            self.child.terminate()
+            try:
+                self.child.wait(STOP_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                self.child.kill()
+                self.child.wait()
+        self.children.discard(self.child)
+        self.reader.join(STOP_SECONDS_MAX)
+
+    def _read(self):
+        addressed = False
+        for line in self.child.stdout:
+            self.log.write(f"{self.name}: {line}")
+            self.tail.append(line.rstrip())
+            if not addressed and (match := ADDRESS.search(line)):
+                addressed = True
+                self.addresses.put(match[0])
+        self.log.flush()
+        self.addresses.put(None)
+
+    def address(self):
+        """Waits for the address that the process says it listens on."""
+        with contextlib.suppress(queue.Empty):
+            if address := self.addresses.get(timeout=START_SECONDS_MAX):
+                return address
+        raise RunError(f"the {self.name} gave no address: {self._last_words()}")
+
+    def finish(self, seconds_max):
+        """Waits for the process to end. Returns the problem if it takes too long or ends with an error."""
+        started = time.monotonic()
+        try:
+            status = self.child.wait(seconds_max)
+        except subprocess.TimeoutExpired:
+            return [f"the {self.name} had not finished after {time.monotonic() - started:.0f} s"]
+        return [f"the {self.name} ended with status {status}: {self._last_words()}"] if status else []
+
+    def still_runs(self):
+        """Returns the problem if a process that serves until it is stopped has ended by itself."""
+        status = self.child.poll()
+        return [] if status is None else [f"the {self.name} ended with status {status}: {self._last_words()}"]
+
+    def _last_words(self):
+        self.reader.join(1)
+        return " | ".join(self.tail) or "it printed nothing"
