@@ -1,0 +1,68 @@
+// Bundles the pages into dist/, which the server embeds; with --tests, the unit tests into .build/tests/.
+//
+// dist/index.html and dist/logs.html are the pages `/` and `/logs`; everything they load lies under
+// dist/assets/ and is asked for as /assets/<name>.
+
+import { cp, mkdir, rm } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const inHere = (path) => here + path;
+
+if (process.argv.includes("--tests")) {
+  await buildTests();
+} else {
+  await buildPages();
+}
+
+async function buildPages() {
+  await rm(inHere("dist"), { recursive: true, force: true });
+  await mkdir(inHere("dist/assets"), { recursive: true });
+  await build({
+    absWorkingDir: here,
+    entryPoints: [
+      "overview/overview.ts",
+      "overview/overview.css",
+      "logs/logs.ts",
+      "logs/logs.css",
+      "logs/upload-worker.ts",
+    ],
+    outdir: "dist/assets",
+    entryNames: "[name]",
+    assetNames: "[name]",
+    bundle: true,
+    minify: true,
+    format: "esm",
+    target: ["es2022", "chrome111", "firefox113", "safari16.4"],
+    external: ["/assets/*"],
+    loader: { ".woff2": "file" },
+    legalComments: "linked",
+    logLevel: "info",
+  });
+  await cp(inHere("overview/index.html"), inHere("dist/index.html"));
+  await cp(inHere("logs/logs.html"), inHere("dist/logs.html"));
+  await cp(inHere("shared/favicon.svg"), inHere("dist/assets/favicon.svg"));
+  // The licences ask to travel with what is bundled.
+  await cp(inHere("node_modules/uplot/LICENSE"), inHere("dist/assets/uplot.LICENSE.txt"));
+  await cp(
+    inHere("node_modules/@fontsource-variable/inter/LICENSE"),
+    inHere("dist/assets/inter.LICENSE.txt"),
+  );
+}
+
+async function buildTests() {
+  await rm(inHere(".build"), { recursive: true, force: true });
+  await build({
+    absWorkingDir: here,
+    entryPoints: ["tests/unit/*.test.ts"],
+    outdir: ".build/tests",
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node20",
+    sourcemap: "inline",
+    logLevel: "warning",
+  });
+}

@@ -1,0 +1,72 @@
+// Taking a file: dropped anywhere on the page, or chosen with the button.
+
+import { element } from "../shared/page.js";
+
+/** What was dropped, as far as the page can use it. */
+export type Offer = { kind: "file"; file: File } | { kind: "unusable"; why: string };
+
+/** Calls `take` for each file that someone drops or chooses. */
+export function watchForFiles(take: (offer: Offer) => void): void {
+  const input = element("file-input") as HTMLInputElement;
+  input.addEventListener("change", () => {
+    const [file] = input.files ?? [];
+    if (file !== undefined) {
+      take({ kind: "file", file });
+    }
+    input.value = ""; // So that the same file can be chosen again.
+  });
+  for (const id of ["choose", "choose-another"]) {
+    element(id).addEventListener("click", () => input.click());
+  }
+
+  // Elements inside the page enter and leave too; the veil lifts when all of them were left.
+  let depth = 0;
+  const veil = (on: boolean) => document.body.classList.toggle("dropping", on);
+  addEventListener("dragenter", (event) => {
+    if (carriesFiles(event)) {
+      depth += 1;
+      veil(true);
+    }
+  });
+  addEventListener("dragleave", (event) => {
+    if (carriesFiles(event)) {
+      depth = Math.max(0, depth - 1);
+      veil(depth > 0);
+    }
+  });
+  addEventListener("dragover", (event) => {
+    if (carriesFiles(event)) {
+      event.preventDefault();
+      event.dataTransfer.dropEffect = "copy";
+    }
+  });
+  addEventListener("drop", (event) => {
+    depth = 0;
+    veil(false);
+    if (carriesFiles(event)) {
+      event.preventDefault();
+      take(offerOf(event.dataTransfer));
+    }
+  });
+}
+
+function carriesFiles(event: DragEvent): event is DragEvent & { dataTransfer: DataTransfer } {
+  return event.dataTransfer?.types.includes("Files") ?? false;
+}
+
+function offerOf({ files, items }: DataTransfer): Offer {
+  const [file] = files;
+  if (file === undefined) {
+    return { kind: "unusable", why: "The drop carried no file." };
+  }
+  if (files.length > 1) {
+    return {
+      kind: "unusable",
+      why: `${files.length} files were dropped; this page reads one at a time.`,
+    };
+  }
+  if (items[0]?.webkitGetAsEntry()?.isDirectory === true) {
+    return { kind: "unusable", why: "That is a folder; drop the log file itself." };
+  }
+  return { kind: "file", file };
+}

@@ -1,0 +1,91 @@
+// The bar over the figures: how far the file is, how fast, and what came of it.
+
+import { grouped, humanBytes, humanDuration, megabytesPerSecond } from "../shared/format.js";
+import { element, setFigure, setText } from "../shared/page.js";
+import { Speed } from "./speed.js";
+
+/** The figures beside the bar change this often, to be read while they do. */
+const FIGURES_EVERY_MS = 250;
+/** A screen reader is told at these steps. */
+const SPOKEN_STEP = 25;
+
+export class Progress {
+  readonly #name: string;
+  readonly #size: number;
+  readonly #speed: Speed;
+  readonly #timer: ReturnType<typeof setInterval>;
+  #acknowledged = 0;
+  #spoken = 0;
+
+  constructor(file: File) {
+    this.#name = file.name;
+    this.#size = file.size;
+    this.#speed = new Speed(performance.now());
+    setText(element("file-name"), file.name);
+    setText(element("file-size"), humanBytes(file.size));
+    element("file-size").title = `${grouped(file.size)} bytes`;
+    setText(element("time-left"), "connecting …");
+    setText(element("speed"), "– MB/s");
+    announce(`Reading ${file.name}, ${humanBytes(file.size)}`);
+    this.#showBar();
+    this.#timer = setInterval(() => this.#showFigures(), FIGURES_EVERY_MS);
+  }
+
+  /** Takes the bytes acknowledged so far; called at most once a frame. */
+  handleProgress(acknowledged: number): void {
+    this.#acknowledged = acknowledged;
+    this.#speed.handleProgress(acknowledged, performance.now());
+    this.#showBar();
+  }
+
+  /** Stops the clock. `verdict` takes the place of the time left. */
+  end(verdict: string): void {
+    clearInterval(this.#timer);
+    const seconds = this.#speed.secondsSinceStart(performance.now());
+    const rate = this.#speed.overall(performance.now());
+    setFigure(element("speed"), megabytesPerSecond(rate), rate);
+    setText(
+      element("time-left"),
+      `${verdict} after ${seconds < 10 ? `${seconds.toFixed(1)} s` : humanDuration(seconds)}`,
+    );
+  }
+
+  get fraction(): number {
+    return this.#size === 0 ? 1 : this.#acknowledged / this.#size;
+  }
+
+  #showBar(): void {
+    const percent = 100 * this.fraction;
+    const bar = element("progress");
+    bar.setAttribute("aria-valuenow", percent.toFixed(0));
+    bar.style.setProperty("--done", `${percent.toFixed(2)}%`);
+    setFigure(element("acknowledged"), humanBytes(this.#acknowledged), this.#acknowledged);
+    // Rounded down: 100 % is said when everything has been read.
+    setFigure(element("percent"), `${Math.floor(percent)} %`, percent);
+    if (percent >= this.#spoken + SPOKEN_STEP && percent < 100) {
+      this.#spoken = Math.floor(percent / SPOKEN_STEP) * SPOKEN_STEP;
+      announce(`${this.#spoken} percent of ${this.#name}`);
+    }
+  }
+
+  #showFigures(): void {
+    const now = performance.now();
+    if (this.#speed.isStalled(now)) {
+      setText(element("time-left"), "waiting for the server …");
+      setFigure(element("speed"), megabytesPerSecond(0), 0);
+      return;
+    }
+    const rate = this.#speed.now(now);
+    setFigure(element("speed"), megabytesPerSecond(rate), rate);
+    const left = this.#speed.secondsLeft(this.#size - this.#acknowledged, now);
+    setText(
+      element("time-left"),
+      left === null ? "starting …" : `${humanDuration(Math.ceil(left))} left`,
+    );
+  }
+}
+
+/** Tells screen readers, without showing anything. */
+export function announce(text: string): void {
+  setText(element("announcer"), text);
+}

@@ -1,0 +1,37 @@
+// How much time the chart shows while a file is still being read.
+
+/** A new guess of the end moves the axis only when it differs by more than this share. */
+const STEADY = 0.2;
+/** Guesses from less of the file than this aren't worth showing. */
+const FIRST_GUESS_AT = 0.02;
+
+/**
+ * Guesses from what was read where the log will end, so that the chart fills from left to right
+ * instead of being squeezed with every snapshot. The axis never cuts off what has been read, and
+ * at the end it shows exactly the log.
+ */
+export class TimeSpan {
+  #start = NaN;
+  #end = NaN;
+
+  /**
+   * Returns where the axis begins and ends, in Unix seconds.
+   *
+   * `from` and `to` bound what was read, `fraction` (0 to 1) is how much of the file that was.
+   */
+  next(from: number, to: number, fraction: number): [start: number, end: number] {
+    if (fraction >= 1 || fraction < FIRST_GUESS_AT) {
+      return this.#keep(from, to);
+    }
+    const guess = from + (to - from) / fraction;
+    const drift = Math.abs(guess - this.#end) / (guess - from || 1);
+    const steady = this.#start === from && this.#end >= to && drift <= STEADY;
+    return this.#keep(from, steady ? this.#end : Math.max(guess, to));
+  }
+
+  #keep(start: number, end: number): [number, number] {
+    this.#start = start;
+    this.#end = end;
+    return [start, end];
+  }
+}

@@ -1,0 +1,87 @@
+// What the page says when an upload can't go on, in words for the person whose file it is.
+
+import { grouped } from "../shared/format.js";
+import type { Failure } from "./upload.js";
+
+export interface Trouble {
+  title: string;
+  detail: string;
+  /** Whether the same file may succeed when it is tried again. */
+  retry: boolean;
+}
+
+const COMPRESSED = /\.(gz|bz2|xz|zst|zip|br|7z)$/i;
+
+/** Explains a failure, given how far the upload had come. */
+export function explain(
+  failure: Failure,
+  acknowledged: number,
+  file: { name: string; size: number },
+): Trouble {
+  const progress = `${grouped(acknowledged)} of ${grouped(file.size)} bytes`;
+  switch (failure.reason) {
+    case "unreachable":
+      return {
+        title: "The server can't be reached",
+        detail: "It didn't accept the connection. Nothing of the file was read.",
+        retry: true,
+      };
+    case "dropped":
+      return {
+        title: "The connection was lost",
+        detail: `The server had acknowledged ${progress}. The figures below cover that part only.`,
+        retry: true,
+      };
+    case "unreadable":
+      return {
+        title: "The file can't be read any more",
+        detail: `It was changed, shortened, moved or locked while it was being read, after ${progress}. Choose it again to read it as it is now.`,
+        retry: false,
+      };
+    case "not_understood":
+      return {
+        title: "The server answered something this page doesn't understand",
+        detail: `${failure.message}. Reload the page: the server may have been updated since it was opened.`,
+        retry: true,
+      };
+    case "refused":
+      return refusal(failure.code, failure.message, progress, file.name);
+  }
+}
+
+/** What can be said of a file before anything is sent; null when nothing speaks against it. */
+export function objection(file: { name: string; size: number }): Trouble | null {
+  if (file.size === 0) {
+    return {
+      title: "This file is empty",
+      detail: `${file.name} has no bytes to read.`,
+      retry: false,
+    };
+  }
+  return null;
+}
+
+function refusal(code: string, message: string, progress: string, name: string): Trouble {
+  if (code === "not_a_log") {
+    const hint = COMPRESSED.test(name) ? " It looks compressed: unpack it first." : "";
+    return {
+      title: "This is no access log",
+      detail: `${sentence(message)} The page reads the common and combined formats of nginx and Apache.${hint}`,
+      retry: false,
+    };
+  }
+  return {
+    title: "The server stopped reading",
+    detail: `${sentence(message)} It had acknowledged ${progress}.`,
+    retry: code !== "too_large",
+  };
+}
+
+function sentence(text: string): string {
+  const trimmed = text.trim();
+  if (trimmed === "") {
+    return "";
+  }
+  const first = trimmed.charAt(0).toUpperCase() + trimmed.slice(1);
+  return /[.!?]$/.test(first) ? first : `${first}.`;
+}

@@ -1,0 +1,48 @@
+// The first few lines that are no requests, as text.
+
+import { grouped } from "../shared/format.js";
+import { create, element, setText } from "../shared/page.js";
+import type { Summary, UnparsedLine } from "./protocol.js";
+
+/** Appends the samples that aren't shown yet; the server only ever adds to them. */
+export function showUnparsedLines({ unparsed, unparsed_samples }: Summary): void {
+  const list = element("unparsed-lines");
+  for (const sample of unparsed_samples.slice(list.childElementCount)) {
+    list.append(row(sample));
+  }
+  setText(element("unparsed-lines-note"), noteOf(unparsed, unparsed_samples.length));
+}
+
+export function clearUnparsedLines(): void {
+  element("unparsed-lines").replaceChildren();
+  setText(element("unparsed-lines-note"), noteOf(0, 0));
+}
+
+/** Says how many of how many are shown. */
+export function noteOf(unparsed: number, shown: number): string {
+  if (unparsed === 0) {
+    return "None so far.";
+  }
+  if (unparsed > shown) {
+    return `The first ${grouped(shown)} of ${grouped(unparsed)}, as they stand in the file.`;
+  }
+  return unparsed === 1
+    ? "As it stands in the file."
+    : `All ${grouped(unparsed)}, as they stand in the file.`;
+}
+
+function row({ line, reason, text }: UnparsedLine): HTMLLIElement {
+  const item = create("li", "unparsed-line");
+  const head = create("p", "unparsed-head");
+  const number = create("span", "unparsed-number", `Line ${grouped(line)}`);
+  number.dataset["testid"] = "unparsed-line";
+  number.dataset["value"] = String(line);
+  const why = create("span", "unparsed-reason", reason);
+  why.dataset["testid"] = "unparsed-reason";
+  head.append(number, why);
+  const code = create("code", "unparsed-text", text);
+  code.dataset["testid"] = "unparsed-text";
+  code.tabIndex = 0; // It scrolls sideways, which takes focus without a pointer.
+  item.append(head, code);
+  return item;
+}

@@ -1,0 +1,86 @@
+// The live counters: what the server pushes over /counters once a second.
+
+import { grouped, humanBytes, humanDuration, megabytesPerSecond } from "../shared/format.js";
+import { element, setFigure, setText } from "../shared/page.js";
+
+const FIELDS = [
+  "connections",
+  "connections_total",
+  "messages_received",
+  "messages_sent",
+  "bytes_received",
+  "bytes_sent",
+  "uploads",
+  "uptime_seconds",
+] as const;
+
+type Field = (typeof FIELDS)[number];
+
+export type Counters = Record<Field, number> & { version: string };
+
+/** Reads one push of the server, or returns null when it isn't one. */
+export function parseCounters(text: string): Counters | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (typeof value !== "object" || value === null) {
+    return null;
+  }
+  const fields = value as Record<string, unknown>;
+  const complete = FIELDS.every((name) => typeof fields[name] === "number");
+  return complete && typeof fields["version"] === "string" ? (value as Counters) : null;
+}
+
+/** Returns how much `field` grew per second between two pushes; 0 if the server restarted. */
+export function perSecond(
+  before: Counters,
+  after: Counters,
+  field: Field,
+  seconds: number,
+): number {
+  return seconds > 0 ? Math.max(0, after[field] - before[field]) / seconds : 0;
+}
+
+/** Fills the counters of the overview, and remembers the last push to show rates. */
+export class CounterBoard {
+  #last: { counters: Counters; atMs: number } | undefined;
+
+  show(counters: Counters, atMs: number): void {
+    for (const name of ["connections", "connections_total", "uploads"] as const) {
+      setFigure(element(name), grouped(counters[name]), counters[name]);
+    }
+    for (const name of ["messages_received", "messages_sent"] as const) {
+      setFigure(element(name), grouped(counters[name]), counters[name]);
+    }
+    for (const name of ["bytes_received", "bytes_sent"] as const) {
+      setFigure(element(name), humanBytes(counters[name]), counters[name]);
+      element(name).title = `${grouped(counters[name])} bytes`;
+    }
+    const uptime = humanDuration(counters.uptime_seconds);
+    setFigure(element("uptime_seconds"), uptime, counters.uptime_seconds);
+    setText(element("version"), `version ${counters.version}`);
+    this.#showRates(counters, atMs);
+    this.#last = { counters, atMs };
+  }
+
+  /** Forgets the last push, so that a gap in the connection is not read as a rate. */
+  pause(): void {
+    this.#last = undefined;
+  }
+
+  #showRates(counters: Counters, atMs: number): void {
+    const last = this.#last;
+    if (last === undefined) {
+      return;
+    }
+    const seconds = (atMs - last.atMs) / 1_000;
+    const rate = (field: Field) => perSecond(last.counters, counters, field, seconds);
+    setText(element("messages_received_rate"), `${grouped(rate("messages_received"))} a second`);
+    setText(element("messages_sent_rate"), `${grouped(rate("messages_sent"))} a second`);
+    setText(element("bytes_received_rate"), megabytesPerSecond(rate("bytes_received")));
+    setText(element("bytes_sent_rate"), megabytesPerSecond(rate("bytes_sent")));
+  }
+}

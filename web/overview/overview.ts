@@ -1,0 +1,48 @@
+// The overview page `/`: live counters and the echo box.
+
+import { LiveSocket, type LiveState } from "../shared/live-socket.js";
+import { element, setText } from "../shared/page.js";
+import { CounterBoard, parseCounters } from "./counters.js";
+import { EchoBox } from "./echo-box.js";
+
+const board = new CounterBoard();
+const status = element("live-state");
+let countdown: ReturnType<typeof setInterval> | undefined;
+
+const socket = new LiveSocket("/counters", {
+  message(text) {
+    const counters = parseCounters(text);
+    if (counters !== null) {
+      board.show(counters, performance.now());
+      showLive();
+    }
+  },
+  state: showState,
+});
+element("retry-now").addEventListener("click", () => socket.retryNow());
+new EchoBox();
+
+function showState(state: LiveState): void {
+  clearInterval(countdown);
+  if (state.kind === "open") {
+    return; // "live" is said when the first counters have come, not before.
+  }
+  board.pause();
+  document.body.dataset["live"] = state.kind;
+  if (state.kind === "connecting") {
+    setText(status, "connecting …");
+    return;
+  }
+  const retryAtMs = performance.now() + state.retryInMs;
+  const tick = () => {
+    const seconds = Math.max(1, Math.ceil((retryAtMs - performance.now()) / 1_000));
+    setText(status, `connection lost, retrying in ${seconds} s`);
+  };
+  tick();
+  countdown = setInterval(tick, 500);
+}
+
+function showLive(): void {
+  document.body.dataset["live"] = "live";
+  setText(status, "live");
+}

@@ -1,0 +1,13 @@
+// How long to wait before the next attempt to reach the server.
+
+const FIRST_MS = 500;
+const LONGEST_MS = 15_000;
+
+/**
+ * Returns the delay before attempt `attempt` (0 is the first retry): doubling from half a second
+ * to 15 s, of which a random half is kept back so that many pages don't return at once.
+ */
+export function retryDelayMs(attempt: number, random: () => number = Math.random): number {
+  const ceiling = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(attempt, 16));
+  return Math.round(ceiling * (0.5 + 0.5 * random()));
+}

@@ -1,0 +1,83 @@
+// A WebSocket that comes back: opens, reports its state, and retries with backoff when it is lost.
+
+import { retryDelayMs } from "./backoff.js";
+
+/** A connection that stayed open this long starts over with the shortest delay when it is lost. */
+const SETTLED_MS = 5_000;
+
+export type LiveState =
+  { kind: "connecting" } | { kind: "open" } | { kind: "lost"; retryInMs: number };
+
+export interface LiveSocketEvents {
+  message(text: string): void;
+  state(state: LiveState): void;
+}
+
+/** Keeps one WebSocket to `path` on this page's own server open for as long as the page lives. */
+export class LiveSocket {
+  readonly #url: string;
+  readonly #events: LiveSocketEvents;
+  #socket: WebSocket | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #attempt = 0;
+
+  constructor(path: string, events: LiveSocketEvents) {
+    this.#url = ownServer(path);
+    this.#events = events;
+    this.#connect();
+  }
+
+  /** Sends `text` if the connection is open, and says whether it was. */
+  send(text: string): boolean {
+    if (this.#socket?.readyState !== WebSocket.OPEN) {
+      return false;
+    }
+    this.#socket.send(text);
+    return true;
+  }
+
+  /** Skips what is left of the wait before the next attempt. */
+  retryNow(): void {
+    if (this.#timer !== undefined) {
+      clearTimeout(this.#timer);
+      this.#connect();
+    }
+  }
+
+  #connect(): void {
+    this.#timer = undefined;
+    this.#events.state({ kind: "connecting" });
+    const socket = new WebSocket(this.#url);
+    let openedAt = Infinity;
+    socket.addEventListener("open", () => {
+      openedAt = performance.now();
+      this.#events.state({ kind: "open" });
+    });
+    socket.addEventListener("message", ({ data }) => {
+      if (typeof data === "string") {
+        this.#events.message(data);
+      }
+    });
+    socket.addEventListener("close", () => {
+      if (performance.now() - openedAt > SETTLED_MS) {
+        this.#attempt = 0;
+      }
+      this.#scheduleRetry();
+    });
+    this.#socket = socket;
+  }
+
+  #scheduleRetry(): void {
+    const retryInMs = retryDelayMs(this.#attempt);
+    this.#attempt += 1;
+    this.#events.state({ kind: "lost", retryInMs });
+    this.#timer = setTimeout(() => this.#connect(), retryInMs);
+  }
+}
+
+/** Returns the WebSocket URL of `path` on the server that this page came from. */
+export function ownServer(path: string): string {
+  const url = new URL(path, location.href);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  return url.href;
+}

@@ -1,0 +1,35 @@
+// Finding and filling the elements that a page's HTML promises.
+
+/** Returns the element marked `data-testid="id"`; a page without it is a bug in its HTML. */
+export function element(id: string, within: ParentNode = document): HTMLElement {
+  const found = within.querySelector<HTMLElement>(`[data-testid="${id}"]`);
+  if (found === null) {
+    throw new Error(`the page has no element marked ${id}`);
+  }
+  return found;
+}
+
+/** Sets an element's text, and leaves the document alone when nothing changed. */
+export function setText(target: Element, text: string): void {
+  if (target.textContent !== text) {
+    target.textContent = text;
+  }
+}
+
+/** Shows a figure: what people read as text, and exactly in `data-value`. */
+export function setFigure(target: HTMLElement, text: string, exact: number): void {
+  setText(target, text);
+  target.dataset["value"] = String(exact);
+}
+
+/** Creates an element with a class and, if given, text. */
+export function create<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  className = "",
+  text = "",
+): HTMLElementTagNameMap[K] {
+  const made = document.createElement(tag);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}

@@ -1,0 +1,209 @@
+// What the browser tests stand on: the server under test, Chromium, and a log with known figures.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
+import puppeteer from "puppeteer-core";
+
+const inRepository = (path) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
+
+const SERVER = process.env.LINERATE_BIN ?? inRepository("target/release/linerate");
+const CHROMIUM = process.env.CHROMIUM_BIN ?? "/usr/bin/chromium";
+const REAL_LOG = inRepository("../shared/data/nginx-access-rhit.log.gz");
+const START_WITHIN_MS = 20_000;
+
+/** Starts `linerate serve` on a free port; `stop` ends it, `kill` does so without a goodbye. */
+export async function startServer() {
+  const child = spawn(SERVER, ["serve", "--listen", "127.0.0.1:0"], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const exited = once(child, "exit");
+  const url = await Promise.race([
+    addressFrom(child.stdout),
+    exited.then(([code]) => Promise.reject(new Error(`${SERVER} ended with ${code}`))),
+    failAfter(START_WITHIN_MS, `${SERVER} printed no address`),
+  ]);
+  const end = async (signal) => {
+    child.kill(signal);
+    await exited;
+  };
+  return { url, pid: child.pid, stop: () => end("SIGTERM"), kill: () => end("SIGKILL") };
+}
+
+async function addressFrom(stdout) {
+  for await (const line of createInterface(stdout)) {
+    const [address] = /http:\/\/127\.0\.0\.1:\d+/.exec(line) ?? [];
+    if (address !== undefined) {
+      stdout.resume(); // A full pipe would stop the server.
+      return address;
+    }
+  }
+  throw new Error(`${SERVER} printed no address`);
+}
+
+function failAfter(ms, message) {
+  return new Promise((_, reject) => {
+    setTimeout(() => reject(new Error(message)), ms).unref();
+  });
+}
+
+/** Starts Chromium with a profile of its own, which `close` removes. */
+export async function startBrowser() {
+  const profile = await mkdtemp(join(tmpdir(), "linerate-chromium-"));
+  const browser = await puppeteer.launch({
+    executablePath: CHROMIUM,
+    headless: true,
+    userDataDir: profile,
+    args: [
+      "--headless=new",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+  return {
+    browser,
+    async close() {
+      await browser.close();
+      await rm(profile, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+/** Opens a page; `complaints` collects what the page logs as an error or throws. */
+export async function openPage(
+  browser,
+  url,
+  { width = 1440, height = 900, scheme = "light" } = {},
+) {
+  const page = await browser.newPage();
+  const complaints = [];
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warn") {
+      complaints.push(`${message.text()} (${message.location().url ?? ""})`);
+    }
+  });
+  await page.setViewport({ width, height });
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+  await page.goto(url, { waitUntil: "load" });
+  return { page, complaints };
+}
+
+/** Returns the exact figure that an element carries. */
+export async function figure(page, id) {
+  const value = await page.$eval(byId(id), (element) => element.dataset.value);
+  return Number(value);
+}
+
+/** Returns the text that an element shows. */
+export function textOf(page, id) {
+  return page.$eval(byId(id), (element) => element.textContent.trim());
+}
+
+export function byId(id) {
+  return `[data-testid="${id}"]`;
+}
+
+/** Waits until the log page is in one of `states`. */
+export function waitForState(page, ...states) {
+  return page.waitForFunction((wanted) => wanted.includes(document.body.dataset.state), {}, states);
+}
+
+/** Hands a file to the page's file input, as its dialog would. */
+export async function chooseFile(page, path) {
+  const input = await page.$(byId("file-input"));
+  await input.uploadFile(path);
+}
+
+/** Drops a file onto the middle of the page, through the browser's own drag and drop. */
+export async function dropFile(page, path) {
+  const session = await page.createCDPSession();
+  const { width, height } = page.viewport();
+  const drag = (type) =>
+    session.send("Input.dispatchDragEvent", {
+      type,
+      x: width / 2,
+      y: height / 2,
+      data: { items: [], files: [path], dragOperationsMask: 1 },
+    });
+  await drag("dragEnter");
+  await drag("dragOver");
+  await drag("drop");
+  await session.detach();
+}
+
+/** Counts the pixels of the chart that have a colour of their own, not that of axes and grid. */
+export function colouredPixels(page) {
+  return page.$eval(`${byId("chart")} canvas`, (canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let coloured = 0;
+    for (let i = 0; i < data.length; i += 4) {
+      const [red, green, blue, alpha] = data.subarray(i, i + 4);
+      if (alpha > 200 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60) {
+        coloured += 1;
+      }
+    }
+    return coloured;
+  });
+}
+
+/**
+ * Writes the log to test with into `folder`: the real one if it lies beside the repository, else
+ * one made here. Returns its path and its figures.
+ */
+export async function writeLog(folder) {
+  const path = join(folder, "access.log");
+  if (existsSync(REAL_LOG)) {
+    await writeFile(path, gunzipSync(await readFile(REAL_LOG)));
+    const figures = {
+      requests: 33_468,
+      unparsed: 1,
+      "bytes-sent": 404_908_179,
+      "unique-addresses": 1_085,
+    };
+    return { path, figures, real: true };
+  }
+  const { text, figures } = madeLog(20_000);
+  await writeFile(path, text);
+  return { path, figures, real: false };
+}
+
+/** Makes a log in the combined format whose figures are known, with one line that is no request. */
+export function madeLog(requests) {
+  const statuses = [200, 200, 200, 304, 404, 500, 101];
+  const lines = ["host newsyslog[1]: logfile turned over"];
+  let bytesSent = 0;
+  for (let i = 0; i < requests; i += 1) {
+    const at = new Date(Date.UTC(2021, 0, 22) + i * 2_000).toISOString();
+    const size = 100 + (i % 900);
+    bytesSent += size;
+    lines.push(
+      `10.0.${(i >> 8) % 4}.${i & 255} - - [22/Jan/2021:${at.slice(11, 19)} +0000] ` +
+        `"GET /page/${i % 40} HTTP/1.1" ${statuses[i % statuses.length]} ${size} "-" "test"`,
+    );
+  }
+  const figures = {
+    requests,
+    unparsed: 1,
+    "bytes-sent": bytesSent,
+    "unique-addresses": Math.min(requests, 1_024),
+  };
+  return { text: `${lines.join("\n")}\n`, figures };
+}
+
+/** Makes a folder that `remove` takes away again. */
+export async function temporaryFolder() {
+  const path = await mkdtemp(join(tmpdir(), "linerate-web-"));
+  return { path, remove: () => rm(path, { recursive: true, force: true }) };
+}
