@@ -74,3 +74,6 @@ pub fn append(key: [u8; 4], phase: usize, src: &[u8], dst: &mut Vec<u8>) {
         dst.set_len(len + src.len());
     }
 }
+
+#[cfg(test)]
+mod tests;

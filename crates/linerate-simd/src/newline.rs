@@ -91,3 +91,6 @@ impl Iterator for Positions<'_> {
 }
 
 impl core::iter::FusedIterator for Positions<'_> {}
+
+#[cfg(test)]
+mod tests;

@@ -68,3 +68,6 @@ fn locate(bytes: &[u8]) -> Utf8Error {
         Err(error) => error,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,15 @@
 //! a tail to be finished byte by byte. In place that needs care, since XOR twice is no XOR: the last
 //! block is loaded before any other is stored.
 
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+pub(super) mod x86;
+
+/// The kernel for long payloads: the only one there is.
+#[cfg(not(all(target_arch = "x86_64", feature = "std")))]
+pub(super) use mask_portable as mask_long;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+pub(super) use x86::mask_long;
+
 use super::block::Block;
 
 /// A masking key, rotated so that its first byte belongs to the first byte of the payload at hand.
@@ -32,22 +41,15 @@ impl Key {
     }
 }
 
-/// Masks `len` bytes from `src` to `dst`: the contract that all kernels share.
+/// Payloads up to this length are masked inline; longer ones are worth a call.
+pub(super) const INLINE_MAX: usize = 64;
+
+/// Masks `len` bytes from `src` to `dst`.
 ///
 /// # Safety
 ///
 /// `src` is valid for reading and `dst` for writing `len` bytes. The two ranges are the same or do
-/// not overlap. What a kernel says about `len` and about the processor holds.
-type Kernel = unsafe fn(Key, *const u8, *mut u8, usize);
-
-/// Payloads up to this length are masked inline; longer ones are worth a call.
-const INLINE_MAX: usize = 64;
-
-/// Masks a payload of any length.
-///
-/// # Safety
-///
-/// As [`Kernel`] says.
+/// not overlap.
 #[inline]
 pub(super) unsafe fn mask_raw(key: Key, src: *const u8, dst: *mut u8, len: usize) {
     // SAFETY: the caller's guarantees are passed on, and each branch picks a kernel made for `len`.
@@ -68,7 +70,7 @@ pub(super) unsafe fn mask_raw(key: Key, src: *const u8, dst: *mut u8, len: usize
 ///
 /// # Safety
 ///
-/// As [`Kernel`] says; `len` is 1, 2 or 3.
+/// As for [`mask_raw`]; `len` is 1, 2 or 3.
 #[inline(always)]
 unsafe fn mask_bytes(key: Key, src: *const u8, dst: *mut u8, len: usize) {
     let key = key.word().to_ne_bytes();
@@ -87,7 +89,7 @@ unsafe fn mask_bytes(key: Key, src: *const u8, dst: *mut u8, len: usize) {
 ///
 /// # Safety
 ///
-/// As [`Kernel`] says; `len` lies in `B::LEN..=2 * B::LEN`, and the processor has what `B` needs.
+/// As for [`mask_raw`]; `len` lies in `B::LEN..=2 * B::LEN`, and the processor has what `B` needs.
 #[inline(always)]
 unsafe fn mask_ends<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize) {
     let tail_at = len - B::LEN;
@@ -104,7 +106,7 @@ unsafe fn mask_ends<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize
 ///
 /// # Safety
 ///
-/// As [`Kernel`] says; `len` is at least `B::LEN`, and the processor has what `B` needs.
+/// As for [`mask_raw`]; `len` is at least `B::LEN`, and the processor has what `B` needs.
 #[inline(always)]
 unsafe fn mask_blocks<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize) {
     let tail_at = len - B::LEN;
@@ -133,114 +135,8 @@ unsafe fn mask_blocks<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usi
 ///
 /// # Safety
 ///
-/// As [`Kernel`] says; `len` is more than [`INLINE_MAX`].
-unsafe fn mask_portable(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+/// As for [`mask_raw`]; `len` is more than [`INLINE_MAX`].
+pub(super) unsafe fn mask_portable(key: Key, src: *const u8, dst: *mut u8, len: usize) {
     // SAFETY: passed on; `len` is more than a block, and words need no particular instructions.
     unsafe { mask_blocks::<[u64; 4]>(key, src, dst, len) }
-}
-
-/// Masks a payload longer than [`INLINE_MAX`] with the best kernel that this processor has.
-///
-/// # Safety
-///
-/// As [`Kernel`] says; `len` is more than [`INLINE_MAX`].
-#[cfg(not(all(target_arch = "x86_64", feature = "std")))]
-#[inline]
-unsafe fn mask_long(key: Key, src: *const u8, dst: *mut u8, len: usize) {
-    // SAFETY: the caller's guarantees are the kernel's.
-    unsafe { mask_portable(key, src, dst, len) }
-}
-
-#[cfg(all(target_arch = "x86_64", feature = "std"))]
-use x86::mask_long;
-
-#[cfg(all(target_arch = "x86_64", feature = "std"))]
-mod x86 {
-    use core::arch::x86_64::{__m256i, __m512i};
-    use core::mem::transmute;
-    use core::sync::atomic::{AtomicPtr, Ordering};
-
-    use super::{Kernel, Key, mask_blocks, mask_portable};
-
-    /// The kernel in use. INVARIANT: holds a [`Kernel`] that this processor can run.
-    static KERNEL: AtomicPtr<()> = AtomicPtr::new(detect_and_mask as *mut ());
-
-    /// Masks a payload longer than [`INLINE_MAX`](super::INLINE_MAX) with the best kernel that this
-    /// processor has.
-    ///
-    /// # Safety
-    ///
-    /// As [`Kernel`] says; `len` is more than [`INLINE_MAX`](super::INLINE_MAX).
-    #[inline]
-    pub(super) unsafe fn mask_long(key: Key, src: *const u8, dst: *mut u8, len: usize) {
-        // SAFETY: only kernels are ever stored, see INVARIANT; the caller's guarantees are theirs.
-        unsafe {
-            let kernel = transmute::<*mut (), Kernel>(KERNEL.load(Ordering::Relaxed));
-            kernel(key, src, dst, len);
-        }
-    }
-
-    /// Chooses the kernel for this processor, then masks with it: what the first call runs into.
-    ///
-    /// # Safety
-    ///
-    /// As for [`mask_long`].
-    unsafe fn detect_and_mask(key: Key, src: *const u8, dst: *mut u8, len: usize) {
-        let kernel = detect();
-        KERNEL.store(kernel as *mut (), Ordering::Relaxed);
-        // SAFETY: the caller's guarantees are the kernel's.
-        unsafe { kernel(key, src, dst, len) }
-    }
-
-    fn detect() -> Kernel {
-        if std::arch::is_x86_feature_detected!("avx512f") {
-            mask_avx512
-        } else if std::arch::is_x86_feature_detected!("avx2") {
-            mask_avx2
-        } else {
-            mask_portable
-        }
-    }
-
-    /// Masks 32 bytes at a time.
-    ///
-    /// # Safety
-    ///
-    /// As for [`mask_long`]; the processor has AVX2.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn mask_avx2(key: Key, src: *const u8, dst: *mut u8, len: usize) {
-        // SAFETY: passed on; `len` is more than a block.
-        unsafe { mask_blocks::<__m256i>(key, src, dst, len) }
-    }
-
-    /// Masks 64 bytes at a time.
-    ///
-    /// # Safety
-    ///
-    /// As for [`mask_long`]; the processor has AVX-512F.
-    #[target_feature(enable = "avx512f")]
-    pub(super) unsafe fn mask_avx512(key: Key, src: *const u8, dst: *mut u8, len: usize) {
-        // SAFETY: passed on; `len` is more than a block.
-        unsafe { mask_blocks::<__m512i>(key, src, dst, len) }
-    }
-}
-
-/// Returns every long kernel that this processor can run, by name.
-#[cfg(test)]
-pub(super) fn available() -> alloc::vec::Vec<(&'static str, Kernel)> {
-    #[allow(unused_mut)]
-    let mut kernels: alloc::vec::Vec<(&'static str, Kernel)> = alloc::vec![
-        ("dispatched", mask_long as Kernel),
-        ("portable", mask_portable)
-    ];
-    #[cfg(all(target_arch = "x86_64", feature = "std"))]
-    {
-        if std::arch::is_x86_feature_detected!("avx2") {
-            kernels.push(("avx2", x86::mask_avx2));
-        }
-        if std::arch::is_x86_feature_detected!("avx512f") {
-            kernels.push(("avx512", x86::mask_avx512));
-        }
-    }
-    kernels
 }

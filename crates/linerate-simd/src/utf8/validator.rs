@@ -21,31 +21,24 @@ const CONTINUATION_MAX: u8 = 0xbf;
 /// assert!(validator.is_complete());
 /// # Ok::<(), linerate_simd::utf8::Utf8Error>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
+#[cfg_attr(test, derive(PartialEq, Eq))]
 pub struct Validator {
     /// How many bytes the current code point still wants, 0..=3.
     wanted: u8,
-    /// If any is wanted, the least value that the next byte may have.
+    /// The least value that the next of these may have.
     next_min: u8,
-    /// If any is wanted, the greatest value that the next byte may have.
+    /// The greatest value that the next of these may have.
     next_max: u8,
 }
 
 impl Validator {
     /// The state that no byte leads out of.
-    const FAILED: Self = Self {
-        wanted: 1,
-        next_min: 1,
-        next_max: 0,
-    };
+    const FAILED: Self = Self::wanting(1, 0xff, 0x00);
 
     /// Creates a validator at the start of a text.
     pub const fn new() -> Self {
-        Self {
-            wanted: 0,
-            next_min: 0,
-            next_max: 0,
-        }
+        Self::wanting(0, CONTINUATION_MIN, CONTINUATION_MAX)
     }
 
     /// Validates the next piece, which may begin and end anywhere within a code point.
@@ -124,6 +117,12 @@ impl Validator {
             next_min,
             next_max,
         }
+    }
+}
+
+impl Default for Validator {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

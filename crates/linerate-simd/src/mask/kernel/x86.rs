@@ -1,0 +1,72 @@
+//! The masking kernels that not every x86-64 processor can run, chosen between on first use.
+
+use core::arch::x86_64::{__m256i, __m512i};
+use core::mem::transmute;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use super::{Key, mask_blocks, mask_portable};
+
+/// What every kernel here is; the contract is that of [`mask_long`].
+type Kernel = unsafe fn(Key, *const u8, *mut u8, usize);
+
+/// The kernel in use. INVARIANT: holds a [`Kernel`] that this processor can run.
+static KERNEL: AtomicPtr<()> = AtomicPtr::new(detect_and_mask as *mut ());
+
+/// Masks a payload longer than [`INLINE_MAX`](super::INLINE_MAX) with the best kernel that this
+/// processor has.
+///
+/// # Safety
+///
+/// As for [`mask_raw`](super::mask_raw); `len` is more than [`INLINE_MAX`](super::INLINE_MAX).
+#[inline]
+pub(in crate::mask) unsafe fn mask_long(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+    // SAFETY: only kernels are ever stored, see INVARIANT; the caller's guarantees are theirs.
+    unsafe {
+        let kernel = transmute::<*mut (), Kernel>(KERNEL.load(Ordering::Relaxed));
+        kernel(key, src, dst, len);
+    }
+}
+
+/// Chooses the kernel for this processor, then masks with it: what the first call runs into.
+///
+/// # Safety
+///
+/// As for [`mask_long`].
+unsafe fn detect_and_mask(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+    let kernel = detect();
+    KERNEL.store(kernel as *mut (), Ordering::Relaxed);
+    // SAFETY: the caller's guarantees are the kernel's.
+    unsafe { kernel(key, src, dst, len) }
+}
+
+fn detect() -> Kernel {
+    if std::arch::is_x86_feature_detected!("avx512f") {
+        mask_avx512
+    } else if std::arch::is_x86_feature_detected!("avx2") {
+        mask_avx2
+    } else {
+        mask_portable
+    }
+}
+
+/// Masks 32 bytes at a time.
+///
+/// # Safety
+///
+/// As for [`mask_long`]; the processor has AVX2.
+#[target_feature(enable = "avx2")]
+pub(in crate::mask) unsafe fn mask_avx2(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+    // SAFETY: passed on; `len` is more than a block.
+    unsafe { mask_blocks::<__m256i>(key, src, dst, len) }
+}
+
+/// Masks 64 bytes at a time.
+///
+/// # Safety
+///
+/// As for [`mask_long`]; the processor has AVX-512F.
+#[target_feature(enable = "avx512f")]
+pub(in crate::mask) unsafe fn mask_avx512(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+    // SAFETY: passed on; `len` is more than a block.
+    unsafe { mask_blocks::<__m512i>(key, src, dst, len) }
+}

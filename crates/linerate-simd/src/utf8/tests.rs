@@ -1,0 +1,210 @@
+//! UTF-8 validation equals the standard library's, wherever the bytes are split.
+
+mod exhaustive;
+mod text;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use std::vec;
+
+use proptest::prelude::*;
+
+use super::{SHORT_MAX, Utf8Error, Validator, validate};
+
+/// What the standard library says of some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// They are text.
+    Complete,
+    /// They are text but for an unfinished last code point.
+    Unfinished,
+    /// The byte at this offset is the first that cannot continue text.
+    FailsAt(usize),
+}
+
+/// The oracle: the first byte that cannot continue text is the last byte of the shortest prefix for
+/// which the standard library reports more than an unfinished end.
+fn verdict(bytes: &[u8]) -> Verdict {
+    match core::str::from_utf8(bytes) {
+        Ok(_) => Verdict::Complete,
+        Err(error) if error.error_len().is_none() => Verdict::Unfinished,
+        Err(error) => {
+            let fails = |at: &usize| {
+                core::str::from_utf8(&bytes[..=*at]).is_err_and(|error| error.error_len().is_some())
+            };
+            let at = (error.valid_up_to()..bytes.len()).find(fails);
+            Verdict::FailsAt(at.expect("the whole fails, and it is one of the prefixes"))
+        }
+    }
+}
+
+/// Pushes `pieces` one after the other and returns the verdict on all.
+fn push_all(pieces: &[&[u8]]) -> Verdict {
+    let mut validator = Validator::new();
+    let mut before = 0;
+    for piece in pieces {
+        if let Err(error) = validator.push(piece) {
+            assert!(!validator.is_complete());
+            return Verdict::FailsAt(before + error.valid_up_to());
+        }
+        before += piece.len();
+    }
+    if validator.is_complete() {
+        Verdict::Complete
+    } else {
+        Verdict::Unfinished
+    }
+}
+
+/// Asserts that `bytes` get the oracle's verdict whole, byte by byte and at every split.
+#[track_caller]
+fn assert_agrees(bytes: &[u8]) {
+    let expected = verdict(bytes);
+    match (validate(bytes), expected) {
+        (Ok(text), Verdict::Complete) => assert_eq!(text.as_bytes(), bytes),
+        (Err(error), Verdict::Unfinished) => assert_eq!(error.valid_up_to(), bytes.len()),
+        (Err(error), Verdict::FailsAt(at)) => assert_eq!(error.valid_up_to(), at),
+        (result, expected) => panic!("{result:?} instead of {expected:?} for {bytes:02x?}"),
+    }
+    for split in 0..=bytes.len() {
+        let (head, tail) = bytes.split_at(split);
+        assert_eq!(push_all(&[head, tail]), expected, "{head:02x?} {tail:02x?}");
+    }
+    assert_eq!(
+        push_all(&bytes.chunks(1).collect::<Vec<_>>()),
+        expected,
+        "{bytes:02x?}"
+    );
+}
+
+#[test]
+fn texts_of_the_autobahn_suite_agree() {
+    for bytes in [
+        &b""[..],
+        b"\xce\xba\xe1\xbd\xb9\xcf\x83\xce\xbc\xce\xb5",
+        b"\xce\xba\xe1\xbd\xb9\xcf\x83\xce\xbc\xce\xb5\xf4\x90\x80\x80edited",
+        b"\xce\xba\xe1\xbd\xb9\xcf\x83\xce\xbc\xce\xb5\xed\xa0\x80edited",
+        b"\xf8\x88\x80\x80\x80",
+        b"\xfc\x84\x80\x80\x80\x80",
+        b"\xef\xbf\xbf\xf0\x9f\xbf\xbf\xf4\x8f\xbf\xbf\xef\xbf\xbd\xef\xbf\xbe",
+        b"\xc0\xaf\xe0\x80\xaf\xf0\x80\x80\xaf",
+    ] {
+        assert_agrees(bytes);
+    }
+}
+
+#[test]
+fn first_byte_that_cannot_continue_is_named() {
+    for (bytes, at) in [
+        (&b"\x80"[..], 0),
+        (b"\xc0\x80", 0),
+        (b"\xc1\xbf", 0),
+        (b"\xf5", 0),
+        (b"\xff", 0),
+        (b"\xe0\x9f\xbf", 1),
+        (b"\xed\xa0\x80", 1),
+        (b"\xf0\x8f\xbf\xbf", 1),
+        (b"\xf4\x90", 1),
+        (b"\xf4\x8f\xbf\x7f", 3),
+        (b"\xe2\x82\xac\xe2\x28", 4),
+    ] {
+        assert_eq!(push_all(&[bytes]), Verdict::FailsAt(at), "{bytes:02x?}");
+        assert_agrees(bytes);
+    }
+}
+
+#[test]
+fn validator_is_small_and_takes_nothing_after_an_error_until_reset() {
+    assert!(size_of::<Validator>() <= 4);
+    let mut validator = Validator::default();
+    assert_eq!(
+        validator.push(b"Spam\xff"),
+        Err(Utf8Error { valid_up_to: 4 })
+    );
+    for byte in 0..=u8::MAX {
+        assert_eq!(validator.push(&[byte]), Err(Utf8Error { valid_up_to: 0 }));
+        assert!(!validator.is_complete());
+    }
+    validator.reset();
+    assert!(validator.is_complete());
+    assert_eq!(validator.push(b"Spam"), Ok(()));
+}
+
+#[test]
+fn whole_text_may_not_end_within_a_code_point() {
+    assert_eq!(
+        validate(b"Spam \xe2\x82").map_err(|error| error.valid_up_to()),
+        Err(7)
+    );
+}
+
+#[test]
+fn error_says_where() {
+    let error = validate(b"Spam\xff").expect_err("no code point begins with FF");
+    assert_eq!(std::format!("{error}"), "invalid UTF-8 at byte 4");
+}
+
+#[test]
+fn sequences_agree_at_every_place_of_a_long_text() {
+    // Longer than the short path and than a vector, so that each sequence meets all lanes.
+    let len = 2 * SHORT_MAX + 3;
+    let step = if cfg!(miri) { 41 } else { 1 };
+    for sequence in [
+        &b"\xc3\xa9"[..],
+        b"\xe2\x82\xac",
+        b"\xf0\x9f\x8d\xa3",
+        b"\xc3",
+        b"\xe2\x82",
+        b"\xf0\x9f\x8d",
+        b"\x80",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xf8\x88\x80\x80\x80",
+        b"\xff",
+    ] {
+        for at in (0..=len - sequence.len()).step_by(step) {
+            let mut bytes = vec![b'x'; len];
+            bytes[at..at + sequence.len()].copy_from_slice(sequence);
+            assert_agrees(&bytes);
+        }
+    }
+}
+
+/// Bytes that are often text, often nearly.
+fn texts() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        8 => "[ -~]{0,40}".prop_map(String::into_bytes),
+        8 => any::<char>().prop_map(|c| String::from(c).into_bytes()),
+        1 => prop::collection::vec(any::<u8>(), 0..3),
+    ];
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(miri) { 2 } else { 256 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn texts_agree_at_every_split(bytes in texts()) {
+        assert_agrees(&bytes);
+    }
+
+    #[test]
+    fn texts_agree_in_pieces_of_any_size(
+        bytes in texts(),
+        sizes in prop::collection::vec(0..150_usize, 0..12),
+    ) {
+        let mut rest = &bytes[..];
+        let mut pieces = Vec::new();
+        for size in sizes {
+            let (piece, after) = rest.split_at(size.min(rest.len()));
+            pieces.push(piece);
+            rest = after;
+        }
+        pieces.push(rest);
+        prop_assert_eq!(push_all(&pieces), verdict(&bytes));
+    }
+}
