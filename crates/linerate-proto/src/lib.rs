@@ -42,7 +42,7 @@ mod config;
 pub mod engine;
 mod error;
 pub mod frame;
-//HS pub mod handshake;
+pub mod handshake;
 mod role;
 
 pub use close::{CloseCode, CloseFrame};
