@@ -37,7 +37,7 @@ def _install():
     subprocess.run([sys.executable, "-m", "venv", str(CACHE)], check=True)
     # The suite and Autobahn are published as source: what builds them comes first.
     _pip("--constraint", str(REQUIREMENTS), "setuptools")
-    _pip("--no-deps", "--no-build-isolation", "--no-compile", "--requirement", str(REQUIREMENTS))
+    _pip("--no-deps", "--no-build-isolation", "--use-pep517", "--no-compile", "--requirement", str(REQUIREMENTS))
 
 
 def _pip(*arguments):

@@ -1,0 +1,116 @@
+# Everything that one does with this project; `make` lists it.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# The steps share the machine with a conformance suite and benchmarks that look at the clock.
+.NOTPARALLEL:
+MAKEFLAGS += --no-builtin-rules
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+export LINERATE_BIN := $(abspath $(TARGET)/release/linerate)
+export CHROMIUM_BIN := $(or $(CHROMIUM_BIN),$(shell command -v chromium),/usr/bin/chromium)
+DRIVER := $(abspath $(TARGET)/release/examples/autobahn_client)
+
+# What continuous integration runs, in this order. The pages come before all Rust: the binary embeds them.
+TEST_STEPS := setup web lint deny docs build unit web-test browser-test conformance
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: run
+run: build ## start the server on 127.0.0.1:8080; ARGS="…" are passed on to `linerate serve`
+	exec $(LINERATE_BIN) serve $(ARGS)
+
+.PHONY: test
+test: ## all checks and tests, as continuous integration runs them
+	@scripts/steps $(TEST_STEPS)
+
+.PHONY: setup
+setup: ## install what a fresh machine lacks (as root), or say what it is
+	@scripts/setup
+
+.PHONY: build
+build: web ## the release binary, target/release/linerate
+	cargo build --locked --release -p linerate-cli
+
+.PHONY: fmt
+fmt: web/node_modules/.stamp ## format Rust and TypeScript in place
+	cargo fmt --all
+	cd web && npm run --silent format
+
+.PHONY: lint
+lint: web ## formatting, clippy, types of the pages, syntax of the scripts; warnings are errors
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+	cd web && npm run --silent check
+	for script in $$(grep -rlE '^#!/usr/bin/env bash' scripts .ci); do bash -n "$$script"; done
+	python3 -B -m unittest discover -q -s conformance/tests
+
+.PHONY: docs
+docs: web ## the Rust documentation; a broken link is an error
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --exclude linerate-microbench --no-deps --all-features
+
+# In release, since some tests are thorough and the release build of the dependencies is there anyway; the two crates
+# that do arithmetic on lengths once more with overflow checks and debug assertions.
+.PHONY: unit
+unit: web ## the tests of all crates
+	cargo test --locked --release --workspace --exclude linerate-microbench --all-features
+	cargo test --locked -p linerate-simd -p linerate-proto --lib --tests
+
+# Rebuilt when one of its sources or lockfile changed, or when the result is gone.
+.PHONY: web
+web: .cache/web.stamp ## the pages, web/dist
+
+WEB_SOURCES := $(shell find web -type d \( -name node_modules -o -name dist -o -name tests -o -name '.*' \) -prune \
+	-o -type f -print)
+
+.cache/web.stamp: web/node_modules/.stamp $(WEB_SOURCES) $(if $(wildcard web/dist/index.html),,FORCE)
+	cd web && npm run --silent build
+	@mkdir -p .cache && touch $@
+
+web/node_modules/.stamp: web/package.json web/package-lock.json
+	cd web && npm ci --no-audit --no-fund
+	@touch $@
+
+.PHONY: FORCE
+FORCE:
+
+.PHONY: web-test
+web-test: web/node_modules/.stamp ## the tests of the pages that need no browser
+	cd web && npm test --silent
+
+.PHONY: browser-test
+browser-test: build ## the tests of the pages in Chromium, against the release binary
+	cd web && npm run --silent test:browser
+
+.PHONY: conformance
+conformance: build ## the Autobahn suite: server and client, ws:// and wss://
+	cargo build --locked --release -p linerate --example autobahn_client
+	conformance/run --bin $(LINERATE_BIN) --driver $(DRIVER)
+
+.PHONY: exhaustive
+exhaustive: ## the tests that try every input, without shortcuts (minutes)
+	LINERATE_EXHAUSTIVE=1 scripts/matching-tests linerate-simd u07
+	LINERATE_EXHAUSTIVE=1 scripts/matching-tests linerate-proto exhaustive
+
+.PHONY: bench
+bench: ## all benchmarks, also those against other libraries; leave the machine alone meanwhile
+	cargo bench --locked --workspace --all-features --bench '*'
+
+CARGO_DENY_VERSION := 0.20.2
+CARGO_DENY := .cache/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
+
+.PHONY: deny
+deny: $(CARGO_DENY) ## licences, versions and sources of the dependencies
+	$(CARGO_DENY) --all-features --locked check licenses bans sources
+
+$(CARGO_DENY):
+	cargo install cargo-deny --quiet --locked --version $(CARGO_DENY_VERSION) --root $(@D:/bin=) --no-track
+
+.PHONY: clean
+clean: ## remove everything that was built or installed into the project
+	cargo clean
+	rm -rf .cache web/dist web/node_modules web/.build conformance/results
