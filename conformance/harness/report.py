@@ -18,6 +18,7 @@ class Verdict:
     behavior_close: str
     seconds: float
     explanation: str
+    attempts: int = 1
 
     @property
     def passed(self):
@@ -35,8 +36,11 @@ def missing(case):
     return Verdict(case, NOT_RUN, NOT_RUN, 0.0, "")
 
 
-def read(path):
-    """Returns the verdicts in a file of results, by case. A last line that was cut off is no result."""
+def read(path, attempt=1):
+    """Returns the verdicts in a file of results, by case; `attempt` is how many times they have been run by now.
+
+    A last line that was cut off is no result.
+    """
     verdicts = {}
     with open(path, encoding="utf-8") as file:
         for line in file:
@@ -46,7 +50,12 @@ def read(path):
             # The suite counts from 1970 if there was no opening handshake.
             milliseconds = result["duration"] if result["duration"] < 1e9 else 0
             verdicts[result["id"]] = Verdict(
-                result["id"], result["behavior"], result["behaviorClose"], milliseconds / 1000, _explanation(result)
+                case=result["id"],
+                behavior=result["behavior"],
+                behavior_close=result["behaviorClose"],
+                seconds=milliseconds / 1000,
+                explanation=_explanation(result),
+                attempts=attempt,
             )
     return verdicts
 
@@ -97,6 +106,12 @@ def _counts(members):
         len(members) - len(good) - len(non_strict),
         f"{sum(v.seconds for v in members):.1f} s",
     ]
+
+
+def repeats(verdicts):
+    """Returns a line that names the cases which were run more than once, if there are any."""
+    names = [f"{v.case} ({v.attempts})" for v in verdicts if v.attempts > 1]
+    return [f"run more than once: {', '.join(names)}"] if names else []
 
 
 def complaints(verdicts):

@@ -64,7 +64,7 @@ class Run:
             results = directory / f"cases-{attempt}.jsonl"
             with open(directory / f"log-{attempt}.txt", "w", encoding="utf-8") as log:
                 problems += self._attempt(setup, again, results, log)
-            verdicts |= report.read(results) if results.exists() else {}
+            verdicts |= report.read(results, attempt) if results.exists() else {}
             again = [case for case in again if case in cases.RACING and case in verdicts and not verdicts[case].passed]
             if problems or not again:
                 break

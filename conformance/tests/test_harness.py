@@ -101,17 +101,18 @@ class Repeats(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             setup = runs.Setup(None, None, None, Path(directory), 1.0)
             verdicts, _ = Scripted("server", False).execute(setup, ["3.1", "3.2"])
-        return attempts, [v.behavior for v in verdicts]
+        return attempts, verdicts
 
     def test_only_racing_cases_are_repeated_and_only_until_they_pass(self):
-        attempts, behaviors = self.execute(["NON-STRICT", "NON-STRICT", "OK"])
+        attempts, verdicts = self.execute(["NON-STRICT", "NON-STRICT", "OK"])
         self.assertEqual(attempts, [["3.1", "3.2"], ["3.2"], ["3.2"]])
-        self.assertEqual(behaviors, ["NON-STRICT", "OK"])
+        self.assertEqual([v.behavior for v in verdicts], ["NON-STRICT", "OK"])
+        self.assertEqual(report.repeats(verdicts), ["run more than once: 3.2 (3)"])
 
     def test_a_racing_case_that_never_passes_is_judged_after_five_attempts(self):
-        attempts, behaviors = self.execute(["NON-STRICT"] * 9)
+        attempts, verdicts = self.execute(["NON-STRICT"] * 9)
         self.assertEqual(len(attempts), runs.ATTEMPTS_MAX)
-        self.assertEqual(behaviors, ["NON-STRICT", "NON-STRICT"])
+        self.assertEqual([v.behavior for v in verdicts], ["NON-STRICT", "NON-STRICT"])
 
 
 if __name__ == "__main__":
