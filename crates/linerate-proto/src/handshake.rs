@@ -63,3 +63,6 @@ pub use origin::{Origin, OriginPolicy, Scheme};
 pub use request::{HttpVersion, Request, RequestBody, RequestReader};
 pub use response::{Acceptance, Refusal};
 pub use upgrade::Upgrade;
+
+#[cfg(test)]
+mod tests;

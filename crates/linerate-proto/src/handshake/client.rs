@@ -1,15 +1,17 @@
 //! The client's side of the opening handshake (RFC 6455 §4.1).
 
 use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt;
 use core::mem;
 
 use super::accept::Key;
 use super::authority::Authority;
 use super::headers::{Headers, Span};
-use super::request::{invalid_target_byte, parse_error};
+use super::request::{check_parsed, invalid_target_byte};
 use super::response::append_application_header;
 use super::scan::{HeadKind, HeadScanner};
 use super::token::{elements, is_token, list_contains};
@@ -39,12 +41,13 @@ use super::{BuildError, HandshakeError, HandshakeLimits, Origin};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ClientHandshake {
     host: String,
     target: String,
     key: Key,
     subprotocols: Vec<String>,
+    origin: Option<Origin>,
     headers: Vec<u8>,
     limits: HandshakeLimits,
     scanner: HeadScanner,
@@ -73,6 +76,7 @@ impl ClientHandshake {
             target: target.to_owned(),
             key: Key::new(key),
             subprotocols: Vec::new(),
+            origin: None,
             headers: Vec::new(),
             limits: HandshakeLimits::default(),
             scanner: HeadScanner::new(HeadKind::Response),
@@ -102,14 +106,11 @@ impl ClientHandshake {
         Ok(self)
     }
 
-    /// Says which page opens the connection; programs other than browsers need not.
-    ///
-    /// # Errors
-    ///
-    /// When an origin has been given before.
-    pub fn with_origin(self, origin: &Origin) -> Result<Self, BuildError> {
-        use alloc::string::ToString as _;
-        self.with_header("Origin", &origin.to_string())
+    /// Says which page opens the connection, in place of one named before; programs other than
+    /// browsers need not.
+    pub fn with_origin(mut self, origin: Origin) -> Self {
+        self.origin = Some(origin);
+        self
     }
 
     /// Adds a header, `Authorization` for instance.
@@ -146,6 +147,9 @@ impl ClientHandshake {
             output.extend_from_slice(b"Sec-WebSocket-Protocol: ");
             output.extend_from_slice(self.subprotocols.join(", ").as_bytes());
             output.extend_from_slice(b"\r\n");
+        }
+        if let Some(origin) = &self.origin {
+            output.extend_from_slice(format!("Origin: {origin}\r\n").as_bytes());
         }
         output.extend_from_slice(&self.headers);
         output.extend_from_slice(b"\r\n");
@@ -253,6 +257,17 @@ impl ClientHandshake {
     }
 }
 
+impl fmt::Debug for ClientHandshake {
+    /// Leaves the key, the query and the application's headers out: they may hold credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientHandshake")
+            .field("host", &self.host)
+            .field("subprotocols", &self.subprotocols)
+            .field("failed", &self.failed)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What an opening handshake agreed on, as the client sees it.
 #[derive(Clone, Debug)]
 pub struct Negotiated {
@@ -276,11 +291,11 @@ impl Negotiated {
 fn parse(head: Vec<u8>, header_lines: usize) -> Result<(u16, Headers), HandshakeError> {
     let mut lines = vec![httparse::EMPTY_HEADER; header_lines];
     let mut parsed = httparse::Response::new(&mut lines);
-    parsed.parse(&head).map_err(parse_error)?;
+    check_parsed(parsed.parse(&head), &head)?;
     let Some(status) = parsed.code else {
         return Err(HandshakeError::StartLineInvalid);
     };
-    if parsed.version != Some(1) {
+    if status == 101 && parsed.version != Some(1) {
         return Err(HandshakeError::HttpVersionUnsupported);
     }
     let fields = parsed

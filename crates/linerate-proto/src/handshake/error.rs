@@ -330,7 +330,7 @@ impl core::error::Error for HandshakeError {}
 pub enum BuildError {
     /// The header's name is no token (RFC 9110 §5.1).
     HeaderNameInvalid {
-        /// Index of the offending byte, or the name's length if it is empty.
+        /// Index of the offending byte; 0 for an empty name.
         offset: usize,
     },
     /// The handshake sets this header itself.
@@ -342,11 +342,9 @@ pub enum BuildError {
     },
     /// The host is no host with an optional port.
     HostInvalid,
-    /// The method is no token.
-    MethodInvalid,
-    /// The origin is neither `null` nor a scheme, a host and an optional port (RFC 6454 §6.2).
+    /// The origin is not `http` or `https` with a host and an optional port (RFC 6454 §6.2).
     OriginInvalid,
-    /// The status is none with which to refuse a request (300 to 599).
+    /// The status is none with which to refuse a request: those are 300 to 599, but for 304.
     StatusInvalid {
         /// The status asked for.
         status: u16,
@@ -379,10 +377,9 @@ impl fmt::Display for BuildError {
                 )
             }
             Self::HostInvalid => f.write_str("the host is no host with an optional port"),
-            Self::MethodInvalid => f.write_str("the method is no token"),
             Self::OriginInvalid => f.write_str("the origin is no scheme, host and optional port"),
             Self::StatusInvalid { status } => {
-                write!(f, "status {status} cannot refuse a request, 300 to 599 can")
+                write!(f, "status {status} cannot refuse a request")
             }
             Self::SubprotocolDuplicate => f.write_str("the subprotocol is already in the list"),
             Self::SubprotocolInvalid => f.write_str("the subprotocol is no token"),

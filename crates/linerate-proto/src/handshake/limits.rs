@@ -7,12 +7,10 @@ use core::time::Duration;
 /// ```
 /// use linerate_proto::handshake::HandshakeLimits;
 ///
-/// let mut limits = HandshakeLimits::default();
-/// limits.head_bytes_max = 8 * 1024;
+/// let limits = HandshakeLimits { head_bytes_max: 8 * 1024, ..HandshakeLimits::default() };
 /// assert_eq!(limits.headers_max, 100);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct HandshakeLimits {
     /// Bytes in a request or response head, its empty last line included. Default: 16 KiB, twice
     /// what the large cookies of a browser (4 KiB each) usually come to, and small enough for a

@@ -50,7 +50,7 @@ pub enum RequestBody {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RequestReader {
     limits: HandshakeLimits,
     scanner: HeadScanner,
@@ -104,6 +104,12 @@ impl RequestReader {
         }
     }
 
+    /// Times a byte of the current head was looked at, for tests that bound the work.
+    #[cfg(test)]
+    pub(super) fn steps(&self) -> usize {
+        self.scanner.steps()
+    }
+
     fn read(&mut self, input: &[u8]) -> Result<Option<(Request, usize)>, HandshakeError> {
         let Some(head_bytes) = self.scanner.scan(input, &self.limits)? else {
             self.head.extend_from_slice(input);
@@ -113,6 +119,16 @@ impl RequestReader {
         let scanner = mem::replace(&mut self.scanner, HeadScanner::new(HeadKind::Request));
         let request = Request::parse(mem::take(&mut self.head), scanner.headers(), self.limits)?;
         Ok(Some((request, head_bytes)))
+    }
+}
+
+impl fmt::Debug for RequestReader {
+    /// Shows how far the head has come, and none of it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestReader")
+            .field("head_bytes", &self.scanner.bytes())
+            .field("failed", &self.failed)
+            .finish_non_exhaustive()
     }
 }
 
@@ -258,7 +274,7 @@ impl Request {
         let version = version(&head)?;
         let mut lines = vec![httparse::EMPTY_HEADER; header_lines];
         let mut parsed = httparse::Request::new(&mut lines);
-        parsed.parse(&head).map_err(parse_error)?;
+        check_parsed(parsed.parse(&head), &head)?;
         let (Some(method), Some(target)) = (parsed.method, parsed.path) else {
             return Err(HandshakeError::StartLineInvalid);
         };
@@ -417,12 +433,17 @@ fn version(head: &[u8]) -> Result<HttpVersion, HandshakeError> {
     }
 }
 
-/// Names in our terms what the parser found wrong.
-pub(super) fn parse_error(error: httparse::Error) -> HandshakeError {
-    match error {
-        httparse::Error::HeaderName => HandshakeError::HeaderNameInvalid,
-        httparse::Error::HeaderValue => HandshakeError::HeaderValueInvalid,
-        _ => HandshakeError::StartLineInvalid,
+/// Checks that the parser found the head whole, as the scanner did, and names in our terms what
+/// it found wrong.
+pub(super) fn check_parsed(
+    result: httparse::Result<usize>,
+    head: &[u8],
+) -> Result<(), HandshakeError> {
+    match result {
+        Ok(httparse::Status::Complete(head_bytes)) if head_bytes == head.len() => Ok(()),
+        Err(httparse::Error::HeaderName) => Err(HandshakeError::HeaderNameInvalid),
+        Err(httparse::Error::HeaderValue) => Err(HandshakeError::HeaderValueInvalid),
+        Ok(_) | Err(_) => Err(HandshakeError::StartLineInvalid),
     }
 }
 

@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use super::accept::Accept;
 use super::request::append_header;
@@ -37,7 +38,7 @@ use super::{BuildError, HandshakeError};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Acceptance<'u> {
     accept: &'u Accept,
     offered: &'u [&'u str],
@@ -101,6 +102,15 @@ impl<'u> Acceptance<'u> {
     }
 }
 
+impl fmt::Debug for Acceptance<'_> {
+    /// Leaves the application's headers out: they may hold credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acceptance")
+            .field("subprotocol", &self.subprotocol)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The answer that refuses a request, whole: it says that the connection ends with it.
 ///
 /// Write it, shut the sending side down, and read on for a moment before closing: closing a
@@ -122,7 +132,7 @@ impl<'u> Acceptance<'u> {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Refusal {
     status: u16,
     headers: Vec<u8>,
@@ -136,10 +146,10 @@ impl Refusal {
     ///
     /// # Errors
     ///
-    /// [`BuildError::StatusInvalid`] for any other status.
+    /// [`BuildError::StatusInvalid`] for any other status, and for 304, which has no body.
     pub fn new(status: u16, text: &str) -> Result<Self, BuildError> {
         match status {
-            300..=599 => Ok(Self::with_status(status, format!("{text}\n"))),
+            300..=303 | 305..=599 => Ok(Self::with_status(status, format!("{text}\n"))),
             _ => Err(BuildError::StatusInvalid { status }),
         }
     }
@@ -215,16 +225,27 @@ impl From<HandshakeError> for Refusal {
     }
 }
 
+impl fmt::Debug for Refusal {
+    /// Leaves the application's headers out: they may hold credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refusal")
+            .field("status", &self.status)
+            .field("text", &self.text)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Appends a header that an application asked for, unless it is one of ours.
 pub(super) fn append_application_header(
     head: &mut Vec<u8>,
     name: &str,
     value: &str,
 ) -> Result<(), BuildError> {
-    const RESERVED: [&str; 5] = [
+    const RESERVED: [&str; 6] = [
         "Connection",
         "Content-Length",
         "Host",
+        "Origin",
         "Transfer-Encoding",
         "Upgrade",
     ];
@@ -249,7 +270,6 @@ fn reason_phrase(status: u16) -> &'static str {
         301 => "Moved Permanently",
         302 => "Found",
         303 => "See Other",
-        304 => "Not Modified",
         307 => "Temporary Redirect",
         308 => "Permanent Redirect",
         400 => "Bad Request",

@@ -1,0 +1,158 @@
+//! Strings of the application that would become lines of their own: H23.
+
+use super::*;
+
+const KEY: [u8; 16] = *b"the sample nonce";
+
+fn client() -> ClientHandshake {
+    ClientHandshake::new("example.com", "/chat", KEY).unwrap()
+}
+
+/// What an attacker would have an application put into a header.
+const SPLITTERS: [&str; 6] = [
+    "a\r\nX: b",
+    "a\nX: b",
+    "a\rX: b",
+    "a\0",
+    "a\u{7F}",
+    "\u{1}a",
+];
+
+#[test]
+fn h23_the_client_takes_no_line_break_in_host_or_target() {
+    for splitter in SPLITTERS {
+        let host = ClientHandshake::new(splitter, "/", KEY);
+        assert_eq!(host.unwrap_err(), BuildError::HostInvalid);
+        let target = ClientHandshake::new("a", &format!("/{splitter}"), KEY);
+        let offset = 1 + splitter
+            .bytes()
+            .position(|byte| !byte.is_ascii_graphic())
+            .unwrap();
+        assert_eq!(target.unwrap_err(), BuildError::TargetInvalid { offset });
+    }
+    for (target, offset) in [
+        ("", 0),
+        ("a", 0),
+        ("/ ", 1),
+        ("/a#b", 2),
+        ("/\u{E4}", 1),
+        ("?a", 0),
+    ] {
+        let error = ClientHandshake::new("a", target, KEY).unwrap_err();
+        assert_eq!(error, BuildError::TargetInvalid { offset }, "{target:?}");
+    }
+    for host in ["", "a b", "a/b", "http://a", "a:x", "user@a"] {
+        let error = ClientHandshake::new(host, "/", KEY).unwrap_err();
+        assert_eq!(error, BuildError::HostInvalid, "{host:?}");
+    }
+}
+
+#[test]
+fn h23_the_client_takes_no_line_break_in_subprotocols() {
+    for splitter in SPLITTERS.into_iter().chain(["", "a,b", "a b", "\u{E4}"]) {
+        let error = client().with_subprotocol(splitter).unwrap_err();
+        assert_eq!(error, BuildError::SubprotocolInvalid, "{splitter:?}");
+    }
+    let error = client()
+        .with_subprotocol("a")
+        .unwrap()
+        .with_subprotocol("a")
+        .unwrap_err();
+    assert_eq!(error, BuildError::SubprotocolDuplicate);
+}
+
+#[test]
+fn h23_no_side_takes_line_breaks_in_headers() {
+    let request = request(VALID);
+    let upgrade = request.websocket().unwrap();
+    let errors = |name: &str, value: &str| {
+        let refusal = Refusal::new(401, "").unwrap();
+        [
+            client().with_header(name, value).unwrap_err(),
+            upgrade.accept().with_header(name, value).unwrap_err(),
+            refusal.with_header(name, value).unwrap_err(),
+        ]
+    };
+    for splitter in SPLITTERS {
+        let offset = splitter
+            .bytes()
+            .position(|byte| byte < 0x20 || byte == 0x7F)
+            .unwrap();
+        assert_eq!(
+            errors("X", splitter),
+            [BuildError::HeaderValueInvalid { offset }; 3]
+        );
+        assert_eq!(
+            errors(splitter, "a"),
+            [BuildError::HeaderNameInvalid { offset }; 3]
+        );
+    }
+    for (name, offset) in [("", 0), ("a b", 1), ("a:", 1), ("ab\u{E4}", 2)] {
+        assert_eq!(
+            errors(name, "a"),
+            [BuildError::HeaderNameInvalid { offset }; 3],
+            "{name:?}"
+        );
+    }
+}
+
+#[test]
+fn h23_no_side_takes_headers_that_are_the_handshakes_own() {
+    let request = request(VALID);
+    let upgrade = request.websocket().unwrap();
+    for name in [
+        "Connection",
+        "CONTENT-LENGTH",
+        "host",
+        "Origin",
+        "Transfer-Encoding",
+        "upgrade",
+        "Sec-WebSocket-Accept",
+        "sec-websocket-extensions",
+        "Sec-WebSocket-",
+    ] {
+        let reserved = BuildError::HeaderReserved;
+        assert_eq!(client().with_header(name, "a").unwrap_err(), reserved);
+        assert_eq!(
+            upgrade.accept().with_header(name, "a").unwrap_err(),
+            reserved
+        );
+        let refusal = Refusal::new(401, "").unwrap();
+        assert_eq!(refusal.with_header(name, "a").unwrap_err(), reserved);
+    }
+    let refusal = Refusal::new(401, "").unwrap();
+    let error = refusal
+        .with_header("content-type", "text/html")
+        .unwrap_err();
+    assert_eq!(error, BuildError::HeaderReserved);
+}
+
+#[test]
+fn h23_what_is_no_line_break_is_sent() {
+    let request = request(VALID);
+    let upgrade = request.websocket().unwrap();
+    let mut wire = Vec::new();
+    upgrade
+        .accept()
+        .with_header("Set-Cookie", "a=\u{E4}\tb")
+        .unwrap()
+        .encode(&mut wire);
+    let end = "=\r\nSet-Cookie: a=\u{E4}\tb\r\n\r\n";
+    assert_eq!(text(wire), ACCEPTED.replacen("=\r\n\r\n", end, 1));
+}
+
+#[test]
+fn refusals_take_statuses_that_refuse() {
+    for status in [0, 100, 101, 200, 299, 304, 600, u16::MAX] {
+        let error = Refusal::new(status, "").unwrap_err();
+        assert_eq!(error, BuildError::StatusInvalid { status });
+    }
+    for status in [300, 401, 599] {
+        assert_eq!(Refusal::new(status, "").unwrap().status(), status);
+    }
+    let mut wire = Vec::new();
+    Refusal::new(418, "a\r\nb").unwrap().encode(&mut wire);
+    let expected = "HTTP/1.1 418 \r\nConnection: close\r\n\
+        Content-Type: text/plain; charset=utf-8\r\nContent-Length: 5\r\n\r\na\r\nb\n";
+    assert_eq!(text(wire), expected);
+}

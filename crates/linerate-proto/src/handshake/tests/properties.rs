@@ -1,0 +1,139 @@
+//! Whatever a peer sends: no panic, no answer that depends on how the bytes were cut, and none
+//! that holds bytes of the peer.
+
+use alloc::vec;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Bytes that make up heads, so that random input gets further than its first byte.
+fn head_bytes() -> impl Strategy<Value = Vec<u8>> {
+    let parts = prop::sample::select(vec![
+        "GET ",
+        "/",
+        " HTTP/1.1",
+        "\r\n",
+        "\r",
+        "\n",
+        ": ",
+        ":",
+        ",",
+        ";",
+        "=",
+        "\"",
+        "\\",
+        " ",
+        "\t",
+        "Host",
+        "a.b:80",
+        "Upgrade",
+        "websocket",
+        "Connection",
+        "Sec-WebSocket-Key",
+        "13",
+        "dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Version",
+        "Sec-WebSocket-Protocol",
+        "Sec-WebSocket-Extensions",
+        "Origin",
+        "http://",
+        "Content-Length",
+        "0",
+        "\u{E4}",
+        "\0",
+    ]);
+    prop::collection::vec(parts, 0..60).prop_map(|parts| parts.concat().into_bytes())
+}
+
+/// One change to a valid message: bytes put in place of others.
+fn mutations() -> impl Strategy<Value = Vec<(prop::sample::Index, usize, Vec<u8>)>> {
+    let bytes = prop::collection::vec(any::<u8>(), 0..4);
+    prop::collection::vec((any::<prop::sample::Index>(), 0_usize..4, bytes), 1..4)
+}
+
+fn mutated(message: &str, mutations: &[(prop::sample::Index, usize, Vec<u8>)]) -> Vec<u8> {
+    let mut message = message.as_bytes().to_vec();
+    for (index, removed, added) in mutations {
+        let start = index.index(message.len());
+        let end = message.len().min(start + removed);
+        message.splice(start..end, added.iter().copied());
+    }
+    message
+}
+
+/// Feeds a client, cut in two; its outcome in words.
+fn open(input: &[u8], at: usize) -> String {
+    let mut client = ClientHandshake::new("example.com", "/", *b"the sample nonce").unwrap();
+    let (head, tail) = input.split_at(at);
+    match client
+        .handle_input(head)
+        .transpose()
+        .or_else(|| client.handle_input(tail).transpose())
+    {
+        None => "waiting".into(),
+        Some(Ok((negotiated, _))) => format!("{:?}", negotiated.headers()),
+        Some(Err(error)) => format!("{error:?} {error}"),
+    }
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_are_answered_the_same_however_they_are_cut(
+        input in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        outcome(&input);
+    }
+
+    #[test]
+    fn random_heads_are_answered_the_same_however_they_are_cut(input in head_bytes()) {
+        outcome(&input);
+    }
+
+    #[test]
+    fn random_changes_to_a_request_are_answered_the_same_however_they_are_cut(
+        mutations in mutations(),
+    ) {
+        outcome(&mutated(VALID, &mutations));
+    }
+
+    #[test]
+    fn random_headers_of_ours_are_answered_the_same_however_they_are_cut(
+        name in prop::sample::select(vec![
+            "Host", "Origin", "Connection", "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions",
+            "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Content-Length", "Transfer-Encoding",
+        ]),
+        value in prop::collection::vec(prop::sample::select(b"ab1;=\",\\ \t:/[].\xFF".to_vec()), 0..40),
+    ) {
+        let line = [name.as_bytes(), b": ", &value].concat();
+        outcome(&with_line(line));
+    }
+
+    #[test]
+    fn random_changes_to_a_response_are_judged_the_same_however_they_are_cut(
+        mutations in mutations(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let input = mutated(ACCEPTED, &mutations);
+        prop_assert_eq!(open(&input, 0), open(&input, cut.index(input.len() + 1)));
+    }
+
+    #[test]
+    fn refusals_never_repeat_what_the_peer_sent(value in "[xyzXYZ]{12,40}") {
+        for line in ["Host: ", "Origin: ", "Sec-WebSocket-Key: ", "Content-Length: ", ""] {
+            if let Outcome::Refused { wire } = outcome(&with_line(format!("{line}{value}"))) {
+                prop_assert!(!wire.contains(&value));
+            }
+        }
+    }
+
+    #[test]
+    fn clients_and_servers_agree_on_every_key(key in any::<[u8; 16]>()) {
+        let mut client = ClientHandshake::new("example.com", "/", key).unwrap();
+        let mut wire = Vec::new();
+        client.encode(&mut wire);
+        let answer = serve([&wire[..]], HandshakeLimits::default());
+        let Outcome::Accepted { wire, .. } = answer else { panic!("{answer:?}") };
+        prop_assert!(client.handle_input(wire.as_bytes()).unwrap().is_some());
+    }
+}
