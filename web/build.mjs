@@ -43,6 +43,7 @@ async function buildPages() {
   await cp(inHere("overview/index.html"), inHere("dist/index.html"));
   await cp(inHere("logs/logs.html"), inHere("dist/logs.html"));
   await cp(inHere("shared/favicon.svg"), inHere("dist/assets/favicon.svg"));
+  await cp(inHere("shared/sketch.svg"), inHere("dist/assets/sketch.svg"));
   // The licences ask to travel with what is bundled.
   await cp(inHere("node_modules/uplot/LICENSE"), inHere("dist/assets/uplot.LICENSE.txt"));
   await cp(

@@ -39,7 +39,11 @@ function handleOffer(offer: Offer): void {
   }
   if (offer.kind === "unusable") {
     showTrouble({ title: "Nothing to read", detail: offer.why, retry: false });
-    setState(document.body.dataset["shown"] === "figures" ? "failed" : "idle");
+    return;
+  }
+  const trouble = objection(offer.file);
+  if (trouble !== null) {
+    showTrouble(trouble);
     return;
   }
   start(offer.file);
@@ -47,12 +51,6 @@ function handleOffer(offer: Offer): void {
 
 function start(file: File): void {
   lastFile = file;
-  const trouble = objection(file);
-  if (trouble !== null) {
-    showTrouble(trouble);
-    setState("idle");
-    return;
-  }
   hideTrouble();
   clearFigures();
   setState("uploading");
@@ -119,28 +117,31 @@ class RunningUpload {
 
   #end(outcome: Outcome): void {
     running = undefined;
+    const hadFocus = document.activeElement === element("cancel");
     switch (outcome.kind) {
       case "finished":
-        this.#progress.end("read");
+        this.#progress.end("read in");
         announce(`Done: ${element("requests").textContent ?? ""} requests`);
         setState("finished");
         break;
       case "cancelled":
-        this.#progress.end("cancelled");
+        this.#progress.end("cancelled after");
         announce("Cancelled");
         setState("cancelled");
         break;
       case "failed":
-        this.#progress.end("stopped");
+        this.#progress.end("stopped after");
         showTrouble(explain(outcome.failure, outcome.acknowledged, this.#file));
         setState("failed");
         break;
+    }
+    if (hadFocus) {
+      element("choose-another").focus({ preventScroll: true }); // It stands where Cancel stood.
     }
   }
 }
 
 function showFigures(summary: Summary, fraction: number): void {
-  document.body.dataset["shown"] = "figures";
   showTotals(summary);
   chart.show(summary, Math.min(1, fraction));
   showStatuses(summary);

@@ -38,16 +38,14 @@ export class Progress {
     this.#showBar();
   }
 
-  /** Stops the clock. `verdict` takes the place of the time left. */
+  /** Stops the clock. `verdict` takes the place of the time left: "read in", "cancelled after". */
   end(verdict: string): void {
     clearInterval(this.#timer);
     const seconds = this.#speed.secondsSinceStart(performance.now());
     const rate = this.#speed.overall(performance.now());
     setFigure(element("speed"), megabytesPerSecond(rate), rate);
-    setText(
-      element("time-left"),
-      `${verdict} after ${seconds < 10 ? `${seconds.toFixed(1)} s` : humanDuration(seconds)}`,
-    );
+    const took = seconds < 10 ? `${seconds.toFixed(1)} s` : humanDuration(seconds);
+    setText(element("time-left"), `${verdict} ${took}`);
   }
 
   get fraction(): number {

@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import { grouped, utcClock, utcDay } from "../shared/format.js";
 import { create, element, setFigure, setText } from "../shared/page.js";
 import type { Summary, Timeline } from "./protocol.js";
-import { bucketAt, bucketName, roundUp, stack } from "./stacking.js";
+import { bucketAt, bucketName, coarsen, roundUp, stack } from "./stacking.js";
 import { CLASS_MEANING, STATUS_CLASSES, type StatusClass } from "./status-classes.js";
 import { timeLabels } from "./time-axis.js";
 import { TimeSpan } from "./time-span.js";
@@ -25,7 +25,10 @@ export class RequestsChart {
   #span = new TimeSpan();
   #range: [number, number] = [0, 1];
   #peak = 1;
+  /** What the server sent last, and what is drawn of it. */
+  #given: Timeline | undefined;
   #timeline: Timeline | undefined;
+  #final = false;
   /** The bucket that the arrow keys chose. */
   #chosen: number | undefined;
 
@@ -45,6 +48,7 @@ export class RequestsChart {
     this.#span = new TimeSpan();
     this.#range = [0, 1];
     this.#peak = 1;
+    this.#given = undefined;
     this.#timeline = undefined;
     this.#chosen = undefined;
     this.#plot.setData([[], ...DRAWN.map(() => [])]);
@@ -62,19 +66,30 @@ export class RequestsChart {
       setFigure(total, grouped(count), count);
     }
     const { timeline } = summary;
-    if (timeline.classes["2xx"].length > 0) {
-      setText(element("chart-title"), `Requests per ${bucketName(timeline.bucket_seconds)}`);
-      const end = timeline.start + timeline.classes["2xx"].length * timeline.bucket_seconds;
+    const buckets = timeline.classes["2xx"].length;
+    if (buckets > 0) {
+      const end = timeline.start + buckets * timeline.bucket_seconds;
       this.#range = this.#span.next(timeline.start, end, fraction);
-      this.#timeline = timeline;
-      this.#draw(timeline, fraction >= 1);
+      this.#given = timeline;
+      this.#final = fraction >= 1;
+      this.#draw();
     }
   }
 
-  #draw(timeline: Timeline, final: boolean): void {
+  #draw(): void {
+    if (this.#given === undefined) {
+      return;
+    }
+    const [from, to] = this.#range;
+    const timeline = coarsen(this.#given, to - from, this.#plot.bbox.width / devicePixelRatio);
+    if (timeline.bucket_seconds !== this.#timeline?.bucket_seconds) {
+      setText(element("chart-title"), `Requests per ${bucketName(timeline.bucket_seconds)}`);
+      this.#peak = 1;
+    }
+    this.#timeline = timeline;
     const { times, tops, peak } = stack(timeline, this.#shown);
     // While a file is being read the scale only grows, lest it jump up and down.
-    this.#peak = final ? roundUp(peak) : Math.max(this.#peak, roundUp(peak));
+    this.#peak = this.#final ? roundUp(peak) : Math.max(this.#peak, roundUp(peak));
     const nothing = times.map(() => null);
     this.#plot.setData([times, ...DRAWN.map((name) => tops.get(name) ?? nothing)]);
     this.#frame.dataset["buckets"] = String(timeline.classes["2xx"].length);
@@ -107,7 +122,7 @@ export class RequestsChart {
         {
           stroke: muted,
           font: font(),
-          size: 52,
+          size: 48,
           space: 44,
           grid: lines,
           ticks: { show: false },
@@ -156,10 +171,8 @@ export class RequestsChart {
       this.#shown.delete(name);
     }
     this.#keys.get(name)?.button.setAttribute("aria-pressed", String(show));
-    if (this.#timeline !== undefined) {
-      this.#peak = 1;
-      this.#draw(this.#timeline, true);
-    }
+    this.#peak = 1;
+    this.#draw();
   }
 
   #handleKey(event: KeyboardEvent): void {
@@ -222,6 +235,7 @@ export class RequestsChart {
     const width = this.#frame.clientWidth;
     if (width > 0) {
       this.#plot.setSize({ width, height: this.#height() });
+      this.#draw();
     }
   }
 

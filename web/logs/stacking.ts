@@ -47,6 +47,43 @@ export function roundUp(value: number): number {
   return step * power;
 }
 
+/** Lengths of a column that read well, in seconds; beyond them, whole weeks. */
+const COLUMN_SECONDS = [
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400,
+];
+const WEEK = 604_800;
+
+/**
+ * Merges buckets until `seconds` of them need no more than `columnsMax` columns, for a screen too
+ * narrow to show each. Columns begin at multiples of their length.
+ */
+export function coarsen(timeline: Timeline, seconds: number, columnsMax: number): Timeline {
+  const given = timeline.bucket_seconds;
+  const wanted = Math.max(given, seconds / Math.max(1, columnsMax));
+  const length =
+    wanted === given
+      ? given
+      : (COLUMN_SECONDS.find((s) => s >= wanted && s % given === 0) ??
+        given * Math.ceil((WEEK * Math.ceil(wanted / WEEK)) / given));
+  if (length === given) {
+    return timeline;
+  }
+  const start = Math.floor(timeline.start / length) * length;
+  const merge = (counts: number[]) => {
+    const last = timeline.start + (counts.length - 1) * given;
+    const columns = new Array<number>(Math.floor((last - start) / length) + 1).fill(0);
+    counts.forEach((count, i) => {
+      const column = Math.floor((timeline.start + i * given - start) / length);
+      columns[column] = (columns[column] ?? 0) + count;
+    });
+    return columns;
+  };
+  const classes = Object.fromEntries(
+    STATUS_CLASSES.map((name) => [name, merge(timeline.classes[name])]),
+  ) as Timeline["classes"];
+  return { start, bucket_seconds: length, classes };
+}
+
 /** Returns the bucket that the time lies in, or null beside the timeline. */
 export function bucketAt(timeline: Timeline, unixSeconds: number): number | null {
   const bucket = Math.floor((unixSeconds - timeline.start) / timeline.bucket_seconds);

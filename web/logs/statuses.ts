@@ -47,7 +47,8 @@ export function theRest(
   if (rest.length === 0) {
     return "";
   }
-  return `and ${grouped(rest.length)} more ${rest.length === 1 ? one : many} with ${grouped(sum)} requests`;
+  const name = rest.length === 1 ? one : many;
+  return `and ${grouped(rest.length)} more ${name} with ${grouped(sum)} ${sum === 1 ? "request" : "requests"}`;
 }
 
 function methodsLine(methods: Record<string, number>): string {

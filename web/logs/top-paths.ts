@@ -4,7 +4,7 @@ import { element } from "../shared/page.js";
 import { showBars } from "./bars.js";
 import type { Summary } from "./protocol.js";
 
-const PATHS_MAX = 12;
+const PATHS_MAX = 14;
 const PATHS_MIN = 10;
 
 export function showTopPaths(summary: Summary): void {

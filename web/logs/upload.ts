@@ -77,7 +77,7 @@ export class Upload {
 
   /** Tells the server to stop and forgets the file. */
   cancel(): void {
-    if (this.#socket.readyState === WebSocket.OPEN) {
+    if (this.#socket.readyState === this.#socket.OPEN) {
       this.#say({ type: "cancel" });
     }
     this.#end({ kind: "cancelled", acknowledged: this.#acknowledged });
@@ -158,7 +158,7 @@ export class Upload {
           return;
         }
         const chunk = await source.next(window.sent, bytesMax);
-        if (this.#socket.readyState !== WebSocket.OPEN) {
+        if (this.#socket.readyState !== this.#socket.OPEN) {
           return;
         }
         this.#socket.send(chunk);

@@ -5,7 +5,7 @@ import { create, element, setText } from "../shared/page.js";
 import { milliseconds } from "../shared/format.js";
 
 /** Replies that stay on the page. */
-const REPLIES_MAX = 6;
+const REPLIES_MAX = 4;
 /** Messages on the way; one more is refused until an answer comes. */
 const PENDING_MAX = 32;
 

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NotUnderstood, parseServerMessage } from "../../logs/protocol.js";
+import { SUMMARY } from "./summary.js";
+
+function snapshot(change: object): string {
+  return JSON.stringify({ type: "snapshot", final: false, summary: { ...SUMMARY, ...change } });
+}
+
+test("each message of the server is read", () => {
+  assert.deepEqual(parseServerMessage('{"type":"ready","window_bytes":16777216}'), {
+    type: "ready",
+    window_bytes: 16_777_216,
+  });
+  assert.deepEqual(parseServerMessage('{"type":"ack","bytes":0}'), { type: "ack", bytes: 0 });
+  assert.deepEqual(parseServerMessage('{"type":"error","code":"not_a_log","message":"no"}'), {
+    type: "error",
+    code: "not_a_log",
+    message: "no",
+  });
+  assert.deepEqual(parseServerMessage(snapshot({})), {
+    type: "snapshot",
+    final: false,
+    summary: SUMMARY,
+  });
+});
+
+test("a log without requests has no times", () => {
+  const none = { "1xx": [], "2xx": [], "3xx": [], "4xx": [], "5xx": [], other: [] };
+  const timeline = { start: 0, bucket_seconds: 60, classes: none };
+  const message = parseServerMessage(snapshot({ first_time: null, last_time: null, timeline }));
+  assert.equal(message.type === "snapshot" && message.summary.first_time, null);
+});
+
+test("fields that a later server adds are passed over", () => {
+  assert.deepEqual(parseServerMessage('{"type":"ack","bytes":3,"new":true}'), {
+    type: "ack",
+    bytes: 3,
+  });
+});
+
+test("what is no message is not understood", () => {
+  for (const text of [
+    "",
+    "null",
+    "[]",
+    "{}",
+    '{"type":"hello"}',
+    '{"type":"ack"}',
+    '{"type":"ack","bytes":-1}',
+    '{"type":"ack","bytes":"3"}',
+    '{"type":"ready","window_bytes":null}',
+    '{"type":"snapshot","final":true}',
+  ]) {
+    assert.throws(() => parseServerMessage(text), NotUnderstood, text);
+  }
+});
+
+test("a summary that lacks a field is not understood", () => {
+  for (const name of Object.keys(SUMMARY)) {
+    assert.throws(() => parseServerMessage(snapshot({ [name]: undefined })), NotUnderstood, name);
+  }
+});
+
+test("a timeline of uneven classes is not understood", () => {
+  const classes = { ...SUMMARY.timeline.classes, "5xx": [0] };
+  const timeline = { ...SUMMARY.timeline, classes };
+  assert.throws(() => parseServerMessage(snapshot({ timeline })), NotUnderstood);
+});
+
+test("counts and paths hold numbers only", () => {
+  for (const change of [
+    { statuses: { "200": "2" } },
+    { top_paths: [["/", "2"]] },
+    { top_paths: ["/"] },
+    { unparsed_samples: [{ line: 1, reason: "x" }] },
+    { timeline: { ...SUMMARY.timeline, bucket_seconds: 0 } },
+  ]) {
+    assert.throws(
+      () => parseServerMessage(snapshot(change)),
+      NotUnderstood,
+      JSON.stringify(change),
+    );
+  }
+});

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { SendWindow } from "../../logs/send-window.js";
+
+/** Says whether `promise` is settled once everything due now has run. */
+async function settled(promise: Promise<unknown>): Promise<boolean> {
+  let done = false;
+  void promise.then(() => {
+    done = true;
+  });
+  await new Promise(setImmediate);
+  return done;
+}
+
+test("there is room up to the window and not a byte beyond", async () => {
+  const window = new SendWindow(10);
+  assert.equal(await window.room(10), true);
+  window.handleSent(6);
+  assert.equal(await window.room(4), true);
+  assert.equal(await settled(window.room(5)), false);
+});
+
+test("an acknowledgement that makes room ends the wait", async () => {
+  const window = new SendWindow(10);
+  window.handleSent(10);
+  const room = window.room(4);
+  assert.equal(window.handleAcknowledgement(3), true);
+  assert.equal(await settled(room), false);
+  assert.equal(window.handleAcknowledgement(4), true);
+  assert.equal(await room, true);
+});
+
+test("shutting ends the wait with no", async () => {
+  const window = new SendWindow(10);
+  window.handleSent(10);
+  const room = window.room(1);
+  window.shut();
+  assert.equal(await room, false);
+  assert.equal(await window.room(1), false);
+});
+
+test("totals that can't be true are refused", () => {
+  const window = new SendWindow(10);
+  window.handleSent(5);
+  assert.equal(window.handleAcknowledgement(6), false);
+  assert.equal(window.handleAcknowledgement(5), true);
+  assert.equal(window.handleAcknowledgement(4), false);
+  assert.equal(window.acknowledged, 5);
+});
+
+test("a chunk that never fits is a mistake of the caller", async () => {
+  await assert.rejects(new SendWindow(10).room(11), RangeError);
+});

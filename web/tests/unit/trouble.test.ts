@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { explain, objection } from "../../logs/trouble.js";
+
+const FILE = { name: "access.log", size: 99_999_999 };
+
+test("a lost connection says how far it came and offers another try", () => {
+  const { detail, retry } = explain({ reason: "dropped" }, 12_345_678, FILE);
+  assert.match(detail, /12,345,678 of 99,999,999 bytes/);
+  assert.equal(retry, true);
+});
+
+test("a file that changed has to be chosen again", () => {
+  assert.equal(explain({ reason: "unreadable" }, 5, FILE).retry, false);
+});
+
+test("what is no log is told why", () => {
+  const failure = {
+    reason: "refused",
+    code: "not_a_log",
+    message: "no line is a request",
+  } as const;
+  const { title, detail, retry } = explain(failure, 0, FILE);
+  assert.equal(title, "This is no access log");
+  assert.match(detail, /^No line is a request\. /);
+  assert.doesNotMatch(detail, /compressed/);
+  assert.equal(retry, false);
+});
+
+test("a compressed log is told to be unpacked", () => {
+  const failure = { reason: "refused", code: "not_a_log", message: "binary." } as const;
+  assert.match(explain(failure, 0, { ...FILE, name: "access.log.GZ" }).detail, /unpack it first/);
+});
+
+test("a file that is too large won't fit the next time either", () => {
+  const failure = { reason: "refused", code: "too_large", message: "over the limit" } as const;
+  assert.equal(explain(failure, 7, FILE).retry, false);
+  assert.equal(explain({ ...failure, code: "protocol" }, 7, FILE).retry, true);
+});
+
+test("only an empty file is refused before it is sent", () => {
+  assert.match(objection({ name: "a.log", size: 0 })?.title ?? "", /empty/);
+  assert.equal(objection({ name: "a.log", size: 1 }), null);
+});

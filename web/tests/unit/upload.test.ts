@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Summary } from "../../logs/protocol.js";
+import { Upload } from "../../logs/upload.js";
+import { SUMMARY } from "./summary.js";
+
+const MIB = 1024 * 1024;
+/** The socket of an upload, with the server's end in the hands of the test. */
+class FakeSocket extends EventTarget {
+  readonly OPEN = 1;
+  readyState = 0;
+  closeCode: number | undefined;
+  readonly sent: (string | Blob | Uint8Array)[] = [];
+
+  send(message: string | Blob | Uint8Array): void {
+    // A real socket copies too: the reader uses its buffers again.
+    this.sent.push(message instanceof Uint8Array ? message.slice() : message);
+  }
+
+  close(code?: number): void {
+    this.closeCode ??= code;
+    this.readyState = 3;
+  }
+
+  open(): void {
+    this.readyState = this.OPEN;
+    this.dispatchEvent(new Event("open"));
+  }
+
+  say(message: object): void {
+    this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(message) }));
+  }
+
+  drop(): void {
+    this.readyState = 3;
+    this.dispatchEvent(new Event("close"));
+  }
+
+  get texts(): unknown[] {
+    return this.sent.flatMap((m) => (typeof m === "string" ? [JSON.parse(m)] : []));
+  }
+
+  get bytes(): number {
+    const size = (m: string | Blob | Uint8Array) =>
+      m instanceof Blob ? m.size : typeof m === "string" ? 0 : m.byteLength;
+    return this.sent.reduce((sum, m) => sum + size(m), 0);
+  }
+}
+
+class Listener {
+  acknowledged: number[] = [];
+  snapshots: [Summary, boolean][] = [];
+  progress(bytes: number): void {
+    this.acknowledged.push(bytes);
+  }
+  snapshot(summary: Summary, final: boolean): void {
+    this.snapshots.push([summary, final]);
+  }
+  reading(): void {}
+}
+
+function begin(size: number, forced?: "stream" | "slices") {
+  const socket = new FakeSocket();
+  const listener = new Listener();
+  const file = new File([new Uint8Array(size)], "access.log");
+  const upload = new Upload(file, socket as unknown as WebSocket, listener, forced);
+  return { socket, listener, upload, file };
+}
+
+/** Lets everything that is due happen. */
+async function rest(): Promise<void> {
+  for (let i = 0; i < 50; i += 1) {
+    await new Promise(setImmediate);
+  }
+}
+
+test("the name and size come first, and no byte before the server is ready", async () => {
+  const { socket } = begin(3);
+  socket.open();
+  await rest();
+  assert.deepEqual(socket.texts, [{ type: "start", name: "access.log", size: 3 }]);
+  assert.equal(socket.bytes, 0);
+  socket.say({ type: "ready", window_bytes: 16 });
+  await rest();
+  assert.equal(socket.bytes, 3);
+  assert.deepEqual(socket.texts[1], { type: "finish" });
+  socket.drop();
+});
+
+for (const way of ["slices", "stream"] as const) {
+  test(`never more than the window is on its way (${way})`, async () => {
+    const { socket, upload } = begin(20 * MIB, way);
+    socket.open();
+    socket.say({ type: "ready", window_bytes: 8 * MIB });
+    let acknowledged = 0;
+    while (acknowledged < 20 * MIB) {
+      await rest();
+      assert.ok(socket.bytes > acknowledged, "the upload goes on");
+      assert.ok(socket.bytes - acknowledged <= 8 * MIB);
+      acknowledged = Math.min(socket.bytes, acknowledged + 3 * MIB);
+      socket.say({ type: "ack", bytes: acknowledged });
+    }
+    await rest();
+    assert.equal(socket.bytes, 20 * MIB);
+    assert.deepEqual(socket.texts.at(-1), { type: "finish" });
+    socket.say({ type: "snapshot", final: true, summary: SUMMARY });
+    assert.deepEqual(await upload.outcome, { kind: "finished" });
+    assert.equal(socket.closeCode, 1000);
+  });
+}
+
+test("a window smaller than a chunk is kept to", async () => {
+  const { socket } = begin(100);
+  socket.open();
+  socket.say({ type: "ready", window_bytes: 7 });
+  await rest();
+  assert.equal(socket.bytes, 7);
+  socket.drop();
+});
+
+test("snapshots and progress are passed on", async () => {
+  const { socket, listener } = begin(3);
+  socket.open();
+  socket.say({ type: "ready", window_bytes: 16 });
+  await rest();
+  socket.say({ type: "ack", bytes: 3 });
+  socket.say({ type: "snapshot", final: false, summary: SUMMARY });
+  assert.deepEqual(listener.acknowledged, [3]);
+  assert.deepEqual(listener.snapshots, [[SUMMARY, false]]);
+  socket.drop();
+});
+
+test("cancelling tells the server and stops sending", async () => {
+  const { socket, upload } = begin(100);
+  socket.open();
+  socket.say({ type: "ready", window_bytes: 10 });
+  await rest();
+  socket.say({ type: "ack", bytes: 4 });
+  upload.cancel();
+  assert.deepEqual(await upload.outcome, { kind: "cancelled", acknowledged: 4 });
+  assert.deepEqual(socket.texts.at(-1), { type: "cancel" });
+  const { bytes } = socket;
+  await rest();
+  assert.equal(socket.bytes, bytes);
+});
+
+test("a connection that never opens is unreachable", async () => {
+  const { socket, upload } = begin(3);
+  socket.drop();
+  assert.deepEqual(await upload.outcome, {
+    kind: "failed",
+    failure: { reason: "unreachable" },
+    acknowledged: 0,
+  });
+});
+
+test("a connection that ends before the last snapshot was dropped", async () => {
+  const { socket, upload } = begin(3);
+  socket.open();
+  socket.say({ type: "ready", window_bytes: 16 });
+  await rest();
+  socket.say({ type: "ack", bytes: 2 });
+  socket.drop();
+  assert.deepEqual(await upload.outcome, {
+    kind: "failed",
+    failure: { reason: "dropped" },
+    acknowledged: 2,
+  });
+});
+
+test("a connection that ends because the file can't be read blames the file", async () => {
+  const { socket, upload, file } = begin(3);
+  socket.open();
+  socket.say({ type: "ready", window_bytes: 16 });
+  await rest();
+  file.slice = () => {
+    throw new DOMException("gone", "NotReadableError");
+  };
+  socket.drop();
+  const outcome = await upload.outcome;
+  assert.deepEqual(outcome.kind === "failed" && outcome.failure, { reason: "unreadable" });
+});
+
+test("the server's refusal is passed on in its words", async () => {
+  const { socket, upload } = begin(3);
+  socket.open();
+  socket.say({ type: "error", code: "too_large", message: "at most 2 bytes" });
+  socket.drop();
+  const outcome = await upload.outcome;
+  assert.deepEqual(outcome.kind === "failed" && outcome.failure, {
+    reason: "refused",
+    code: "too_large",
+    message: "at most 2 bytes",
+  });
+});
+
+for (const [what, message] of [
+  ["an unknown message", { type: "hello" }],
+  ["an acknowledgement of what wasn't sent", { type: "ack", bytes: 4 }],
+  ["a second ready", { type: "ready", window_bytes: 16 }],
+] as const) {
+  test(`${what} ends the upload`, async () => {
+    const { socket, upload } = begin(3);
+    socket.open();
+    socket.say({ type: "ready", window_bytes: 16 });
+    await rest();
+    socket.say(message);
+    const outcome = await upload.outcome;
+    assert.equal(outcome.kind === "failed" && outcome.failure.reason, "not_understood");
+    assert.equal(socket.closeCode, 1000);
+  });
+}
