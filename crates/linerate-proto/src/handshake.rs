@@ -48,9 +48,11 @@ mod extension;
 mod headers;
 mod limits;
 mod origin;
+mod reader;
 mod request;
 mod response;
 mod scan;
+mod target;
 mod token;
 mod upgrade;
 
@@ -60,7 +62,8 @@ pub use extension::ExtensionOffer;
 pub use headers::Headers;
 pub use limits::HandshakeLimits;
 pub use origin::{Origin, OriginPolicy, Scheme};
-pub use request::{HttpVersion, Request, RequestBody, RequestReader};
+pub use reader::RequestReader;
+pub use request::{HttpVersion, Request, RequestBody};
 pub use response::{Acceptance, Refusal};
 pub use upgrade::Upgrade;
 

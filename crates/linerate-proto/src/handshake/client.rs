@@ -11,9 +11,10 @@ use core::mem;
 use super::accept::Key;
 use super::authority::Authority;
 use super::headers::{Headers, Span};
-use super::request::{check_parsed, invalid_target_byte};
+use super::request::check_parsed;
 use super::response::append_application_header;
 use super::scan::{HeadKind, HeadScanner};
+use super::target::invalid_target_byte;
 use super::token::{elements, is_token, list_contains};
 use super::{BuildError, HandshakeError, HandshakeLimits, Origin};
 

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str;
 
-use super::HandshakeError;
-use super::token::{list_contains, trim_ows};
+use super::token::{invalid_value_byte, is_token_byte, list_contains, trim_ows};
+use super::{BuildError, HandshakeError};
 
 /// A stretch of a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,4 +119,24 @@ impl fmt::Debug for Headers {
             .entries(self.iter().map(|(name, _)| name))
             .finish()
     }
+}
+
+/// Appends one header line, unless the name is no token or the value no value (RFC 9110 §5.5).
+/// This is what keeps CR and LF in an application's strings from becoming lines of their own.
+pub(super) fn append_header(
+    head: &mut Vec<u8>,
+    name: &str,
+    value: &[u8],
+) -> Result<(), BuildError> {
+    let name_error = name.bytes().position(|byte| !is_token_byte(byte));
+    if let Some(offset) = name_error.or_else(|| name.is_empty().then_some(0)) {
+        return Err(BuildError::HeaderNameInvalid { offset });
+    }
+    if let Some(offset) = invalid_value_byte(value) {
+        return Err(BuildError::HeaderValueInvalid { offset });
+    }
+    for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+        head.extend_from_slice(part);
+    }
+    Ok(())
 }

@@ -3,13 +3,12 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
-use core::mem;
 
 use super::authority::Authority;
-use super::headers::{Headers, Span};
-use super::scan::{HeadKind, HeadScanner};
-use super::token::{invalid_value_byte, is_token, is_token_byte, list_contains};
-use super::{BuildError, HandshakeError, HandshakeLimits, Upgrade};
+use super::headers::{Headers, Span, append_header};
+use super::target::{TargetParts, invalid_target_byte};
+use super::token::{is_token, list_contains};
+use super::{BuildError, HandshakeError, HandshakeLimits, RequestReader, Upgrade};
 
 /// The version of HTTP that a request names. There are no others on HTTP/1 ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,107 +28,6 @@ pub enum RequestBody {
     Length(u64),
     /// There is no body.
     None,
-}
-
-/// Reads request heads from a connection, in whatever pieces their bytes arrive.
-///
-/// The head is copied into a buffer that grows with what was received and never beyond
-/// [`HandshakeLimits::head_bytes_max`]; each byte is looked at once, and the head parsed once.
-///
-/// ```
-/// use linerate_proto::handshake::{HandshakeLimits, RequestReader};
-///
-/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let mut reader = RequestReader::new(HandshakeLimits::default());
-/// assert!(reader.handle_input(b"GET /chat?room=1 HTTP/1.1\r\nHo")?.is_none());
-/// // The peer did not wait for the answer: the rest of this input is its first frame.
-/// let input = b"st: example.com\r\n\r\n\x81\x80\0\0\0\0";
-/// let (request, head_bytes) = reader.handle_input(input)?.ok_or("the head is whole")?;
-/// assert_eq!((request.path(), request.query()), ("/chat", Some("room=1")));
-/// assert_eq!(input[head_bytes..], *b"\x81\x80\0\0\0\0");
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone)]
-pub struct RequestReader {
-    limits: HandshakeLimits,
-    scanner: HeadScanner,
-    head: Vec<u8>,
-    failed: Option<HandshakeError>,
-}
-
-impl RequestReader {
-    /// Starts before the first byte of a connection.
-    pub fn new(limits: HandshakeLimits) -> Self {
-        Self {
-            limits,
-            scanner: HeadScanner::new(HeadKind::Request),
-            head: Vec::new(),
-            failed: None,
-        }
-    }
-
-    /// Takes the bytes that arrived.
-    ///
-    /// `Ok(None)` means that all of them were taken and more are needed. With a request comes the
-    /// number of bytes of *this* input that belong to its head; what follows them was neither
-    /// taken nor looked at. The reader then stands before the next request, for callers that
-    /// answer several on one connection.
-    ///
-    /// # Errors
-    ///
-    /// When the head breaks the rules of HTTP/1.1 or a limit, at the first byte that does where
-    /// that can be told. Answer with [`Refusal::from`](super::Refusal) and close the connection;
-    /// the reader repeats the error from then on.
-    pub fn handle_input(
-        &mut self,
-        input: &[u8],
-    ) -> Result<Option<(Request, usize)>, HandshakeError> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
-        self.read(input)
-            .inspect_err(|error| self.failed = Some(*error))
-    }
-
-    /// Takes the end of the stream.
-    ///
-    /// # Errors
-    ///
-    /// [`HandshakeError::HeadTruncated`] within a head; an end before its first byte is no error.
-    pub fn handle_eof(&self) -> Result<(), HandshakeError> {
-        match self.scanner.bytes() {
-            0 => Ok(()),
-            head_bytes => Err(HandshakeError::HeadTruncated { head_bytes }),
-        }
-    }
-
-    /// Times a byte of the current head was looked at, for tests that bound the work.
-    #[cfg(test)]
-    pub(super) fn steps(&self) -> usize {
-        self.scanner.steps()
-    }
-
-    fn read(&mut self, input: &[u8]) -> Result<Option<(Request, usize)>, HandshakeError> {
-        let Some(head_bytes) = self.scanner.scan(input, &self.limits)? else {
-            self.head.extend_from_slice(input);
-            return Ok(None);
-        };
-        self.head.extend_from_slice(&input[..head_bytes]);
-        let scanner = mem::replace(&mut self.scanner, HeadScanner::new(HeadKind::Request));
-        let request = Request::parse(mem::take(&mut self.head), scanner.headers(), self.limits)?;
-        Ok(Some((request, head_bytes)))
-    }
-}
-
-impl fmt::Debug for RequestReader {
-    /// Shows how far the head has come, and none of it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestReader")
-            .field("head_bytes", &self.scanner.bytes())
-            .field("failed", &self.failed)
-            .finish_non_exhaustive()
-    }
 }
 
 /// A request, whole but for its body, owned.
@@ -263,7 +161,7 @@ impl Request {
     }
 
     /// Parses a head that the scanner found whole, with so many header lines.
-    fn parse(
+    pub(super) fn parse(
         head: Vec<u8>,
         header_lines: usize,
         limits: HandshakeLimits,
@@ -315,107 +213,6 @@ impl fmt::Debug for Request {
             .field("body", &self.body)
             .finish_non_exhaustive()
     }
-}
-
-/// A request target taken apart (RFC 9112 §3.2).
-struct TargetParts<'a> {
-    path: &'a str,
-    query: Option<&'a str>,
-    /// Only in absolute-form.
-    uri: Option<TargetUri<'a>>,
-}
-
-/// What precedes the path in a target in absolute-form.
-struct TargetUri<'a> {
-    authority: &'a str,
-    port_default: u16,
-}
-
-impl<'a> TargetParts<'a> {
-    /// Takes origin-form, absolute-form, and `*` for OPTIONS; the authority-form of CONNECT is
-    /// for proxies.
-    fn parse(method: &str, target: &'a str) -> Option<Self> {
-        if target.starts_with('/') {
-            return Self::split(target, None);
-        }
-        if target == "*" && method == "OPTIONS" {
-            return Some(Self {
-                path: target,
-                query: None,
-                uri: None,
-            });
-        }
-        let (scheme, rest) = target.split_once("://")?;
-        let port_default = match scheme {
-            _ if ["http", "ws"]
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(scheme)) =>
-            {
-                80
-            }
-            _ if ["https", "wss"]
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(scheme)) =>
-            {
-                443
-            }
-            _ => return None,
-        };
-        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        Self::split(
-            path,
-            Some(TargetUri {
-                authority,
-                port_default,
-            }),
-        )
-    }
-
-    fn split(path: &'a str, uri: Option<TargetUri<'a>>) -> Option<Self> {
-        if path.bytes().any(|byte| !is_target_byte(byte)) {
-            return None;
-        }
-        let (path, query) = match path.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
-            None => (path, None),
-        };
-        Some(Self { path, query, uri })
-    }
-}
-
-/// Returns the index of the first byte that keeps `target` from being a path with an optional
-/// query, as a client may send it.
-pub(super) fn invalid_target_byte(target: &str) -> Option<usize> {
-    if !target.starts_with('/') {
-        return Some(0);
-    }
-    target.bytes().position(|byte| !is_target_byte(byte))
-}
-
-/// Appends one header line, unless the name is no token or the value no value (RFC 9110 §5.5).
-/// This is what keeps CR and LF in an application's strings from becoming lines of their own.
-pub(super) fn append_header(
-    head: &mut Vec<u8>,
-    name: &str,
-    value: &[u8],
-) -> Result<(), BuildError> {
-    let name_error = name.bytes().position(|byte| !is_token_byte(byte));
-    if let Some(offset) = name_error.or_else(|| name.is_empty().then_some(0)) {
-        return Err(BuildError::HeaderNameInvalid { offset });
-    }
-    if let Some(offset) = invalid_value_byte(value) {
-        return Err(BuildError::HeaderValueInvalid { offset });
-    }
-    for part in [name.as_bytes(), b": ", value, b"\r\n"] {
-        head.extend_from_slice(part);
-    }
-    Ok(())
-}
-
-/// Visible ASCII but for `#`: RFC 6455 §3, "Fragment identifiers are meaningless in the context
-/// of WebSocket URIs and MUST NOT be used on these URIs".
-fn is_target_byte(byte: u8) -> bool {
-    byte.is_ascii_graphic() && byte != b'#'
 }
 
 /// Reads the version at the end of the request line. Our own look comes first, because the parser

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::accept::Accept;
-use super::request::append_header;
+use super::headers::append_header;
 use super::{BuildError, HandshakeError};
 
 /// The answer that opens a WebSocket.

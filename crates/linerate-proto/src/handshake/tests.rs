@@ -101,7 +101,7 @@ fn text(wire: Vec<u8>) -> String {
 }
 
 /// Feeds `input` whole, byte by byte and split at every position, which must all do the same.
-/// Inputs beyond a kilobyte are split at a thousand positions and close to their end.
+/// Inputs beyond a kilobyte are split at 256 positions and close to their end.
 fn outcome_within(input: &[u8], limits: HandshakeLimits) -> Outcome {
     let whole = serve([input], limits);
     assert_eq!(
@@ -110,7 +110,11 @@ fn outcome_within(input: &[u8], limits: HandshakeLimits) -> Outcome {
         "byte by byte: {}",
         input.escape_ascii()
     );
-    let stride = input.len() / 1_000 + 1;
+    let stride = if input.len() <= 1_024 {
+        1
+    } else {
+        input.len() / 256
+    };
     let last = input.len().saturating_sub(8)..input.len();
     for at in (0..input.len()).step_by(stride).chain(last) {
         let (head, tail) = input.split_at(at);

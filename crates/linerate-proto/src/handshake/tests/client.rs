@@ -34,7 +34,7 @@ fn open<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, mut client: ClientHandsh
     Ok(None)
 }
 
-/// Feeds `input` whole, byte by byte and split at every position (a thousand of them if it is
+/// Feeds `input` whole, byte by byte and split at every position (some thousand if it is
 /// long), which must all do the same.
 fn outcome(input: impl AsRef<[u8]>) -> Opened {
     let input = input.as_ref();
