@@ -1,0 +1,142 @@
+//! How fast a log is read on one core: newline scan, parsing, full aggregation.
+//!
+//! `cargo bench -p linerate-logview` reads a generated log; with `LOGVIEW_BENCH_FILE` it reads a
+//! file instead. The log is repeated to 64 MiB, so that it doesn't stay in the cache, and fed in
+//! pieces of 256 KiB, as a server does. Repeating keeps the number of distinct addresses and paths.
+
+use std::sync::LazyLock;
+
+use divan::Bencher;
+use divan::counter::BytesCount;
+use linerate_logview::aggregate::{Aggregator, Limits};
+use linerate_logview::format::Parser;
+use linerate_logview::lines::{Line, LineSplitter};
+use linerate_logview::summary::Summary;
+use linerate_simd::newline;
+
+#[path = "../tests/it/generator.rs"]
+mod generator;
+
+const TEXT_BYTES: usize = 64 << 20;
+const PIECE_BYTES: usize = 256 << 10;
+const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// The log, and what the aggregator says about it.
+struct Log {
+    text: Vec<u8>,
+    summary: Summary,
+}
+
+/// Few addresses and paths, as a small site has them.
+static SMALL: LazyLock<Log> = LazyLock::new(|| {
+    if let Ok(file) = std::env::var("LOGVIEW_BENCH_FILE") {
+        return Log::new(&std::fs::read(file).expect("LOGVIEW_BENCH_FILE is readable"));
+    }
+    Log::generated(1_000, 600)
+});
+
+/// As many addresses and paths as fit, so that most look-ups miss the cache.
+static LARGE: LazyLock<Log> = LazyLock::new(|| Log::generated(200_000, 100_000));
+
+impl Log {
+    fn generated(addresses: u64, paths: u64) -> Self {
+        let made = generator::combined(generator::Recipe {
+            lines: 320_000,
+            addresses,
+            paths,
+            seed: 7,
+        });
+        let mut once = Aggregator::new(Limits::default());
+        once.handle_input(&made.text);
+        let summary = once.summary();
+        assert_eq!((summary.requests, summary.lines), (320_000, 320_000));
+        assert_eq!(summary.bytes_sent, made.bytes_sent);
+        Self::new(&made.text)
+    }
+
+    fn new(once: &[u8]) -> Self {
+        let text = once.repeat(TEXT_BYTES.div_ceil(once.len()));
+        let mut whole = Aggregator::new(Limits::default());
+        whole.handle_input(&text);
+        let summary = whole.summary();
+        assert_eq!(summary.lines, newline::count(&text) as u64);
+        assert_eq!(aggregate(&text), summary);
+        assert_eq!(parse(&text), summary.bytes_sent);
+        Self { text, summary }
+    }
+}
+
+fn main() {
+    divan::main();
+}
+
+#[divan::bench]
+fn newlines(bencher: Bencher<'_, '_>) {
+    let log = &*SMALL;
+    assert_eq!(lines(&log.text), log.summary.lines);
+    bencher
+        .counter(BytesCount::of_slice(&log.text))
+        .bench(|| lines(&log.text));
+}
+
+#[divan::bench]
+fn fields(bencher: Bencher<'_, '_>) {
+    let log = &*SMALL;
+    bencher
+        .counter(BytesCount::of_slice(&log.text))
+        .bench(|| parse(&log.text));
+}
+
+#[divan::bench]
+fn figures(bencher: Bencher<'_, '_>) {
+    let log = &*SMALL;
+    bencher
+        .counter(BytesCount::of_slice(&log.text))
+        .bench(|| aggregate(&log.text));
+}
+
+#[divan::bench]
+fn figures_of_many_addresses_and_paths(bencher: Bencher<'_, '_>) {
+    let log = &*LARGE;
+    bencher
+        .counter(BytesCount::of_slice(&log.text))
+        .bench(|| aggregate(&log.text));
+}
+
+/// Counts the lines.
+fn lines(text: &[u8]) -> u64 {
+    let mut splitter = LineSplitter::new(LINE_BYTES_MAX);
+    let mut lines = 0;
+    for piece in text.chunks(PIECE_BYTES) {
+        splitter.handle_input(piece, |line| {
+            divan::black_box(line);
+            lines += 1;
+        });
+    }
+    lines
+}
+
+/// Parses every line and sums up the bytes sent.
+fn parse(text: &[u8]) -> u64 {
+    let mut splitter = LineSplitter::new(LINE_BYTES_MAX);
+    let mut parser = Parser::new();
+    let mut bytes_sent = 0;
+    for piece in text.chunks(PIECE_BYTES) {
+        splitter.handle_input(piece, |line| {
+            if let Line::Whole(line) = line
+                && let Ok(record) = parser.parse(line)
+            {
+                bytes_sent += divan::black_box(record).bytes_sent;
+            }
+        });
+    }
+    bytes_sent
+}
+
+fn aggregate(text: &[u8]) -> Summary {
+    let mut aggregator = Aggregator::new(Limits::default());
+    for piece in text.chunks(PIECE_BYTES) {
+        aggregator.handle_input(piece);
+    }
+    aggregator.summary()
+}

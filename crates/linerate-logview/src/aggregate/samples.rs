@@ -1,0 +1,98 @@
+//! The lines that are no requests: how many there are, and the first few of them.
+
+use crate::format::Reason;
+use crate::summary::UnparsedSample;
+use std::collections::BTreeMap;
+
+/// Counts unparsed lines by reason and keeps the first ones.
+#[derive(Debug)]
+pub(super) struct Samples {
+    reasons: BTreeMap<&'static str, u64>,
+    unparsed: u64,
+    kept: Vec<UnparsedSample>,
+    samples_max: usize,
+    chars_max: usize,
+}
+
+impl Samples {
+    pub(super) fn new(samples_max: usize, chars_max: usize) -> Self {
+        Self {
+            reasons: BTreeMap::new(),
+            unparsed: 0,
+            kept: Vec::new(),
+            samples_max,
+            chars_max,
+        }
+    }
+
+    /// Counts the line with the number `line`, the first of a log being 1.
+    pub(super) fn count(&mut self, line: u64, text: &[u8], reason: Reason) {
+        self.unparsed += 1;
+        *self.reasons.entry(reason.name()).or_default() += 1;
+        if self.kept.len() < self.samples_max {
+            self.kept.push(UnparsedSample {
+                line,
+                reason: reason.name(),
+                text: excerpt(text, self.chars_max),
+            });
+        }
+    }
+
+    pub(super) fn unparsed(&self) -> u64 {
+        self.unparsed
+    }
+
+    pub(super) fn by_reason(&self) -> BTreeMap<&'static str, u64> {
+        self.reasons.clone()
+    }
+
+    pub(super) fn list(&self) -> &[UnparsedSample] {
+        &self.kept
+    }
+}
+
+/// Returns the first characters of a text that may be anything.
+fn excerpt(text: &[u8], chars_max: usize) -> String {
+    /// The longest character in UTF-8.
+    const CHAR_BYTES_MAX: usize = 4;
+    let head = &text[..text.len().min(chars_max.saturating_mul(CHAR_BYTES_MAX))];
+    String::from_utf8_lossy(head)
+        .chars()
+        .take(chars_max)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Samples, excerpt};
+    use crate::format::Reason;
+
+    #[test]
+    fn first_samples_are_kept_and_all_are_counted() {
+        let mut samples = Samples::new(2, 3);
+        for line in [4, 5, 9] {
+            samples.count(line, b"abcd", Reason::BadStatus);
+        }
+        samples.count(10, b"x", Reason::TooLong);
+        assert_eq!(samples.unparsed(), 4);
+        let kept: Vec<_> = samples
+            .list()
+            .iter()
+            .map(|it| (it.line, &*it.text))
+            .collect();
+        assert_eq!(kept, [(4, "abc"), (5, "abc")]);
+        let reasons: Vec<_> = samples.by_reason().into_iter().collect();
+        assert_eq!(reasons, [("bad_status", 3), ("too_long", 1)]);
+    }
+
+    #[test]
+    fn excerpts_have_200_characters_of_any_size_at_most() {
+        for text in ["a", "ä", "€", "𝄞"] {
+            assert_eq!(excerpt(text.repeat(200).as_bytes(), 200), text.repeat(200));
+            assert_eq!(excerpt(text.repeat(201).as_bytes(), 200), text.repeat(200));
+        }
+        assert_eq!(excerpt(b"a\xFF\0b", 200), "a\u{FFFD}\0b");
+        assert_eq!(excerpt(&[0xFF; 900], 200), "\u{FFFD}".repeat(200));
+        assert_eq!(excerpt(b"", 200), "");
+    }
+}

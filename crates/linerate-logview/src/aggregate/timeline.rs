@@ -1,0 +1,314 @@
+//! Requests over time in a bounded number of buckets.
+
+use std::collections::VecDeque;
+
+use super::counts::{CLASSES, class};
+use crate::summary;
+
+/// How long a bucket is at first.
+const SECONDS_MIN: i64 = 60;
+
+/// How long a bucket gets: 60 × 2^12 seconds, so that 2,880 of them span 22 years. Moments that
+/// are further apart come from a clock that was wrong (devices without a battery boot in 1970), and
+/// one such line must not squeeze all others into a single bucket.
+const SECONDS_MAX: i64 = SECONDS_MIN << 12;
+
+/// How many more requests each start costs than the one before, so that a log with times all over
+/// the millennia spends its time on counting.
+const RESTART_COST: u64 = 16;
+
+/// Requests by bucket of time and class of status.
+///
+/// Buckets lie without gaps from the first to the last in use. When they would become too many,
+/// neighbours are merged and their length doubles. A moment that doesn't fit even so is counted as
+/// outside; once more lie outside than inside, the buckets start anew where those are, each time a
+/// little later than the time before.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    buckets: VecDeque<[u64; CLASSES.len()]>,
+    /// How long a bucket is, in seconds.
+    seconds: i64,
+    /// The number of the first bucket: its beginning divided by `seconds`.
+    first: i64,
+    /// The place of the bucket that was counted in last.
+    current: usize,
+    /// When the current bucket begins.
+    current_start: i64,
+    /// How many requests are in the buckets.
+    inside: u64,
+    /// How many requests are not.
+    outside: u64,
+    /// How many of those came since the buckets started anew.
+    outside_since_start: u64,
+    /// How often the buckets started anew.
+    restarts: u64,
+    /// The earliest and the latest moment, outside ones included.
+    range: Option<(i64, i64)>,
+    buckets_max: i64,
+}
+
+impl Timeline {
+    /// Creates a timeline of at least one bucket.
+    pub(super) fn new(buckets_max: usize) -> Self {
+        Self {
+            buckets: VecDeque::new(),
+            seconds: SECONDS_MIN,
+            first: 0,
+            current: 0,
+            current_start: 0,
+            inside: 0,
+            outside: 0,
+            outside_since_start: 0,
+            restarts: 0,
+            range: None,
+            buckets_max: i64::from(u32::try_from(buckets_max).unwrap_or(u32::MAX)).max(1),
+        }
+    }
+
+    /// Counts a request at `time`, in seconds since 1970-01-01 UTC.
+    #[inline]
+    pub(super) fn count(&mut self, time: i64, status: u16) {
+        let (first, last) = self.range.unwrap_or((time, time));
+        self.range = Some((first.min(time), last.max(time)));
+        let is_current = (0..self.seconds).contains(&(time - self.current_start));
+        if (is_current && !self.buckets.is_empty()) || self.make_current(time) {
+            self.inside += 1;
+            self.buckets[self.current][class(status)] += 1;
+        }
+    }
+
+    /// Returns the earliest moment, outside ones included.
+    pub(super) fn first_time(&self) -> Option<i64> {
+        self.range.map(|(first, _)| first)
+    }
+
+    /// Returns the latest moment, outside ones included.
+    pub(super) fn last_time(&self) -> Option<i64> {
+        self.range.map(|(_, last)| last)
+    }
+
+    /// Returns the timeline as it is reported.
+    pub(super) fn summary(&self) -> summary::Timeline {
+        let classes = (0..CLASSES.len()).map(|class| {
+            let counts = self.buckets.iter().map(|bucket| bucket[class]).collect();
+            (CLASSES[class], counts)
+        });
+        summary::Timeline {
+            start: (!self.buckets.is_empty()).then_some(self.first * self.seconds),
+            bucket_seconds: self.seconds.unsigned_abs(),
+            classes: classes.collect(),
+            outside: self.outside,
+        }
+    }
+
+    /// Returns how many bytes of heap the buckets take up.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.buckets.capacity() * size_of::<[u64; CLASSES.len()]>()
+    }
+
+    /// Makes the bucket of `time` the current one, or counts the request as outside.
+    fn make_current(&mut self, time: i64) -> bool {
+        if self.buckets.is_empty() {
+            self.start_at(time);
+        } else if !self.fits(time, SECONDS_MAX) {
+            self.outside += 1;
+            self.outside_since_start += 1;
+            if self.outside_since_start <= self.inside + self.restarts * RESTART_COST {
+                return false;
+            }
+            // What was inside is outside from now on, and this request is not.
+            self.outside += self.inside - 1;
+            self.restarts += 1;
+            self.start_at(time);
+        }
+        while !self.fits(time, self.seconds) {
+            self.merge_neighbours();
+        }
+        let number = time.div_euclid(self.seconds);
+        while number < self.first {
+            self.buckets.push_front([0; CLASSES.len()]);
+            self.first -= 1;
+        }
+        while number > self.last() {
+            self.buckets.push_back([0; CLASSES.len()]);
+        }
+        self.current = (number - self.first) as usize;
+        self.current_start = number * self.seconds;
+        true
+    }
+
+    /// Drops all buckets and begins with one minute.
+    fn start_at(&mut self, time: i64) {
+        self.buckets.clear();
+        self.buckets.push_back([0; CLASSES.len()]);
+        self.seconds = SECONDS_MIN;
+        self.first = time.div_euclid(SECONDS_MIN);
+        self.inside = 0;
+        self.outside_since_start = 0;
+    }
+
+    /// Says whether buckets of `seconds`, a multiple of the present length, would be few enough
+    /// for the present ones and `time`.
+    fn fits(&self, time: i64, seconds: i64) -> bool {
+        let scale = seconds / self.seconds;
+        let number = time.div_euclid(seconds);
+        let first = self.first.div_euclid(scale).min(number);
+        let last = self.last().div_euclid(scale).max(number);
+        last - first < self.buckets_max
+    }
+
+    /// Doubles the length of the buckets.
+    fn merge_neighbours(&mut self) {
+        let first = self.first.div_euclid(2);
+        let last = self.last().div_euclid(2);
+        for place in 0..self.buckets.len() {
+            let counts = std::mem::take(&mut self.buckets[place]);
+            let number = (self.first + place as i64).div_euclid(2);
+            let merged = &mut self.buckets[(number - first) as usize];
+            for (sum, count) in merged.iter_mut().zip(counts) {
+                *sum += count;
+            }
+        }
+        self.buckets.truncate((last - first + 1) as usize);
+        self.first = first;
+        self.seconds *= 2;
+    }
+
+    /// Returns the number of the last bucket.
+    fn last(&self) -> i64 {
+        self.first + self.buckets.len() as i64 - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{SECONDS_MAX, SECONDS_MIN, Timeline};
+
+    fn timeline(buckets_max: usize, times: &[i64]) -> Timeline {
+        let mut timeline = Timeline::new(buckets_max);
+        for &time in times {
+            timeline.count(time, 200);
+            assert!(timeline.buckets.len() <= buckets_max);
+        }
+        timeline
+    }
+
+    /// Returns the start, the length of a bucket, the 2xx counts and those outside.
+    fn picture(timeline: &Timeline) -> (Option<i64>, u64, Vec<u64>, u64) {
+        let mut summary = timeline.summary();
+        let counts = summary.classes.remove("2xx").unwrap();
+        (
+            summary.start,
+            summary.bucket_seconds,
+            counts,
+            summary.outside,
+        )
+    }
+
+    #[test]
+    fn minutes_are_counted_in_any_order_without_gaps() {
+        assert_eq!(picture(&timeline(9, &[])), (None, 60, vec![], 0));
+        let shuffled = timeline(9, &[240, 120, 125, 299, 179, 180]);
+        assert_eq!(picture(&shuffled), (Some(120), 60, vec![3, 1, 2], 0));
+        assert_eq!(shuffled.first_time(), Some(120));
+        assert_eq!(shuffled.last_time(), Some(299));
+        assert_eq!(
+            picture(&timeline(9, &[-1, 0])),
+            (Some(-60), 60, vec![1, 1], 0)
+        );
+    }
+
+    #[test]
+    fn classes_are_stacked() {
+        let mut timeline = Timeline::new(9);
+        for status in [101, 204, 301, 404, 503, 999, 0] {
+            timeline.count(0, status);
+        }
+        let counts: Vec<_> = timeline.summary().classes.into_values().collect();
+        let one = || vec![1];
+        assert_eq!(counts, [one(), one(), one(), one(), one(), vec![2]]);
+    }
+
+    #[test]
+    fn buckets_at_the_limit_stay_and_one_more_merges_them() {
+        let full = timeline(4, &[60, 120, 180, 240]);
+        assert_eq!(picture(&full), (Some(60), 60, vec![1, 1, 1, 1], 0));
+        let later = timeline(4, &[60, 120, 180, 240, 300]);
+        assert_eq!(picture(&later), (Some(0), 120, vec![1, 2, 2], 0));
+        let earlier = timeline(4, &[60, 120, 180, 240, 0]);
+        assert_eq!(picture(&earlier), (Some(0), 120, vec![2, 2, 1], 0));
+        let far = timeline(4, &[0, 60 * 1_000]);
+        assert_eq!(picture(&far), (Some(0), 60 * 256, vec![1, 0, 0, 1], 0));
+    }
+
+    #[test]
+    fn longest_buckets_reach_their_span_and_not_a_second_more() {
+        let span = 4 * SECONDS_MAX;
+        let reached = timeline(4, &[0, 0, span - 1]);
+        assert_eq!(
+            picture(&reached),
+            (Some(0), SECONDS_MAX as u64, vec![2, 0, 0, 1], 0)
+        );
+        let beyond = timeline(4, &[0, 0, span]);
+        assert_eq!(picture(&beyond), (Some(0), 60, vec![2], 1));
+        assert_eq!(beyond.last_time(), Some(span));
+    }
+
+    #[test]
+    fn few_lines_with_a_wrong_clock_do_not_spoil_the_picture() {
+        let day = 18_649 * 86_400;
+        let mut times = vec![5; 3];
+        times.extend((0..10).map(|minute| day + minute * 60));
+        times.push(253_402_300_799);
+        let timeline = timeline(2_880, &times);
+        // The three of 1970, the three that came until the buckets moved, and the one of 9999.
+        let expected = (Some(day + 180), SECONDS_MIN as u64, vec![1; 7], 7);
+        assert_eq!(picture(&timeline), expected);
+    }
+
+    #[test]
+    fn each_start_takes_more_requests_outside_than_the_one_before() {
+        let times: Vec<i64> = (0..10_000).map(|place| place * 17 * SECONDS_MAX).collect();
+        let timeline = timeline(16, &times);
+        // Every second request would be a start otherwise; 16 × (1 + 2 + … + 35) is about 10,000.
+        assert!(
+            (30..40).contains(&timeline.restarts),
+            "{}",
+            timeline.restarts
+        );
+        let (_, _, counts, outside) = picture(&timeline);
+        assert_eq!(counts.iter().sum::<u64>() + outside, 10_000);
+    }
+
+    proptest! {
+        #[test]
+        fn every_request_is_counted_once_in_the_right_bucket(
+            buckets_max in 1usize..50,
+            times in prop::collection::vec(0i64..400_000, 1..200),
+        ) {
+            let timeline = timeline(buckets_max, &times);
+            let (start, seconds, counts, outside) = picture(&timeline);
+            let (start, seconds) = (start.unwrap(), seconds as i64);
+            let mut expected = vec![0u64; counts.len()];
+            for time in &times {
+                if outside == 0 {
+                    expected[((time - start) / seconds) as usize] += 1;
+                }
+            }
+            prop_assert_eq!(start % seconds, 0);
+            prop_assert_eq!(counts.iter().sum::<u64>() + outside, times.len() as u64);
+            prop_assert!(outside > 0 || counts == expected);
+        }
+
+        #[test]
+        fn wild_moments_stay_within_the_limit(
+            times in prop::collection::vec(-86_400i64..253_402_300_800, 1..200),
+        ) {
+            let timeline = timeline(16, &times);
+            let (_, _, counts, outside) = picture(&timeline);
+            prop_assert_eq!(counts.iter().sum::<u64>() + outside, times.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The request line inside a log line (RFC 9112 §3).
+
+use memchr::{memchr, memrchr};
+
+/// The parts of a request line that is one.
+///
+/// ```
+/// use linerate_logview::format::RequestLine;
+///
+/// let line = RequestLine::parse(b"GET /a/b?c=d HTTP/1.1").ok_or("no request line")?;
+/// assert_eq!((line.method, line.path()), (&b"GET"[..], &b"/a/b"[..]));
+/// # Ok::<(), &str>(())
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct RequestLine<'a> {
+    /// The method, 1 to 32 bytes of a token.
+    pub method: &'a [u8],
+    /// The target, never empty: a path with its query, an absolute URI, an authority or `*`.
+    pub target: &'a [u8],
+}
+
+/// Longer than any registered method (`UPDATEREDIRECTREF` has 17 bytes), short enough to keep.
+const METHOD_BYTES_MAX: usize = 32;
+
+impl<'a> RequestLine<'a> {
+    /// Parses `method SP target SP HTTP/version`, or `method SP /target` as HTTP/0.9 had it.
+    ///
+    /// Spaces inside the target belong to it, since servers accept and log them. `None` for what
+    /// port scanners send: nothing at all, a bare path, TLS or RDP bytes.
+    #[inline]
+    pub fn parse(request: &'a [u8]) -> Option<Self> {
+        let head = &request[..request.len().min(METHOD_BYTES_MAX + 1)];
+        let end = head.iter().position(|&byte| !IS_TOKEN[usize::from(byte)])?;
+        if end == 0 || request[end] != b' ' {
+            return None;
+        }
+        let target = target(&request[end + 1..])?;
+        Some(Self {
+            method: &request[..end],
+            target,
+        })
+    }
+
+    /// Returns the target up to its query.
+    #[inline]
+    pub fn path(&self) -> &'a [u8] {
+        let end = memchr(b'?', self.target).unwrap_or(self.target.len());
+        &self.target[..end]
+    }
+}
+
+#[inline]
+fn target(rest: &[u8]) -> Option<&[u8]> {
+    const VERSION_LEN: usize = b" HTTP/1.1".len();
+    if let Some((target, version)) = rest.split_last_chunk::<VERSION_LEN>()
+        && version.starts_with(b" HTTP/")
+        && !version[6..].contains(&b' ')
+    {
+        return Some(target).filter(|target| !target.is_empty());
+    }
+    other_target(rest)
+}
+
+/// Finds the target before a version of unusual length, or without one.
+#[cold]
+fn other_target(rest: &[u8]) -> Option<&[u8]> {
+    if let Some(space) = memrchr(b' ', rest)
+        && rest[space..].starts_with(b" HTTP/")
+    {
+        return Some(&rest[..space]).filter(|target| !target.is_empty());
+    }
+    rest.starts_with(b"/").then_some(rest)
+}
+
+/// The `tchar` of RFC 9110 §5.6.2.
+static IS_TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let marks = b"!#$%&'*+-.^_`|~";
+    let mut mark = 0;
+    while mark < marks.len() {
+        table[marks[mark] as usize] = true;
+        mark += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::RequestLine;
+
+    fn parts(request: &[u8]) -> Option<[&[u8]; 3]> {
+        RequestLine::parse(request).map(|line| [line.method, line.target, line.path()])
+    }
+
+    #[test]
+    fn request_lines_are_split() {
+        let cases = [
+            ("GET / HTTP/1.1", ["GET", "/", "/"]),
+            ("GET /a?b HTTP/2.0", ["GET", "/a?b", "/a"]),
+            ("GET /?a?b HTTP/2", ["GET", "/?a?b", "/"]),
+            ("GET ?a HTTP/1.0", ["GET", "?a", ""]),
+            ("OPTIONS * HTTP/1.1", ["OPTIONS", "*", "*"]),
+            (
+                "CONNECT a.b:443 HTTP/1.1",
+                ["CONNECT", "a.b:443", "a.b:443"],
+            ),
+            (
+                "GET http://a/b?c HTTP/1.1",
+                ["GET", "http://a/b?c", "http://a/b"],
+            ),
+            ("GET /a b HTTP/1.1", ["GET", "/a b", "/a b"]),
+            (
+                "GET /a HTTP/1 b HTTP/1.1",
+                ["GET", "/a HTTP/1 b", "/a HTTP/1 b"],
+            ),
+            ("GET /old", ["GET", "/old", "/old"]),
+        ];
+        for (request, expected) in cases {
+            assert_eq!(parts(request.as_bytes()), Some(expected.map(str::as_bytes)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_line_is_none() {
+        let cases: [&[u8]; 12] = [
+            b"",
+            b" ",
+            b"-",
+            b"GET",
+            b"GET ",
+            b"GET  HTTP/1.1",
+            b"GET x",
+            b"/tmp/gpon80&ipv=0",
+            b" /a HTTP/1.1",
+            br"\x16\x03\x01\x02\x00 / HTTP/1.1",
+            b"\x16\x03\x01 / HTTP/1.1",
+            br"\x03\x00\x00/*\xE0\x00\x00\x00\x00\x00Cookie: mstshash=Administr",
+        ];
+        for request in cases {
+            assert_eq!(parts(request), None, "{}", request.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn method_of_32_bytes_is_one_and_of_33_is_none() {
+        let longest = [&[b'M'; 32][..], b" / HTTP/1.1"].concat();
+        assert_eq!(parts(&longest).map(|[method, ..]| method.len()), Some(32));
+        let longer = [&[b'M'; 33][..], b" / HTTP/1.1"].concat();
+        assert_eq!(parts(&longer), None);
+    }
+}

@@ -1,0 +1,237 @@
+//! Uploads that go well, in virtual time.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::aggregate::Aggregator;
+use crate::session::{Limits, Outcome, Session};
+
+pub(super) const LINE: &[u8] =
+    b"192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654 \"-\" \"curl/8.5\"\n";
+
+/// A session, its replies as JSON, and a clock that only moves when told.
+pub(super) struct Client {
+    pub(super) session: Session,
+    pub(super) now: Duration,
+}
+
+impl Client {
+    pub(super) fn new(limits: Limits) -> Self {
+        let now = Duration::from_secs(1_000);
+        Self {
+            session: Session::new(limits, now),
+            now,
+        }
+    }
+
+    /// Creates a client that has started to upload so many bytes.
+    pub(super) fn started(limits: Limits, size: u64) -> Self {
+        let mut client = Self::new(limits);
+        let replies = client.say(&format!(
+            r#"{{"type":"start","name":"a.log","size":{size}}}"#
+        ));
+        assert_eq!(replies[0]["type"], "ready", "{replies:?}");
+        client
+    }
+
+    pub(super) fn say(&mut self, text: &str) -> Vec<Value> {
+        self.session.handle_text(text, self.now);
+        self.replies()
+    }
+
+    pub(super) fn finish(&mut self) -> Vec<Value> {
+        self.say(r#"{"type":"finish"}"#)
+    }
+
+    pub(super) fn send(&mut self, bytes: &[u8]) -> Vec<Value> {
+        self.session.handle_chunk(bytes, true, self.now);
+        self.replies()
+    }
+
+    pub(super) fn replies(&mut self) -> Vec<Value> {
+        let poll = || self.session.poll_reply(self.now);
+        std::iter::from_fn(poll)
+            .map(|json| serde_json::from_str(&json).unwrap())
+            .collect()
+    }
+
+    fn wait(&mut self, ms: u64) -> Vec<Value> {
+        self.now += Duration::from_millis(ms);
+        self.session.handle_timeout(self.now);
+        self.replies()
+    }
+}
+
+pub(super) fn types(replies: &[Value]) -> Vec<&str> {
+    let types = replies.iter().map(|reply| &reply["type"]);
+    types.map(|name| name.as_str().unwrap()).collect()
+}
+
+#[test]
+fn upload_ends_with_the_figures_of_the_whole_file() {
+    let log = [&LINE.repeat(3)[..], &LINE[..LINE.len() - 1]].concat();
+    let mut client = Client::started(Limits::default(), log.len() as u64);
+    assert_eq!(client.session.name(), Some("a.log"));
+    let (a, b) = log.split_at(100);
+    let acks = client.send(a);
+    assert_eq!(acks, [serde_json::json!({"type": "ack", "bytes": 100})]);
+    client.send(b);
+    let replies = client.finish();
+    assert_eq!(types(&replies), ["snapshot"]);
+    assert_eq!(replies[0]["final"], true);
+    assert_eq!(replies[0]["summary"]["requests"], 4);
+    assert_eq!(replies[0]["summary"]["bytes_sent"], 4 * 654);
+    assert!(client.session.is_finished());
+    assert_eq!(client.session.outcome(), Some(&Outcome::Finished));
+    assert_eq!(client.session.poll_timeout(), None);
+}
+
+#[test]
+fn ready_names_the_window() {
+    let mut client = Client::new(Limits::default());
+    let replies = client.say(r#"{"type":"start","name":"","size":0}"#);
+    let ready = serde_json::json!({"type": "ready", "window_bytes": 16_777_216});
+    assert_eq!(replies, [ready]);
+}
+
+#[test]
+fn empty_file_has_figures_of_zeros() {
+    let mut client = Client::started(Limits::default(), 0);
+    assert_eq!(types(&client.send(b"")), ["ack"]);
+    let replies = client.finish();
+    assert_eq!(replies[0]["summary"]["lines"], 0);
+    assert_eq!(client.session.outcome(), Some(&Outcome::Finished));
+}
+
+#[test]
+fn acknowledgements_come_at_the_end_of_messages_and_every_mib_within() {
+    let log = LINE.repeat(40_000);
+    let mut client = Client::started(Limits::default(), log.len() as u64);
+    let mut acked = Vec::new();
+    let pieces: Vec<_> = log.chunks(256 << 10).collect();
+    let (last, pieces) = pieces.split_last().unwrap();
+    for piece in pieces {
+        client.session.handle_chunk(piece, false, client.now);
+        acked.extend(client.replies());
+    }
+    let mibs: Vec<_> = acked
+        .iter()
+        .map(|ack| ack["bytes"].as_u64().unwrap())
+        .collect();
+    assert_eq!(mibs, [1 << 20, 2 << 20, 3 << 20]);
+    let replies = client.send(last);
+    assert_eq!(replies[0]["bytes"], log.len());
+}
+
+#[test]
+fn replies_that_are_not_polled_do_not_pile_up() {
+    let mut client = Client::started(Limits::default(), 1 << 20);
+    let mut sent = 0;
+    for _ in 0..100 {
+        client.session.handle_chunk(LINE, true, client.now);
+        client.now += Duration::from_millis(300);
+        sent += LINE.len();
+    }
+    let replies = client.replies();
+    assert_eq!(types(&replies), ["ack", "snapshot"]);
+    assert_eq!(replies[0]["bytes"], sent);
+    assert_eq!(replies[1]["summary"]["requests"], 100);
+}
+
+#[test]
+fn snapshots_come_soon_then_every_200_ms_and_only_with_news() {
+    let mut client = Client::started(Limits::default(), 1 << 20);
+    assert_eq!(
+        client.session.poll_timeout(),
+        Some(client.now + Duration::from_secs(60))
+    );
+    assert_eq!(types(&client.send(LINE)), ["ack"]);
+    assert_eq!(
+        client.session.poll_timeout(),
+        Some(client.now + Duration::from_millis(50))
+    );
+    assert!(client.wait(49).is_empty());
+    let first = client.wait(1);
+    assert_eq!(first[0]["final"], false);
+    assert_eq!(first[0]["summary"]["requests"], 1);
+    assert!(client.wait(1_000).is_empty(), "no bytes came");
+    assert_eq!(types(&client.send(LINE)), ["ack", "snapshot"]);
+    assert_eq!(types(&client.send(LINE)), ["ack"]);
+    assert_eq!(types(&client.wait(199)), [""; 0]);
+    assert_eq!(types(&client.wait(1)), ["snapshot"]);
+}
+
+#[test]
+fn upload_at_full_speed_gets_five_snapshots_a_second() {
+    let mut client = Client::started(Limits::default(), 1 << 30);
+    let mut snapshots = 0;
+    for _ in 0..1_000 {
+        client.now += Duration::from_millis(1);
+        let replies = client.send(LINE);
+        snapshots += types(&replies)
+            .iter()
+            .filter(|it| **it == "snapshot")
+            .count();
+    }
+    assert_eq!(snapshots, 5);
+}
+
+#[test]
+fn cancelled_upload_ends_without_a_word() {
+    let mut client = Client::started(Limits::default(), 1 << 20);
+    client.session.handle_chunk(LINE, false, client.now);
+    assert!(client.say(r#"{"type":"cancel"}"#).is_empty());
+    assert!(client.session.is_finished());
+    assert_eq!(client.session.outcome(), Some(&Outcome::Cancelled));
+    assert!(client.send(LINE).is_empty());
+    assert!(client.wait(100_000).is_empty());
+
+    let mut early = Client::new(Limits::default());
+    early.say(r#"{"type":"cancel"}"#);
+    assert_eq!(early.session.outcome(), Some(&Outcome::Cancelled));
+}
+
+#[test]
+fn end_frees_the_figures() {
+    let mut client = Client::started(Limits::default(), LINE.len() as u64);
+    client.send(LINE);
+    client.finish();
+    assert!(matches!(
+        client.session.state,
+        crate::session::State::Ended(_, None)
+    ));
+    assert_eq!(client.session.name(), None);
+}
+
+proptest! {
+    #[test]
+    fn any_cuts_and_pauses_give_the_figures_of_the_file(
+        cuts in prop::collection::vec((0usize..2_000, any::<bool>(), 0u64..150), 0..40),
+    ) {
+        let log = LINE.repeat(200);
+        let mut client = Client::started(Limits::default(), log.len() as u64);
+        let mut rest = &log[..];
+        let mut acked = 0;
+        for (size, message_ends, pause) in cuts {
+            let (piece, more) = rest.split_at(size.min(rest.len()));
+            rest = more;
+            client.session.handle_chunk(piece, message_ends, client.now);
+            client.now += Duration::from_millis(pause);
+            for reply in client.replies() {
+                if reply["type"] == "ack" {
+                    let bytes = reply["bytes"].as_u64().unwrap();
+                    prop_assert!(bytes >= acked);
+                    prop_assert_eq!(bytes, (log.len() - rest.len()) as u64);
+                    acked = bytes;
+                }
+            }
+        }
+        client.send(rest);
+        let mut whole = Aggregator::new(Limits::default().aggregate);
+        whole.handle_input(&log);
+        let expected = serde_json::to_value(whole.summary()).unwrap();
+        prop_assert_eq!(&client.finish()[0]["summary"], &expected);
+    }
+}

@@ -1,0 +1,296 @@
+//! Uploads that are refused, each with its code and a sentence that names the values.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::flow::{Client, LINE, types};
+use crate::session::{Limits, Outcome, SessionError};
+
+/// Checks that the replies end the session with an error, and returns code and message.
+fn error(client: &Client, replies: &[Value]) -> (String, String) {
+    let last = replies.last().expect("an error is told");
+    assert_eq!(last["type"], "error", "{replies:?}");
+    assert!(client.session.is_finished());
+    assert!(matches!(client.session.outcome(), Some(Outcome::Failed(_))));
+    let text = |key: &str| last[key].as_str().unwrap().to_string();
+    (text("code"), text("message"))
+}
+
+/// Uploads a file in messages of 64 KiB as far as the session lets it, and returns its error.
+fn refused(file: &[u8]) -> (String, String) {
+    let mut client = Client::started(Limits::default(), file.len() as u64);
+    for piece in file.chunks(64 << 10) {
+        let replies = client.send(piece);
+        if client.session.is_finished() {
+            return error(&client, &replies);
+        }
+    }
+    let replies = client.finish();
+    error(&client, &replies)
+}
+
+fn accepted(file: &[u8]) {
+    let mut client = Client::started(Limits::default(), file.len() as u64);
+    client.send(file);
+    assert_eq!(types(&client.finish()), ["snapshot"]);
+}
+
+#[test]
+fn file_without_a_request_is_no_log() {
+    let (code, message) = refused(b"Dear diary,\ntoday\n");
+    assert_eq!(code, "not_a_log");
+    assert!(message.contains("0 of the first 2 lines"), "{message}");
+    assert_eq!(refused(b"\n\n\n").0, "not_a_log");
+    assert_eq!(refused(b"x").0, "not_a_log");
+    assert_eq!(refused(&[0; 4 << 20]).0, "not_a_log");
+}
+
+#[test]
+fn file_is_judged_after_its_first_mib() {
+    let noise = b"noise\n".repeat(200_000);
+    let mut client = Client::started(Limits::default(), 1 << 30);
+    let before = &noise[..(1 << 20) - 1];
+    assert_eq!(types(&client.send(before)), ["ack"]);
+    let replies = client.send(b"n");
+    assert_eq!(error(&client, &replies).0, "not_a_log");
+
+    let log = LINE.repeat((1 << 20) / LINE.len() + 1);
+    let noise_later = [log, noise].concat();
+    accepted(&noise_later);
+}
+
+#[test]
+fn one_request_in_a_hundred_lines_is_the_least() {
+    let noise = b"noise\n";
+    accepted(&[&noise.repeat(990)[..], &LINE.repeat(10)].concat());
+    let (code, message) = refused(&[&noise.repeat(991)[..], &LINE.repeat(9)].concat());
+    assert_eq!(code, "not_a_log");
+    assert!(message.contains("9 of the first 1000 lines"), "{message}");
+    accepted(&[&noise.repeat(998)[..], LINE].concat());
+}
+
+#[test]
+fn compressed_file_is_named_as_such() {
+    let beginnings: [(&[u8], &str); 4] = [
+        (b"\x1F\x8B\x08\0", "gzip"),
+        (b"\x28\xB5\x2F\xFD", "zstd"),
+        (b"\xFD7zXZ\0\0", "xz"),
+        (b"BZh91AY&SY", "bzip2"),
+    ];
+    for (beginning, name) in beginnings {
+        let (code, message) = refused(beginning);
+        assert_eq!(code, "not_a_log");
+        assert!(message.contains(name), "{message}");
+    }
+}
+
+#[test]
+fn size_up_to_the_limit_is_taken_and_one_byte_more_is_not() {
+    Client::started(Limits::default(), 64 << 30);
+    let mut client = Client::new(Limits::default());
+    let replies = client.say(r#"{"type":"start","name":"a","size":68719476737}"#);
+    let (code, message) = error(&client, &replies);
+    assert_eq!(code, "too_large");
+    assert!(
+        message.contains("68719476737") && message.contains("68719476736"),
+        "{message}"
+    );
+}
+
+#[test]
+fn name_up_to_the_limit_is_taken_and_one_byte_more_is_not() {
+    let start = |bytes: usize| {
+        let name = "n".repeat(bytes);
+        format!(r#"{{"type":"start","name":"{name}","size":1}}"#)
+    };
+    let mut client = Client::new(Limits::default());
+    assert_eq!(types(&client.say(&start(1_024))), ["ready"]);
+    let mut client = Client::new(Limits::default());
+    let replies = client.say(&start(1_025));
+    let (code, message) = error(&client, &replies);
+    assert_eq!(code, "protocol");
+    assert!(
+        message.contains("1025") && message.contains("1024"),
+        "{message}"
+    );
+}
+
+#[test]
+fn text_up_to_the_limit_is_taken_and_one_byte_more_is_not() {
+    let cancel = |bytes: usize| format!("{:bytes$}", r#"{"type":"cancel"}"#);
+    let mut client = Client::new(Limits::default());
+    client.say(&cancel(8_192));
+    assert_eq!(client.session.outcome(), Some(&Outcome::Cancelled));
+    let mut client = Client::new(Limits::default());
+    let replies = client.say(&cancel(8_193));
+    let (code, message) = error(&client, &replies);
+    assert_eq!(code, "protocol");
+    assert!(
+        message.contains("8193") && message.contains("8192"),
+        "{message}"
+    );
+}
+
+#[test]
+fn more_bytes_than_announced_are_a_size_mismatch() {
+    let mut client = Client::started(Limits::default(), 10);
+    client.send(&LINE[..10]);
+    let replies = client.send(&LINE[10..11]);
+    let (code, message) = error(&client, &replies);
+    assert_eq!(code, "size_mismatch");
+    assert!(
+        message.contains("10 bytes") && message.contains("11"),
+        "{message}"
+    );
+}
+
+#[test]
+fn fewer_bytes_than_announced_are_a_size_mismatch() {
+    let mut client = Client::started(Limits::default(), 500);
+    client.send(LINE);
+    let replies = client.finish();
+    let (code, message) = error(&client, &replies);
+    assert_eq!(code, "size_mismatch");
+    assert!(
+        message.contains("500") && message.contains("83"),
+        "{message}"
+    );
+}
+
+#[test]
+fn window_is_what_may_be_sent_without_an_acknowledgement() {
+    let limits = || Limits {
+        window_bytes: 1_000,
+        ..Limits::default()
+    };
+    let log = LINE.repeat(100);
+    let mut client = Client::started(limits(), log.len() as u64);
+    client
+        .session
+        .handle_chunk(&log[..1_000], false, client.now);
+    assert_eq!(client.session.outcome(), None);
+    client
+        .session
+        .handle_chunk(&log[1_000..1_001], false, client.now);
+    let replies = client.replies();
+    let (code, message) = error(&client, &replies);
+    assert_eq!(code, "window_exceeded");
+    assert!(
+        message.contains("1001") && message.contains("1000"),
+        "{message}"
+    );
+
+    let mut patient = Client::started(limits(), log.len() as u64);
+    for piece in log.chunks(1_000) {
+        assert_eq!(types(&patient.send(piece)), ["ack"]);
+    }
+}
+
+#[test]
+fn window_smaller_than_a_mib_does_not_lock_up_within_a_message() {
+    let limits = Limits {
+        window_bytes: 1_000,
+        ..Limits::default()
+    };
+    let log = LINE.repeat(100);
+    let mut client = Client::started(limits, log.len() as u64);
+    let mut acked = 0;
+    for piece in log.chunks(250) {
+        client.session.handle_chunk(piece, false, client.now);
+        acked += types(&client.replies()).len();
+    }
+    assert_eq!(client.session.outcome(), None);
+    assert!(acked > 10);
+}
+
+#[test]
+fn silence_up_to_the_limit_is_borne_and_then_the_session_ends() {
+    for started in [false, true] {
+        let mut client = Client::new(Limits::default());
+        if started {
+            client = Client::started(Limits::default(), 500);
+        }
+        client.now += Duration::from_millis(59_999);
+        client.session.handle_timeout(client.now);
+        assert_eq!(client.session.outcome(), None);
+        client.now += Duration::from_millis(1);
+        assert_eq!(client.session.poll_timeout(), Some(client.now));
+        client.session.handle_timeout(client.now);
+        let replies = client.replies();
+        let (code, message) = error(&client, &replies);
+        assert_eq!(code, "stalled");
+        assert!(message.contains("60 seconds"), "{message}");
+    }
+}
+
+#[test]
+fn messages_out_of_turn_or_unknown_are_protocol_errors() {
+    let mut client = Client::new(Limits::default());
+    let replies = client.send(LINE);
+    assert_eq!(error(&client, &replies).0, "protocol");
+    assert_eq!(
+        client.session.outcome(),
+        Some(&Outcome::Failed(SessionError::NotStarted))
+    );
+
+    let mut client = Client::new(Limits::default());
+    let replies = client.finish();
+    assert_eq!(error(&client, &replies).0, "protocol");
+
+    let mut client = Client::started(Limits::default(), 5);
+    let replies = client.say(r#"{"type":"start","name":"a","size":5}"#);
+    assert_eq!(error(&client, &replies).0, "protocol");
+
+    let mut client = Client::started(Limits::default(), 5);
+    let replies = client.say(r#"{"type":"#);
+    assert_eq!(error(&client, &replies).0, "protocol");
+}
+
+#[test]
+fn nothing_is_answered_after_an_error() {
+    let mut client = Client::new(Limits::default());
+    client.say("?");
+    assert!(
+        client
+            .say(r#"{"type":"start","name":"a","size":5}"#)
+            .is_empty()
+    );
+    assert!(client.send(LINE).is_empty());
+    assert!(client.finish().is_empty());
+}
+
+proptest! {
+    #[test]
+    fn no_order_of_messages_makes_the_session_panic(
+        steps in prop::collection::vec((0usize..7, 0usize..300, 0u64..30_000), 0..40),
+    ) {
+        let texts = [
+            r#"{"type":"start","name":"a","size":200}"#,
+            r#"{"type":"finish"}"#,
+            r#"{"type":"cancel"}"#,
+            "?",
+        ];
+        let mut client = Client::new(Limits::default());
+        for (step, size, pause) in steps {
+            match texts.get(step) {
+                Some(text) => client.session.handle_text(text, client.now),
+                None => client.session.handle_chunk(
+                    &LINE.repeat(4)[..size],
+                    size % 2 == 0,
+                    client.now,
+                ),
+            }
+            client.now += Duration::from_millis(pause);
+            if step % 2 == 0 {
+                client.session.handle_timeout(client.now);
+                client.replies();
+            }
+        }
+        let over = client.session.outcome().is_some();
+        client.replies();
+        prop_assert_eq!(client.session.is_finished(), over);
+        prop_assert_eq!(client.session.poll_timeout().is_none(), over);
+    }
+}

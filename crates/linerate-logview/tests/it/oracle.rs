@@ -1,0 +1,77 @@
+//! Generated logs, read by us and by `tests/oracle.py`, which shares nothing with us.
+
+use std::io::{ErrorKind, Write};
+use std::process::{Command, Stdio};
+
+use linerate_logview::aggregate::{Aggregator, Limits};
+use serde_json::Value;
+
+use crate::generator::{self, Recipe};
+use crate::odd_log;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle.py");
+
+/// Returns what the oracle says about a log, or `None` after a word about it without Python.
+fn oracle(log: &[u8]) -> Option<Value> {
+    let mut python = Command::new("python3");
+    python
+        .arg(SCRIPT)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = match python.spawn() {
+        Ok(child) => child,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            println!("SKIPPED: there is no python3");
+            return None;
+        }
+        Err(error) => panic!("python3: {error}"),
+    };
+    // The script reads all of its input before it writes.
+    let mut stdin = child.stdin.take().expect("it is piped");
+    stdin.write_all(log).expect("the oracle reads it");
+    drop(stdin);
+    let output = child.wait_with_output().expect("the oracle ends");
+    assert!(output.status.success());
+    Some(serde_json::from_slice(&output.stdout).expect("the oracle prints JSON"))
+}
+
+/// Compares every figure that the oracle knows.
+fn compare(log: &[u8]) {
+    let Some(expected) = oracle(log) else { return };
+    let mut aggregator = Aggregator::new(Limits::default());
+    for piece in log.chunks(10_007) {
+        aggregator.handle_input(piece);
+    }
+    aggregator.handle_eof();
+    let actual = serde_json::to_value(aggregator.summary()).expect("summaries are JSON");
+    let expected = expected.as_object().expect("the oracle prints an object");
+    assert!(expected.len() >= 15);
+    for (figure, value) in expected {
+        assert_eq!(&actual[figure], value, "{figure}");
+    }
+}
+
+#[test]
+fn oracle_agrees_on_ordinary_lines() {
+    let made = generator::combined(Recipe {
+        lines: 20_000,
+        addresses: 3_000,
+        paths: 500,
+        seed: 1,
+    });
+    compare(&made.text);
+}
+
+#[test]
+fn oracle_agrees_on_odd_lines() {
+    for seed in 0..5 {
+        let log = odd_log::odd(Recipe {
+            lines: 4_000,
+            addresses: 300,
+            paths: 50,
+            seed,
+        });
+        compare(&log);
+        compare(&log[..log.len() - 3]);
+    }
+}
