@@ -12,7 +12,7 @@ import { clearTopPaths, showTopPaths } from "./top-paths.js";
 import { clearTotals, showTotals } from "./totals.js";
 import { explain, objection, type Trouble } from "./trouble.js";
 import { clearUnparsedLines, showUnparsedLines } from "./unparsed-lines.js";
-import type { Outcome } from "./upload.js";
+import type { Failure, Outcome } from "./upload.js";
 import type { FromWorker, ToWorker } from "./upload-messages.js";
 
 /** What the page is doing; its style sheet shows and hides by it. */
@@ -71,6 +71,7 @@ class RunningUpload {
     this.#file = file;
     this.#progress = new Progress(file);
     this.#worker.addEventListener("message", ({ data }) => this.#handle(data as FromWorker));
+    this.#worker.addEventListener("error", (event) => this.#handleWorkerError(event));
     const reader = wantedReader();
     const url = ownServer("/logs/upload");
     this.#tell({ type: "start", file, url, ...(reader === undefined ? {} : { reader }) });
@@ -101,6 +102,14 @@ class RunningUpload {
         return;
     }
     this.#frame ??= requestAnimationFrame(() => this.#draw());
+  }
+
+  /** A worker that couldn't be loaded has no message to tell; one that threw has. */
+  #handleWorkerError({ message }: ErrorEvent): void {
+    const failure: Failure =
+      message === undefined ? { reason: "unreachable" } : { reason: "bug", message };
+    this.#worker.terminate();
+    this.#end({ kind: "failed", failure, acknowledged: this.#acknowledged });
   }
 
   #draw(): void {

@@ -44,6 +44,12 @@ export function explain(
         detail: `${failure.message}. Reload the page: the server may have been updated since it was opened.`,
         retry: true,
       };
+    case "bug":
+      return {
+        title: "This page made a mistake",
+        detail: `${sentence(failure.message)} Please report it.`,
+        retry: true,
+      };
     case "refused":
       return refusal(failure.code, failure.message, progress, file.name);
   }

@@ -33,7 +33,9 @@ export type Failure =
   /** The server sent what this page doesn't understand. */
   | { reason: "not_understood"; message: string }
   /** The file can't be read: it changed, shrank, moved, or its permissions forbid it. */
-  | { reason: "unreadable" };
+  | { reason: "unreadable" }
+  /** This page's own code failed. */
+  | { reason: "bug"; message: string };
 
 /** What is told while an upload runs. */
 export interface UploadListener {

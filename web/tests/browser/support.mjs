@@ -1,9 +1,10 @@
 // What the browser tests stand on: the server under test, Chromium, and a log with known figures.
 
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -18,9 +19,9 @@ const CHROMIUM = process.env.CHROMIUM_BIN ?? "/usr/bin/chromium";
 const REAL_LOG = inRepository("../shared/data/nginx-access-rhit.log.gz");
 const START_WITHIN_MS = 20_000;
 
-/** Starts `linerate serve` on a free port; `stop` ends it, `kill` does so without a goodbye. */
-export async function startServer() {
-  const child = spawn(SERVER, ["serve", "--listen", "127.0.0.1:0"], {
+/** Starts `linerate serve`, on a free port unless one is given; `stop` ends it, `kill` does so without a goodbye. */
+export async function startServer({ port = 0 } = {}) {
+  const child = spawn(SERVER, ["serve", "--listen", `127.0.0.1:${port}`], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const exited = once(child, "exit");
@@ -143,19 +144,30 @@ export async function dropFile(page, path) {
   await session.detach();
 }
 
-/** Counts the pixels of the chart that have a colour of their own, not that of axes and grid. */
-export function colouredPixels(page) {
-  return page.$eval(`${byId("chart")} canvas`, (canvas) => {
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    let coloured = 0;
-    for (let i = 0; i < data.length; i += 4) {
-      const [red, green, blue, alpha] = data.subarray(i, i + 4);
-      if (alpha > 200 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60) {
-        coloured += 1;
+/** Counts the pixels of the chart in exactly the colour of a status class. */
+export function columnPixels(page, statusClass) {
+  return page.$eval(
+    `${byId("chart")} canvas`,
+    (canvas, name) => {
+      const context = canvas.getContext("2d");
+      const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+      const colour = getComputedStyle(document.documentElement).getPropertyValue(`--class-${name}`);
+      const [red, green, blue] = [1, 3, 5].map((i) => parseInt(colour.trim().slice(i, i + 2), 16));
+      let painted = 0;
+      for (let i = 0; i < data.length; i += 4) {
+        if (
+          data[i] === red &&
+          data[i + 1] === green &&
+          data[i + 2] === blue &&
+          data[i + 3] === 255
+        ) {
+          painted += 1;
+        }
       }
-    }
-    return coloured;
-  });
+      return painted;
+    },
+    statusClass,
+  );
 }
 
 /**
@@ -206,4 +218,26 @@ export function madeLog(requests) {
 export async function temporaryFolder() {
   const path = await mkdtemp(join(tmpdir(), "linerate-web-"));
   return { path, remove: () => rm(path, { recursive: true, force: true }) };
+}
+
+/** Writes `source` again and again into a file of at least `bytes` in `folder`; returns its path. */
+export async function writeLargeLog(folder, source, bytes) {
+  const path = join(folder, "large.log");
+  const content = await readFile(source);
+  const file = await open(path, "w");
+  for (let written = 0; written < bytes; written += content.length) {
+    await file.write(content);
+  }
+  await file.close();
+  return path;
+}
+
+/** Waits until the server has acknowledged some of the upload, but finds it still running. */
+export async function waitUntilUnderWay(page) {
+  await page.waitForFunction(
+    (selector) => Number(document.querySelector(selector).dataset.value) > 0,
+    { polling: 10 },
+    byId("acknowledged"),
+  );
+  assert.equal(await page.$eval("body", (body) => body.dataset.state), "uploading");
 }

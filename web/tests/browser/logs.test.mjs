@@ -1,0 +1,250 @@
+// The log page in a real browser, against the real server.
+
+import assert from "node:assert/strict";
+import { appendFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import {
+  byId,
+  chooseFile,
+  columnPixels,
+  dropFile,
+  figure,
+  openPage,
+  startBrowser,
+  startServer,
+  temporaryFolder,
+  textOf,
+  waitForState,
+  waitUntilUnderWay,
+  writeLargeLog,
+  writeLog,
+} from "./support.mjs";
+
+/** Large enough that no machine reads it before the test can intervene. */
+const LARGE_BYTES = 768 * 1024 * 1024;
+
+let chromium, folder, log, server;
+
+before(async () => {
+  folder = await temporaryFolder();
+  log = await writeLog(folder.path);
+  server = await startServer();
+  chromium = await startBrowser();
+});
+
+after(async () => {
+  await chromium?.close();
+  await server?.stop();
+  await folder?.remove();
+});
+
+const openLogs = (options) => openPage(chromium.browser, `${server.url}/logs`, options);
+
+async function assertFigures(page) {
+  for (const [id, expected] of Object.entries(log.figures)) {
+    assert.equal(await figure(page, id), expected, id);
+  }
+  assert.equal(await textOf(page, "requests"), log.figures.requests.toLocaleString("en-US"));
+  const bytesSent = log.figures["bytes-sent"].toLocaleString("en-US");
+  assert.equal(await textOf(page, "bytes-sent-exact"), `${bytesSent} bytes`);
+  assert.equal(await figure(page, "percent"), 100);
+  assert.ok((await columnPixels(page, "2xx")) > 500, "the chart has painted its columns");
+}
+
+test("a chosen log shows its figures", async (t) => {
+  t.diagnostic(log.real ? "with the real log" : "the real log is absent: with one made here");
+  const { page, complaints } = await openLogs();
+  await chooseFile(page, log.path);
+  await waitForState(page, "finished", "failed");
+  await assertFigures(page);
+  assert.equal(await textOf(page, "chart-title"), "Requests per minute");
+  assert.equal(await textOf(page, "unparsed-line"), "Line 1");
+  assert.match(await textOf(page, "unparsed-text"), /logfile turned over/);
+  assert.notEqual(await textOf(page, "unparsed-reason"), "");
+  if (log.real) {
+    const classes = { "1xx": 1_595, "2xx": 26_486, "3xx": 4_977, "4xx": 407, "5xx": 3, other: 0 };
+    for (const [name, expected] of Object.entries(classes)) {
+      assert.equal(await figure(page, `class-${name}`), expected, name);
+    }
+  }
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test("a dropped log shows the same figures", async () => {
+  const { page, complaints } = await openLogs();
+  await dropFile(page, log.path);
+  await waitForState(page, "finished", "failed");
+  await assertFigures(page);
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test("both ways of reading give the same figures", async () => {
+  for (const way of ["slices", "stream"]) {
+    const { page } = await openPage(chromium.browser, `${server.url}/logs?reader=${way}`);
+    await chooseFile(page, log.path);
+    await waitForState(page, "finished", "failed");
+    assert.equal(await page.$eval(byId("progress"), (bar) => bar.dataset.reader), way);
+    await assertFigures(page);
+    await page.close();
+  }
+});
+
+test("the keyboard alone chooses a file, reads the chart and hides a class", async () => {
+  const { page } = await openLogs();
+  const [dialog] = await Promise.all([
+    page.waitForFileChooser(),
+    (async () => {
+      await tabTo(page, "choose");
+      await page.keyboard.press("Enter");
+    })(),
+  ]);
+  await dialog.accept([log.path]);
+  await waitForState(page, "finished", "failed");
+  assert.equal(await focused(page), "choose-another", "focus stays where Cancel was");
+
+  await tabTo(page, "chart");
+  await page.keyboard.press("Home");
+  const first = await textOf(page, "chart-readout");
+  assert.match(first, /^22 Jan 2021 \d\d:\d\d UTC: .*\d × \dxx/);
+  await page.keyboard.press("ArrowRight");
+  assert.notEqual(await textOf(page, "chart-readout"), first);
+
+  assert.ok((await columnPixels(page, "2xx")) > 500);
+  const key = await page.$(`button:has(${byId("class-2xx")})`);
+  await key.focus();
+  await page.keyboard.press("Space");
+  assert.equal(await key.evaluate((button) => button.ariaPressed), "false");
+  await page.waitForFunction(() => true, { polling: "raf" });
+  assert.equal(await columnPixels(page, "2xx"), 0, "the hidden class is gone from the chart");
+  await page.close();
+});
+
+test("a file that is no access log is refused on the page", async () => {
+  const path = join(folder.path, "photo.jpg");
+  const noise = Buffer.from(Array.from({ length: 3_000_000 }, (_, i) => (i * i * 31 + i) % 256));
+  await writeFile(path, Buffer.concat([Buffer.from("\xff\xd8\xff\xe0", "latin1"), noise]));
+  const { page } = await openLogs();
+  await chooseFile(page, path);
+  await waitForState(page, "finished", "failed");
+  assert.equal(await textOf(page, "trouble-title"), "This is no access log");
+  assert.equal(
+    await page.$eval(byId("trouble"), (box) => box.role ?? box.getAttribute("role")),
+    "alert",
+  );
+  assert.equal(await page.$eval(byId("retry"), (button) => button.hidden), true);
+
+  // The page is not stuck: the next file is read as ever.
+  await chooseFile(page, log.path);
+  await waitForState(page, "finished");
+  await assertFigures(page);
+  assert.equal(await page.$eval(byId("trouble"), (box) => box.hidden), true);
+  await page.close();
+});
+
+test("a compressed log is told to be unpacked, an empty one that it is empty", async () => {
+  const compressed = join(folder.path, "access.log.gz");
+  const empty = join(folder.path, "empty.log");
+  await writeFile(
+    compressed,
+    gzipSync(Buffer.from("host - - line\n".repeat(200_000)), { level: 0 }),
+  );
+  await writeFile(empty, "");
+  const { page } = await openLogs();
+  await chooseFile(page, empty);
+  await page.waitForSelector(`${byId("trouble")}:not([hidden])`);
+  assert.equal(await textOf(page, "trouble-title"), "This file is empty");
+  await chooseFile(page, compressed);
+  await waitForState(page, "finished", "failed");
+  assert.match(await textOf(page, "trouble-detail"), /unpack it first/);
+  await page.close();
+});
+
+test("lines are shown as text, never as markup", async () => {
+  const path = join(folder.path, "markup.log");
+  const request = `10.0.0.1 - - [22/Jan/2021:01:47:05 +0000] "GET /<i>a</i> HTTP/1.1" 200 5 "-" "t"\n`;
+  await writeFile(path, request.repeat(50) + "<img src=x onerror=alert(1)>\n");
+  const { page } = await openLogs();
+  await chooseFile(page, path);
+  await waitForState(page, "finished", "failed");
+  assert.equal(await textOf(page, "unparsed-text"), "<img src=x onerror=alert(1)>");
+  assert.equal(await page.$(`${byId("unparsed-lines")} img, ${byId("top-paths")} i`), null);
+  await page.close();
+});
+
+test("cancelling ends the upload on the page and on the server", async () => {
+  const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
+  const { page } = await openLogs();
+  await chooseFile(page, path);
+  await waitUntilUnderWay(page);
+  await page.click(byId("cancel"));
+  await waitForState(page, "cancelled");
+  assert.match(await textOf(page, "time-left"), /^cancelled after /);
+
+  const overview = await openPage(chromium.browser, server.url);
+  await overview.page.waitForFunction(
+    (selector) => document.querySelector(selector).dataset.value === "0",
+    { timeout: 10_000 },
+    byId("uploads"),
+  );
+  await overview.page.close();
+  await page.close();
+});
+
+test("a file that changes while it is read is an error of the file", async () => {
+  const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
+  const { page } = await openLogs();
+  await chooseFile(page, path);
+  await waitUntilUnderWay(page);
+  await appendFile(path, "one more line\n");
+  await waitForState(page, "finished", "failed");
+  assert.equal(await textOf(page, "trouble-title"), "The file can't be read any more");
+  await page.close();
+});
+
+test("a server that dies says how far it came, and may be tried again", async () => {
+  const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
+  const doomed = await startServer();
+  const { page } = await openPage(chromium.browser, `${doomed.url}/logs`);
+  await chooseFile(page, path);
+  await waitUntilUnderWay(page);
+  await doomed.kill();
+  await waitForState(page, "failed");
+  assert.equal(await textOf(page, "trouble-title"), "The connection was lost");
+  const acknowledged = (await figure(page, "acknowledged")).toLocaleString("en-US");
+  assert.ok((await textOf(page, "trouble-detail")).includes(`acknowledged ${acknowledged} of `));
+
+  await page.click(byId("retry"));
+  await page.waitForFunction(
+    (selector) => document.querySelector(selector).textContent === "The server can't be reached",
+    {},
+    byId("trouble-title"),
+  );
+  await waitForState(page, "failed");
+
+  const revived = await startServer({ port: new URL(doomed.url).port });
+  await page.click(byId("retry"));
+  await waitUntilUnderWay(page);
+  await page.click(byId("cancel"));
+  await waitForState(page, "cancelled");
+  await revived.stop();
+  await page.close();
+});
+
+/** Presses Tab until the element marked `id` has the focus. */
+async function tabTo(page, id) {
+  for (let presses = 0; presses < 40; presses += 1) {
+    await page.keyboard.press("Tab");
+    if ((await focused(page)) === id) {
+      return;
+    }
+  }
+  assert.fail(`Tab never reaches ${id}`);
+}
+
+function focused(page) {
+  return page.evaluate(() => document.activeElement?.dataset.testid);
+}

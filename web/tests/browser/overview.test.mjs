@@ -1,0 +1,88 @@
+// The overview in a real browser, against the real server.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { byId, figure, openPage, startBrowser, startServer, textOf } from "./support.mjs";
+
+let chromium, server;
+
+before(async () => {
+  server = await startServer();
+  chromium = await startBrowser();
+});
+
+after(async () => {
+  await chromium?.close();
+  await server?.stop();
+});
+
+const waitUntilLive = (page) => page.waitForSelector('body[data-live="live"]');
+
+test("the counters are live", async () => {
+  const { page, complaints } = await openPage(chromium.browser, server.url);
+  await waitUntilLive(page);
+  assert.ok((await figure(page, "connections")) >= 1);
+  assert.equal(await textOf(page, "live-state"), "live");
+  assert.match(await textOf(page, "version"), /^version \d+\.\d+\.\d+/);
+  const uptime = await figure(page, "uptime_seconds");
+  await page.waitForFunction(
+    (selector, then) => Number(document.querySelector(selector).dataset.value) > then,
+    {},
+    byId("uptime_seconds"),
+    uptime,
+  );
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test("another page's connection is counted", async () => {
+  const { page } = await openPage(chromium.browser, server.url);
+  await waitUntilLive(page);
+  const total = await figure(page, "connections_total");
+  const other = await openPage(chromium.browser, server.url);
+  await waitUntilLive(other.page);
+  await page.waitForFunction(
+    (selector, then) => Number(document.querySelector(selector).dataset.value) > then,
+    { polling: 100 }, // In a tab in the background nothing is drawn.
+    byId("connections_total"),
+    total,
+  );
+  await other.page.close();
+  await page.close();
+});
+
+test("the echo box shows the reply and how long it took", async () => {
+  const { page, complaints } = await openPage(chromium.browser, server.url);
+  await waitUntilLive(page);
+  const messages = await figure(page, "messages_received");
+  await page.$eval(byId("echo-input"), (input) => (input.value = ""));
+  await page.type(byId("echo-input"), "κόσμε & <b>tags</b>");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(byId("echo-reply"));
+  assert.equal(await textOf(page, "echo-reply"), "κόσμε & <b>tags</b>");
+  const roundTrip = await figure(page, "echo-round-trip");
+  assert.ok(roundTrip >= 0 && Number.isFinite(roundTrip));
+  assert.match(await textOf(page, "echo-round-trip"), /^\d+\.\d ms$/);
+  await page.waitForFunction(
+    (selector, then) => Number(document.querySelector(selector).dataset.value) > then,
+    {},
+    byId("messages_received"),
+    messages,
+  );
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test("a lost server is said to be lost, and its return is noticed", async () => {
+  const first = await startServer();
+  const { page } = await openPage(chromium.browser, first.url);
+  await waitUntilLive(page);
+  await first.kill();
+  await page.waitForSelector('body[data-live="lost"]');
+  assert.match(await textOf(page, "live-state"), /^connection lost, retrying in \d+ s$/);
+
+  const second = await startServer({ port: new URL(first.url).port });
+  await page.waitForSelector('body[data-live="live"]', { timeout: 20_000 });
+  await second.stop();
+  await page.close();
+});
