@@ -1,5 +1,7 @@
 //! `Sec-WebSocket-Key` and the `Sec-WebSocket-Accept` that answers it (RFC 6455 §4.2.2, item 5.4).
 
+use core::str;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest as _, Sha1};
@@ -60,8 +62,8 @@ pub(super) struct Accept([u8; ACCEPT_TEXT_BYTES]);
 
 impl Accept {
     /// Returns the value as it travels.
-    pub(super) fn as_bytes(&self) -> &[u8] {
-        &self.0
+    pub(super) fn as_str(&self) -> &str {
+        str::from_utf8(&self.0).expect("base64 is ASCII")
     }
 }
 
@@ -72,7 +74,7 @@ mod tests {
     #[test]
     fn the_key_of_the_rfc_yields_the_accept_of_the_rfc() {
         let key = Key::parse(b"dGhlIHNhbXBsZSBub25jZQ==").unwrap();
-        assert_eq!(key.accept().as_bytes(), b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert_eq!(key.accept().as_str(), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         assert_eq!(Key::new(*b"the sample nonce"), key);
     }
 

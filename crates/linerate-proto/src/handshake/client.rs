@@ -2,7 +2,7 @@
 
 use alloc::borrow::ToOwned;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,9 +10,8 @@ use core::mem;
 
 use super::accept::Key;
 use super::authority::Authority;
-use super::headers::{Headers, Span};
+use super::headers::{ApplicationHeaders, Headers, Span, append_header};
 use super::request::check_parsed;
-use super::response::append_application_header;
 use super::scan::{HeadKind, HeadScanner};
 use super::target::invalid_target_byte;
 use super::token::{elements, is_token, list_contains};
@@ -49,7 +48,7 @@ pub struct ClientHandshake {
     key: Key,
     subprotocols: Vec<String>,
     origin: Option<Origin>,
-    headers: Vec<u8>,
+    headers: ApplicationHeaders,
     limits: HandshakeLimits,
     scanner: HeadScanner,
     head: Vec<u8>,
@@ -78,7 +77,7 @@ impl ClientHandshake {
             key: Key::new(key),
             subprotocols: Vec::new(),
             origin: None,
-            headers: Vec::new(),
+            headers: ApplicationHeaders::default(),
             limits: HandshakeLimits::default(),
             scanner: HeadScanner::new(HeadKind::Response),
             head: Vec::new(),
@@ -121,7 +120,7 @@ impl ClientHandshake {
     /// When the name is no token, the value holds a control character, or the handshake sets the
     /// header itself.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, BuildError> {
-        append_application_header(&mut self.headers, name, value)?;
+        self.headers.add(name, value)?;
         Ok(self)
     }
 
@@ -133,26 +132,25 @@ impl ClientHandshake {
 
     /// Appends the request to `output`. Nothing may follow it until the response was judged.
     pub fn encode(&self, output: &mut Vec<u8>) {
-        for part in ["GET ", &self.target, " HTTP/1.1\r\nHost: ", &self.host] {
-            output.extend_from_slice(part.as_bytes());
-        }
-        output.extend_from_slice(
-            b"\r\nUpgrade: websocket\r\n\
-              Connection: Upgrade\r\n\
-              Sec-WebSocket-Version: 13\r\n\
-              Sec-WebSocket-Key: ",
-        );
-        output.extend_from_slice(self.key.as_bytes());
-        output.extend_from_slice(b"\r\n");
+        output.extend_from_slice(format!("GET {} HTTP/1.1\r\n", self.target).as_bytes());
+        let mut add = |name: &str, value: &[u8]| append_header(output, name, value);
+        add("Host", self.host.as_bytes());
+        add("Upgrade", b"websocket");
+        add("Connection", b"Upgrade");
+        add("Sec-WebSocket-Version", b"13");
+        add("Sec-WebSocket-Key", self.key.as_bytes());
         if !self.subprotocols.is_empty() {
-            output.extend_from_slice(b"Sec-WebSocket-Protocol: ");
-            output.extend_from_slice(self.subprotocols.join(", ").as_bytes());
-            output.extend_from_slice(b"\r\n");
+            add(
+                "Sec-WebSocket-Protocol",
+                self.subprotocols.join(", ").as_bytes(),
+            );
         }
         if let Some(origin) = &self.origin {
-            output.extend_from_slice(format!("Origin: {origin}\r\n").as_bytes());
+            add("Origin", origin.to_string().as_bytes());
         }
-        output.extend_from_slice(&self.headers);
+        for (name, value) in self.headers.iter() {
+            add(name, value.as_bytes());
+        }
         output.extend_from_slice(b"\r\n");
     }
 
@@ -232,7 +230,7 @@ impl ClientHandshake {
                 .ok_or(HandshakeError::HeaderMissing {
                     name: "Sec-WebSocket-Accept",
                 })?;
-        if accept != self.key.accept().as_bytes() {
+        if accept != self.key.accept().as_str().as_bytes() {
             return Err(HandshakeError::AcceptMismatch);
         }
         if elements(headers.all("Sec-WebSocket-Extensions"))

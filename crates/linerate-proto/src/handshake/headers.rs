@@ -1,5 +1,6 @@
-//! The header lines of a head: one buffer, and where the names and values lie in it.
+//! Header lines: those received, in one buffer with places in it, and those to be sent.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::str;
@@ -121,22 +122,60 @@ impl fmt::Debug for Headers {
     }
 }
 
-/// Appends one header line, unless the name is no token or the value no value (RFC 9110 §5.5).
+/// Checks that a header can be sent: its name is a token and its value a value (RFC 9110 §5.5).
 /// This is what keeps CR and LF in an application's strings from becoming lines of their own.
-pub(super) fn append_header(
-    head: &mut Vec<u8>,
-    name: &str,
-    value: &[u8],
-) -> Result<(), BuildError> {
+pub(super) fn check_header(name: &str, value: &[u8]) -> Result<(), BuildError> {
     let name_error = name.bytes().position(|byte| !is_token_byte(byte));
     if let Some(offset) = name_error.or_else(|| name.is_empty().then_some(0)) {
         return Err(BuildError::HeaderNameInvalid { offset });
     }
-    if let Some(offset) = invalid_value_byte(value) {
-        return Err(BuildError::HeaderValueInvalid { offset });
+    match invalid_value_byte(value) {
+        Some(offset) => Err(BuildError::HeaderValueInvalid { offset }),
+        None => Ok(()),
     }
+}
+
+/// Appends one header line.
+pub(super) fn append_header(head: &mut Vec<u8>, name: &str, value: &[u8]) {
     for part in [name.as_bytes(), b": ", value, b"\r\n"] {
         head.extend_from_slice(part);
     }
-    Ok(())
+}
+
+/// The headers that an application adds to a message of ours.
+#[derive(Clone, Default)]
+pub(super) struct ApplicationHeaders(Vec<(String, String)>);
+
+impl ApplicationHeaders {
+    /// Adds a header, unless it cannot be sent or is one of ours.
+    pub(super) fn add(&mut self, name: &str, value: &str) -> Result<(), BuildError> {
+        const RESERVED: [&str; 6] = [
+            "Connection",
+            "Content-Length",
+            "Host",
+            "Origin",
+            "Transfer-Encoding",
+            "Upgrade",
+        ];
+        const RESERVED_PREFIX: &str = "Sec-WebSocket-";
+        let is_websocket = name
+            .get(..RESERVED_PREFIX.len())
+            .is_some_and(|prefix| prefix.eq_ignore_ascii_case(RESERVED_PREFIX));
+        if is_websocket
+            || RESERVED
+                .iter()
+                .any(|reserved| reserved.eq_ignore_ascii_case(name))
+        {
+            return Err(BuildError::HeaderReserved);
+        }
+        check_header(name, value.as_bytes())?;
+        self.0.push((name.into(), value.into()));
+        Ok(())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
 }

@@ -98,6 +98,22 @@ impl fmt::Display for Origin {
 /// server that does not look at `Origin` hands its users' sessions to every page they visit. A
 /// request without `Origin` comes from another program than a browser and passes; `null`, the
 /// origin of sandboxed pages and local files, does not.
+///
+/// ```
+/// use linerate_proto::handshake::{
+///     HandshakeError, HandshakeLimits, OriginPolicy, RequestReader, Scheme,
+/// };
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let mut reader = RequestReader::new(HandshakeLimits::default());
+/// let input = b"GET / HTTP/1.1\r\nHost: app.example\r\nOrigin: https://admin.example\r\n\r\n";
+/// let (request, _) = reader.handle_input(input)?.ok_or("the head is whole")?;
+/// let denied = OriginPolicy::SameOrigin.check(&request, Scheme::Https);
+/// assert_eq!(denied, Err(HandshakeError::OriginDenied));
+/// OriginPolicy::List(vec!["https://admin.example".parse()?]).check(&request, Scheme::Https)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OriginPolicy {

@@ -9,8 +9,8 @@ use super::{HandshakeError, HandshakeLimits, Request};
 
 /// Reads request heads from a connection, in whatever pieces their bytes arrive.
 ///
-/// The head is copied into a buffer that grows with what was received and never beyond
-/// [`HandshakeLimits::head_bytes_max`]; each byte is looked at once, and the head parsed once.
+/// The head is copied into a buffer that grows with what was received, and holds at most
+/// [`HandshakeLimits::head_bytes_max`] bytes; each byte is looked at once, and the head parsed once.
 ///
 /// ```
 /// use linerate_proto::handshake::{HandshakeLimits, RequestReader};

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::authority::Authority;
-use super::headers::{Headers, Span, append_header};
+use super::headers::{Headers, Span, append_header, check_header};
 use super::target::{TargetParts, invalid_target_byte};
 use super::token::{is_token, list_contains};
 use super::{BuildError, HandshakeError, HandshakeLimits, RequestReader, Upgrade};
@@ -50,6 +50,18 @@ impl Request {
     /// Builds the request from what another HTTP implementation has parsed, so that it is judged
     /// by the same rules. `target` is a path with an optional query.
     ///
+    /// ```
+    /// use linerate_proto::handshake::{HandshakeLimits, HttpVersion, Request};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let headers = [("host", &b"example.com"[..]), ("accept", b"*/*")];
+    /// let limits = HandshakeLimits::default();
+    /// let request = Request::from_parts("GET", "/chat", HttpVersion::Http11, headers, limits)?;
+    /// assert!(!request.asks_for_websocket());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`RequestReader::handle_input`], also for parts that no parser could have found.
@@ -74,10 +86,11 @@ impl Request {
             .concat()
             .into_bytes();
         for (name, value) in headers {
-            append_header(&mut head, name, value).map_err(|error| match error {
+            check_header(name, value).map_err(|error| match error {
                 BuildError::HeaderValueInvalid { .. } => HandshakeError::HeaderValueInvalid,
                 _ => HandshakeError::HeaderNameInvalid,
             })?;
+            append_header(&mut head, name, value);
         }
         head.extend_from_slice(b"\r\n");
         let mut reader = RequestReader::new(limits);

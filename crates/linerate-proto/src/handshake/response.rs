@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::accept::Accept;
-use super::headers::append_header;
+use super::headers::{ApplicationHeaders, append_header};
 use super::{BuildError, HandshakeError};
 
 /// The answer that opens a WebSocket.
@@ -43,7 +43,7 @@ pub struct Acceptance<'u> {
     accept: &'u Accept,
     offered: &'u [&'u str],
     subprotocol: Option<&'u str>,
-    headers: Vec<u8>,
+    headers: ApplicationHeaders,
 }
 
 impl<'u> Acceptance<'u> {
@@ -52,7 +52,7 @@ impl<'u> Acceptance<'u> {
             accept,
             offered,
             subprotocol: None,
-            headers: Vec::new(),
+            headers: ApplicationHeaders::default(),
         }
     }
 
@@ -74,7 +74,7 @@ impl<'u> Acceptance<'u> {
     /// When the name is no token, the value holds a control character, or the handshake sets the
     /// header itself.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, BuildError> {
-        append_application_header(&mut self.headers, name, value)?;
+        self.headers.add(name, value)?;
         Ok(self)
     }
 
@@ -83,21 +83,28 @@ impl<'u> Acceptance<'u> {
         self.subprotocol
     }
 
+    /// Returns all headers of the response, for those who write it by other means than
+    /// [`encode`](Self::encode).
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let own = [
+            ("Upgrade", "websocket"),
+            ("Connection", "Upgrade"),
+            ("Sec-WebSocket-Accept", self.accept.as_str()),
+        ];
+        let subprotocol = self
+            .subprotocol
+            .map(|chosen| ("Sec-WebSocket-Protocol", chosen));
+        own.into_iter()
+            .chain(subprotocol)
+            .chain(self.headers.iter())
+    }
+
     /// Appends the response to `output`. Frames may follow it at once.
     pub fn encode(&self, output: &mut Vec<u8>) {
-        output.extend_from_slice(
-            b"HTTP/1.1 101 Switching Protocols\r\n\
-              Upgrade: websocket\r\n\
-              Connection: Upgrade\r\n\
-              Sec-WebSocket-Accept: ",
-        );
-        output.extend_from_slice(self.accept.as_bytes());
-        if let Some(subprotocol) = self.subprotocol {
-            output.extend_from_slice(b"\r\nSec-WebSocket-Protocol: ");
-            output.extend_from_slice(subprotocol.as_bytes());
+        output.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\n");
+        for (name, value) in self.headers() {
+            append_header(output, name, value.as_bytes());
         }
-        output.extend_from_slice(b"\r\n");
-        output.extend_from_slice(&self.headers);
         output.extend_from_slice(b"\r\n");
     }
 }
@@ -135,7 +142,7 @@ impl fmt::Debug for Acceptance<'_> {
 #[derive(Clone)]
 pub struct Refusal {
     status: u16,
-    headers: Vec<u8>,
+    headers: ApplicationHeaders,
     text: String,
     has_body: bool,
 }
@@ -164,7 +171,7 @@ impl Refusal {
         if name.eq_ignore_ascii_case("Content-Type") {
             return Err(BuildError::HeaderReserved);
         }
-        append_application_header(&mut self.headers, name, value)?;
+        self.headers.add(name, value)?;
         Ok(self)
     }
 
@@ -180,29 +187,42 @@ impl Refusal {
         self.status
     }
 
+    /// Returns the text, its newline included.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns all headers of the response but `Content-Length`, for those who write it by other
+    /// means than [`encode`](Self::encode).
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let own: &[_] = match self.status {
+            // RFC 9110 §15.5.22: "The server MUST send an Upgrade header field in a 426 response",
+            // and `Upgrade` has to be named in `Connection` (§7.8).
+            426 => &[
+                ("Upgrade", "websocket"),
+                ("Connection", "Upgrade, close"),
+                ("Sec-WebSocket-Version", "13"),
+            ],
+            // RFC 9110 §15.5.6: "The origin server MUST generate an Allow header field in a 405
+            // response".
+            405 => &[("Connection", "close"), ("Allow", "GET")],
+            _ => &[("Connection", "close")],
+        };
+        let content_type = ("Content-Type", "text/plain; charset=utf-8");
+        own.iter()
+            .copied()
+            .chain(self.headers.iter())
+            .chain([content_type])
+    }
+
     /// Appends the response to `output`.
     pub fn encode(&self, output: &mut Vec<u8>) {
         let reason = reason_phrase(self.status);
         output.extend_from_slice(format!("HTTP/1.1 {} {reason}\r\n", self.status).as_bytes());
-        output.extend_from_slice(match self.status {
-            // RFC 9110 §15.5.22: "The server MUST send an Upgrade header field in a 426 response",
-            // and `Upgrade` has to be named in `Connection` (§7.8).
-            426 => {
-                b"Upgrade: websocket\r\n\
-                  Connection: Upgrade, close\r\n\
-                  Sec-WebSocket-Version: 13\r\n"
-            }
-            // RFC 9110 §15.5.6: "The origin server MUST generate an Allow header field in a 405
-            // response".
-            405 => b"Connection: close\r\nAllow: GET\r\n",
-            _ => b"Connection: close\r\n".as_slice(),
-        });
-        output.extend_from_slice(&self.headers);
-        let framing = format!(
-            "Content-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\r\n",
-            self.text.len()
-        );
-        output.extend_from_slice(framing.as_bytes());
+        for (name, value) in self.headers() {
+            append_header(output, name, value.as_bytes());
+        }
+        output.extend_from_slice(format!("Content-Length: {}\r\n\r\n", self.text.len()).as_bytes());
         if self.has_body {
             output.extend_from_slice(self.text.as_bytes());
         }
@@ -211,7 +231,7 @@ impl Refusal {
     fn with_status(status: u16, text: String) -> Self {
         Self {
             status,
-            headers: Vec::new(),
+            headers: ApplicationHeaders::default(),
             text,
             has_body: true,
         }
@@ -233,34 +253,6 @@ impl fmt::Debug for Refusal {
             .field("text", &self.text)
             .finish_non_exhaustive()
     }
-}
-
-/// Appends a header that an application asked for, unless it is one of ours.
-pub(super) fn append_application_header(
-    head: &mut Vec<u8>,
-    name: &str,
-    value: &str,
-) -> Result<(), BuildError> {
-    const RESERVED: [&str; 6] = [
-        "Connection",
-        "Content-Length",
-        "Host",
-        "Origin",
-        "Transfer-Encoding",
-        "Upgrade",
-    ];
-    const RESERVED_PREFIX: &str = "Sec-WebSocket-";
-    let is_websocket = name
-        .get(..RESERVED_PREFIX.len())
-        .is_some_and(|prefix| prefix.eq_ignore_ascii_case(RESERVED_PREFIX));
-    if is_websocket
-        || RESERVED
-            .iter()
-            .any(|reserved| reserved.eq_ignore_ascii_case(name))
-    {
-        return Err(BuildError::HeaderReserved);
-    }
-    append_header(head, name, value.as_bytes())
 }
 
 /// Returns the phrase that goes with a status (RFC 9110 §15); it may be empty (RFC 9112 §4).

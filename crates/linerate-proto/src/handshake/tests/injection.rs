@@ -150,6 +150,20 @@ fn refusals_take_statuses_that_refuse() {
     for status in [300, 401, 599] {
         assert_eq!(Refusal::new(status, "").unwrap().status(), status);
     }
+    let refusal = Refusal::new(426, "a")
+        .unwrap()
+        .with_header("X", "b")
+        .unwrap();
+    assert_eq!(refusal.text(), "a\n");
+    let headers: Vec<_> = refusal.headers().collect();
+    let expected = [
+        ("Upgrade", "websocket"),
+        ("Connection", "Upgrade, close"),
+        ("Sec-WebSocket-Version", "13"),
+        ("X", "b"),
+        ("Content-Type", "text/plain; charset=utf-8"),
+    ];
+    assert_eq!(headers, expected);
     let mut wire = Vec::new();
     Refusal::new(418, "a\r\nb").unwrap().encode(&mut wire);
     let expected = "HTTP/1.1 418 \r\nConnection: close\r\n\
