@@ -17,30 +17,29 @@ use block::{BLOCK_LEN, line_feeds, line_feeds_partial};
 /// Returns the offset of the first line feed.
 #[inline]
 pub fn find(haystack: &[u8]) -> Option<usize> {
-    positions(haystack).next()
+    memchr::memchr(b'\n', haystack)
 }
 
 /// Returns the offset of the last line feed.
+#[inline]
 pub fn rfind(haystack: &[u8]) -> Option<usize> {
-    let (head, blocks) = haystack.as_rchunks::<BLOCK_LEN>();
-    for (i, block) in blocks.iter().enumerate().rev() {
-        if let Some(last) = line_feeds(block).checked_ilog2() {
-            return Some(head.len() + i * BLOCK_LEN + last as usize);
-        }
-    }
-    line_feeds_partial(head)
-        .checked_ilog2()
-        .map(|last| last as usize)
+    memchr::memrchr(b'\n', haystack)
 }
 
 /// Returns how many line feeds there are.
 pub fn count(haystack: &[u8]) -> usize {
-    let (blocks, tail) = haystack.as_chunks::<BLOCK_LEN>();
-    let whole: usize = blocks
-        .iter()
-        .map(|block| line_feeds(block).count_ones() as usize)
-        .sum();
-    whole + line_feeds_partial(tail).count_ones() as usize
+    // Few enough for each lane of a vector to count in a byte.
+    haystack
+        .chunks(192)
+        .map(|chunk| {
+            usize::from(
+                chunk
+                    .iter()
+                    .map(|&byte| u8::from(byte == b'\n'))
+                    .sum::<u8>(),
+            )
+        })
+        .sum()
 }
 
 /// Returns the offsets of all line feeds, first to last.

@@ -102,20 +102,25 @@ unsafe fn mask_ends<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize
     }
 }
 
-/// Masks a payload of at least one block, four blocks at a time as long as there are four.
+/// Masks a payload of more than one block, four blocks at a time as long as there are four.
+///
+/// The first and the last block lie where they must; those between are aligned at the destination,
+/// since a vector that straddles two cache lines costs twice.
 ///
 /// # Safety
 ///
-/// As for [`mask_raw`]; `len` is at least `B::LEN`, and the processor has what `B` needs.
+/// As for [`mask_raw`]; `len` is more than `B::LEN`, and the processor has what `B` needs.
 #[inline(always)]
 unsafe fn mask_blocks<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize) {
     let tail_at = len - B::LEN;
-    // SAFETY: every block lies within `len`. The body's blocks do not overlap one another, and the
-    // tail, which may overlap the last of them, is loaded before any is stored.
+    let mut at = B::LEN - dst.addr() % B::LEN;
+    // SAFETY: every block lies within `len`: `at` is at most `B::LEN`, and a block of the body starts
+    // before `tail_at`. The body's blocks do not overlap one another; the head and the tail, which
+    // may overlap them, are loaded before any of them is stored.
     unsafe {
+        let head = B::load(src).xor(B::splat(key));
         let tail = B::load(src.add(tail_at)).xor(B::splat(key.at(tail_at)));
-        let key = B::splat(key);
-        let mut at = 0;
+        let key = B::splat(key.at(at));
         while at + 4 * B::LEN <= len {
             let blocks: [B; 4] = core::array::from_fn(|i| B::load(src.add(at + i * B::LEN)));
             for (i, block) in blocks.into_iter().enumerate() {
@@ -127,6 +132,7 @@ unsafe fn mask_blocks<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usi
             B::load(src.add(at)).xor(key).store(dst.add(at));
             at += B::LEN;
         }
+        head.store(dst);
         tail.store(dst.add(tail_at));
     }
 }

@@ -54,9 +54,7 @@ pub(super) fn line_feeds_portable(block: &[u8; BLOCK_LEN]) -> u64 {
 /// Returns a mask whose bit `i` says whether `bytes[i]` is a line feed, for less than a block.
 #[inline]
 pub(super) fn line_feeds_partial(bytes: &[u8]) -> u64 {
-    debug_assert!(bytes.len() < BLOCK_LEN, "a whole block has a quicker way");
-    bytes
-        .iter()
-        .rev()
-        .fold(0, |mask, &byte| mask << 1 | u64::from(byte == b'\n'))
+    let mut block = [0; BLOCK_LEN];
+    block[..bytes.len()].copy_from_slice(bytes);
+    line_feeds(&block)
 }

@@ -9,7 +9,7 @@ use std::vec;
 
 use proptest::prelude::*;
 
-use super::{SHORT_MAX, Utf8Error, Validator, validate};
+use super::{BLOCK_LEN, Utf8Error, Validator, validate};
 
 /// What the standard library says of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +131,19 @@ fn validator_is_small_and_takes_nothing_after_an_error_until_reset() {
 }
 
 #[test]
+fn byte_beyond_ascii_is_seen_at_every_place() {
+    for len in 0..=BLOCK_LEN + 9 {
+        let mut bytes = vec![0x7f; len];
+        assert!(super::ascii::is_ascii(&bytes), "{len} bytes");
+        for at in 0..len {
+            bytes[at] = 0x80;
+            assert!(!super::ascii::is_ascii(&bytes), "byte {at} of {len}");
+            bytes[at] = 0x7f;
+        }
+    }
+}
+
+#[test]
 fn whole_text_may_not_end_within_a_code_point() {
     assert_eq!(
         validate(b"Spam \xe2\x82").map_err(|error| error.valid_up_to()),
@@ -147,7 +160,7 @@ fn error_says_where() {
 #[test]
 fn sequences_agree_at_every_place_of_a_long_text() {
     // Longer than the short path and than a vector, so that each sequence meets all lanes.
-    let len = 2 * SHORT_MAX + 3;
+    let len = 2 * BLOCK_LEN + 3;
     let step = if cfg!(miri) { 41 } else { 1 };
     for sequence in [
         &b"\xc3\xa9"[..],

@@ -26,8 +26,8 @@ use crate::mask;
 pub struct TextBuf {
     /// INVARIANT: valid UTF-8, except that the last code point may be unfinished.
     bytes: Vec<u8>,
-    /// INVARIANT: has accepted exactly `bytes`, or has failed. So if it is complete, `bytes` are
-    /// valid UTF-8 as a whole.
+    /// INVARIANT: has accepted `bytes` and what was taken out before them, or has failed. So if it
+    /// is complete, `bytes` are valid UTF-8 as a whole.
     validator: Validator,
 }
 
@@ -136,6 +136,39 @@ impl TextBuf {
         }
         // SAFETY: a validator that is complete has accepted all of `bytes`, see INVARIANT.
         Ok(Text(unsafe { String::from_utf8_unchecked(self.bytes) }))
+    }
+
+    /// Takes out the code points that are finished; the rest, at most 3 bytes, moves into the memory
+    /// of `recycled`, whose content is dropped, and can be continued there.
+    ///
+    /// ```
+    /// use linerate_simd::utf8::TextBuf;
+    ///
+    /// let mut text = TextBuf::new();
+    /// text.push(b"3 \xe2\x82")?;
+    /// assert_eq!(text.take_finished(Vec::new()).as_str(), "3 ");
+    /// text.push(b"\xac")?;
+    /// assert_eq!(text.take_finished(Vec::new()).as_str(), "\u{20ac}");
+    /// # Ok::<(), linerate_simd::utf8::Utf8Error>(())
+    /// ```
+    pub fn take_finished(&mut self, mut recycled: Vec<u8>) -> Text {
+        let finished = if self.is_complete() {
+            self.bytes.len()
+        } else {
+            // The last code point starts at the last byte that continues none.
+            let continues = |byte: &u8| byte & 0xC0 == 0x80;
+            self.bytes
+                .iter()
+                .rposition(|byte| !continues(byte))
+                .unwrap_or(0)
+        };
+        recycled.clear();
+        recycled.extend_from_slice(&self.bytes[finished..]);
+        self.bytes.truncate(finished);
+        let text = core::mem::replace(&mut self.bytes, recycled);
+        // SAFETY: `bytes` were valid up to the last code point if that is unfinished, see
+        // INVARIANT, and the last code point was cut off unless the validator is complete.
+        Text(unsafe { String::from_utf8_unchecked(text) })
     }
 
     /// Validates what was appended at `start`, and drops what is not valid of it.

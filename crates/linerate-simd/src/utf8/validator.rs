@@ -1,6 +1,6 @@
 //! UTF-8 validation that resumes wherever the bytes were split (RFC 3629 §4).
 
-use super::{SHORT_MAX, Utf8Error};
+use super::{Utf8Error, is_valid};
 
 const CONTINUATION_MIN: u8 = 0x80;
 const CONTINUATION_MAX: u8 = 0xbf;
@@ -130,11 +130,9 @@ impl Default for Validator {
 /// any, is unfinished or invalid.
 #[inline]
 fn valid_prefix(bytes: &[u8]) -> usize {
-    if bytes.len() > SHORT_MAX {
-        let complete = bytes.len() - unfinished_suffix(bytes);
-        if simdutf8::basic::from_utf8(&bytes[..complete]).is_ok() {
-            return complete;
-        }
+    let complete = bytes.len() - unfinished_suffix(bytes);
+    if is_valid(&bytes[..complete]) {
+        return complete;
     }
     match core::str::from_utf8(bytes) {
         Ok(_) => bytes.len(),
@@ -143,12 +141,17 @@ fn valid_prefix(bytes: &[u8]) -> usize {
 }
 
 /// Returns the length of the unfinished code point, 0..=3 bytes, that valid text would end with.
+#[inline]
 fn unfinished_suffix(bytes: &[u8]) -> usize {
-    let suffix = bytes.iter().rev().take(3).position(|&byte| byte >= 0xc0);
-    match suffix {
-        Some(behind) if behind < bytes[bytes.len() - 1 - behind].leading_ones() as usize - 1 => {
-            behind + 1
-        }
-        _ => 0,
+    let is_start = |&byte: &u8| byte & 0xc0 != CONTINUATION_MIN;
+    let Some(behind) = bytes.iter().rev().take(3).position(is_start) else {
+        return 0;
+    };
+    let start = bytes.len() - 1 - behind;
+    // The first byte of a code point longer than one begins with as many ones as there are bytes.
+    if bytes[start].leading_ones() as usize > behind + 1 {
+        behind + 1
+    } else {
+        0
     }
 }

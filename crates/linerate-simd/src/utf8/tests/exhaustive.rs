@@ -27,11 +27,11 @@ const ALL: [u8; 256] = {
     all
 };
 
-/// A sequence, and the states that its prefixes lead to.
-#[derive(Clone)]
+/// A sequence, what the oracle says of it, and the states that its prefixes lead to.
 struct Path {
     bytes: [u8; 4],
     len: usize,
+    verdict: Verdict,
     /// The state after each prefix that is accepted, from the empty one on.
     states: [Validator; 5],
     /// How many states there are, at most `len + 1`.
@@ -43,24 +43,26 @@ impl Path {
         Self {
             bytes: [0; 4],
             len: 0,
+            verdict: Verdict::Complete,
             states: Default::default(),
             accepted: 1,
         }
     }
 
-    /// Returns the path that is one byte longer, having checked it.
-    fn extended(&self, byte: u8) -> Self {
-        let mut path = self.clone();
-        path.bytes[path.len] = byte;
-        path.len += 1;
-        path.check();
-        path
+    /// Makes the path one byte longer, and checks it.
+    fn extend(&mut self, byte: u8) {
+        self.bytes[self.len] = byte;
+        self.len += 1;
+        // What fails goes on failing at the same byte.
+        if !matches!(self.verdict, Verdict::FailsAt(_)) {
+            self.verdict = verdict(&self.bytes[..self.len]);
+        }
+        self.check();
     }
 
     /// Checks the last piece from wherever it may start, and the sequence as a whole.
     fn check(&mut self) {
-        let bytes = &self.bytes[..self.len];
-        let expected = verdict(bytes);
+        let (bytes, expected) = (&self.bytes[..self.len], self.verdict);
         let next = self.states[..self.accepted]
             .iter()
             .enumerate()
@@ -77,12 +79,14 @@ impl Path {
     }
 
     /// Checks all paths from here on, whose further bytes are taken from `alphabet`.
-    fn walk(&self, len_max: usize, alphabet: &[u8]) {
+    fn walk(&mut self, len_max: usize, alphabet: &[u8]) {
+        let here = (self.len, self.verdict, self.accepted);
         for &byte in alphabet {
-            let path = self.extended(byte);
-            if path.len < len_max {
-                path.walk(len_max, alphabet);
+            self.extend(byte);
+            if self.len < len_max {
+                self.walk(len_max, alphabet);
             }
+            (self.len, self.verdict, self.accepted) = here;
         }
     }
 }
@@ -128,7 +132,9 @@ fn walk_all(len_max: usize, alphabet: &[u8], report: impl Fn(usize) + Sync) {
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(&first) = ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    Path::new().extended(first).walk(len_max, alphabet);
+                    let mut path = Path::new();
+                    path.extend(first);
+                    path.walk(len_max, alphabet);
                     report(usize::from(first));
                 }
             });
@@ -158,9 +164,10 @@ fn u07_four_byte_sequences_agree_at_every_split() {
     walk_all(4, &EDGES, |_| {});
     const STRIDE: usize = 10_007;
     for sequence in (0..=u32::MAX).step_by(STRIDE) {
+        let mut path = Path::new();
         sequence
             .to_be_bytes()
             .into_iter()
-            .fold(Path::new(), |path, byte| path.extended(byte));
+            .for_each(|byte| path.extend(byte));
     }
 }
