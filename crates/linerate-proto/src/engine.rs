@@ -176,6 +176,7 @@ impl<E: Endpoint> Engine<E> {
         self.close = Some(Box::new(payload));
         self.output = Direction::Closed;
         self.pong_due = false;
+        self.keepalive.cancel_ping();
         self.close_due = now.saturating_add(time(self.config.close_timeout));
     }
 

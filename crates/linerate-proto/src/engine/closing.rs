@@ -85,6 +85,7 @@ impl<E: Endpoint> Engine<E> {
         self.output = Direction::Closed;
         self.close = None;
         self.pong_due = false;
+        self.keepalive.cancel_ping();
         match self.peer_code {
             0 => Closed {
                 code: Closed::ABNORMAL,

@@ -34,7 +34,8 @@ impl Error for Timeout {}
 #[derive(Debug)]
 pub(super) struct Keepalive {
     last_input: Time,
-    /// When the newest keepalive Ping was queued; its payload holds this number.
+    /// When the newest keepalive Ping was queued; its payload holds this number. 0 before the
+    /// first, and once it was answered.
     ping_sent: Time,
     ping_due: bool,
     latency: Option<u32>,
@@ -56,9 +57,11 @@ impl Keepalive {
     }
 
     pub(super) fn handle_pong(&mut self, payload: &[u8]) {
-        if payload == self.ping_sent.to_be_bytes() {
+        if self.ping_sent != 0 && payload == self.ping_sent.to_be_bytes() {
             let micros = self.last_input.saturating_sub(self.ping_sent) / 1_000;
             self.latency = u32::try_from(micros).ok();
+            // A second Pong with this payload answers nothing.
+            self.ping_sent = 0;
         }
     }
 
@@ -74,6 +77,11 @@ impl Keepalive {
     /// Returns the payload of a keepalive Ping that is to go out now.
     pub(super) fn take_ping(&mut self) -> Option<[u8; 8]> {
         core::mem::take(&mut self.ping_due).then(|| self.ping_sent.to_be_bytes())
+    }
+
+    /// Forgets a Ping that is to go out.
+    pub(super) const fn cancel_ping(&mut self) {
+        self.ping_due = false;
     }
 
     pub(super) const fn is_ping_due(&self) -> bool {

@@ -430,12 +430,12 @@ impl Receiving {
         input: &[u8],
         role: Role,
     ) -> Result<(Option<Header>, usize), ProtocolError> {
-        if self.header_bytes == 0 {
-            if let [first, second, ..] = input {
-                self.check_first_bytes(*first, *second, role)?;
-                if let Some((header, bytes)) = Header::decode(input)? {
-                    return Ok((Some(header), bytes));
-                }
+        if self.header_bytes == 0
+            && let [first, second, ..] = input
+        {
+            self.check_first_bytes(*first, *second, role)?;
+            if let Some((header, bytes)) = Header::decode(input)? {
+                return Ok((Some(header), bytes));
             }
         }
         self.read_split_header(input, role)

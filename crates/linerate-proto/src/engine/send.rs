@@ -119,9 +119,7 @@ impl<E: Endpoint> Engine<E> {
             self.append_frame(out, true, Opcode::Pong, pong.as_slice());
             self.pong = Some(pong);
         }
-        if let Some(ping) = self.keepalive.take_ping()
-            && self.output == Direction::Open
-        {
+        if let Some(ping) = self.keepalive.take_ping() {
             self.append_frame(out, true, Opcode::Ping, &ping);
         }
         if let Some(close) = self.close.take() {
