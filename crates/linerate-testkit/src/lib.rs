@@ -1,2 +1,20 @@
-//! Test helpers for the linerate workspace: pairs of endpoints, vectors, in-memory pipes.
+//! Test helpers for the linerate workspace: no sockets, no clocks, fixed seeds.
+//!
+//! - [`Frame`] writes any frame, also one that no honest peer sends.
+//! - [`feed`] hands bytes to an engine, [`Cuts`] says in which pieces, and [`Record`] holds what
+//!   came of it, so that two ways to cut the same bytes can be compared.
+//! - [`Pair`] connects a client and a server through queues in memory and a virtual clock.
+//! - [`Rng`] makes the same numbers each time.
 #![forbid(unsafe_code)]
+
+mod endpoint;
+mod feed;
+mod frame;
+mod pair;
+mod rng;
+
+pub use endpoint::{KEY, TestEndpoint};
+pub use feed::{Cuts, Record, Seen, assert_cuts_do_not_matter, feed, feed_on};
+pub use frame::{Frame, LengthForm};
+pub use pair::{Pair, Side};
+pub use rng::Rng;
