@@ -1,0 +1,17 @@
+//! The engine as its users see it: bytes in, events and bytes out.
+//!
+//! Tests whose names begin with F, U or K and a number are rows of the project's table of bad
+//! inputs: framing, UTF-8, and concurrency.
+
+mod close_codes;
+mod closing;
+mod control;
+mod cuts;
+mod fragmentation;
+mod headers;
+mod keepalive;
+mod lengths;
+mod oracle;
+mod sending;
+mod situation;
+mod utf8;

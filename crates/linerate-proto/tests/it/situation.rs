@@ -1,0 +1,130 @@
+//! Where a connection stands when an input arrives, and what a failed one must look like.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use linerate_proto::{CloseCode, Config, Engine, ProtocolError, Role, engine::MessageKind};
+use linerate_testkit::{
+    Cuts, Frame, KEY, Record, Seen, TestEndpoint, assert_cuts_do_not_matter, feed,
+};
+
+pub(crate) const ROLES: [Role; 2] = [Role::Client, Role::Server];
+
+/// What has happened on a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Situation {
+    CloseReceived,
+    CloseSent,
+    Idle,
+    InBinary,
+    InText,
+}
+
+impl Situation {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::CloseReceived,
+        Self::CloseSent,
+        Self::Idle,
+        Self::InBinary,
+        Self::InText,
+    ];
+
+    /// Those in which the input means something.
+    pub(crate) const READING: [Self; 4] =
+        [Self::CloseSent, Self::Idle, Self::InBinary, Self::InText];
+
+    /// Those in which a continuation is expected.
+    pub(crate) const IN_MESSAGE: [Self; 2] = [Self::InBinary, Self::InText];
+
+    /// Those in which a new message is expected.
+    pub(crate) const BETWEEN_MESSAGES: [Self; 2] = [Self::CloseSent, Self::Idle];
+
+    /// Returns a fresh engine that has come into this situation and has written all that is due.
+    pub(crate) fn engine(self, role: Role, config: &Arc<Config>) -> Engine<TestEndpoint> {
+        let mut engine = Engine::new(TestEndpoint(role), Arc::clone(config), Duration::ZERO);
+        match self {
+            Self::Idle => {}
+            Self::InText => first_fragment(&mut engine, 0x1),
+            Self::InBinary => first_fragment(&mut engine, 0x2),
+            Self::CloseSent => engine
+                .close(CloseCode::GOING_AWAY, "", Duration::ZERO)
+                .expect("an empty reason fits"),
+            Self::CloseReceived => {
+                let close = Frame::new(0x8, b"").to_role(role).to_bytes();
+                feed(&mut engine, &close, Cuts::Whole);
+            }
+        }
+        engine.poll_transmit(&mut Vec::new());
+        engine
+    }
+
+    /// Returns the record of what that engine has read of a message.
+    pub(crate) fn record(self) -> Record {
+        let kind = match self {
+            Self::InBinary => MessageKind::Binary,
+            Self::InText => MessageKind::Text,
+            _ => return Record::default(),
+        };
+        Record {
+            unfinished: Some((kind, Vec::new())),
+            ..Record::default()
+        }
+    }
+}
+
+fn first_fragment(engine: &mut Engine<TestEndpoint>, opcode: u8) {
+    let role = engine.endpoint().0;
+    let frame = Frame::new(opcode, b"").with_fin(false).to_role(role);
+    feed(engine, &frame.to_bytes(), Cuts::Whole);
+}
+
+/// Returns an engine with default settings in `situation`.
+pub(crate) fn engine_in(situation: Situation, role: Role) -> Engine<TestEndpoint> {
+    situation.engine(role, &Arc::default())
+}
+
+/// Feeds `wire` to a new connection with default settings, cut everywhere.
+pub(crate) fn read(role: Role, wire: &[u8]) -> Record {
+    let config = Arc::default();
+    let start = || (Situation::Idle.engine(role, &config), Record::default());
+    assert_cuts_do_not_matter(start, wire)
+}
+
+/// Returns the bytes of a Close frame that `sender` writes: the code and no reason.
+pub(crate) fn close_frame(sender: Role, code: u16) -> Vec<u8> {
+    let [high, low] = code.to_be_bytes();
+    match sender {
+        Role::Client => [b"\x88\x82" as &[u8], &KEY, &[high ^ KEY[0], low ^ KEY[1]]].concat(),
+        Role::Server => vec![0x88, 0x02, high, low],
+    }
+}
+
+/// Feeds `wire` in each of `situations`, cut everywhere, and asserts that the connection fails: the
+/// error is the only thing seen, its code is the only thing written, and a good frame behind it
+/// means nothing.
+pub(crate) fn assert_fails(
+    role: Role,
+    situations: &[Situation],
+    wire: &[u8],
+    error: ProtocolError,
+    code: u16,
+) {
+    let probe = Frame::new(0x9, b"probe").to_role(role).to_bytes();
+    let wire = [wire, &probe].concat();
+    let config = Arc::default();
+    for situation in situations {
+        let start = || (situation.engine(role, &config), situation.record());
+        let expected = Record {
+            seen: vec![Seen::Error(error)],
+            unfinished: None,
+            output: match situation {
+                Situation::CloseSent => Vec::new(),
+                _ => close_frame(role, code),
+            },
+        };
+        let record = assert_cuts_do_not_matter(start, &wire);
+        assert_eq!(record, expected, "{role:?} {situation:?}");
+    }
+    let mut closed = Situation::CloseReceived.engine(role, &config);
+    assert_eq!(feed(&mut closed, &wire, Cuts::Whole), Record::default());
+}
