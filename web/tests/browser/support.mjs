@@ -85,7 +85,7 @@ export async function startBrowser() {
 export async function openPage(
   browser,
   url,
-  { width = 1440, height = 900, scheme = "light" } = {},
+  { width = 1440, height = 900, scheme = "light", pixelRatio = 1 } = {},
 ) {
   const page = await browser.newPage();
   const complaints = [];
@@ -95,7 +95,7 @@ export async function openPage(
       complaints.push(`${message.text()} (${message.location().url ?? ""})`);
     }
   });
-  await page.setViewport({ width, height });
+  await page.setViewport({ width, height, deviceScaleFactor: pixelRatio });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
   await page.goto(url, { waitUntil: "load" });
   return { page, complaints };

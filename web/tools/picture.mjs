@@ -1,0 +1,38 @@
+// Takes the picture of the log page that the README shows: `npm run picture`.
+
+import { fileURLToPath } from "node:url";
+import { mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import {
+  chooseFile,
+  openPage,
+  startBrowser,
+  startServer,
+  temporaryFolder,
+  waitForState,
+  writeLog,
+} from "../tests/browser/support.mjs";
+
+const PICTURE = fileURLToPath(new URL("../../docs/log-page.png", import.meta.url));
+
+const folder = await temporaryFolder();
+const chromium = await startBrowser();
+const server = await startServer();
+try {
+  const log = await writeLog(folder.path);
+  const { page } = await openPage(chromium.browser, `${server.url}/logs`, {
+    width: 1280,
+    height: 800,
+    pixelRatio: 2,
+  });
+  await chooseFile(page, log.path);
+  await waitForState(page, "finished");
+  await page.evaluate(() => document.activeElement?.blur());
+  await mkdir(dirname(PICTURE), { recursive: true });
+  await page.screenshot({ path: PICTURE, clip: { x: 0, y: 0, width: 1280, height: 1130 } });
+  console.log(`${PICTURE}${log.real ? "" : " (of a made log: the real one is absent)"}`);
+} finally {
+  await chromium.close();
+  await server.stop();
+  await folder.remove();
+}
