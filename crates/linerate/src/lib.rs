@@ -1,2 +1,81 @@
 //! WebSocket at line rate: an async client and server on tokio.
+//!
+//! An echo server:
+//!
+//! ```no_run
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:9001").await?;
+//! let stop = async { _ = tokio::signal::ctrl_c().await };
+//! linerate::serve(listener, |mut ws, _request| async move {
+//!     while let Some(message) = ws.recv().await? {
+//!         ws.send(message).await?;
+//!     }
+//!     Ok(())
+//! }, stop).await
+//! # }
+//! ```
+//!
+//! A client:
+//!
+//! ```no_run
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> linerate::Result<()> {
+//! let mut ws = linerate::connect("ws://127.0.0.1:9001/").await?;
+//! ws.send("Spam").await?;
+//! println!("{:?}", ws.recv().await?);
+//! ws.close(linerate::CloseCode::NORMAL, "").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What happens without being asked for
+//!
+//! - Pings are answered, a silent peer is pinged and given up, the closing handshake has a budget:
+//!   all of it whatever the application does, as long as the runtime runs.
+//! - Replies are gathered: while further messages of the same read are waiting, a send appends to a
+//!   buffer; it is written when the input is used up, at a size bound, on
+//!   [`flush`](WebSocket::flush), and at the latest when the task yields.
+//! - Memory belongs to the worker thread: one read buffer a thread, payloads in recycled buffers.
+//!   An idle connection holds neither.
+//!
+//! # Cancel safety
+//!
+//! [`recv`](WebSocket::recv), [`send`](WebSocket::send), [`flush`](WebSocket::flush) and
+//! [`close`](WebSocket::close) may be dropped at any await point, in `tokio::select!` for instance:
+//! no message is lost in the middle and no frame is torn. A `send` that was dropped before it was
+//! ready has sent nothing.
 #![forbid(unsafe_code)]
+
+#[cfg(feature = "axum")]
+pub mod axum;
+pub mod client;
+mod clock;
+mod counters;
+mod error;
+mod link;
+mod message;
+mod options;
+mod pool;
+pub mod server;
+mod sink;
+mod split;
+mod streaming;
+#[cfg(feature = "rustls")]
+pub mod tls;
+mod websocket;
+
+pub use client::{Client, connect};
+pub use counters::Counters;
+pub use error::{Error, Result};
+pub use linerate_proto::{
+    CloseCode, Config, Limits, ProtocolError, SendError,
+    engine::{Closed, MessageKind, State},
+    handshake::{HandshakeError, HandshakeLimits, Origin, OriginPolicy, Request},
+};
+pub use message::{Binary, Message, Text};
+pub use options::Options;
+pub use server::{Server, serve};
+pub use split::{Receiver, Sender};
+pub use streaming::{Reader, Writer};
+pub use websocket::WebSocket;

@@ -1,0 +1,179 @@
+//! An axum extractor that upgrades a request to a [`WebSocket`].
+//!
+//! ```no_run
+//! use axum::{Router, response::Response, routing::any};
+//! use linerate::axum::WebSocketUpgrade;
+//!
+//! async fn echo(upgrade: WebSocketUpgrade) -> Response {
+//!     upgrade.on_upgrade(|mut ws| async move {
+//!         while let Some(message) = ws.recv().await? {
+//!             ws.send(message).await?;
+//!         }
+//!         Ok(())
+//!     })
+//! }
+//!
+//! let app: Router = Router::new().route("/echo", any(echo));
+//! ```
+
+use std::{fmt, future::Future, sync::Arc};
+
+use axum::{
+    body::Body,
+    extract::FromRequestParts,
+    http::{StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use linerate_proto::{
+    Role,
+    handshake::{HandshakeError, HandshakeLimits, HttpVersion, OriginPolicy, Request, Scheme},
+};
+use tokio::net::TcpStream;
+
+use crate::{
+    Options, Result, WebSocket,
+    link::{self, Io, Link},
+};
+
+/// A request that asks for a WebSocket and keeps all rules of the opening handshake.
+///
+/// Extracting one refuses requests that break a rule, with the status that fits, and those of
+/// pages from another origin.
+#[must_use]
+pub struct WebSocketUpgrade {
+    request: Request,
+    upgrade: OnUpgrade,
+    options: Arc<Options>,
+    subprotocol: Option<String>,
+}
+
+impl WebSocketUpgrade {
+    /// Sets the options of the connection.
+    pub fn with_options(mut self, options: impl Into<Arc<Options>>) -> Self {
+        self.options = options.into();
+        self
+    }
+
+    /// Chooses the first of `subprotocols` that the client offered, if any.
+    pub fn with_subprotocols(mut self, subprotocols: &[&str]) -> Self {
+        self.subprotocol = self
+            .request
+            .websocket()
+            .ok()
+            .and_then(|upgrade| upgrade.choose_subprotocol(subprotocols).map(Into::into));
+        self
+    }
+
+    /// Returns the request.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Answers the request and runs `handler` in a task of its own once the connection is open.
+    ///
+    /// When the handler is done, the connection is closed.
+    pub fn on_upgrade<F>(self, handler: impl FnOnce(WebSocket) -> F + Send + 'static) -> Response
+    where
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        let Self { request, upgrade, options, subprotocol } = self;
+        let response = match switching_protocols(&request, subprotocol.as_deref()) {
+            Ok(response) => response,
+            Err(error) => return HandshakeRejection(error).into_response(),
+        };
+        tokio::spawn(async move {
+            let (io, leftover) = match upgrade.await {
+                Ok(upgraded) => into_io(upgraded),
+                Err(error) => return tracing::debug!(%error, "upgrade failed"),
+            };
+            let link = Link::new(io, Role::Server, options, &leftover, subprotocol.as_deref());
+            let handler = handler(WebSocket::new(link.clone()));
+            tokio::spawn(link::run(link, Some(handler)));
+        });
+        response
+    }
+}
+
+impl fmt::Debug for WebSocketUpgrade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebSocketUpgrade").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for WebSocketUpgrade {
+    type Rejection = HandshakeRejection;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        _state: &S,
+    ) -> std::result::Result<Self, HandshakeRejection> {
+        let request = request(parts).map_err(HandshakeRejection)?;
+        request.websocket().map_err(HandshakeRejection)?;
+        OriginPolicy::SameOrigin.check(&request, Scheme::Http).map_err(HandshakeRejection)?;
+        let upgrade = parts
+            .extensions
+            .remove::<OnUpgrade>()
+            .ok_or(HandshakeRejection(HandshakeError::ConnectionNotUpgrade))?;
+        Ok(Self { request, upgrade, options: Arc::default(), subprotocol: None })
+    }
+}
+
+/// Why a request was not upgraded; as a response, it has the status that fits.
+#[derive(Clone, Copy, Debug)]
+pub struct HandshakeRejection(pub HandshakeError);
+
+impl IntoResponse for HandshakeRejection {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status()).unwrap_or(StatusCode::BAD_REQUEST);
+        let mut response = (status, format!("{}\n", self.0)).into_response();
+        if status == StatusCode::UPGRADE_REQUIRED {
+            let headers = response.headers_mut();
+            headers.insert(header::UPGRADE, header::HeaderValue::from_static("websocket"));
+            headers.insert(header::CONNECTION, header::HeaderValue::from_static("upgrade"));
+            let version = header::HeaderValue::from_static("13");
+            headers.insert(header::SEC_WEBSOCKET_VERSION, version);
+        }
+        response
+    }
+}
+
+/// Returns the request in the form that the rules of the handshake are written for.
+fn request(parts: &Parts) -> std::result::Result<Request, HandshakeError> {
+    let version = match parts.version {
+        axum::http::Version::HTTP_10 => HttpVersion::Http10,
+        axum::http::Version::HTTP_11 => HttpVersion::Http11,
+        _ => return Err(HandshakeError::HttpVersionUnsupported),
+    };
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    let headers = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let limits = HandshakeLimits::default();
+    Request::from_parts(parts.method.as_str(), target, version, headers, limits)
+}
+
+fn switching_protocols(
+    request: &Request,
+    subprotocol: Option<&str>,
+) -> std::result::Result<Response, HandshakeError> {
+    let upgrade = request.websocket()?;
+    let mut acceptance = upgrade.accept();
+    if let Some(subprotocol) = subprotocol {
+        acceptance = acceptance
+            .with_subprotocol(subprotocol)
+            .map_err(|_| HandshakeError::SubprotocolUnoffered)?;
+    }
+    let mut response = Response::builder().status(StatusCode::SWITCHING_PROTOCOLS);
+    for (name, value) in acceptance.headers() {
+        response = response.header(name, value);
+    }
+    response.body(Body::empty()).map_err(|_| HandshakeError::HeaderValueInvalid)
+}
+
+/// Returns the connection itself where it is a plain socket, and what was read from it too early.
+fn into_io(upgraded: Upgraded) -> (Box<dyn Io>, Vec<u8>) {
+    match upgraded.downcast::<TokioIo<TcpStream>>() {
+        Ok(parts) => (Box::new(parts.io.into_inner()), parts.read_buf.to_vec()),
+        Err(upgraded) => (Box::new(TokioIo::new(upgraded)), Vec::new()),
+    }
+}

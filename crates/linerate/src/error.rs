@@ -1,0 +1,150 @@
+//! What can go wrong, seen from an application.
+
+use std::{fmt, io, time::Duration};
+
+use linerate_proto::{
+    ProtocolError, SendError,
+    handshake::{BuildError, HandshakeError},
+};
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a connection could not be opened or used. A clean close is not among these.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The stream ended without a closing handshake (close code 1006).
+    Abnormal,
+    /// The request of the opening handshake can't be built from what was asked for.
+    Build(BuildError),
+    /// The closing handshake took longer than its budget.
+    CloseTimeout {
+        /// The budget.
+        budget: Duration,
+    },
+    /// The opening handshake was refused or is malformed.
+    Handshake(HandshakeError),
+    /// The opening handshake took longer than its budget.
+    HandshakeTimeout {
+        /// The budget.
+        budget: Duration,
+    },
+    /// The socket failed.
+    Io(io::Error),
+    /// The peer broke the protocol; the connection was failed.
+    Protocol(ProtocolError),
+    /// The application refused the request to open a WebSocket.
+    Refused {
+        /// The HTTP status of the refusal.
+        status: u16,
+    },
+    /// A message can't be sent; the connection is unharmed or was over already.
+    Send(SendError),
+    /// An address is no WebSocket URL.
+    Url(UrlError),
+}
+
+/// Why an address is no WebSocket URL (RFC 6455 §3).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum UrlError {
+    /// A fragment, which such URLs must not have.
+    Fragment,
+    /// No host.
+    HostMissing,
+    /// No URL at all.
+    Malformed(url::ParseError),
+    /// Another scheme than `ws` or `wss`.
+    Scheme,
+    /// `wss`, and this build has no TLS.
+    TlsMissing,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Abnormal => f.write_str("connection ended without a closing handshake"),
+            Self::Build(error) => error.fmt(f),
+            Self::CloseTimeout { budget } => {
+                write!(f, "closing handshake took longer than {budget:?}")
+            }
+            Self::Handshake(error) => write!(f, "opening handshake failed: {error}"),
+            Self::HandshakeTimeout { budget } => {
+                write!(f, "opening handshake took longer than {budget:?}")
+            }
+            Self::Io(error) => error.fmt(f),
+            Self::Protocol(error) => write!(f, "peer broke the protocol: {error}"),
+            Self::Refused { status } => write!(f, "request refused with status {status}"),
+            Self::Send(error) => error.fmt(f),
+            Self::Url(error) => error.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for UrlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fragment => f.write_str("URL of a WebSocket must not have a fragment"),
+            Self::HostMissing => f.write_str("URL has no host"),
+            Self::Malformed(error) => error.fmt(f),
+            Self::Scheme => f.write_str("URL of a WebSocket must start with ws:// or wss://"),
+            Self::TlsMissing => f.write_str("wss:// needs the feature `rustls`"),
+        }
+    }
+}
+
+impl std::error::Error for UrlError {}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Build(error) => Some(error),
+            Self::Handshake(error) => Some(error),
+            Self::Io(error) => Some(error),
+            Self::Protocol(error) => Some(error),
+            Self::Send(error) => Some(error),
+            Self::Url(error) => Some(error),
+            Self::Abnormal
+            | Self::CloseTimeout { .. }
+            | Self::HandshakeTimeout { .. }
+            | Self::Refused { .. } => None,
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<ProtocolError> for Error {
+    fn from(error: ProtocolError) -> Self {
+        Self::Protocol(error)
+    }
+}
+
+impl From<SendError> for Error {
+    fn from(error: SendError) -> Self {
+        Self::Send(error)
+    }
+}
+
+impl From<HandshakeError> for Error {
+    fn from(error: HandshakeError) -> Self {
+        Self::Handshake(error)
+    }
+}
+
+impl From<BuildError> for Error {
+    fn from(error: BuildError) -> Self {
+        Self::Build(error)
+    }
+}
+
+impl From<UrlError> for Error {
+    fn from(error: UrlError) -> Self {
+        Self::Url(error)
+    }
+}

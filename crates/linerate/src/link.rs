@@ -1,0 +1,476 @@
+//! One connection: socket, engine and queues, shared by the application's handles and the driver.
+//!
+//! The driver is the one task that is responsible for the connection. Of a server it is the task
+//! that also runs the handler, so that a reply needs no hop to another task; of a client it runs in
+//! the background. Receiving reads from the socket in the task of the receiver; writing is done by
+//! the driver, or by the application's task where no driver is about to run.
+
+mod driver;
+mod inbox;
+mod outbox;
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Waker, ready},
+};
+
+use linerate_proto::{
+    CloseCode, Endpoint, Engine, MaskKey, Role, SendError, engine::Closed,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::{
+    Error, Message, Options, Result, clock,
+    counters,
+};
+
+pub(crate) use driver::run;
+use inbox::Inbox;
+pub(crate) use inbox::{Mode, Piece};
+use outbox::Outbox;
+
+/// A byte stream to the peer.
+pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// The role of a connection, known at run time, with masking keys from the thread's generator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side(pub(crate) Role);
+
+impl Endpoint for Side {
+    fn role(&self) -> Role {
+        self.0
+    }
+
+    fn next_mask_key(&mut self) -> Option<MaskKey> {
+        match self.0 {
+            Role::Client => Some(MaskKey(rand::random())),
+            Role::Server => None,
+        }
+    }
+}
+
+pub(crate) struct Link {
+    /// Whether the driver will look at the connection as soon as the code that runs now yields.
+    driver_active: AtomicBool,
+    connection: Mutex<Connection>,
+}
+
+/// What the handles and the driver share.
+pub(crate) struct Connection {
+    engine: Engine<Side>,
+    /// The socket, until the connection is over.
+    io: Option<Box<dyn Io>>,
+    options: Arc<Options>,
+    inbox: Inbox,
+    outbox: Outbox,
+    receiver: Option<Waker>,
+    driver: Option<Waker>,
+    /// Those who wait for the outbox to drain or for the end.
+    waiting: Vec<Waker>,
+    /// What the receiver is still to be told.
+    error: Option<Error>,
+    closed: Option<Closed>,
+    close_reason: Option<Box<str>>,
+    subprotocol: Option<Box<str>>,
+    /// Handles that the application holds.
+    handles: u32,
+    receiver_gone: bool,
+    /// Whether the driver was woken and has not run since.
+    driver_notified: bool,
+    stream_shut_down: bool,
+    /// Reads since the receiver last had to wait.
+    reads_in_a_row: u8,
+}
+
+/// After so many reads in a row the receiver yields, so that other connections have their turn.
+const READS_IN_A_ROW_MAX: u8 = 16;
+
+impl Link {
+    /// Creates a connection with one handle; `leftover` is what was read behind the handshake.
+    pub(crate) fn new(
+        io: Box<dyn Io>,
+        role: Role,
+        options: Arc<Options>,
+        leftover: &[u8],
+        subprotocol: Option<&str>,
+    ) -> Arc<Self> {
+        let config = Arc::new(options.config);
+        if let Some(counters) = &options.counters {
+            counters::add(&counters.connections, 1);
+            counters::add(&counters.connections_total, 1);
+        }
+        Arc::new(Self {
+            driver_active: AtomicBool::new(false),
+            connection: Mutex::new(Connection {
+                engine: Engine::new(Side(role), config, clock::now()),
+                io: Some(io),
+                options,
+                inbox: Inbox::new(leftover),
+                outbox: Outbox::default(),
+                receiver: None,
+                driver: None,
+                waiting: Vec::new(),
+                error: None,
+                closed: None,
+                close_reason: None,
+                subprotocol: subprotocol.map(Into::into),
+                handles: 1,
+                receiver_gone: false,
+                driver_notified: false,
+                stream_shut_down: false,
+                reads_in_a_row: 0,
+            }),
+        })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_driver_active(&self) -> bool {
+        self.driver_active.load(Ordering::Relaxed)
+    }
+
+    /// Receives the next message, or the next piece of one.
+    pub(crate) fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        mode: Mode,
+    ) -> Poll<Result<Option<Piece>>> {
+        let mut connection = self.lock();
+        let received = connection.poll_receive(cx, mode);
+        if !self.is_driver_active() {
+            if received.is_pending() {
+                connection.write_now(cx);
+            } else if connection.engine.wants_transmit() {
+                connection.wake_driver();
+            }
+        }
+        received
+    }
+
+    /// Waits until there is room, then queues by `append`, and writes or sees to it that the driver
+    /// does. `append` returns how many messages it has ended.
+    pub(crate) fn poll_queue(
+        &self,
+        cx: &mut Context<'_>,
+        urgency: Urgency,
+        append: impl FnOnce(&mut Outbox, &mut Engine<Side>) -> Result<u64>,
+    ) -> Poll<Result<()>> {
+        let mut guard = self.lock();
+        let connection = &mut *guard;
+        if connection.is_full() {
+            connection.write_now(cx);
+            if connection.is_full() {
+                connection.wait(cx);
+                return Poll::Pending;
+            }
+        }
+        if connection.io.is_none() {
+            return Poll::Ready(Err(SendError::Closed.into()));
+        }
+        let messages = append(&mut connection.outbox, &mut connection.engine)?;
+        if let Some(counters) = &connection.options.counters {
+            counters::add(&counters.messages_sent, messages);
+        }
+        let is_driver_active = self.is_driver_active();
+        let is_corked = is_driver_active || !connection.inbox.is_empty();
+        if connection.is_full() || urgency == Urgency::Now && !is_corked {
+            connection.write_now(cx);
+        } else if !is_driver_active {
+            connection.wake_driver();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Queues a message whether there is room or not; for a caller who has asked before.
+    pub(crate) fn queue(&self, message: Message) -> Result<()> {
+        let mut guard = self.lock();
+        let connection = &mut *guard;
+        if connection.io.is_none() {
+            return Err(SendError::Closed.into());
+        }
+        connection.outbox.push(&mut connection.engine, message)?;
+        if let Some(counters) = &connection.options.counters {
+            counters::add(&counters.messages_sent, 1);
+        }
+        if !self.is_driver_active() {
+            connection.wake_driver();
+        }
+        Ok(())
+    }
+
+    /// Writes everything queued.
+    pub(crate) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let mut connection = self.lock();
+        connection.write_now(cx);
+        if connection.io.is_none() {
+            return Poll::Ready(connection.lost());
+        }
+        if connection.outbox.is_empty() && !connection.engine.wants_transmit() {
+            return Poll::Ready(Ok(()));
+        }
+        connection.wait(cx);
+        Poll::Pending
+    }
+
+    /// Queues our Close frame unless there was one.
+    pub(crate) fn start_close(&self, code: CloseCode, reason: &str) -> Result<()> {
+        let mut connection = self.lock();
+        connection.engine.close(code, reason, clock::now())?;
+        if !self.is_driver_active() {
+            connection.wake_driver();
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of the closing handshake.
+    pub(crate) fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<Closed> {
+        let mut connection = self.lock();
+        if let Some(closed) = connection.closed {
+            return Poll::Ready(closed);
+        }
+        connection.wait(cx);
+        if !self.is_driver_active() {
+            connection.wake_driver();
+        }
+        Poll::Pending
+    }
+
+    /// Forgets that the receiver waits, because its future was dropped.
+    pub(crate) fn cancel_receive(&self) {
+        let mut connection = self.lock();
+        connection.receiver = None;
+        connection.wake_driver();
+    }
+
+    pub(crate) fn add_handle(&self) {
+        self.lock().handles += 1;
+    }
+
+    /// Drops a handle; without any the connection is closed.
+    pub(crate) fn drop_handle(&self, is_receiver: bool) {
+        let mut connection = self.lock();
+        connection.handles -= 1;
+        connection.receiver_gone |= is_receiver;
+        if connection.handles == 0 || is_receiver {
+            connection.wake_driver();
+        }
+    }
+}
+
+/// Whether a message should reach the socket before the call returns.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Urgency {
+    /// Soon: the driver writes it together with what else is queued by then.
+    Gather,
+    /// Now, unless further input is waiting to be answered.
+    Now,
+}
+
+impl Connection {
+    pub(crate) const fn engine(&self) -> &Engine<Side> {
+        &self.engine
+    }
+
+    pub(crate) fn subprotocol(&self) -> Option<&str> {
+        self.subprotocol.as_deref()
+    }
+
+    /// Returns how the connection ended, and the reason that the peer gave.
+    pub(crate) fn closed(&self) -> Option<(Closed, &str)> {
+        Some((self.closed?, self.close_reason.as_deref().unwrap_or_default()))
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>, mode: Mode) -> Poll<Result<Option<Piece>>> {
+        loop {
+            let next = self.inbox.next(&mut self.engine, mode);
+            self.count_messages();
+            match next {
+                Ok(Some(piece)) => {
+                    self.receiver = None;
+                    return Poll::Ready(Ok(Some(piece)));
+                }
+                Ok(None) => {}
+                Err(error) => self.fail(error.into()),
+            }
+            if self.is_input_over() {
+                self.receiver = None;
+                self.note_peer_close();
+                return Poll::Ready(self.error.take().map_or(Ok(None), Err));
+            }
+            if self.reads_in_a_row == READS_IN_A_ROW_MAX {
+                self.reads_in_a_row = 0;
+                cx.waker().wake_by_ref();
+                return self.wait_to_receive(cx);
+            }
+            if self.poll_read(cx).is_pending() {
+                self.reads_in_a_row = 0;
+                return self.wait_to_receive(cx);
+            }
+            self.reads_in_a_row += 1;
+        }
+    }
+
+    fn wait_to_receive<T>(&mut self, cx: &mut Context<'_>) -> Poll<T> {
+        match &mut self.receiver {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => self.receiver = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// Reads once; an end of the stream or an error ends the connection.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(io) = &mut self.io else { return Poll::Ready(()) };
+        match ready!(self.inbox.poll_read(Pin::new(io), cx)) {
+            Ok(0) => {
+                let lost = !self.engine.is_input_over();
+                self.end(lost.then_some(Error::Abnormal));
+            }
+            Ok(bytes) => {
+                if let Some(counters) = &self.options.counters {
+                    counters::add(&counters.bytes_received, bytes as u64);
+                }
+            }
+            Err(error) => self.end(Some(error.into())),
+        }
+        Poll::Ready(())
+    }
+
+    fn is_input_over(&self) -> bool {
+        self.engine.is_input_over() || self.io.is_none()
+    }
+
+    fn is_full(&self) -> bool {
+        self.outbox.len() >= self.options.send_queue_bytes_max
+    }
+
+    /// Writes as much as the socket takes; what is left is the driver's.
+    fn write_now(&mut self, cx: &mut Context<'_>) {
+        match self.poll_write(cx) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error)) => self.end(Some(error.into())),
+            Poll::Pending => self.wake_driver(),
+        }
+    }
+
+    /// Writes what is queued, control frames at the next frame boundary.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(io) = &mut self.io else { return Poll::Ready(Ok(())) };
+        loop {
+            self.outbox.take_control(&mut self.engine);
+            if self.outbox.is_empty() {
+                return self.outbox.poll_flush(Pin::new(io), cx);
+            }
+            let bytes = ready!(self.outbox.poll_write(Pin::new(io), cx))?;
+            if let Some(counters) = &self.options.counters {
+                counters::add(&counters.bytes_sent, bytes as u64);
+            }
+        }
+    }
+
+    /// Fails the connection because of the peer's fault or silence; the Close frame goes out.
+    fn fail(&mut self, error: Error) {
+        self.error.get_or_insert(error);
+        self.wake_all();
+    }
+
+    /// Ends the connection now: closes the socket and tells everybody.
+    fn end(&mut self, error: Option<Error>) {
+        let closed = self.engine.handle_eof();
+        self.note_peer_close();
+        self.closed.get_or_insert(closed);
+        if let Some(error) = error {
+            self.error.get_or_insert(error);
+        }
+        self.outbox = Outbox::default();
+        if self.io.take().is_some()
+            && let Some(counters) = &self.options.counters
+        {
+            counters.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.wake_all();
+    }
+
+    fn count_messages(&mut self) {
+        let messages = self.inbox.take_message_count();
+        if messages > 0
+            && let Some(counters) = &self.options.counters
+        {
+            counters::add(&counters.messages_received, messages);
+        }
+    }
+
+    fn note_peer_close(&mut self) {
+        if let Some(reason) = self.inbox.take_close_reason() {
+            self.close_reason = Some(reason);
+        }
+    }
+
+    /// Returns why nothing can be written any more.
+    fn lost(&mut self) -> Result<()> {
+        match self.closed {
+            Some(Closed { clean: true, .. }) => Ok(()),
+            _ => Err(SendError::Closed.into()),
+        }
+    }
+
+    fn wait(&mut self, cx: &mut Context<'_>) {
+        if !self.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            self.waiting.push(cx.waker().clone());
+        }
+    }
+
+    fn wake_waiting(&mut self) {
+        for waker in self.waiting.drain(..) {
+            waker.wake();
+        }
+    }
+
+    /// Takes note that both Close frames have passed.
+    fn note_closed(&mut self) {
+        if self.closed.is_none() {
+            self.note_peer_close();
+            self.closed = Some(self.engine.handle_eof());
+            self.wake_waiting();
+        }
+    }
+
+    fn wake_receiver(&mut self) {
+        if let Some(waker) = self.receiver.take() {
+            waker.wake();
+        }
+    }
+
+    fn wake_driver(&mut self) {
+        if !self.driver_notified
+            && let Some(waker) = &self.driver
+        {
+            self.driver_notified = true;
+            waker.wake_by_ref();
+        }
+    }
+
+    fn wake_all(&mut self) {
+        self.wake_receiver();
+        self.wake_waiting();
+        self.wake_driver();
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if self.io.is_some() {
+            self.end(None);
+        }
+    }
+}
+

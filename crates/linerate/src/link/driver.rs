@@ -1,0 +1,232 @@
+//! The one task that is responsible for a connection: it runs the handler if there is one, writes
+//! what was queued, reads while nobody receives, keeps the deadlines, and ends the connection.
+
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
+    sync::{Arc, atomic::Ordering},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use linerate_proto::{CloseCode, engine::{State, Timeout}};
+use tokio::{io::AsyncWrite, time::Sleep};
+
+use super::{Connection, Link, READS_IN_A_ROW_MAX};
+use crate::{Error, Result, clock};
+
+/// Drives a connection to its end; `handler` is the application's part, if it runs here.
+///
+/// When the handler is done and has dropped its handles, the connection is closed: with 1000, or
+/// with 1011 if it failed or panicked.
+pub(crate) async fn run<H>(link: Arc<Link>, handler: Option<H>)
+where
+    H: Future<Output = Result<()>>,
+{
+    let link = Guard(link);
+    let mut handler = pin!(handler);
+    let mut timer = pin!(tokio::time::sleep_until(clock::instant(Duration::ZERO)));
+    let mut connection_done = false;
+    std::future::poll_fn(|cx| {
+        if let Some(running) = handler.as_mut().as_pin_mut() {
+            link.0.driver_active.store(true, Ordering::Relaxed);
+            if let Poll::Ready(code) = poll_handler(running, cx) {
+                handler.set(None);
+                link.0.lock().finish_handler(code);
+            }
+        }
+        if !connection_done {
+            connection_done = link.0.poll_drive(cx, timer.as_mut()).is_ready();
+        }
+        if connection_done && handler.is_none() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// Ends the connection if the driver's task is dropped, at the shutdown of the runtime for instance.
+struct Guard(Arc<Link>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let mut connection = self.0.lock();
+        if connection.io.is_some() {
+            connection.end(Some(Error::Abnormal));
+        }
+        connection.driver = None;
+    }
+}
+
+/// Polls the handler; when it is done, says with which code its connection is to be closed.
+fn poll_handler<H>(handler: Pin<&mut H>, cx: &mut Context<'_>) -> Poll<CloseCode>
+where
+    H: Future<Output = Result<()>>,
+{
+    match catch_unwind(AssertUnwindSafe(|| handler.poll(cx))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(Ok(()))) => Poll::Ready(CloseCode::NORMAL),
+        Ok(Poll::Ready(Err(error))) => {
+            tracing::debug!(%error, "connection handler failed");
+            Poll::Ready(CloseCode::INTERNAL_ERROR)
+        }
+        Err(_) => {
+            tracing::error!("connection handler panicked");
+            Poll::Ready(CloseCode::INTERNAL_ERROR)
+        }
+    }
+}
+
+impl Link {
+    /// Does what can be done for the connection now; ready when it is over.
+    fn poll_drive(&self, cx: &mut Context<'_>, timer: Pin<&mut Sleep>) -> Poll<()> {
+        let mut connection = self.lock();
+        let over = connection.poll_drive(cx, timer);
+        self.driver_active.store(false, Ordering::Relaxed);
+        connection.driver_notified = false;
+        match &mut connection.driver {
+            Some(waker) => waker.clone_from(cx.waker()),
+            driver => *driver = Some(cx.waker().clone()),
+        }
+        over
+    }
+}
+
+impl Connection {
+    fn poll_drive(&mut self, cx: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<()> {
+        self.close_if_abandoned();
+        if self.receiver.is_none() {
+            self.read_ahead(cx);
+        }
+        loop {
+            match self.poll_write(cx) {
+                Poll::Ready(Ok(())) => {
+                    self.wake_waiting();
+                    self.poll_end_stream(cx);
+                }
+                Poll::Ready(Err(error)) => self.end(Some(error.into())),
+                Poll::Pending if !self.is_full() => self.wake_waiting(),
+                Poll::Pending => {}
+            }
+            if self.io.is_none() {
+                return Poll::Ready(());
+            }
+            ready!(self.poll_timer(cx, timer.as_mut()));
+        }
+    }
+
+    /// Starts the closing handshake when the application has dropped all of its handles.
+    fn close_if_abandoned(&mut self) {
+        if self.handles == 0 {
+            self.close_now(CloseCode::GOING_AWAY);
+        }
+    }
+
+    /// Takes note that the handler is done; closes with `code` if it has dropped its handles.
+    fn finish_handler(&mut self, code: CloseCode) {
+        if self.handles == 0 {
+            self.close_now(code);
+        }
+    }
+
+    fn close_now(&mut self, code: CloseCode) {
+        self.receiver_gone = true;
+        // Closing can't fail without a reason, and does nothing if it has begun.
+        _ = self.engine.close(code, "", clock::now());
+    }
+
+    /// Reads for the sake of control frames and of the end of the stream; messages are queued.
+    fn read_ahead(&mut self, cx: &mut Context<'_>) {
+        let mut reads = 0;
+        while self.io.is_some() {
+            match self.inbox.queue_next(&mut self.engine) {
+                Ok(true) => self.queued(),
+                Ok(false) if self.engine.is_input_over() => return self.drain(cx),
+                Ok(false) => {
+                    if reads == READS_IN_A_ROW_MAX {
+                        return cx.waker().wake_by_ref();
+                    }
+                    reads += 1;
+                    if self.poll_read(cx).is_pending() {
+                        return;
+                    }
+                }
+                Err(error) => self.fail(error.into()),
+            }
+            if self.inbox.is_full(self.options.recv_queue_bytes_max) {
+                return;
+            }
+        }
+    }
+
+    /// Takes note that a message was queued ahead of the application.
+    fn queued(&mut self) {
+        self.count_messages();
+        let closing = self.engine.state() != State::Open;
+        let full = self.inbox.is_full(self.options.recv_queue_bytes_max);
+        // While closing, the peer's Close frame must be reached even if nobody receives.
+        if self.receiver_gone || closing && full {
+            self.inbox.discard_queued();
+        }
+        self.wake_receiver();
+    }
+
+    /// Reads and forgets what the peer sends after the end of all that matters, until it closes.
+    fn drain(&mut self, cx: &mut Context<'_>) {
+        for _ in 0..READS_IN_A_ROW_MAX {
+            if self.io.is_none() || self.poll_read(cx).is_pending() {
+                return;
+            }
+            self.inbox.discard_input();
+        }
+        cx.waker().wake_by_ref();
+    }
+
+    /// Ends our side of the stream once both sides have said all they will.
+    fn poll_end_stream(&mut self, cx: &mut Context<'_>) {
+        if self.engine.is_input_over() && self.engine.is_output_over() {
+            self.note_closed();
+        }
+        if !self.engine.ends_stream() || self.stream_shut_down {
+            return;
+        }
+        let Some(io) = &mut self.io else { return };
+        match Pin::new(io).poll_shutdown(cx) {
+            Poll::Pending => {}
+            // The peer closes next; until then its last bytes are read, so that our Close frame is
+            // not lost to a reset.
+            Poll::Ready(Ok(())) => self.stream_shut_down = true,
+            Poll::Ready(Err(error)) => self.end(Some(error.into())),
+        }
+    }
+
+    /// Keeps the deadlines; pending means that there is nothing more to do now.
+    fn poll_timer(&mut self, cx: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<()> {
+        loop {
+            let Some(due) = self.engine.poll_timeout() else { return Poll::Pending };
+            let due = clock::instant(due);
+            if timer.deadline() > due || timer.is_elapsed() {
+                timer.as_mut().reset(due);
+            }
+            ready!(timer.as_mut().poll(cx));
+            let now = clock::now();
+            if self.inbox.is_full(self.options.recv_queue_bytes_max) {
+                // Reading is paused because of the application; the peer is not to blame.
+                self.engine.handle_input(&mut [], now);
+            }
+            match self.engine.handle_timeout(now) {
+                Ok(()) if self.engine.wants_transmit() => return Poll::Ready(()),
+                Ok(()) => {}
+                Err(Timeout::Close { budget }) => {
+                    let unclean = self.closed.is_none();
+                    self.end(unclean.then_some(Error::CloseTimeout { budget }));
+                    return Poll::Ready(());
+                }
+                Err(Timeout::Keepalive(error)) => {
+                    self.fail(error.into());
+                    return Poll::Ready(());
+                }
+                Err(_) => return Poll::Ready(()),
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! What has arrived: input that is not parsed yet, a message that is not whole yet, and messages
+//! that the application has not taken yet.
+
+use std::{
+    collections::VecDeque,
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use linerate_proto::{
+    Engine, ProtocolError,
+    engine::{Data, MessageKind, RawEvent},
+};
+use linerate_simd::utf8::TextBuf;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::{Io, Side};
+use crate::{
+    clock,
+    message::Message,
+    pool::{self, READ_BYTES},
+};
+
+/// A message, or a piece of one.
+pub(crate) struct Piece {
+    pub(crate) message: Message,
+    /// Whether this is the last piece.
+    pub(crate) ends: bool,
+}
+
+/// What the receiver asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Mode {
+    /// Pieces of the current message, as they arrive.
+    Chunks,
+    /// Whole messages.
+    Messages,
+}
+
+/// Messages that may wait for the application, whatever their size.
+const QUEUED_MAX: usize = 1_024;
+
+/// The queue of input, from the socket to the application.
+pub(crate) struct Inbox {
+    /// Holds input that was read; `rest[at..end]` is still to be parsed.
+    rest: Vec<u8>,
+    at: usize,
+    end: usize,
+    message: Option<Incoming>,
+    /// Whether pieces of the current message were handed out.
+    streaming: bool,
+    queued: VecDeque<Piece>,
+    queued_bytes: usize,
+    close_reason: Option<Box<str>>,
+    messages: u64,
+}
+
+/// A message of which not all has arrived.
+enum Incoming {
+    Binary(Vec<u8>),
+    Text(TextBuf),
+}
+
+impl Inbox {
+    /// Creates an inbox that starts with `input`.
+    pub(crate) fn new(input: &[u8]) -> Self {
+        let mut rest = Vec::new();
+        if !input.is_empty() {
+            rest = pool::take(input.len());
+            rest.extend_from_slice(input);
+        }
+        Self {
+            rest,
+            at: 0,
+            end: input.len(),
+            message: None,
+            streaming: false,
+            queued: VecDeque::new(),
+            queued_bytes: 0,
+            close_reason: None,
+            messages: 0,
+        }
+    }
+
+    /// Returns whether all input that was read has been handed out.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at == self.end && self.queued.is_empty()
+    }
+
+    /// Returns whether so much waits for the application that reading should stop.
+    pub(crate) fn is_full(&self, bytes_max: usize) -> bool {
+        self.queued_bytes >= bytes_max || self.queued.len() >= QUEUED_MAX
+    }
+
+    pub(crate) fn take_close_reason(&mut self) -> Option<Box<str>> {
+        self.close_reason.take()
+    }
+
+    /// Returns how many messages have become whole since the last call.
+    pub(crate) fn take_message_count(&mut self) -> u64 {
+        std::mem::take(&mut self.messages)
+    }
+
+    /// Returns the next message or piece; `None` means: read more.
+    ///
+    /// # Errors
+    /// The peer broke the rules; the engine has failed the connection.
+    pub(crate) fn next(
+        &mut self,
+        engine: &mut Engine<Side>,
+        mode: Mode,
+    ) -> Result<Option<Piece>, ProtocolError> {
+        while let Some(piece) = self.next_piece(engine, mode)? {
+            let rest_of_stream = self.streaming;
+            self.streaming = !piece.ends;
+            // A message whose reader was dropped is passed over.
+            if mode == Mode::Chunks || !rest_of_stream {
+                return Ok(Some(piece));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Parses ahead of the application; returns whether there is a new message or piece for it.
+    ///
+    /// # Errors
+    /// The peer broke the rules; the engine has failed the connection.
+    pub(crate) fn queue_next(&mut self, engine: &mut Engine<Side>) -> Result<bool, ProtocolError> {
+        let mode = if self.streaming { Mode::Chunks } else { Mode::Messages };
+        let Some(piece) = self.parse(engine, mode)? else { return Ok(false) };
+        self.queued_bytes += piece.message.len();
+        self.queued.push_back(piece);
+        Ok(true)
+    }
+
+    /// Forgets what waits for the application, because there is nobody to take it.
+    pub(crate) fn discard_queued(&mut self) {
+        self.queued = VecDeque::new();
+        self.queued_bytes = 0;
+    }
+
+    /// Forgets input that means nothing any more.
+    pub(crate) fn discard_input(&mut self) {
+        self.give_rest();
+    }
+
+    /// Reads once from `io` into the thread's buffer and keeps what was read.
+    pub(crate) fn poll_read(
+        &mut self,
+        io: Pin<&mut Box<dyn Io>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        debug_assert!(self.at == self.end, "input is parsed before more is read");
+        pool::with_read_buffer(|buffer| {
+            let mut read = ReadBuf::new(buffer);
+            ready!(io.poll_read(cx, &mut read))?;
+            let bytes = read.filled().len();
+            if bytes * 8 >= READ_BYTES {
+                self.rest = std::mem::take(buffer);
+            } else if bytes > 0 {
+                self.rest = pool::take(bytes);
+                self.rest.extend_from_slice(&buffer[..bytes]);
+            }
+            (self.at, self.end) = (0, bytes);
+            Poll::Ready(Ok(bytes))
+        })
+    }
+
+    fn next_piece(
+        &mut self,
+        engine: &mut Engine<Side>,
+        mode: Mode,
+    ) -> Result<Option<Piece>, ProtocolError> {
+        if let Some(piece) = self.queued.pop_front() {
+            self.queued_bytes -= piece.message.len();
+            if self.queued.is_empty() {
+                self.queued = VecDeque::new();
+            }
+            return Ok(Some(piece));
+        }
+        self.parse(engine, mode)
+    }
+
+    /// Parses input up to the end of the next message or, if asked for, piece.
+    fn parse(
+        &mut self,
+        engine: &mut Engine<Side>,
+        mode: Mode,
+    ) -> Result<Option<Piece>, ProtocolError> {
+        let begun = self.take_begun(mode);
+        if begun.is_some() || self.at == self.end {
+            return Ok(begun);
+        }
+        let mut events = engine.handle_input(&mut self.rest[self.at..self.end], clock::now());
+        let mut piece = Ok(None);
+        while let Some(event) = events.next_raw() {
+            match event {
+                Ok(RawEvent::Data(data)) => {
+                    piece = take_data(&mut self.message, data, mode);
+                    if !matches!(piece, Ok(None)) {
+                        break;
+                    }
+                }
+                Ok(RawEvent::Close(frame)) => self.close_reason = Some(frame.reason.into()),
+                Ok(RawEvent::Ping(_) | RawEvent::Pong(_)) => {}
+                Err(error) => piece = Err(error),
+            }
+        }
+        self.at += events.consumed();
+        if let Err(error) = &piece {
+            engine.fail(error);
+        }
+        if self.at == self.end || engine.is_input_over() {
+            self.give_rest();
+        }
+        if matches!(&piece, Ok(Some(piece)) if piece.ends) {
+            self.messages += 1;
+        }
+        piece
+    }
+
+    /// Returns the piece that had been gathered for a whole message, if pieces are asked for now.
+    fn take_begun(&mut self, mode: Mode) -> Option<Piece> {
+        let begun = self.message.as_mut().filter(|_| mode == Mode::Chunks)?;
+        begun.take_chunk()
+    }
+
+    /// Gives the memory of used-up input back.
+    fn give_rest(&mut self) {
+        pool::give_input(std::mem::take(&mut self.rest));
+        (self.at, self.end) = (0, 0);
+    }
+}
+
+/// Adds `data` to the message; returns the message once it is whole, or a piece if asked for.
+fn take_data(
+    message: &mut Option<Incoming>,
+    data: Data<'_>,
+    mode: Mode,
+) -> Result<Option<Piece>, ProtocolError> {
+    let ends = data.ends;
+    let incoming = message.get_or_insert_with(|| Incoming::new(&data, mode));
+    match incoming {
+        Incoming::Binary(bytes) => data.append_to(bytes),
+        Incoming::Text(text) => data.append_text_to(text)?,
+    }
+    if ends {
+        return Ok(message.take().map(|incoming| Piece { message: incoming.finish(), ends }));
+    }
+    Ok(if mode == Mode::Chunks { incoming.take_chunk() } else { None })
+}
+
+impl Incoming {
+    /// Starts a message with memory for what is about to be added, and for what is announced as far
+    /// as that is not out of proportion to what has arrived.
+    fn new(data: &Data<'_>, mode: Mode) -> Self {
+        let announced = match mode {
+            Mode::Chunks => 0,
+            Mode::Messages => data.frame_bytes_left.min(data.len().max(READ_BYTES) as u64) as usize,
+        };
+        let memory = pool::take(data.len() + announced);
+        match data.kind {
+            MessageKind::Binary => Self::Binary(memory),
+            MessageKind::Text => Self::Text(TextBuf::from_recycled(memory)),
+        }
+    }
+
+    /// Takes out what has been gathered, up to the last whole code point of text.
+    fn take_chunk(&mut self) -> Option<Piece> {
+        let message = match self {
+            Self::Binary(bytes) => Message::from(std::mem::take(bytes)),
+            Self::Text(text) => Message::from(text.take_finished(pool::take(0)).into_string()),
+        };
+        (!message.is_empty()).then_some(Piece { message, ends: false })
+    }
+
+    fn finish(self) -> Message {
+        match self {
+            Self::Binary(bytes) => bytes.into(),
+            // The engine's data was validated to its end, so that the text is finished.
+            Self::Text(text) => text.finish().unwrap_or_default().into_string().into(),
+        }
+    }
+}

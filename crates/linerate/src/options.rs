@@ -1,0 +1,45 @@
+//! The settings of a connection, shared by client and server.
+
+use std::{sync::Arc, time::Duration};
+
+use linerate_proto::{Config, handshake::HandshakeLimits};
+
+use crate::counters::Counters;
+
+/// How a connection behaves; the defaults are safe.
+///
+/// ```
+/// let mut options = linerate::Options::default();
+/// options.config.limits.message_bytes_max = 64 << 20;
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Limits on messages, keepalive and the budget of the closing handshake.
+    pub config: Config,
+    /// Limits on the head of the opening handshake.
+    pub handshake: HandshakeLimits,
+    /// How long the opening handshake may take, TLS included. Default: 10 s.
+    pub handshake_timeout: Duration,
+    /// How many bytes may wait for the socket before a send waits too. One message more may be
+    /// accepted on top, whatever its size. Default: 64 KiB.
+    pub send_queue_bytes_max: usize,
+    /// How many bytes of messages may wait for the application while it does not receive; then
+    /// reading stops, and the peer is slowed by TCP. Default: 64 KiB.
+    pub recv_queue_bytes_max: usize,
+    /// Where to count; `None` does not count.
+    pub counters: Option<Arc<Counters>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            handshake: HandshakeLimits::default(),
+            handshake_timeout: Duration::from_secs(10),
+            send_queue_bytes_max: 64 << 10,
+            recv_queue_bytes_max: 64 << 10,
+            counters: None,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Accepting connections: the listener's loop, the opening handshake, graceful shutdown.
+
+mod accept;
+mod connections;
+
+use std::{fmt, future::Future, io, pin::pin, sync::Arc, time::Duration};
+
+use linerate_proto::handshake::{Acceptance, OriginPolicy, Refusal, Request, Upgrade};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::{Options, Result, WebSocket};
+
+use connections::Connections;
+
+/// Serves WebSocket connections with the default settings until `shutdown` is ready.
+///
+/// `handler` is called for each connection with the request that opened it; when the future it
+/// returns is done, the connection is closed. After `shutdown` no connection is accepted, the open
+/// ones are closed with 1001, and the call returns when they are gone, at the latest after the
+/// budget of the closing handshake.
+///
+/// # Errors
+/// The listener failed for good. A shortage of file descriptors is waited out.
+pub async fn serve<H, F>(
+    listener: TcpListener,
+    handler: H,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<()>> + Send + 'static,
+{
+    Server::new().serve(listener, handler, shutdown).await
+}
+
+/// Decides about a request to open a WebSocket.
+type Decide = dyn for<'u> Fn(&'u Upgrade<'_>) -> std::result::Result<Acceptance<'u>, Refusal>
+    + Send
+    + Sync;
+
+/// A server, to be configured.
+#[derive(Clone)]
+pub struct Server {
+    options: Arc<Options>,
+    origins: Arc<OriginPolicy>,
+    decide: Option<Arc<Decide>>,
+    connections_max: usize,
+    #[cfg(feature = "rustls")]
+    tls: Option<tokio_rustls::TlsAcceptor>,
+}
+
+impl Server {
+    /// Creates a server with the default settings.
+    pub fn new() -> Self {
+        Self {
+            options: Arc::default(),
+            origins: Arc::default(),
+            decide: None,
+            connections_max: 100_000,
+            #[cfg(feature = "rustls")]
+            tls: None,
+        }
+    }
+
+    /// Sets the options of each connection.
+    pub fn with_options(mut self, options: Options) -> Self {
+        self.options = Arc::new(options);
+        self
+    }
+
+    /// Sets which pages may connect; by default those of the same origin.
+    pub fn with_origins(mut self, origins: OriginPolicy) -> Self {
+        self.origins = Arc::new(origins);
+        self
+    }
+
+    /// Sets how many connections may be open at a time, those in the opening handshake included; more
+    /// are refused with 503. Default: 100,000.
+    pub fn with_connections_max(mut self, connections_max: usize) -> Self {
+        self.connections_max = connections_max;
+        self
+    }
+
+    /// Sets the function that decides about requests that are well-formed and of an allowed origin:
+    /// it may refuse them, choose a subprotocol and add headers. By default all are accepted.
+    pub fn with_decision<D>(mut self, decide: D) -> Self
+    where
+        D: for<'u> Fn(&'u Upgrade<'_>) -> std::result::Result<Acceptance<'u>, Refusal>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.decide = Some(Arc::new(decide));
+        self
+    }
+
+    /// Serves `wss://`.
+    #[cfg(feature = "rustls")]
+    pub fn with_tls(mut self, config: Arc<rustls::ServerConfig>) -> Self {
+        self.tls = Some(config.into());
+        self
+    }
+
+    /// Serves until `shutdown` is ready; see [`serve`].
+    ///
+    /// # Errors
+    /// The listener failed for good.
+    pub async fn serve<H, F>(
+        self,
+        listener: TcpListener,
+        handler: H,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()>
+    where
+        H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        let connections = Connections::new(self.connections_max);
+        let close_timeout = self.options.config.close_timeout;
+        let server = Arc::new(self);
+        let handler = Arc::new(handler);
+        let mut shutdown = pin!(shutdown);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        let (server, handler) = (server.clone(), handler.clone());
+                        server.start(stream, handler, &connections);
+                    }
+                    Err(error) => wait_out(error).await?,
+                },
+            }
+        }
+        drop(listener);
+        connections.close_all(close_timeout + Duration::from_secs(1)).await;
+        Ok(())
+    }
+
+    /// Starts a task for a connection that was accepted.
+    fn start<H, F>(self: Arc<Self>, stream: TcpStream, handler: Arc<H>, connections: &Connections)
+    where
+        H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        let Some(slot) = connections.take_slot() else {
+            tracing::warn!(connections_max = self.connections_max, "connection refused with 503");
+            tokio::spawn(accept::refuse_overload(stream));
+            return;
+        };
+        tokio::spawn(async move {
+            match accept::accept(&self, stream).await {
+                // A task of its own, so that the memory of the handshake is not kept.
+                Ok((link, request)) => slot.spawn(link, |ws| handler(ws, request)),
+                Err(error) => tracing::debug!(%error, "opening handshake failed"),
+            }
+        });
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("options", &self.options)
+            .field("origins", &self.origins)
+            .field("connections_max", &self.connections_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Waits after a failed accept if that can pass, as a shortage of file descriptors does.
+async fn wait_out(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::InvalidInput | io::ErrorKind::NotConnected => Err(error),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => Ok(()),
+        _ => {
+            tracing::warn!(%error, "can't accept connections");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            Ok(())
+        }
+    }
+}

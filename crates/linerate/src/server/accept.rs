@@ -1,0 +1,148 @@
+//! The server's side of the opening handshake on a socket.
+
+use std::{future::poll_fn, pin::Pin, sync::Arc};
+
+use linerate_proto::{
+    Role,
+    handshake::{HandshakeError, Refusal, Request, RequestReader, Scheme},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWriteExt, ReadBuf},
+    net::TcpStream,
+};
+
+use super::Server;
+use crate::{
+    Error, Result,
+    link::{Io, Link},
+    pool,
+};
+
+/// Takes a new connection through TLS, if any, and the opening handshake, within its budget.
+pub(super) async fn accept(server: &Server, stream: TcpStream) -> Result<(Arc<Link>, Request)> {
+    stream.set_nodelay(true)?;
+    let budget = server.options.handshake_timeout;
+    let accepted = tokio::time::timeout(budget, async {
+        #[cfg(feature = "rustls")]
+        if let Some(tls) = &server.tls {
+            let stream = tls.accept(stream).await?;
+            return upgrade(server, Box::new(stream), Scheme::Https).await;
+        }
+        upgrade(server, Box::new(stream), Scheme::Http).await
+    });
+    accepted.await.unwrap_or(Err(Error::HandshakeTimeout { budget }))
+}
+
+/// Answers with 503 and closes.
+pub(super) async fn refuse_overload(mut stream: TcpStream) {
+    if let Ok(refusal) = Refusal::new(503, "too many connections") {
+        let mut response = Vec::new();
+        refusal.encode(&mut response);
+        let send = async {
+            _ = stream.write_all(&response).await;
+            _ = stream.shutdown().await;
+        };
+        _ = tokio::time::timeout(std::time::Duration::from_secs(1), send).await;
+    }
+}
+
+async fn upgrade(
+    server: &Server,
+    mut io: Box<dyn Io>,
+    scheme: Scheme,
+) -> Result<(Arc<Link>, Request)> {
+    let mut response = Vec::new();
+    let (request, leftover) = match read_request(server, &mut io).await {
+        Ok(read) => read,
+        Err(Error::Handshake(error)) => return refuse(io, Refusal::from(error), error.into()).await,
+        Err(error) => return Err(error),
+    };
+    let decided = decide(server, &request, scheme, &mut response);
+    let subprotocol = match decided {
+        Ok(subprotocol) => subprotocol,
+        Err((refusal, error)) => return refuse(io, refusal, error).await,
+    };
+    io.write_all(&response).await?;
+    io.flush().await?;
+    let options = server.options.clone();
+    let link = Link::new(io, Role::Server, options, &leftover, subprotocol.as_deref());
+    Ok((link, request))
+}
+
+/// Reads the request; what came behind it are the client's first frames.
+async fn read_request(server: &Server, io: &mut Box<dyn Io>) -> Result<(Request, Vec<u8>)> {
+    let mut reader = RequestReader::new(server.options.handshake);
+    loop {
+        let read = poll_fn(|cx| {
+            pool::with_read_buffer(|buffer| {
+                let mut read = ReadBuf::new(buffer);
+                std::task::ready!(Pin::new(&mut *io).poll_read(cx, &mut read))?;
+                if read.filled().is_empty() {
+                    return std::task::Poll::Ready(Err(match reader.handle_eof() {
+                        Ok(()) => Error::Abnormal,
+                        Err(error) => error.into(),
+                    }));
+                }
+                let input = read.filled();
+                let found = reader.handle_input(input)?;
+                std::task::Poll::Ready(Ok(
+                    found.map(|(request, head_bytes)| (request, input[head_bytes..].to_vec()))
+                ))
+            })
+        });
+        if let Some(found) = read.await? {
+            return Ok(found);
+        }
+    }
+}
+
+/// Judges the request; writes the response if it is accepted, and returns the subprotocol.
+fn decide(
+    server: &Server,
+    request: &Request,
+    scheme: Scheme,
+    response: &mut Vec<u8>,
+) -> std::result::Result<Option<String>, (Refusal, Error)> {
+    let refuse = |error: HandshakeError| (Refusal::from(error), error.into());
+    let upgrade = request.websocket().map_err(refuse)?;
+    server.origins.check(request, scheme).map_err(refuse)?;
+    let acceptance = match &server.decide {
+        None => upgrade.accept(),
+        Some(decide) => decide(&upgrade).map_err(|refusal| {
+            let status = refusal.status();
+            (refusal, Error::Refused { status })
+        })?,
+    };
+    acceptance.encode(response);
+    Ok(acceptance.subprotocol().map(Into::into))
+}
+
+/// Sends a refusal and waits until the client has read it.
+async fn refuse<T>(mut io: Box<dyn Io>, refusal: Refusal, error: Error) -> Result<T> {
+    let mut response = Vec::new();
+    refusal.encode(&mut response);
+    io.write_all(&response).await?;
+    io.shutdown().await?;
+    drain(&mut io).await;
+    Err(error)
+}
+
+/// Reads what the client still sends, so that closing does not reset the connection before the
+/// client has read the answer. Bounded in bytes here, and in time by the caller.
+async fn drain(io: &mut Box<dyn Io>) {
+    const BYTES_MAX: usize = 1 << 20;
+    let mut drained = 0;
+    while drained < BYTES_MAX {
+        let read = poll_fn(|cx| {
+            pool::with_read_buffer(|buffer| {
+                let mut read = ReadBuf::new(buffer);
+                std::task::ready!(Pin::new(&mut *io).poll_read(cx, &mut read))?;
+                std::task::Poll::Ready(Ok::<_, std::io::Error>(read.filled().len()))
+            })
+        });
+        match read.await {
+            Ok(bytes) if bytes > 0 => drained += bytes,
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The two halves of a connection, for tasks of their own.
+
+use std::{fmt, future::Future, sync::Arc};
+
+use linerate_proto::{CloseCode, engine::Closed};
+
+use crate::{
+    Message, Result,
+    link::{Link, Urgency},
+    streaming::Reader,
+    websocket::{self, Recv},
+};
+
+/// The sending half of a connection; clones send over the same connection.
+///
+/// Messages of one clone keep their order. The connection is closed when all senders and the
+/// [`Receiver`] are dropped.
+pub struct Sender {
+    link: Arc<Link>,
+}
+
+/// The receiving half of a connection.
+///
+/// When it is dropped, messages that arrive are discarded, and control frames are still answered.
+pub struct Receiver {
+    link: Arc<Link>,
+}
+
+impl Sender {
+    pub(crate) fn new(link: Arc<Link>) -> Self {
+        link.add_handle();
+        Self { link }
+    }
+
+    /// Sends a message; ready when it is queued and there is room for another.
+    ///
+    /// The messages that any number of senders queue before the connection's task runs are written
+    /// together.
+    ///
+    /// # Errors
+    /// The connection is closing or closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready sends nothing of the message.
+    pub async fn send(&self, message: impl Into<Message>) -> Result<()> {
+        websocket::send(&self.link, Urgency::Gather, message.into()).await
+    }
+
+    /// Writes everything that was sent to the socket.
+    ///
+    /// # Errors
+    /// The connection was lost before that.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing; the rest is written in the background.
+    pub async fn flush(&self) -> Result<()> {
+        std::future::poll_fn(|cx| self.link.poll_flush(cx)).await
+    }
+
+    /// Closes the connection, as [`WebSocket::close`](crate::WebSocket::close) does.
+    ///
+    /// # Errors
+    /// `reason` has more than 123 bytes.
+    pub async fn close(&self, code: CloseCode, reason: &str) -> Result<Closed> {
+        self.link.start_close(code, reason)?;
+        Ok(std::future::poll_fn(|cx| self.link.poll_closed(cx)).await)
+    }
+}
+
+impl Receiver {
+    pub(crate) fn new(link: Arc<Link>) -> Self {
+        link.add_handle();
+        Self { link }
+    }
+
+    /// Receives the next message, as [`WebSocket::recv`](crate::WebSocket::recv) does.
+    ///
+    /// # Errors
+    /// The peer broke the protocol, went silent, or the stream ended without a closing handshake.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub fn recv(&mut self) -> impl Future<Output = Result<Option<Message>>> + Send + '_ {
+        Recv::new(&self.link)
+    }
+
+    /// Starts to receive the next message piece by piece, as
+    /// [`WebSocket::reader`](crate::WebSocket::reader) does.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv), whose cancel safety it shares.
+    pub async fn reader(&mut self) -> Result<Option<Reader<'_>>> {
+        Reader::start(&self.link).await
+    }
+}
+
+impl Clone for Sender {
+    fn clone(&self) -> Self {
+        Self::new(self.link.clone())
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.link.drop_handle(false);
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.link.drop_handle(true);
+    }
+}
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver").finish_non_exhaustive()
+    }
+}

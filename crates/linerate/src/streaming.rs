@@ -1,0 +1,149 @@
+//! Messages piece by piece, in constant memory.
+
+use std::{fmt, future::poll_fn};
+
+use linerate_proto::engine::MessageKind;
+
+use crate::{
+    Message, Result,
+    link::{Link, Mode, Piece, Urgency},
+};
+
+/// A message that is being received piece by piece.
+///
+/// Pieces are handed out as they arrive, whatever the fragments of the message; those of a text
+/// message end at the end of a code point. If a reader is dropped before the end, the rest of its
+/// message is passed over.
+pub struct Reader<'a> {
+    link: &'a Link,
+    kind: MessageKind,
+    first: Option<Message>,
+    ended: bool,
+}
+
+impl<'a> Reader<'a> {
+    /// Waits for the first piece of the next message.
+    pub(crate) async fn start(link: &'a Link) -> Result<Option<Self>> {
+        let Some(Piece { message, ends }) = next_piece(link).await? else { return Ok(None) };
+        let kind = message.kind();
+        Ok(Some(Self { link, kind, first: Some(message), ended: ends }))
+    }
+
+    /// Returns the kind of the message.
+    pub const fn kind(&self) -> MessageKind {
+        self.kind
+    }
+
+    /// Receives the next piece; `None` after the end of the message.
+    ///
+    /// # Errors
+    /// As [`WebSocket::recv`](crate::WebSocket::recv). A message that does not end is
+    /// [`Error::Abnormal`](crate::Error::Abnormal).
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn chunk(&mut self) -> Result<Option<Message>> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        if self.ended {
+            return Ok(None);
+        }
+        let Some(Piece { message, ends }) = next_piece(self.link).await? else {
+            self.ended = true;
+            return Err(crate::Error::Abnormal);
+        };
+        self.ended = ends;
+        Ok(Some(message))
+    }
+}
+
+async fn next_piece(link: &Link) -> Result<Option<Piece>> {
+    struct Cancel<'a>(&'a Link, bool);
+    impl Drop for Cancel<'_> {
+        fn drop(&mut self) {
+            if self.1 {
+                self.0.cancel_receive();
+            }
+        }
+    }
+    let mut waits = Cancel(link, false);
+    poll_fn(|cx| {
+        let received = link.poll_receive(cx, Mode::Chunks);
+        waits.1 = received.is_pending();
+        received
+    })
+    .await
+}
+
+impl fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// A message that is being sent piece by piece.
+///
+/// End it with [`finish`](Self::finish). Dropping a writer whose message has begun and not ended
+/// closes the connection, because nothing else could follow.
+pub struct Writer<'a> {
+    link: &'a Link,
+    kind: MessageKind,
+    begun: bool,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(link: &'a Link, kind: MessageKind) -> Self {
+        Self { link, kind, begun: false }
+    }
+
+    /// Sends a piece as a fragment. The pieces of a text message may be split anywhere; together
+    /// they must be UTF-8.
+    ///
+    /// # Errors
+    /// The connection is closing or closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready sends nothing of the piece.
+    pub async fn write(&mut self, piece: &[u8]) -> Result<()> {
+        self.queue(piece, false).await?;
+        self.begun = true;
+        Ok(())
+    }
+
+    /// Ends the message.
+    ///
+    /// # Errors
+    /// The connection is closing or closed.
+    pub async fn finish(mut self) -> Result<()> {
+        self.queue(b"", true).await?;
+        self.begun = false;
+        Ok(())
+    }
+
+    async fn queue(&mut self, piece: &[u8], fin: bool) -> Result<()> {
+        let (link, kind) = (self.link, self.kind);
+        poll_fn(|cx| {
+            link.poll_queue(cx, Urgency::Now, |outbox, engine| {
+                outbox.push_fragment(engine, kind, piece, fin)?;
+                Ok(fin.into())
+            })
+        })
+        .await
+    }
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        if self.begun {
+            // Closing can't fail with an empty reason.
+            _ = self.link.start_close(linerate_proto::CloseCode::INTERNAL_ERROR, "");
+        }
+    }
+}
+
+impl fmt::Debug for Writer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}

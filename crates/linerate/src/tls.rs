@@ -1,0 +1,71 @@
+//! TLS by rustls, for `wss://`.
+
+use std::{
+    io,
+    sync::{Arc, LazyLock},
+};
+
+use rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::ServerName};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsConnector, client::TlsStream};
+use url::Host;
+
+pub use rustls;
+
+use crate::Result;
+
+/// Returns the configuration of clients that have not been given another: the roots of the system,
+/// or bundled ones if the system has none.
+pub(crate) fn default_client_config() -> Arc<ClientConfig> {
+    static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
+        let mut roots = RootCertStore::empty();
+        let native = rustls_native_certs::load_native_certs();
+        for error in &native.errors {
+            tracing::debug!(%error, "can't load roots of the system");
+        }
+        roots.add_parsable_certificates(native.certs);
+        if roots.is_empty() {
+            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        }
+        Arc::new(client_config(roots))
+    });
+    CONFIG.clone()
+}
+
+/// Returns a configuration of clients that trusts `roots`.
+pub fn client_config(roots: RootCertStore) -> ClientConfig {
+    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("the provider supports the default versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+/// Returns a configuration of servers that presents `chain`, the certificate of the server first.
+///
+/// # Errors
+/// The key does not belong to the certificate or is of an unknown kind.
+pub fn server_config(
+    chain: Vec<rustls::pki_types::CertificateDer<'static>>,
+    key: rustls::pki_types::PrivateKeyDer<'static>,
+) -> std::result::Result<rustls::ServerConfig, rustls::Error> {
+    rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+}
+
+/// Speaks TLS on `stream` and checks that the certificate is for `host`.
+pub(crate) async fn connect(
+    config: Arc<ClientConfig>,
+    host: &Host<String>,
+    stream: TcpStream,
+) -> Result<TlsStream<TcpStream>> {
+    let name = match host {
+        Host::Domain(name) => ServerName::try_from(name.clone())
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?,
+        Host::Ipv4(address) => ServerName::IpAddress((*address).into()),
+        Host::Ipv6(address) => ServerName::IpAddress((*address).into()),
+    };
+    Ok(TlsConnector::from(config).connect(name, stream).await?)
+}

@@ -1,0 +1,4 @@
+//! The library against real sockets on loopback.
+
+mod echo;
+mod support;
