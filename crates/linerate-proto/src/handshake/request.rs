@@ -302,9 +302,10 @@ fn body(headers: &Headers, version: HttpVersion) -> Result<RequestBody, Handshak
                 .map(RequestBody::Length)
                 .ok_or(HandshakeError::ContentLengthInvalid)
         }
-        // §6.1: "A server that receives an HTTP/1.0 message containing a Transfer-Encoding header
-        // field MUST treat the message as if the framing is faulty". Both headers together "ought
-        // to be handled as an error" (§6.3), and so is any coding but `chunked` alone.
+        // §6.1: "A server or client that receives an HTTP/1.0 message containing a
+        // Transfer-Encoding header field MUST treat the message as if the framing is faulty". Both
+        // headers together "ought to be handled as an error" (§6.3), and so is any coding but
+        // `chunked` alone.
         (None, Some(coding))
             if coding.eq_ignore_ascii_case(b"chunked") && version == HttpVersion::Http11 =>
         {

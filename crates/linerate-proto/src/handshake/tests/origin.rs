@@ -129,6 +129,13 @@ fn h17_two_origins_are_one_too_many() {
 }
 
 #[test]
+fn h17_two_origins_open_no_websocket_even_where_no_policy_is_asked() {
+    let twice = request(with_line("Origin: http://a\r\nOrigin: http://a"));
+    let error = HandshakeError::HeaderDuplicate { name: "Origin" };
+    assert_eq!(twice.websocket().unwrap_err(), error);
+}
+
+#[test]
 fn h17_a_list_allows_what_it_holds_scheme_and_port_included() {
     let policy = OriginPolicy::List(
         ["https://good.example", "http://localhost:3000"]
@@ -165,12 +172,14 @@ fn h17_any_origin_has_to_be_asked_for_by_a_dangerous_name() {
 
 #[test]
 fn a_request_without_host_has_no_origin_of_its_own() {
-    let request = request("GET / HTTP/1.0\r\nOrigin: http://a\r\n\r\n");
-    let error = HandshakeError::OriginDenied;
-    assert_eq!(
-        OriginPolicy::SameOrigin.check(&request, Scheme::Http),
-        Err(error)
-    );
+    for origin in ["http://a", "null", ""] {
+        let request = request(format!("GET / HTTP/1.0\r\nOrigin: {origin}\r\n\r\n"));
+        let denied = Err(HandshakeError::OriginDenied);
+        assert_eq!(
+            OriginPolicy::SameOrigin.check(&request, Scheme::Http),
+            denied
+        );
+    }
 }
 
 #[test]
