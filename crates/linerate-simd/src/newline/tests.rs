@@ -26,7 +26,7 @@ fn assert_equals_naive(haystack: &[u8]) {
 
 #[test]
 fn nothing_is_found_where_nothing_is() {
-    for len in 0..300 {
+    for len in (0..300).step_by(if cfg!(miri) { 13 } else { 1 }) {
         assert_equals_naive(&vec![b'x'; len]);
     }
 }
@@ -44,7 +44,7 @@ fn line_feed_is_found_at_every_offset_of_every_length() {
 
 #[test]
 fn line_feeds_in_a_row_are_all_found() {
-    for len in 0..300 {
+    for len in (0..300).step_by(if cfg!(miri) { 13 } else { 1 }) {
         assert_equals_naive(&vec![b'\n'; len]);
     }
 }
@@ -52,7 +52,7 @@ fn line_feeds_in_a_row_are_all_found() {
 #[test]
 fn only_line_feeds_are_found_among_all_byte_pairs() {
     // A borrow or carry from one byte into its neighbour would show here.
-    for first in 0..=u8::MAX {
+    for first in (0..=u8::MAX).step_by(if cfg!(miri) { 51 } else { 1 }) {
         let pairs: Vec<u8> = (0..=u8::MAX).flat_map(|second| [first, second]).collect();
         assert_equals_naive(&pairs);
         for block in pairs.as_chunks::<BLOCK_LEN>().0 {
