@@ -94,7 +94,7 @@ fn a_close_reason_of_more_than_123_bytes_is_refused() {
         .unwrap();
     engine.poll_transmit(&mut out);
     assert_eq!(out[..4], *b"\x88\x7d\x03\xe8");
-    assert_eq!(out[4..], *reason[1..].as_bytes());
+    assert_eq!(out[4..], reason.as_bytes()[1..]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Text must be UTF-8, and it fails at the first byte that is not (RFC 6455 §8.1).
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use linerate_proto::{ProtocolError, Role};
 use linerate_testkit::{Cuts, Frame, Seen, feed};
@@ -157,6 +158,27 @@ fn u06_a_bad_first_fragment_fails_before_the_message_ends() {
         let first = Frame::new(0x1, b"ok \xff").with_fin(false).to_role(role);
         let error = ProtocolError::InvalidUtf8 { offset: 3 };
         assert_fails(role, &[Situation::Idle], &first.to_bytes(), error, 1007);
+    }
+}
+
+/// Every sequence of four bytes that stand at the edges of the grammar (RFC 3629 §4); those of all
+/// bytes are the business of the validator's own tests.
+#[test]
+fn u07_sequences_of_boundary_bytes_are_judged_like_std_does() {
+    let edges = *b"\x00\x7f\x80\x8f\x90\x9f\xa0\xbf\xc1\xc2\xdf\xe0\xe1\xec\xed\xee\xef\xf0\xf1\xf3\xf4\xf5\xff";
+    let count = edges.len();
+    let config = Arc::default();
+    let mut wire = *b"\x81\x04....";
+    for i in 0..count.pow(4) {
+        let text = [1, count, count.pow(2), count.pow(3)].map(|place| edges[i / place % count]);
+        wire[2..].copy_from_slice(&text);
+        let cuts = Cuts::At(3 + i % 4);
+        let mut engine = Situation::Idle.engine(Role::Client, &config);
+        let record = feed(&mut engine, &wire, cuts);
+        match std::str::from_utf8(&text) {
+            Ok(text) => assert_eq!(record.seen, [Seen::text(text)]),
+            Err(_) => assert_eq!(record.output, close_frame(Role::Client, 1007), "{text:x?}"),
+        }
     }
 }
 
