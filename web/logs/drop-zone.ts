@@ -19,29 +19,22 @@ export function watchForFiles(take: (offer: Offer) => void): void {
     element(id).addEventListener("click", () => input.click());
   }
 
-  // Elements inside the page enter and leave too; the veil lifts when all of them were left.
-  let depth = 0;
   const veil = (on: boolean) => document.body.classList.toggle("dropping", on);
-  addEventListener("dragenter", (event) => {
-    if (carriesFiles(event)) {
-      depth += 1;
-      veil(true);
-    }
-  });
-  addEventListener("dragleave", (event) => {
-    if (carriesFiles(event)) {
-      depth = Math.max(0, depth - 1);
-      veil(depth > 0);
-    }
-  });
+  addEventListener("dragenter", (event) => veil(carriesFiles(event)));
   addEventListener("dragover", (event) => {
     if (carriesFiles(event)) {
       event.preventDefault();
       event.dataTransfer.dropEffect = "copy";
+      veil(true);
+    }
+  });
+  // Leaving an element for another inside the page names that other; leaving the page names none.
+  addEventListener("dragleave", ({ relatedTarget }) => {
+    if (relatedTarget === null) {
+      veil(false);
     }
   });
   addEventListener("drop", (event) => {
-    depth = 0;
     veil(false);
     if (carriesFiles(event)) {
       event.preventDefault();

@@ -126,6 +126,7 @@ class RunningUpload {
 
   #end(outcome: Outcome): void {
     running = undefined;
+    chart.finish();
     const hadFocus = document.activeElement === element("cancel");
     switch (outcome.kind) {
       case "finished":
@@ -151,14 +152,16 @@ class RunningUpload {
 }
 
 function showFigures(summary: Summary, fraction: number): void {
+  document.body.dataset["figures"] = "some";
   showTotals(summary);
-  chart.show(summary, Math.min(1, fraction));
+  chart.show(summary, fraction);
   showStatuses(summary);
   showTopPaths(summary);
   showUnparsedLines(summary);
 }
 
 function clearFigures(): void {
+  document.body.dataset["figures"] = "none";
   clearTotals();
   chart.clear();
   clearStatuses();

@@ -71,7 +71,17 @@ export class RequestsChart {
       const end = timeline.start + buckets * timeline.bucket_seconds;
       this.#range = this.#span.next(timeline.start, end, fraction);
       this.#given = timeline;
-      this.#final = fraction >= 1;
+      this.#final = false;
+      this.#draw();
+    }
+  }
+
+  /** Fits the scales to what there is: no more will come. */
+  finish(): void {
+    if (this.#given !== undefined) {
+      const { start, bucket_seconds, classes } = this.#given;
+      this.#range = this.#span.next(start, start + classes["2xx"].length * bucket_seconds, 1);
+      this.#final = true;
       this.#draw();
     }
   }
@@ -117,7 +127,8 @@ export class RequestsChart {
           space: 72,
           grid: { show: false },
           ticks: { ...lines, size: 5 },
-          values: (_plot, marks, _axis, _space, step) => timeLabels(marks, step),
+          values: (_plot, marks, _axis, _space, step) =>
+            this.#given === undefined ? marks.map(() => "") : timeLabels(marks, step),
         },
         {
           stroke: muted,
@@ -126,7 +137,8 @@ export class RequestsChart {
           space: 44,
           grid: lines,
           ticks: { show: false },
-          values: (_plot, marks) => marks.map((mark) => (mark % 1 === 0 ? grouped(mark) : "")),
+          values: (_plot, marks) =>
+            marks.map((mark) => (this.#given !== undefined && mark % 1 === 0 ? grouped(mark) : "")),
         },
       ],
       series: [

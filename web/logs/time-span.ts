@@ -4,6 +4,8 @@
 const STEADY = 0.2;
 /** Guesses from less of the file than this aren't worth showing. */
 const FIRST_GUESS_AT = 0.02;
+/** When this much more of the file brought no later request, it isn't in order of time. */
+const ORDERLY = 1.25;
 
 /**
  * Guesses from what was read where the log will end, so that the chart fills from left to right
@@ -13,6 +15,9 @@ const FIRST_GUESS_AT = 0.02;
 export class TimeSpan {
   #start = NaN;
   #end = NaN;
+  /** The latest request so far, and how much of the file had been read when it came. */
+  #latest = -Infinity;
+  #latestAt = 0;
 
   /**
    * Returns where the axis begins and ends, in Unix seconds.
@@ -20,7 +25,12 @@ export class TimeSpan {
    * `from` and `to` bound what was read, `fraction` (0 to 1) is how much of the file that was.
    */
   next(from: number, to: number, fraction: number): [start: number, end: number] {
-    if (fraction >= 1 || fraction < FIRST_GUESS_AT) {
+    if (to > this.#latest) {
+      this.#latest = to;
+      this.#latestAt = fraction;
+    }
+    const orderly = fraction <= this.#latestAt * ORDERLY;
+    if (fraction >= 1 || fraction < FIRST_GUESS_AT || !orderly) {
       return this.#keep(from, to);
     }
     const guess = from + (to - from) / fraction;

@@ -14,6 +14,9 @@ const FIELDS = [
   "uptime_seconds",
 ] as const;
 
+/** Those that are also shown per second. */
+const RATES = ["messages_received", "messages_sent", "bytes_received", "bytes_sent"] as const;
+
 type Field = (typeof FIELDS)[number];
 
 export type Counters = Record<Field, number> & { version: string };
@@ -69,6 +72,9 @@ export class CounterBoard {
   /** Forgets the last push, so that a gap in the connection is not read as a rate. */
   pause(): void {
     this.#last = undefined;
+    for (const name of RATES) {
+      setText(element(`${name}_rate`), "\u00a0");
+    }
   }
 
   #showRates(counters: Counters, atMs: number): void {
@@ -77,10 +83,12 @@ export class CounterBoard {
       return;
     }
     const seconds = (atMs - last.atMs) / 1_000;
-    const rate = (field: Field) => perSecond(last.counters, counters, field, seconds);
-    setText(element("messages_received_rate"), `${grouped(rate("messages_received"))} a second`);
-    setText(element("messages_sent_rate"), `${grouped(rate("messages_sent"))} a second`);
-    setText(element("bytes_received_rate"), megabytesPerSecond(rate("bytes_received")));
-    setText(element("bytes_sent_rate"), megabytesPerSecond(rate("bytes_sent")));
+    for (const name of RATES) {
+      const rate = perSecond(last.counters, counters, name, seconds);
+      const text = name.startsWith("bytes")
+        ? megabytesPerSecond(rate)
+        : `${grouped(rate)} a second`;
+      setText(element(`${name}_rate`), text);
+    }
   }
 }

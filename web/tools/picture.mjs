@@ -21,15 +21,15 @@ const server = await startServer();
 try {
   const log = await writeLog(folder.path);
   const { page } = await openPage(chromium.browser, `${server.url}/logs`, {
-    width: 1280,
-    height: 800,
+    width: 1440,
+    height: 900,
     pixelRatio: 2,
   });
   await chooseFile(page, log.path);
   await waitForState(page, "finished");
   await page.evaluate(() => document.activeElement?.blur());
   await mkdir(dirname(PICTURE), { recursive: true });
-  await page.screenshot({ path: PICTURE, clip: { x: 0, y: 0, width: 1280, height: 1130 } });
+  await page.screenshot({ path: PICTURE, clip: { x: 0, y: 0, width: 1440, height: 1240 } });
   console.log(`${PICTURE}${log.real ? "" : " (of a made log: the real one is absent)"}`);
 } finally {
   await chromium.close();

@@ -27,6 +27,14 @@ test("requests before the first move the start", () => {
   assert.deepEqual(span.next(0, 100, 0.5), [0, 200]);
 });
 
+test("a log that isn't in order of time is shown as far as it was read", () => {
+  const span = new TimeSpan();
+  assert.deepEqual(span.next(0, 100, 0.1), [0, 1_000]);
+  assert.deepEqual(span.next(0, 100, 0.12), [0, 1_000]);
+  assert.deepEqual(span.next(0, 100, 0.2), [0, 100]);
+  assert.deepEqual(span.next(0, 200, 0.4), [0, 500]);
+});
+
 test("at the end the axis shows exactly the log", () => {
   const span = new TimeSpan();
   span.next(0, 100, 0.25);
