@@ -103,6 +103,15 @@ fn figures_of_many_addresses_and_paths(bencher: Bencher<'_, '_>) {
         .bench(|| aggregate(&log.text));
 }
 
+/// What a snapshot costs when there are 100,000 paths to choose from.
+#[divan::bench]
+fn summary_of_many_paths(bencher: Bencher<'_, '_>) {
+    let mut aggregator = Aggregator::new(Limits::default());
+    aggregator.handle_input(&LARGE.text);
+    assert_eq!(aggregator.summary(), LARGE.summary);
+    bencher.bench(|| aggregator.summary());
+}
+
 /// Counts the lines.
 fn lines(text: &[u8]) -> u64 {
     let mut splitter = LineSplitter::new(LINE_BYTES_MAX);

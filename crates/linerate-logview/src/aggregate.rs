@@ -124,8 +124,8 @@ impl Aggregator {
 
     /// Returns the figures so far. An unfinished last line is not among them.
     ///
-    /// This looks at every distinct path once: a fraction of a millisecond when all limits are
-    /// reached, so call it a few times a second and not for each piece.
+    /// This looks at every distinct path once, so call it a few times a second and not for each
+    /// piece.
     pub fn summary(&self) -> Summary {
         let figures = &self.figures;
         Summary {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::format::{Parser, Reason, RequestLine};
+use crate::format::{Parser, Reason, RequestLine, first_up_to_space};
 
 const LINE: &str =
     r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326 "-" "curl""#;
@@ -117,6 +117,18 @@ fn reasons_have_names_and_sentences_of_their_own() {
 }
 
 proptest! {
+    #[test]
+    fn end_of_the_address_is_that_of_a_byte_by_byte_search(
+        text in prop::collection::vec(prop::sample::select(b"\0\x1F !\"a\x7F\x80\x9F\xA0\xA1\xFF".to_vec()), 0..40),
+    ) {
+        let naive = text.iter().position(|&byte| byte <= b' ');
+        prop_assert_eq!(first_up_to_space(&text), naive);
+        let printable: Vec<u8> = text.iter().map(|byte| byte | 0x21).collect();
+        prop_assert_eq!(first_up_to_space(&printable), None);
+        let last = [&printable[..], b" "].concat();
+        prop_assert_eq!(first_up_to_space(&last), Some(printable.len()));
+    }
+
     #[test]
     fn no_bytes_make_the_parser_panic(line in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = Parser::new().parse(&line);
