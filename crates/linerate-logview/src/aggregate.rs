@@ -1,6 +1,7 @@
 //! Figures of a log in bounded memory: what [`Summary`] is made from.
 
 mod counts;
+mod excerpt;
 mod keys;
 mod samples;
 mod timeline;
@@ -40,6 +41,8 @@ pub struct Limits {
     pub sample_chars_max: usize,
     /// How many of the most frequent paths a summary lists, 20.
     pub top_paths_max: usize,
+    /// How many characters of each it lists, 1,000.
+    pub top_path_chars_max: usize,
 }
 
 impl Default for Limits {
@@ -55,6 +58,7 @@ impl Default for Limits {
             samples_max: 5,
             sample_chars_max: 200,
             top_paths_max: 20,
+            top_path_chars_max: 1_000,
         }
     }
 }
@@ -70,6 +74,7 @@ pub struct Aggregator {
     figures: Figures,
     bytes_read: u64,
     top_paths_max: usize,
+    top_path_chars_max: usize,
 }
 
 impl Aggregator {
@@ -80,6 +85,7 @@ impl Aggregator {
             parser: Parser::new(),
             bytes_read: 0,
             top_paths_max: limits.top_paths_max,
+            top_path_chars_max: limits.top_path_chars_max,
             figures: Figures::new(limits),
         }
     }
@@ -146,7 +152,9 @@ impl Aggregator {
             statuses: figures.statuses.by_code(),
             status_classes: figures.statuses.by_class(),
             methods: figures.methods.by_name(),
-            top_paths: figures.paths.top(self.top_paths_max),
+            top_paths: figures
+                .paths
+                .top(self.top_paths_max, self.top_path_chars_max),
             first_time: figures.timeline.first_time(),
             last_time: figures.timeline.last_time(),
             timeline: figures.timeline.summary(),

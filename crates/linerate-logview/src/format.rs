@@ -59,16 +59,16 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Returns the name under which the reason is reported, such as `bad_timestamp`.
+    /// Returns the name under which the reason is reported: words for people, such as `bad timestamp`.
     pub fn name(self) -> &'static str {
         match self {
-            Self::BadAddress => "bad_address",
-            Self::BadBytes => "bad_bytes",
-            Self::BadStatus => "bad_status",
-            Self::BadTimestamp => "bad_timestamp",
-            Self::MissingField => "missing_field",
-            Self::TooLong => "too_long",
-            Self::UnknownFormat => "unknown_format",
+            Self::BadAddress => "bad address",
+            Self::BadBytes => "bad bytes",
+            Self::BadStatus => "bad status",
+            Self::BadTimestamp => "bad timestamp",
+            Self::MissingField => "missing field",
+            Self::TooLong => "too long",
+            Self::UnknownFormat => "unknown format",
         }
     }
 }

@@ -48,7 +48,8 @@ pub struct Summary {
     /// exceeds the number of methods that are told apart.
     pub methods: BTreeMap<String, u64>,
     /// The most frequent paths and their requests, most first; equal ones in the order of their
-    /// bytes. Bytes that aren't UTF-8 are replaced.
+    /// bytes. Of a very long one there are the first characters; bytes that aren't UTF-8 are
+    /// replaced.
     pub top_paths: Vec<(String, u64)>,
     /// The earliest request, in seconds since 1970-01-01 UTC.
     pub first_time: Option<i64>,

@@ -7,6 +7,8 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use super::excerpt::excerpt;
+
 /// Counts how often each key occurs.
 ///
 /// The keys' bytes lie end to end in one buffer and the hash table holds indices only, so a key
@@ -91,8 +93,9 @@ impl KeyTable {
         self.not_counted
     }
 
-    /// Returns the `n` most frequent keys and their counts; equal counts in the keys' order.
-    pub(super) fn top(&self, n: usize) -> Vec<(String, u64)> {
+    /// Returns the `n` most frequent keys, cut after `chars_max` characters, and their counts;
+    /// equal counts in the keys' order.
+    pub(super) fn top(&self, n: usize, chars_max: usize) -> Vec<(String, u64)> {
         // A heap of the n best whose top is the worst of them.
         let mut best = BinaryHeap::with_capacity(n.min(self.entries.len()));
         for entry in &self.entries {
@@ -107,7 +110,7 @@ impl KeyTable {
         }
         best.into_sorted_vec()
             .into_iter()
-            .map(|(Reverse(count), key)| (String::from_utf8_lossy(key).into_owned(), count))
+            .map(|(Reverse(count), key)| (excerpt(key, chars_max), count))
             .collect()
     }
 
@@ -174,9 +177,9 @@ mod tests {
         let expected = [("c", 3), ("b", 2), ("", 1), ("a", 1), ("d", 1)];
         let expected = expected.map(|(key, count)| (key.to_string(), count));
         for n in 0..=9 {
-            assert_eq!(table.top(n), expected[..n.min(5)]);
+            assert_eq!(table.top(n, 9), expected[..n.min(5)]);
         }
-        assert_eq!(KeyTable::new(9, 9).top(3), []);
+        assert_eq!(KeyTable::new(9, 9).top(3, 9), []);
     }
 
     #[test]
@@ -185,7 +188,7 @@ mod tests {
         assert_eq!((full.len(), full.not_counted()), (3, 0));
         let over = table(3, 99, &["a", "b", "c", "d", "d", "a"]);
         assert_eq!((over.len(), over.not_counted()), (3, 2));
-        assert_eq!(over.top(1), [("a".to_string(), 2)]);
+        assert_eq!(over.top(1, 9), [("a".to_string(), 2)]);
     }
 
     #[test]

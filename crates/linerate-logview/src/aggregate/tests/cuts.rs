@@ -49,8 +49,8 @@ fn log() -> Vec<u8> {
 fn every_split_and_single_bytes_give_the_same_figures() {
     let log = log();
     let whole = figures([&log[..]]);
-    assert_eq!(whole.unparsed_reasons["too_long"], 1);
-    assert_eq!(whole.unparsed_samples[1].reason, "too_long");
+    assert_eq!(whole.unparsed_reasons["too long"], 1);
+    assert_eq!(whole.unparsed_samples[1].reason, "too long");
     assert_eq!(whole.requests + whole.unparsed + whole.blank, whole.lines);
     for at in 0..=log.len() {
         let (a, b) = log.split_at(at);

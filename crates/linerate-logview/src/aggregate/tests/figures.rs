@@ -76,17 +76,17 @@ fn first_unparsed_lines_are_shown_with_number_and_reason() {
         .map(|sample| (sample.line, sample.reason, &*sample.text))
         .collect();
     let expected = [
-        (1, "missing_field", "rotated"),
-        (14, "bad_address", "\0\0\0"),
-        (15, "missing_field", "\u{FFFD}\u{FFFD}"),
+        (1, "missing field", "rotated"),
+        (14, "bad address", "\0\0\0"),
+        (15, "missing field", "\u{FFFD}\u{FFFD}"),
         (
             16,
-            "bad_timestamp",
+            "bad timestamp",
             "::1 - - [99/Jan/2021:01:47:05 +0000] \"\" 200 5",
         ),
         (
             17,
-            "bad_status",
+            "bad status",
             "::1 - - [22/Jan/2021:01:47:05 +0000] \"\" 20 5",
         ),
     ];

@@ -103,6 +103,20 @@ fn top_paths_are_as_many_as_the_limit() {
 }
 
 #[test]
+fn top_paths_are_listed_with_1000_characters_at_most() {
+    let paths = [999, 1_000].map(|letters| format!("/{}", "a".repeat(letters)));
+    let requests = paths.each_ref().map(|path| ["::1", "GET", path]);
+    let summary = figures(Limits::default(), &requests);
+    let lengths: Vec<_> = summary
+        .top_paths
+        .iter()
+        .map(|(path, _)| path.len())
+        .collect();
+    assert_eq!(lengths, [1_000, 1_000]);
+    assert_eq!(summary.unique_paths, 2);
+}
+
+#[test]
 fn line_of_64_kib_is_parsed_and_one_byte_more_is_not() {
     let parsed = |line_bytes: usize| {
         let head = "::1 - - [22/Jan/2021:01:47:05 +0000] \"GET /";
@@ -115,6 +129,6 @@ fn line_of_64_kib_is_parsed_and_one_byte_more_is_not() {
     assert_eq!(parsed(65_536).requests, 1);
     let too_long = parsed(65_537);
     assert_eq!((too_long.requests, too_long.unparsed), (0, 1));
-    assert_eq!(too_long.unparsed_samples[0].reason, "too_long");
+    assert_eq!(too_long.unparsed_samples[0].reason, "too long");
     assert_eq!(too_long.unparsed_samples[0].text.len(), 200);
 }
