@@ -6,6 +6,7 @@ An independent second opinion for the tests: one regular expression and the stan
 import calendar
 import collections
 import datetime
+import ipaddress
 import json
 import re
 import sys
@@ -34,6 +35,15 @@ def unix_time(day, month, year, hour, minute, second, sign, zone_hours, zone_min
     return calendar.timegm(start.timetuple()) + int(second) - zone
 
 
+def is_ip_address(field):
+    """Says whether the second field is an address, as in formats with a host in front."""
+    try:
+        ipaddress.ip_address(field.decode(errors="replace"))
+    except ValueError:
+        return False
+    return True
+
+
 def main():
     log = sys.stdin.buffer.read()
     lines = log.split(b"\n")
@@ -54,7 +64,8 @@ def main():
             continue
         match = LINE.fullmatch(line)
         time = match and unix_time(*match.group(*range(4, 13)))
-        if time is None or (match[15] != b"-" and int(match[15]) >= 2**64):
+        too_big = time is not None and match[15] != b"-" and int(match[15]) >= 2**64
+        if time is None or too_big or is_ip_address(match[2]):
             counts["unparsed"] += 1
             continue
         counts["requests"] += 1

@@ -2,15 +2,17 @@
 
 use crate::generator::{Random, Recipe, address};
 
-const USERS: [&[u8]; 6] = [
+const USERS: [&[u8]; 7] = [
     b" - - ",
     b" - - ",
     b" - John Doe ",
     b" - [01/Jan/1999:00:00:00 +0000] \\\" ",
     b" ",
+    b" 192.0.2.9 - - ",
     b"\0 - - ",
 ];
 const ZONES: [&str; 6] = [" +0000", " +0000", " +0545", " -1100", " 0000", " +00"];
+const STATUSES: [&str; 8] = ["000", "101", "200", "304", "404", "999", "20", "2000"];
 const REQUESTS: [&[u8]; 8] = [
     b"",
     b"-",
@@ -48,7 +50,7 @@ pub(crate) fn odd(recipe: Recipe) -> Vec<u8> {
             random.below(24),
             random.below(60)
         );
-        let status = random.of(&[0, 101, 200, 204, 301, 404, 499, 500, 999]);
+        let status = random.of(&STATUSES);
         log.extend_from_slice(address.as_bytes());
         log.extend_from_slice(random.of(&USERS));
         log.extend_from_slice(format!("[{stamp}{}] \"", random.of(&ZONES)).as_bytes());
@@ -57,7 +59,7 @@ pub(crate) fn odd(recipe: Recipe) -> Vec<u8> {
             log.truncate(log.len() - random.below(3) as usize);
             log.extend_from_slice(format!("GET /{path}?{line} HTTP/1.1").as_bytes());
         }
-        log.extend_from_slice(format!("\" {status:03} ").as_bytes());
+        log.extend_from_slice(format!("\" {status} ").as_bytes());
         log.extend_from_slice(random.of(&ENDS));
     }
     log

@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::process::{Command, Stdio};
 
 use linerate_logview::aggregate::{Aggregator, Limits};
+use linerate_logview::summary::Summary;
 use serde_json::Value;
 
 use crate::generator::{self, Recipe};
@@ -35,15 +36,20 @@ fn oracle(log: &[u8]) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).expect("the oracle prints JSON"))
 }
 
-/// Compares every figure that the oracle knows.
-fn compare(log: &[u8]) {
-    let Some(expected) = oracle(log) else { return };
+/// Reads a log in pieces.
+fn figures(log: &[u8]) -> Summary {
     let mut aggregator = Aggregator::new(Limits::default());
     for piece in log.chunks(10_007) {
         aggregator.handle_input(piece);
     }
     aggregator.handle_eof();
-    let actual = serde_json::to_value(aggregator.summary()).expect("summaries are JSON");
+    aggregator.summary()
+}
+
+/// Compares every figure that the oracle knows.
+fn compare(log: &[u8]) {
+    let Some(expected) = oracle(log) else { return };
+    let actual = serde_json::to_value(figures(log)).expect("summaries are JSON");
     let expected = expected.as_object().expect("the oracle prints an object");
     assert!(expected.len() >= 15);
     for (figure, value) in expected {
@@ -62,16 +68,30 @@ fn oracle_agrees_on_ordinary_lines() {
     compare(&made.text);
 }
 
+fn odd_log(seed: u64) -> Vec<u8> {
+    odd_log::odd(Recipe {
+        lines: 4_000,
+        addresses: 300,
+        paths: 50,
+        seed,
+    })
+}
+
 #[test]
 fn oracle_agrees_on_odd_lines() {
     for seed in 0..5 {
-        let log = odd_log::odd(Recipe {
-            lines: 4_000,
-            addresses: 300,
-            paths: 50,
-            seed,
-        });
+        let log = odd_log(seed);
         compare(&log);
         compare(&log[..log.len() - 3]);
     }
+}
+
+#[test]
+fn odd_logs_hold_lines_of_every_kind() {
+    let summary = figures(&odd_log(0));
+    assert!(summary.requests > 500 && summary.requests_without_path > 100);
+    assert!(summary.blank > 100 && summary.methods.len() >= 4);
+    // All reasons but that of a line beyond 64 KiB.
+    assert_eq!(summary.unparsed_reasons.len(), 6);
+    assert!(summary.unparsed_reasons.values().all(|&lines| lines > 20));
 }

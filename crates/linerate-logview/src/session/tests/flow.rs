@@ -205,6 +205,13 @@ fn end_frees_the_figures() {
     assert_eq!(client.session.name(), None);
 }
 
+#[test]
+fn sessions_can_move_between_threads() {
+    fn is_send_and_sync<T: Send + Sync>() {}
+    is_send_and_sync::<Session>();
+    is_send_and_sync::<Aggregator>();
+}
+
 proptest! {
     #[test]
     fn any_cuts_and_pauses_give_the_figures_of_the_file(
