@@ -58,7 +58,7 @@ impl LineSplitter {
             start = end + 1;
             if self.stands_inside_line() {
                 self.keep(line, &mut each);
-                self.handle_eof(&mut each);
+                self.end_line(&mut each);
             } else if line.len() <= self.line_bytes_max {
                 each(Line::Whole(without_cr(line)));
             } else {
@@ -72,11 +72,7 @@ impl LineSplitter {
     ///
     /// The splitter then stands at the start of a line again.
     pub fn handle_eof(&mut self, mut each: impl FnMut(Line<'_>)) {
-        if !self.tail.is_empty() {
-            each(Line::Whole(without_cr(&self.tail)));
-        }
-        self.tail.clear();
-        self.skipping = false;
+        self.end_line(&mut each);
     }
 
     /// Returns how many bytes the unfinished line takes up in memory.
@@ -96,6 +92,15 @@ impl LineSplitter {
             self.tail.clear();
             self.skipping = true;
         }
+    }
+
+    /// Hands out the unfinished line, unless that was done, and stands at the start of the next.
+    fn end_line(&mut self, each: &mut impl FnMut(Line<'_>)) {
+        if !self.tail.is_empty() {
+            each(Line::Whole(without_cr(&self.tail)));
+        }
+        self.tail.clear();
+        self.skipping = false;
     }
 
     fn stands_inside_line(&self) -> bool {
