@@ -33,7 +33,7 @@ fn nothing_is_found_where_nothing_is() {
 
 #[test]
 fn line_feed_is_found_at_every_offset_of_every_length() {
-    for len in 1..if cfg!(miri) { 70 } else { 300 } {
+    for len in (1..300).step_by(if cfg!(miri) { 97 } else { 1 }) {
         for at in 0..len {
             let mut haystack = vec![b'x'; len];
             haystack[at] = b'\n';
