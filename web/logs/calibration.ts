@@ -7,9 +7,9 @@ import type { ReaderKind } from "./file-reader.js";
 
 const MIB = 1024 * 1024;
 /** Each way reads this much; the first half fills the pipe, the second is timed. */
-const TRIAL_BYTES = 64 * MIB;
+const TRIAL_BYTES = 32 * MIB;
 /** Smaller files are sent in slices: they'd be over before the trial paid. */
-const WORTHWHILE_BYTES = 512 * MIB;
+const WORTHWHILE_BYTES = 256 * MIB;
 /** Slices are the plainer way, so the stream has to be clearly faster. */
 const CLEARLY_FASTER = 1.1;
 

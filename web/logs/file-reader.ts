@@ -4,6 +4,8 @@
 export interface FileReader {
   /** How many bytes to ask for at a time. */
   readonly chunkBytes: number;
+  /** How many bytes on their way this reader is fastest with; more of the window isn't used. */
+  readonly inFlightBytes: number;
   /**
    * Returns the next bytes, 1 to `bytesMax` of them; never called at the end of the file.
    *
@@ -19,6 +21,7 @@ export type ReaderKind = "slices" | "stream";
 /** Sends slices of the file as they are: the browser reads them when it sends them. */
 export class SliceReader implements FileReader {
   readonly chunkBytes = 4 * 1024 * 1024;
+  readonly inFlightBytes = 16 * 1024 * 1024;
   readonly #file: Blob;
   #offset: number;
 
@@ -51,6 +54,8 @@ const STALLS_MAX = 3;
 /** Reads through two buffers of its own: one is being filled while the other is being sent. */
 export class StreamReader implements FileReader {
   readonly chunkBytes = STREAM_BUFFER_BYTES;
+  /** What is sent from a buffer is copied into the browser's queue: a short one stays in cache. */
+  readonly inFlightBytes = 4 * STREAM_BUFFER_BYTES;
   readonly #file: Blob;
   readonly #stallMs: number;
   #reader: ReadableStreamBYOBReader;

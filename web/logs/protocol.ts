@@ -10,6 +10,8 @@ export interface Timeline {
   bucket_seconds: number;
   /** Requests in each bucket; every class has as many buckets. */
   classes: Record<StatusClass, number[]>;
+  /** Requests too far away in time to be shown with the others. */
+  outside: number;
 }
 
 export interface UnparsedLine {
@@ -23,6 +25,8 @@ export interface Summary {
   requests: number;
   unparsed: number;
   blank: number;
+  /** How many lines didn't parse for which reason. */
+  unparsed_reasons: Record<string, number>;
   unparsed_samples: UnparsedLine[];
   bytes_read: number;
   bytes_sent: number;
@@ -93,6 +97,7 @@ function parseSummary(summary: Fields): Summary {
     requests: summary.count("requests"),
     unparsed: summary.count("unparsed"),
     blank: summary.count("blank"),
+    unparsed_reasons: summary.counts("unparsed_reasons"),
     unparsed_samples: summary.list("unparsed_samples").map((sample) => {
       const fields = new Fields(sample, "unparsed_samples");
       return {
@@ -140,7 +145,12 @@ function parseTimeline(timeline: Fields): Timeline {
   if (buckets > 0 && bucket_seconds === 0) {
     throw new NotUnderstood("timeline has buckets of no length");
   }
-  return { start, bucket_seconds, classes: classes as Record<StatusClass, number[]> };
+  return {
+    start,
+    bucket_seconds,
+    classes: classes as Record<StatusClass, number[]>,
+    outside: timeline.count("outside"),
+  };
 }
 
 function isCount(value: unknown): value is number {

@@ -73,6 +73,7 @@ export class RequestsChart {
       this.#given = timeline;
       this.#final = false;
       this.#draw();
+      this.#showReadout(this.#bucketUnderCursor());
     }
   }
 
@@ -151,7 +152,7 @@ export class RequestsChart {
           ...outline(),
         })),
       ],
-      hooks: { setCursor: [() => this.#followCursor()] },
+      hooks: { setCursor: [() => this.#showReadout(this.#bucketUnderCursor())] },
     };
   }
 
@@ -216,23 +217,18 @@ export class RequestsChart {
     this.#plot.setCursor({ left: this.#plot.valToPos(middle, "x"), top: 0 });
   }
 
-  #followCursor(): void {
+  #bucketUnderCursor(): number | null {
     const left = this.#plot.cursor.left ?? -1;
     const timeline = this.#timeline;
-    if (left < 0 || timeline === undefined) {
-      this.#showReadout(null);
-      return;
-    }
-    this.#showReadout(bucketAt(timeline, this.#plot.posToVal(left, "x")));
+    return left < 0 || timeline === undefined
+      ? null
+      : bucketAt(timeline, this.#plot.posToVal(left, "x"));
   }
 
   #showReadout(bucket: number | null): void {
     const timeline = this.#timeline;
     if (bucket === null || timeline === undefined) {
-      setText(
-        this.#readout,
-        "Times in UTC. Point at the chart, or focus it and use the arrow keys.",
-      );
+      setText(this.#readout, restingReadout(this.#given));
       return;
     }
     const at = timeline.start + bucket * timeline.bucket_seconds;
@@ -260,6 +256,15 @@ export class RequestsChart {
 function outline(): { paths?: uPlot.Series.PathBuilder } {
   const paths = uPlot.paths.stepped?.({ align: 1 });
   return paths === undefined ? {} : { paths };
+}
+
+/** What stands under the chart while nobody points at it. */
+function restingReadout(timeline: Timeline | undefined): string {
+  const help = "Times in UTC. Point at the chart, or focus it and use the arrow keys.";
+  const outside = timeline?.outside ?? 0;
+  return outside === 0
+    ? help
+    : `${help} Left out: ${grouped(outside)} dated too far from the others.`;
 }
 
 function cssColour(name: string): string {

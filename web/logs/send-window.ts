@@ -11,22 +11,29 @@ export class SendWindow {
   #sent = 0;
   #acknowledged = 0;
   #shut = false;
-  #waiting: { bytes: number; resolve: (open: boolean) => void } | undefined;
+  /** Who waits until no more than `before` bytes are on their way. */
+  #waiting: { before: number; resolve: (open: boolean) => void } | undefined;
 
   constructor(limit: number) {
     this.limit = limit;
   }
 
-  /** Resolves once `bytes` more may be sent: true, or false when the window was shut instead. */
-  async room(bytes: number): Promise<boolean> {
-    if (bytes > this.limit) {
-      throw new RangeError(`${bytes} bytes never fit a window of ${this.limit}`);
+  /**
+   * Resolves once `bytes` more may be sent: true, or false when the window was shut instead.
+   *
+   * `inFlightMax` is how much the sender itself wants on the way at most.
+   */
+  async room(bytes: number, inFlightMax = this.limit): Promise<boolean> {
+    const most = Math.min(this.limit, inFlightMax);
+    if (bytes > most) {
+      throw new RangeError(`${bytes} bytes never fit a window of ${most}`);
     }
-    if (this.#shut || this.#fits(bytes)) {
+    const before = most - bytes;
+    if (this.#shut || this.#inFlight <= before) {
       return !this.#shut;
     }
     return new Promise((resolve) => {
-      this.#waiting = { bytes, resolve };
+      this.#waiting = { before, resolve };
     });
   }
 
@@ -63,13 +70,13 @@ export class SendWindow {
     return this.#acknowledged;
   }
 
-  #fits(bytes: number): boolean {
-    return this.#sent - this.#acknowledged + bytes <= this.limit;
+  get #inFlight(): number {
+    return this.#sent - this.#acknowledged;
   }
 
   #wake(): void {
     const waiting = this.#waiting;
-    if (waiting !== undefined && (this.#shut || this.#fits(waiting.bytes))) {
+    if (waiting !== undefined && (this.#shut || this.#inFlight <= waiting.before)) {
       this.#waiting = undefined;
       waiting.resolve(!this.#shut);
     }

@@ -47,11 +47,10 @@ export function roundUp(value: number): number {
   return step * power;
 }
 
-/** Lengths of a column that read well, in seconds; beyond them, whole weeks. */
+/** Lengths of a column that read well, in seconds. */
 const COLUMN_SECONDS = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400,
 ];
-const WEEK = 604_800;
 
 /**
  * Merges buckets until `seconds` of them need no more than `columnsMax` columns, for a screen too
@@ -60,11 +59,7 @@ const WEEK = 604_800;
 export function coarsen(timeline: Timeline, seconds: number, columnsMax: number): Timeline {
   const given = timeline.bucket_seconds;
   const wanted = Math.max(given, seconds / Math.max(1, columnsMax));
-  const length =
-    wanted === given
-      ? given
-      : (COLUMN_SECONDS.find((s) => s >= wanted && s % given === 0) ??
-        given * Math.ceil((WEEK * Math.ceil(wanted / WEEK)) / given));
+  const length = wanted === given ? given : columnSeconds(given, wanted);
   if (length === given) {
     return timeline;
   }
@@ -81,7 +76,14 @@ export function coarsen(timeline: Timeline, seconds: number, columnsMax: number)
   const classes = Object.fromEntries(
     STATUS_CLASSES.map((name) => [name, merge(timeline.classes[name])]),
   ) as Timeline["classes"];
-  return { start, bucket_seconds: length, classes };
+  return { ...timeline, start, bucket_seconds: length, classes };
+}
+
+/** Returns a length of whole buckets, at least `wanted`: one that reads well, or buckets doubled. */
+function columnSeconds(given: number, wanted: number): number {
+  const doubled = given * 2 ** Math.ceil(Math.log2(wanted / given));
+  const round = COLUMN_SECONDS.find((s) => s >= wanted && s % given === 0);
+  return round !== undefined && round <= 2 * doubled ? round : doubled;
 }
 
 /** Returns the bucket that the time lies in, or null beside the timeline. */

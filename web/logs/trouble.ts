@@ -10,8 +10,6 @@ export interface Trouble {
   retry: boolean;
 }
 
-const COMPRESSED = /\.(gz|bz2|xz|zst|zip|br|7z)$/i;
-
 /** Explains a failure, given how far the upload had come. */
 export function explain(
   failure: Failure,
@@ -51,7 +49,7 @@ export function explain(
         retry: true,
       };
     case "refused":
-      return refusal(failure.code, failure.message, progress, file.name);
+      return refusal(failure.code, failure.message, progress);
   }
 }
 
@@ -67,14 +65,9 @@ export function objection(file: { name: string; size: number }): Trouble | null 
   return null;
 }
 
-function refusal(code: string, message: string, progress: string, name: string): Trouble {
+function refusal(code: string, message: string, progress: string): Trouble {
   if (code === "not_a_log") {
-    const hint = COMPRESSED.test(name) ? " It looks compressed: unpack it first." : "";
-    return {
-      title: "This is no access log",
-      detail: `${sentence(message)} The page reads the common and combined formats of nginx and Apache.${hint}`,
-      retry: false,
-    };
+    return { title: "This is no access log", detail: sentence(message), retry: false };
   }
   return {
     title: "The server stopped reading",

@@ -5,17 +5,28 @@ import { create, element, setText } from "../shared/page.js";
 import type { Summary, UnparsedLine } from "./protocol.js";
 
 /** Appends the samples that aren't shown yet; the server only ever adds to them. */
-export function showUnparsedLines({ unparsed, unparsed_samples }: Summary): void {
+export function showUnparsedLines(summary: Summary): void {
+  const { unparsed, unparsed_reasons, unparsed_samples } = summary;
   const list = element("unparsed-lines");
   for (const sample of unparsed_samples.slice(list.childElementCount)) {
     list.append(row(sample));
   }
   setText(element("unparsed-lines-note"), noteOf(unparsed, unparsed_samples.length));
+  setText(element("unparsed-reasons"), unparsed > 1 ? reasonsLine(unparsed_reasons) : "");
 }
 
 export function clearUnparsedLines(): void {
   element("unparsed-lines").replaceChildren();
+  setText(element("unparsed-reasons"), "");
   setText(element("unparsed-lines-note"), noteOf(0, 0));
+}
+
+/** Writes the reasons, the commonest first: "3 × no timestamp · 1 × no status". */
+export function reasonsLine(reasons: Record<string, number>): string {
+  return Object.entries(reasons)
+    .sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1))
+    .map(([reason, count]) => `${grouped(count)} × ${reason}`)
+    .join(" · ");
 }
 
 /** Says how many of how many are shown. */

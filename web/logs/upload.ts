@@ -151,12 +151,9 @@ export class Upload {
     const source = new FileSource(this.#file, this.#calibration, this.#listener);
     try {
       while (window.sent < size) {
-        const bytesMax = Math.min(
-          source.chunkBytesAt(window.sent),
-          window.limit,
-          size - window.sent,
-        );
-        if (!(await window.room(bytesMax))) {
+        const { chunkBytes, inFlightBytes } = source.readerAt(window.sent);
+        const bytesMax = Math.min(chunkBytes, window.limit, size - window.sent);
+        if (!(await window.room(bytesMax, inFlightBytes))) {
           return;
         }
         const chunk = await source.next(window.sent, bytesMax);
@@ -206,33 +203,30 @@ class FileSource {
     this.#listener = listener;
   }
 
-  chunkBytesAt(offset: number): number {
-    return this.#readerAt(offset).chunkBytes;
-  }
-
-  async next(offset: number, bytesMax: number): Promise<Blob | Uint8Array<ArrayBuffer>> {
-    try {
-      return await this.#readerAt(offset).next(bytesMax);
-    } catch (error) {
-      if (!(error instanceof ReadStalled)) {
-        throw error;
-      }
-      this.#calibration.refuseStream();
-      return await this.#readerAt(offset).next(bytesMax);
-    }
-  }
-
-  close(): void {
-    this.#reader?.close();
-  }
-
-  #readerAt(offset: number): FileReader {
+  /** Returns the reader for the bytes from `offset` on, where the last one stopped. */
+  readerAt(offset: number): FileReader {
     const kind = this.#calibration.kindAt(offset);
     if (this.#reader === undefined || kind !== this.#kind) {
       this.#reader?.close();
       this.#reader = this.#open(kind, offset);
     }
     return this.#reader;
+  }
+
+  async next(offset: number, bytesMax: number): Promise<Blob | Uint8Array<ArrayBuffer>> {
+    try {
+      return await this.readerAt(offset).next(bytesMax);
+    } catch (error) {
+      if (!(error instanceof ReadStalled)) {
+        throw error;
+      }
+      this.#calibration.refuseStream();
+      return await this.readerAt(offset).next(bytesMax);
+    }
+  }
+
+  close(): void {
+    this.#reader?.close();
   }
 
   #open(kind: ReaderKind, offset: number): FileReader {

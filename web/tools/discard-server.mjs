@@ -15,7 +15,7 @@ const ACKNOWLEDGE_EVERY = 256 * 1024;
 const TYPES = { html: "text/html", js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
 const CLASSES = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"];
 const EMPTY_SUMMARY = {
-  ...{ lines: 0, requests: 0, unparsed: 0, blank: 0, unparsed_samples: [] },
+  ...{ lines: 0, requests: 0, unparsed: 0, blank: 0, unparsed_reasons: {}, unparsed_samples: [] },
   ...{ bytes_read: 0, bytes_sent: 0, unique_addresses: 0, unique_addresses_exact: true },
   ...{ unique_paths: 0, paths_exact: true, statuses: {}, methods: {}, top_paths: [] },
   ...{ status_classes: {}, first_time: null, last_time: null },
@@ -23,6 +23,7 @@ const EMPTY_SUMMARY = {
     start: 0,
     bucket_seconds: 60,
     classes: Object.fromEntries(CLASSES.map((name) => [name, []])),
+    outside: 0,
   },
 };
 

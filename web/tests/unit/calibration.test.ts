@@ -9,9 +9,9 @@ const LARGE = 1024 * MIB;
 function trial(slices: number, stream: number): Calibration {
   const calibration = new Calibration(LARGE);
   let now = 0;
-  for (let total = 0; total <= 128; total += 4) {
+  for (let total = 0; total <= 64; total += 4) {
     calibration.handleAcknowledgement(total * MIB, now);
-    now += 4 / (total < 64 ? slices : stream);
+    now += 4 / (total < 32 ? slices : stream);
   }
   return calibration;
 }
@@ -19,9 +19,9 @@ function trial(slices: number, stream: number): Calibration {
 test("a large file starts with slices, then tries the stream", () => {
   const calibration = new Calibration(LARGE);
   assert.equal(calibration.kindAt(0), "slices");
-  assert.equal(calibration.kindAt(64 * MIB - 1), "slices");
-  assert.equal(calibration.kindAt(64 * MIB), "stream");
-  assert.equal(calibration.kindAt(140 * MIB), "stream");
+  assert.equal(calibration.kindAt(32 * MIB - 1), "slices");
+  assert.equal(calibration.kindAt(32 * MIB), "stream");
+  assert.equal(calibration.kindAt(90 * MIB), "stream");
 });
 
 test("the faster way reads the rest", () => {
@@ -34,7 +34,7 @@ test("the stream has to be clearly faster", () => {
 });
 
 test("a small file is sent in slices throughout", () => {
-  const calibration = new Calibration(511 * MIB);
+  const calibration = new Calibration(255 * MIB);
   assert.equal(calibration.kindAt(0), "slices");
   assert.equal(calibration.kindAt(100 * MIB), "slices");
 });
@@ -42,12 +42,12 @@ test("a small file is sent in slices throughout", () => {
 test("a refused stream stays refused", () => {
   const calibration = new Calibration(LARGE);
   calibration.refuseStream();
-  assert.equal(calibration.kindAt(64 * MIB), "slices");
+  assert.equal(calibration.kindAt(32 * MIB), "slices");
   calibration.handleAcknowledgement(200 * MIB, 1);
   assert.equal(calibration.kindAt(200 * MIB), "slices");
 });
 
 test("a forced way is kept", () => {
   assert.equal(new Calibration(1, "stream").kindAt(0), "stream");
-  assert.equal(new Calibration(LARGE, "slices").kindAt(64 * MIB), "slices");
+  assert.equal(new Calibration(LARGE, "slices").kindAt(32 * MIB), "slices");
 });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { classOf, reasonOf } from "../../logs/status-classes.js";
 import { commonest, theRest } from "../../logs/statuses.js";
 import { atLeast, spanOf } from "../../logs/totals.js";
-import { noteOf } from "../../logs/unparsed-lines.js";
+import { noteOf, reasonsLine } from "../../logs/unparsed-lines.js";
 import { SUMMARY } from "./summary.js";
 
 test("a count that stopped being exact says so", () => {
@@ -44,4 +44,12 @@ test("the note on unparsed lines says how many are shown", () => {
   assert.equal(noteOf(1, 1), "As it stands in the file.");
   assert.equal(noteOf(3, 3), "All 3, as they stand in the file.");
   assert.equal(noteOf(4_000, 5), "The first 5 of 4,000, as they stand in the file.");
+});
+
+test("reasons are written the commonest first", () => {
+  assert.equal(
+    reasonsLine({ "no status": 1, "no timestamp": 3_000 }),
+    "3,000 × no timestamp · 1 × no status",
+  );
+  assert.equal(reasonsLine({}), "");
 });

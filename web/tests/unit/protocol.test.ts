@@ -27,7 +27,7 @@ test("each message of the server is read", () => {
 
 test("a log without requests has no times", () => {
   const none = { "1xx": [], "2xx": [], "3xx": [], "4xx": [], "5xx": [], other: [] };
-  const timeline = { start: 0, bucket_seconds: 60, classes: none };
+  const timeline = { start: 0, bucket_seconds: 60, classes: none, outside: 0 };
   const message = parseServerMessage(snapshot({ first_time: null, last_time: null, timeline }));
   assert.equal(message.type === "snapshot" && message.summary.first_time, null);
 });

@@ -20,6 +20,15 @@ test("there is room up to the window and not a byte beyond", async () => {
   assert.equal(await settled(window.room(5)), false);
 });
 
+test("a sender may want less on the way than the window allows", async () => {
+  const window = new SendWindow(10);
+  window.handleSent(3);
+  const room = window.room(2, 4);
+  assert.equal(await settled(room), false);
+  window.handleAcknowledgement(1);
+  assert.equal(await room, true);
+});
+
 test("an acknowledgement that makes room ends the wait", async () => {
   const window = new SendWindow(10);
   window.handleSent(10);
@@ -50,4 +59,5 @@ test("totals that can't be true are refused", () => {
 
 test("a chunk that never fits is a mistake of the caller", async () => {
   await assert.rejects(new SendWindow(10).room(11), RangeError);
+  await assert.rejects(new SendWindow(10).room(5, 4), RangeError);
 });

@@ -25,7 +25,7 @@ test("a hidden class leaves no gap", () => {
 
 test("no requests make no columns", () => {
   const classes = { "1xx": [], "2xx": [], "3xx": [], "4xx": [], "5xx": [], other: [] };
-  const { times, peak } = stack({ start: 0, bucket_seconds: 60, classes }, ALL);
+  const { times, peak } = stack({ start: 0, bucket_seconds: 60, classes, outside: 0 }, ALL);
   assert.deepEqual(times, []);
   assert.equal(peak, 0);
 });
@@ -44,10 +44,15 @@ test("too few columns merge buckets without losing a request", () => {
 });
 
 test("columns are whole buckets, however long", () => {
-  for (const bucket_seconds of [1, 7, 60, 3_600, 86_400, 100_000]) {
+  for (const bucket_seconds of [1, 7, 60, 480, 3_600, 86_400, 100_000]) {
     const counts = Array.from({ length: 1_000 }, () => 1);
     const classes = Object.fromEntries(STATUS_CLASSES.map((name) => [name, counts]));
-    const fine = { start: 12_345, bucket_seconds, classes: classes as typeof timeline.classes };
+    const fine = {
+      ...timeline,
+      start: 12_345,
+      bucket_seconds,
+      classes: classes as typeof timeline.classes,
+    };
     const coarse = coarsen(fine, 1_000 * bucket_seconds, 50);
     assert.equal(coarse.bucket_seconds % bucket_seconds, 0);
     assert.ok(coarse.classes["2xx"].length <= 51, String(coarse.classes["2xx"].length));

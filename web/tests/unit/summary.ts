@@ -7,6 +7,7 @@ export const SUMMARY: Summary = {
   requests: 3,
   unparsed: 1,
   blank: 0,
+  unparsed_reasons: { "no request": 1 },
   unparsed_samples: [{ line: 1, reason: "no request", text: "<b>turned over</b>" }],
   bytes_read: 400,
   bytes_sent: 1_234,
@@ -34,5 +35,6 @@ export const SUMMARY: Summary = {
       "5xx": [0, 0, 0],
       other: [0, 0, 0],
     },
+    outside: 0,
   },
 };
