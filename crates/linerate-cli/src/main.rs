@@ -1,4 +1,37 @@
-//! The linerate binary.
+//! The `linerate` binary: its verbs, each in a file of its own.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod certificate;
+mod echo;
+mod workers;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+/// WebSocket at line rate: realtime server, echo server, client and log viewer.
+#[derive(Debug, Parser)]
+#[command(version, about, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate echo --listen 127.0.0.1:9001
+
+LINERATE_LOG sets what is logged, `LINERATE_LOG=linerate=debug` for instance.";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Send each message back: for conformance tests and benchmarks.
+    Echo(echo::Arguments),
+}
+
+fn main() -> anyhow::Result<()> {
+    let filter = EnvFilter::try_from_env("LINERATE_LOG").unwrap_or_else(|_| "warn".into());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    match Arguments::parse().verb {
+        Verb::Echo(arguments) => echo::run(arguments),
+    }
+}

@@ -8,6 +8,7 @@
 mod driver;
 mod inbox;
 mod outbox;
+mod readiness;
 
 use std::{
     io,
@@ -33,6 +34,7 @@ pub(crate) use driver::run;
 use inbox::Inbox;
 pub(crate) use inbox::{Mode, Piece};
 use outbox::Outbox;
+use readiness::Readiness;
 
 /// A byte stream to the peer.
 pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -72,6 +74,8 @@ pub(crate) struct Connection {
     outbox: Outbox,
     receiver: Option<Waker>,
     driver: Option<Waker>,
+    /// Exists once somebody has received in another task than the driver's.
+    readiness: Option<Arc<Readiness>>,
     /// Those who wait for the outbox to drain or for the end.
     waiting: Vec<Waker>,
     /// What the receiver is still to be told.
@@ -116,6 +120,7 @@ impl Link {
                 outbox: Outbox::default(),
                 receiver: None,
                 driver: None,
+                readiness: None,
                 waiting: Vec::new(),
                 error: None,
                 closed: None,
@@ -145,13 +150,16 @@ impl Link {
         mode: Mode,
     ) -> Poll<Result<Option<Piece>>> {
         let mut connection = self.lock();
-        let received = connection.poll_receive(cx, mode);
-        if !self.is_driver_active() {
-            if received.is_pending() {
-                connection.write_now(cx);
-            } else if connection.engine.wants_transmit() {
-                connection.wake_driver();
-            }
+        if self.is_driver_active() {
+            return connection.poll_receive(cx, cx.waker(), mode);
+        }
+        let readiness = Waker::from(connection.readiness.get_or_insert_default().clone());
+        let received = connection.poll_receive(cx, &readiness, mode);
+        connection.update_readiness();
+        if received.is_pending() {
+            connection.write_now(cx);
+        } else if connection.is_anything_left(&readiness) {
+            connection.wake_driver();
         }
         received
     }
@@ -248,6 +256,7 @@ impl Link {
     pub(crate) fn cancel_receive(&self) {
         let mut connection = self.lock();
         connection.receiver = None;
+        connection.update_readiness();
         connection.wake_driver();
     }
 
@@ -289,42 +298,66 @@ impl Connection {
         Some((self.closed?, self.close_reason.as_deref().unwrap_or_default()))
     }
 
-    fn poll_receive(&mut self, cx: &mut Context<'_>, mode: Mode) -> Poll<Result<Option<Piece>>> {
+    /// Receives; the socket is to wake `reader`.
+    fn poll_receive(
+        &mut self,
+        cx: &Context<'_>,
+        reader: &Waker,
+        mode: Mode,
+    ) -> Poll<Result<Option<Piece>>> {
+        let received = self.try_receive(cx, reader, mode);
+        match (&received, &mut self.receiver) {
+            (Poll::Ready(_), receiver) => *receiver = None,
+            (Poll::Pending, Some(receiver)) => receiver.clone_from(cx.waker()),
+            (Poll::Pending, receiver) => *receiver = Some(cx.waker().clone()),
+        }
+        received
+    }
+
+    fn try_receive(
+        &mut self,
+        cx: &Context<'_>,
+        reader: &Waker,
+        mode: Mode,
+    ) -> Poll<Result<Option<Piece>>> {
         loop {
             let next = self.inbox.next(&mut self.engine, mode);
             self.count_messages();
             match next {
-                Ok(Some(piece)) => {
-                    self.receiver = None;
-                    return Poll::Ready(Ok(Some(piece)));
-                }
+                Ok(Some(piece)) => return Poll::Ready(Ok(Some(piece))),
                 Ok(None) => {}
                 Err(error) => self.fail(error.into()),
             }
             if self.is_input_over() {
-                self.receiver = None;
                 self.note_peer_close();
                 return Poll::Ready(self.error.take().map_or(Ok(None), Err));
             }
             if self.reads_in_a_row == READS_IN_A_ROW_MAX {
                 self.reads_in_a_row = 0;
                 cx.waker().wake_by_ref();
-                return self.wait_to_receive(cx);
+                return Poll::Pending;
             }
-            if self.poll_read(cx).is_pending() {
+            if self.poll_read(&mut Context::from_waker(reader)).is_pending() {
                 self.reads_in_a_row = 0;
-                return self.wait_to_receive(cx);
+                return Poll::Pending;
             }
             self.reads_in_a_row += 1;
         }
     }
 
-    fn wait_to_receive<T>(&mut self, cx: &mut Context<'_>) -> Poll<T> {
-        match &mut self.receiver {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => self.receiver = Some(cx.waker().clone()),
+    /// Returns whether the driver has anything to do after a message was received; if not, the socket
+    /// will wake somebody when it has.
+    fn is_anything_left(&mut self, reader: &Waker) -> bool {
+        !self.inbox.is_empty()
+            || self.engine.wants_transmit()
+            || self.poll_read(&mut Context::from_waker(reader)).is_ready()
+    }
+
+    /// Tells the socket's waker who waits, if there is such a waker.
+    fn update_readiness(&self) {
+        if let Some(readiness) = &self.readiness {
+            readiness.set(self.receiver.as_ref(), self.driver.as_ref());
         }
-        Poll::Pending
     }
 
     /// Reads once; an end of the stream or an error ends the connection.

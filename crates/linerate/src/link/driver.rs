@@ -87,6 +87,7 @@ impl Link {
             Some(waker) => waker.clone_from(cx.waker()),
             driver => *driver = Some(cx.waker().clone()),
         }
+        connection.update_readiness();
         over
     }
 }

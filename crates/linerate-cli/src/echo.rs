@@ -1,0 +1,53 @@
+//! `linerate echo`: sends each message back, on any path.
+
+use clap::Args;
+use linerate::{Options, OriginPolicy, Server};
+
+use crate::{certificate, workers};
+
+/// The largest message that comes back. Larger than the library's default, because conformance
+/// tests and benchmarks send large messages.
+const MESSAGE_BYTES_MAX: u64 = 64 << 20;
+
+/// Sends each message back: for conformance tests and benchmarks.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    workers: workers::Arguments,
+
+    /// Serve wss:// with a self-signed certificate made for this run.
+    #[arg(long)]
+    tls_self_signed: bool,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let workers = workers::Workers::bind(&arguments.workers)?;
+    let mut options = Options::default();
+    options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX;
+    // An echo tells a page nothing that the page did not know.
+    let mut server = Server::new().with_options(options).with_origins(OriginPolicy::DangerAny);
+    let mut scheme = "ws";
+    if arguments.tls_self_signed {
+        server = server.with_tls(certificate::self_signed()?);
+        scheme = "wss";
+    }
+    println!("{scheme}://{}", workers.address());
+    workers.run(move |listener, shutdown| {
+        let server = server.clone();
+        async move {
+            server
+                .serve(
+                    listener,
+                    |mut ws, _request| async move {
+                        while let Some(message) = ws.recv().await? {
+                            ws.send(message).await?;
+                        }
+                        Ok(())
+                    },
+                    shutdown.wait(),
+                )
+                .await?;
+            Ok(())
+        }
+    })
+}

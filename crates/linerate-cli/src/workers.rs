@@ -1,0 +1,128 @@
+//! Worker threads: one tokio runtime and one listener each, so that a connection lives and dies on
+//! its worker.
+
+use std::{future::Future, net::SocketAddr, thread};
+
+use anyhow::Context;
+use clap::Args;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::{net::TcpListener, sync::watch};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 1_024;
+
+/// Where to listen, and with how many threads.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Arguments {
+    /// Address and port to listen on; port 0 picks a free one and prints it.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+
+    /// Number of worker threads [default: one for each core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) workers: Option<u16>,
+}
+
+/// Listeners on one address, one for each worker; the kernel spreads connections over them.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    listeners: Vec<std::net::TcpListener>,
+    address: SocketAddr,
+}
+
+impl Workers {
+    /// Binds the address.
+    pub(crate) fn bind(arguments: &Arguments) -> anyhow::Result<Self> {
+        let workers = match arguments.workers {
+            Some(workers) => usize::from(workers),
+            None => thread::available_parallelism().map_or(1, usize::from),
+        };
+        let first = listen(arguments.listen, false)
+            .with_context(|| format!("can't listen on {}", arguments.listen))?;
+        let address = first.local_addr()?;
+        let mut listeners = vec![first];
+        for _ in 1..workers {
+            listeners.push(listen(address, true)?);
+        }
+        Ok(Self { listeners, address })
+    }
+
+    /// Returns the address, with the port that was picked.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Runs `serve` on each worker until ctrl-c or SIGTERM, then until all of them are done.
+    pub(crate) fn run<S, F>(self, serve: S) -> anyhow::Result<()>
+    where
+        S: Fn(TcpListener, Shutdown) -> F + Clone + Send + 'static,
+        F: Future<Output = anyhow::Result<()>>,
+    {
+        let (stop, stopped) = watch::channel(false);
+        let mut threads = Vec::new();
+        for (index, listener) in self.listeners.into_iter().enumerate() {
+            let (serve, shutdown) = (serve.clone(), Shutdown(stopped.clone()));
+            let thread = thread::Builder::new().name(format!("worker-{index}"));
+            threads.push(thread.spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                runtime.block_on(async {
+                    listener.set_nonblocking(true)?;
+                    serve(TcpListener::from_std(listener)?, shutdown).await
+                })
+            })?);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(stop_signal())?;
+        stop.send_replace(true);
+        for thread in threads {
+            thread.join().map_err(|_| anyhow::anyhow!("a worker panicked"))??;
+        }
+        Ok(())
+    }
+}
+
+/// Is told when to stop.
+#[derive(Clone, Debug)]
+pub(crate) struct Shutdown(watch::Receiver<bool>);
+
+impl Shutdown {
+    /// Waits for the moment to stop.
+    pub(crate) async fn wait(mut self) {
+        // An error means that the sender is gone, and with it the reason to go on.
+        _ = self.0.wait_for(|stop| *stop).await;
+    }
+}
+
+/// Binds one listener. Only those after the first share the port with others, so that a second
+/// server on the same port is refused.
+fn listen(address: SocketAddr, shared: bool) -> anyhow::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if !shared {
+        probe(address)?;
+    }
+    socket.set_reuse_port(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Fails if somebody else holds the address: a port is shared only among the listeners of one
+/// process.
+fn probe(address: SocketAddr) -> anyhow::Result<()> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    Ok(())
+}
+
+/// Waits for ctrl-c or SIGTERM.
+async fn stop_signal() -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => result?,
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}
