@@ -16,6 +16,14 @@ pub struct Limits {
     pub fragments_max: u32,
 }
 
+impl Limits {
+    /// Returns whether a message of one frame with so many bytes is within all limits.
+    #[inline]
+    pub(crate) const fn allow_message_of_one_frame(&self, bytes: u64) -> bool {
+        bytes <= self.message_bytes_max && bytes <= self.frame_bytes_max && self.fragments_max > 0
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

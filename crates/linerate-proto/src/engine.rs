@@ -18,7 +18,7 @@ use linerate_simd::utf8::Validator;
 use crate::{
     close::{CloseCode, ControlPayload},
     config::Config,
-    frame::{Header, Opcode},
+    frame::{Header, MaskKey, Opcode},
     role::Endpoint,
 };
 
@@ -96,9 +96,13 @@ struct Receiving {
 /// A frame whose payload is arriving.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
-    header: Header,
-    /// Bytes of the payload that have arrived.
-    received: u64,
+    /// Bytes of the payload that are still to come.
+    left: u64,
+    /// Bytes of the payload that have arrived, for the masking key; may wrap.
+    phase: usize,
+    mask: Option<MaskKey>,
+    opcode: Opcode,
+    fin: bool,
 }
 
 /// A message whose frames are arriving.

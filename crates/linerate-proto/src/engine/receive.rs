@@ -258,42 +258,94 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     fn step(&mut self) -> Result<Option<Step>, ProtocolError> {
         if self.engine.input != Direction::Open {
             self.at = self.input.len();
+        }
+        // Each event takes a byte at least.
+        if self.at == self.input.len() {
             return Ok(None);
         }
-        let role = self.engine.endpoint.role();
-        let limits = &self.engine.config.limits;
+        if let Some(step) = self.take_whole_message() {
+            return Ok(Some(step));
+        }
         let receiving = &mut self.engine.receiving;
-        let frame = match &mut receiving.frame {
-            Some(frame) => frame,
-            None => {
-                let rest = &self.input[self.at..];
-                let (header, bytes) = receiving.read_header(rest, role)?;
-                self.at += bytes;
-                let Some(header) = header else {
-                    return Ok(None);
-                };
-                receiving.begin_frame(header, limits)?
-            }
+        if receiving.frame.is_none() {
+            let rest = &self.input[self.at..];
+            let (header, bytes) = receiving.read_header(rest, self.engine.endpoint.role())?;
+            self.at += bytes;
+            let Some(header) = header else {
+                return Ok(None);
+            };
+            receiving.begin_frame(header, &self.engine.config.limits)?;
+        }
+        Ok(self.take_payload())
+    }
+
+    /// Takes a message that stands whole in the input, the usual case, without the state that an
+    /// unfinished one needs. Leaves anything else, and all that breaks a rule, to the rest of
+    /// [`step`](Self::step).
+    #[inline]
+    fn take_whole_message(&mut self) -> Option<Step> {
+        let Engine {
+            receiving,
+            config,
+            endpoint,
+            ..
+        } = &*self.engine;
+        if !receiving.is_between_messages() {
+            return None;
+        }
+        let rest = &self.input[self.at..];
+        let kind = match rest.first() {
+            Some(0x81) => MessageKind::Text,
+            Some(0x82) => MessageKind::Binary,
+            _ => return None,
         };
-        let header = frame.header;
-        let left = header.payload_bytes - frame.received;
-        let bytes = left.min((self.input.len() - self.at) as u64) as usize;
-        if bytes == 0 && left > 0 {
-            return Ok(None);
+        let (header, prefix_bytes) = Header::decode(rest).ok()??;
+        if header.mask.is_some() != endpoint.role().expects_masked()
+            || header.payload_bytes > (rest.len() - prefix_bytes) as u64
+            || !config
+                .limits
+                .allow_message_of_one_frame(header.payload_bytes)
+        {
+            return None;
         }
-        let phase = frame.received as usize;
-        frame.received += bytes as u64;
-        let frame_bytes_left = left - bytes as u64;
+        let bytes = header.payload_bytes as usize;
+        self.at += prefix_bytes + bytes;
+        let piece = Piece {
+            kind,
+            begins: true,
+            ends: true,
+            frame_bytes_left: 0,
+            mask: header.mask,
+            phase: 0,
+            offset: 0,
+        };
+        Some(Step::Data { piece, bytes })
+    }
+
+    /// Takes what has arrived of the current frame's payload; `None` if that leads to no event.
+    #[inline]
+    fn take_payload(&mut self) -> Option<Step> {
+        let receiving = &mut self.engine.receiving;
+        let frame = receiving.frame.as_mut()?;
+        let bytes = frame.left.min((self.input.len() - self.at) as u64) as usize;
+        if bytes == 0 && frame.left > 0 {
+            return None;
+        }
+        let phase = frame.phase;
+        frame.phase = frame.phase.wrapping_add(bytes);
+        frame.left -= bytes as u64;
         self.at += bytes;
-        if header.opcode.is_control() {
-            let payload = &mut self.input[self.at - bytes..self.at];
-            return Ok(receiving.take_control(header, payload, phase, frame_bytes_left == 0));
-        }
-        if frame_bytes_left == 0 {
+        let frame = *frame;
+        if frame.left == 0 {
             receiving.frame = None;
         }
-        let piece = receiving.take_piece(header, phase, bytes, frame_bytes_left);
-        Ok(Some(Step::Data { piece, bytes }))
+        if frame.opcode.is_control() {
+            let payload = &mut self.input[self.at - bytes..self.at];
+            receiving.take_control(&frame, payload, phase)
+        } else {
+            let piece = receiving.take_piece(&frame, phase, bytes)?;
+            Some(Step::Data { piece, bytes })
+        }
     }
 
     /// Does what a control frame asks for and lends it.
@@ -422,6 +474,12 @@ impl Piece {
 }
 
 impl Receiving {
+    /// Returns whether the next byte starts a new message or a control frame.
+    #[inline]
+    const fn is_between_messages(&self) -> bool {
+        self.header_bytes == 0 && self.frame.is_none() && self.message.is_none()
+    }
+
     /// Reads a header from the bytes kept of it, if any, and from `input`; tells how many bytes of
     /// `input` that took.
     #[inline]
@@ -490,11 +548,7 @@ impl Receiving {
 
     /// Starts the frame that `header` announces, if the limits allow it.
     #[inline]
-    fn begin_frame(
-        &mut self,
-        header: Header,
-        limits: &Limits,
-    ) -> Result<&mut Frame, ProtocolError> {
+    fn begin_frame(&mut self, header: Header, limits: &Limits) -> Result<(), ProtocolError> {
         if header.opcode.is_control() {
             if let Some(control) = &mut self.control {
                 control.set(b"");
@@ -502,10 +556,14 @@ impl Receiving {
         } else {
             self.begin_data_frame(header, limits)?;
         }
-        Ok(self.frame.insert(Frame {
-            header,
-            received: 0,
-        }))
+        self.frame = Some(Frame {
+            left: header.payload_bytes,
+            phase: 0,
+            mask: header.mask,
+            opcode: header.opcode,
+            fin: header.fin,
+        });
+        Ok(())
     }
 
     #[inline]
@@ -542,28 +600,19 @@ impl Receiving {
     }
 
     /// Takes (a piece of) a control payload; returns the step once the frame is whole.
-    fn take_control(
-        &mut self,
-        header: Header,
-        payload: &mut [u8],
-        phase: usize,
-        whole: bool,
-    ) -> Option<Step> {
-        if let Some(MaskKey(key)) = header.mask {
+    fn take_control(&mut self, frame: &Frame, payload: &mut [u8], phase: usize) -> Option<Step> {
+        if let Some(MaskKey(key)) = frame.mask {
             mask::apply(key, phase, payload);
         }
+        let whole = frame.left == 0;
         let pieces = phase > 0 || !whole;
         if pieces {
             self.control
                 .get_or_insert_with(|| Box::new(ControlPayload::new()))
                 .extend(payload);
         }
-        if !whole {
-            return None;
-        }
-        self.frame = None;
-        Some(Step::Control {
-            opcode: header.opcode,
+        whole.then_some(Step::Control {
+            opcode: frame.opcode,
             bytes: payload.len(),
             pieces,
         })
@@ -577,25 +626,17 @@ impl Receiving {
         }
     }
 
-    /// Accounts for the next `bytes` of the message; forgets the message when they end it.
+    /// Accounts for the next `bytes` of the message, which [`begin_frame`](Self::begin_frame)
+    /// started; forgets the message when they end it.
     #[inline]
-    fn take_piece(
-        &mut self,
-        header: Header,
-        phase: usize,
-        bytes: usize,
-        frame_bytes_left: u64,
-    ) -> Piece {
-        let message = self
-            .message
-            .as_mut()
-            .expect("begin_frame started a message");
+    fn take_piece(&mut self, frame: &Frame, phase: usize, bytes: usize) -> Option<Piece> {
+        let message = self.message.as_mut()?;
         let piece = Piece {
             kind: message.kind,
             begins: !message.begun,
-            ends: header.fin && frame_bytes_left == 0,
-            frame_bytes_left,
-            mask: header.mask,
+            ends: frame.fin && frame.left == 0,
+            frame_bytes_left: frame.left,
+            mask: frame.mask,
             phase,
             offset: message.lent,
         };
@@ -604,7 +645,7 @@ impl Receiving {
         if piece.ends {
             self.message = None;
         }
-        piece
+        Some(piece)
     }
 
     /// Validates the next piece of a text message; fails with the offset in the piece.
