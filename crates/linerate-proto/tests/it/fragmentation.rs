@@ -115,6 +115,24 @@ fn f16_endless_small_fragments_fail_with_1008_at_their_number() {
 }
 
 #[test]
+fn f16_a_message_of_one_frame_counts_as_one() {
+    for (fragments_max, seen) in [
+        (1, Seen::binary(b"x")),
+        (
+            0,
+            Seen::Error(ProtocolError::TooManyFragments { fragments_max: 0 }),
+        ),
+    ] {
+        let mut config = Config::default();
+        config.limits.fragments_max = fragments_max;
+        let endpoint = TestEndpoint(Role::Client);
+        let mut engine = Engine::new(endpoint, Arc::new(config), Duration::ZERO);
+        let record = feed(&mut engine, b"\x82\x01x", Cuts::Whole);
+        assert_eq!(record.seen, [seen]);
+    }
+}
+
+#[test]
 fn f16_endless_small_fragments_fail_with_1009_at_their_sum() {
     let limits = Limits {
         message_bytes_max: 1_000,

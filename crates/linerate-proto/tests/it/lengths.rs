@@ -160,6 +160,25 @@ fn f08_a_frame_of_exactly_the_limit_is_taken_and_one_byte_more_fails_with_1009()
     }
 }
 
+#[test]
+fn f08_the_limit_on_frames_holds_for_messages_of_one_frame_too() {
+    let limits = Limits {
+        frame_bytes_max: 4,
+        ..Limits::default()
+    };
+    for role in ROLES {
+        let frame = |bytes| Frame::new(0x1, bytes).to_role(role).to_bytes();
+        let record = read(|| limited(role, limits), &frame(b"abcd"));
+        assert_eq!(record.seen, [Seen::text("abcd")]);
+        let record = read(|| limited(role, limits), &frame(b"abcde"));
+        let error = ProtocolError::FrameTooBig {
+            bytes: 5,
+            bytes_max: 4,
+        };
+        assert_eq!(record, failed(role, error, 1009));
+    }
+}
+
 /// That nothing is allocated by the claimed length is shown in `no_alloc.rs`.
 #[test]
 fn f09_a_slow_frame_is_lent_byte_by_byte_and_never_gathered() {
