@@ -40,7 +40,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             eprintln!("case {case}: {error}");
         }
     }
-    let mut ws = client.connect(&format!("{url}/updateReports?agent={agent}")).await?;
+    let mut ws = client
+        .connect(&format!("{url}/updateReports?agent={agent}"))
+        .await?;
     while ws.recv().await?.is_some() {}
     Ok(())
 }

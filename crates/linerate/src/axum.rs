@@ -78,7 +78,12 @@ impl WebSocketUpgrade {
     where
         F: Future<Output = Result<()>> + Send + 'static,
     {
-        let Self { request, upgrade, options, subprotocol } = self;
+        let Self {
+            request,
+            upgrade,
+            options,
+            subprotocol,
+        } = self;
         let response = match switching_protocols(&request, subprotocol.as_deref()) {
             Ok(response) => response,
             Err(error) => return HandshakeRejection(error).into_response(),
@@ -98,7 +103,9 @@ impl WebSocketUpgrade {
 
 impl fmt::Debug for WebSocketUpgrade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebSocketUpgrade").field("request", &self.request).finish_non_exhaustive()
+        f.debug_struct("WebSocketUpgrade")
+            .field("request", &self.request)
+            .finish_non_exhaustive()
     }
 }
 
@@ -111,12 +118,19 @@ impl<S: Sync> FromRequestParts<S> for WebSocketUpgrade {
     ) -> std::result::Result<Self, HandshakeRejection> {
         let request = request(parts).map_err(HandshakeRejection)?;
         request.websocket().map_err(HandshakeRejection)?;
-        OriginPolicy::SameOrigin.check(&request, Scheme::Http).map_err(HandshakeRejection)?;
+        OriginPolicy::SameOrigin
+            .check(&request, Scheme::Http)
+            .map_err(HandshakeRejection)?;
         let upgrade = parts
             .extensions
             .remove::<OnUpgrade>()
             .ok_or(HandshakeRejection(HandshakeError::ConnectionNotUpgrade))?;
-        Ok(Self { request, upgrade, options: Arc::default(), subprotocol: None })
+        Ok(Self {
+            request,
+            upgrade,
+            options: Arc::default(),
+            subprotocol: None,
+        })
     }
 }
 
@@ -130,8 +144,14 @@ impl IntoResponse for HandshakeRejection {
         let mut response = (status, format!("{}\n", self.0)).into_response();
         if status == StatusCode::UPGRADE_REQUIRED {
             let headers = response.headers_mut();
-            headers.insert(header::UPGRADE, header::HeaderValue::from_static("websocket"));
-            headers.insert(header::CONNECTION, header::HeaderValue::from_static("upgrade"));
+            headers.insert(
+                header::UPGRADE,
+                header::HeaderValue::from_static("websocket"),
+            );
+            headers.insert(
+                header::CONNECTION,
+                header::HeaderValue::from_static("upgrade"),
+            );
             let version = header::HeaderValue::from_static("13");
             headers.insert(header::SEC_WEBSOCKET_VERSION, version);
         }
@@ -146,8 +166,14 @@ fn request(parts: &Parts) -> std::result::Result<Request, HandshakeError> {
         axum::http::Version::HTTP_11 => HttpVersion::Http11,
         _ => return Err(HandshakeError::HttpVersionUnsupported),
     };
-    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
-    let headers = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let target = parts
+        .uri
+        .path_and_query()
+        .map_or("/", |target| target.as_str());
+    let headers = parts
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_bytes()));
     let limits = HandshakeLimits::default();
     Request::from_parts(parts.method.as_str(), target, version, headers, limits)
 }
@@ -167,7 +193,9 @@ fn switching_protocols(
     for (name, value) in acceptance.headers() {
         response = response.header(name, value);
     }
-    response.body(Body::empty()).map_err(|_| HandshakeError::HeaderValueInvalid)
+    response
+        .body(Body::empty())
+        .map_err(|_| HandshakeError::HeaderValueInvalid)
 }
 
 /// Returns the connection itself where it is a plain socket, and what was read from it too early.

@@ -101,7 +101,9 @@ impl Client {
             let io = self.secure(stream, &target).await?;
             self.upgrade(io, &target).await
         });
-        connected.await.unwrap_or(Err(Error::HandshakeTimeout { budget }))
+        connected
+            .await
+            .unwrap_or(Err(Error::HandshakeTimeout { budget }))
     }
 
     /// Opens a connection over a stream that is connected already; `url` names the host and the
@@ -116,7 +118,9 @@ impl Client {
         let target = Target::parse(url)?;
         let budget = self.options.handshake_timeout;
         let upgraded = tokio::time::timeout(budget, self.upgrade(Box::new(stream), &target));
-        upgraded.await.unwrap_or(Err(Error::HandshakeTimeout { budget }))
+        upgraded
+            .await
+            .unwrap_or(Err(Error::HandshakeTimeout { budget }))
     }
 
     #[cfg(feature = "rustls")]
@@ -124,7 +128,10 @@ impl Client {
         if !target.is_secure {
             return Ok(Box::new(stream));
         }
-        let config = self.tls.clone().unwrap_or_else(crate::tls::default_client_config);
+        let config = self
+            .tls
+            .clone()
+            .unwrap_or_else(crate::tls::default_client_config);
         let stream = crate::tls::connect(config, &target.host, stream).await?;
         Ok(Box::new(stream))
     }
@@ -145,8 +152,17 @@ impl Client {
         io.flush().await?;
         let (negotiated, leftover) = read_response(&mut handshake, &mut io).await?;
         let subprotocol = negotiated.subprotocol();
-        let link = Link::new(io, Role::Client, self.options.clone(), &leftover, subprotocol);
-        tokio::spawn(link::run(link.clone(), None::<std::future::Pending<Result<()>>>));
+        let link = Link::new(
+            io,
+            Role::Client,
+            self.options.clone(),
+            &leftover,
+            subprotocol,
+        );
+        tokio::spawn(link::run(
+            link.clone(),
+            None::<std::future::Pending<Result<()>>>,
+        ));
         Ok(WebSocket::new(link))
     }
 
@@ -209,7 +225,13 @@ impl Target {
             None => url.path().to_owned(),
         };
         let port = url.port().unwrap_or(if is_secure { 443 } else { 80 });
-        Ok(Self { is_secure, host, port, authority, path_and_query })
+        Ok(Self {
+            is_secure,
+            host,
+            port,
+            authority,
+            path_and_query,
+        })
     }
 }
 
@@ -228,7 +250,9 @@ async fn read_response(
                     return Poll::Ready(Err(Error::from(handshake.handle_eof())));
                 }
                 let found = handshake.handle_input(input)?;
-                Poll::Ready(Ok(found.map(|(negotiated, bytes)| (negotiated, input[bytes..].to_vec()))))
+                Poll::Ready(Ok(
+                    found.map(|(negotiated, bytes)| (negotiated, input[bytes..].to_vec()))
+                ))
             })
         });
         if let Some(found) = read.await? {

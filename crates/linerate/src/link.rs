@@ -20,15 +20,10 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-use linerate_proto::{
-    CloseCode, Endpoint, Engine, MaskKey, Role, SendError, engine::Closed,
-};
+use linerate_proto::{CloseCode, Endpoint, Engine, MaskKey, Role, SendError, engine::Closed};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{
-    Error, Message, Options, Result, clock,
-    counters,
-};
+use crate::{Error, Message, Options, Result, clock, counters};
 
 pub(crate) use driver::run;
 use inbox::Inbox;
@@ -136,7 +131,9 @@ impl Link {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_driver_active(&self) -> bool {
@@ -295,7 +292,10 @@ impl Connection {
 
     /// Returns how the connection ended, and the reason that the peer gave.
     pub(crate) fn closed(&self) -> Option<(Closed, &str)> {
-        Some((self.closed?, self.close_reason.as_deref().unwrap_or_default()))
+        Some((
+            self.closed?,
+            self.close_reason.as_deref().unwrap_or_default(),
+        ))
     }
 
     /// Receives; the socket is to wake `reader`.
@@ -321,7 +321,7 @@ impl Connection {
         mode: Mode,
     ) -> Poll<Result<Option<Piece>>> {
         loop {
-            let next = self.inbox.next(&mut self.engine, mode);
+            let next = self.inbox.next(&mut self.engine, &mut self.outbox, mode);
             self.count_messages();
             match next {
                 Ok(Some(piece)) => return Poll::Ready(Ok(Some(piece))),
@@ -337,7 +337,10 @@ impl Connection {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            if self.poll_read(&mut Context::from_waker(reader)).is_pending() {
+            if self
+                .poll_read(&mut Context::from_waker(reader))
+                .is_pending()
+            {
                 self.reads_in_a_row = 0;
                 return Poll::Pending;
             }
@@ -362,7 +365,9 @@ impl Connection {
 
     /// Reads once; an end of the stream or an error ends the connection.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(io) = &mut self.io else { return Poll::Ready(()) };
+        let Some(io) = &mut self.io else {
+            return Poll::Ready(());
+        };
         match ready!(self.inbox.poll_read(Pin::new(io), cx)) {
             Ok(0) => {
                 let lost = !self.engine.is_input_over();
@@ -397,7 +402,9 @@ impl Connection {
 
     /// Writes what is queued, control frames at the next frame boundary.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(io) = &mut self.io else { return Poll::Ready(Ok(())) };
+        let Some(io) = &mut self.io else {
+            return Poll::Ready(Ok(()));
+        };
         loop {
             self.outbox.take_control(&mut self.engine);
             if self.outbox.is_empty() {
@@ -506,4 +513,3 @@ impl Drop for Connection {
         }
     }
 }
-

@@ -10,10 +10,22 @@ pub(crate) const READ_BYTES: usize = 64 << 10;
 
 /// A buffer class holds buffers of at least and a thread keeps of them at most:
 const CLASSES: [Class; 4] = [
-    Class { bytes_min: 256, kept_max: 1_024 },
-    Class { bytes_min: 4 << 10, kept_max: 128 },
-    Class { bytes_min: 64 << 10, kept_max: 16 },
-    Class { bytes_min: 1 << 20, kept_max: 1 },
+    Class {
+        bytes_min: 256,
+        kept_max: 1_024,
+    },
+    Class {
+        bytes_min: 4 << 10,
+        kept_max: 128,
+    },
+    Class {
+        bytes_min: 64 << 10,
+        kept_max: 16,
+    },
+    Class {
+        bytes_min: 1 << 20,
+        kept_max: 1,
+    },
 ];
 
 /// Buffers above this capacity are freed, not kept.
@@ -37,7 +49,10 @@ thread_local! {
 /// `f` may keep the buffer by taking it out; the thread then gets another one.
 pub(crate) fn with_read_buffer<T>(f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     let recycled = READ.try_with(|read| read.borrow_mut().pop());
-    let mut buffer = recycled.ok().flatten().unwrap_or_else(|| vec![0; READ_BYTES]);
+    let mut buffer = recycled
+        .ok()
+        .flatten()
+        .unwrap_or_else(|| vec![0; READ_BYTES]);
     let result = f(&mut buffer);
     give_input(buffer);
     result
@@ -58,7 +73,10 @@ pub(crate) fn give_input(buffer: Vec<u8>) {
 
 /// Returns an empty buffer with a capacity of about `bytes` or more, recycled if possible.
 pub(crate) fn take(bytes: usize) -> Vec<u8> {
-    let class = CLASSES.iter().rposition(|class| class.bytes_min <= bytes).unwrap_or(0);
+    let class = CLASSES
+        .iter()
+        .rposition(|class| class.bytes_min <= bytes)
+        .unwrap_or(0);
     let recycled = FREE.try_with(|free| {
         let mut free = free.borrow_mut();
         free[class].pop()
@@ -72,7 +90,12 @@ pub(crate) fn take(bytes: usize) -> Vec<u8> {
 /// Gives a buffer back.
 pub(crate) fn give(mut buffer: Vec<u8>) {
     let capacity = buffer.capacity();
-    let Some(class) = CLASSES.iter().rposition(|class| class.bytes_min <= capacity) else { return };
+    let Some(class) = CLASSES
+        .iter()
+        .rposition(|class| class.bytes_min <= capacity)
+    else {
+        return;
+    };
     if capacity > KEPT_BYTES_MAX {
         return;
     }

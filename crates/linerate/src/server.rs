@@ -34,9 +34,8 @@ where
 }
 
 /// Decides about a request to open a WebSocket.
-type Decide = dyn for<'u> Fn(&'u Upgrade<'_>) -> std::result::Result<Acceptance<'u>, Refusal>
-    + Send
-    + Sync;
+type Decide =
+    dyn for<'u> Fn(&'u Upgrade<'_>) -> std::result::Result<Acceptance<'u>, Refusal> + Send + Sync;
 
 /// A server, to be configured.
 #[derive(Clone)]
@@ -134,7 +133,9 @@ impl Server {
             }
         }
         drop(listener);
-        connections.close_all(close_timeout + Duration::from_secs(1)).await;
+        connections
+            .close_all(close_timeout + Duration::from_secs(1))
+            .await;
         Ok(())
     }
 
@@ -145,7 +146,10 @@ impl Server {
         F: Future<Output = Result<()>> + Send + 'static,
     {
         let Some(slot) = connections.take_slot() else {
-            tracing::warn!(connections_max = self.connections_max, "connection refused with 503");
+            tracing::warn!(
+                connections_max = self.connections_max,
+                "connection refused with 503"
+            );
             tokio::spawn(accept::refuse_overload(stream));
             return;
         };

@@ -19,7 +19,11 @@ impl Stream for WebSocket {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let received = self.link.poll_receive(cx, Mode::Messages);
-        received.map(|result| result.map(|piece| piece.map(|piece| piece.message)).transpose())
+        received.map(|result| {
+            result
+                .map(|piece| piece.map(|piece| piece.message))
+                .transpose()
+        })
     }
 }
 

@@ -24,9 +24,16 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Waits for the first piece of the next message.
     pub(crate) async fn start(link: &'a Link) -> Result<Option<Self>> {
-        let Some(Piece { message, ends }) = next_piece(link).await? else { return Ok(None) };
+        let Some(Piece { message, ends }) = next_piece(link).await? else {
+            return Ok(None);
+        };
         let kind = message.kind();
-        Ok(Some(Self { link, kind, first: Some(message), ended: ends }))
+        Ok(Some(Self {
+            link,
+            kind,
+            first: Some(message),
+            ended: ends,
+        }))
     }
 
     /// Returns the kind of the message.
@@ -78,7 +85,9 @@ async fn next_piece(link: &Link) -> Result<Option<Piece>> {
 
 impl fmt::Debug for Reader<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader").field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("Reader")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
     }
 }
 
@@ -94,7 +103,11 @@ pub struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(link: &'a Link, kind: MessageKind) -> Self {
-        Self { link, kind, begun: false }
+        Self {
+            link,
+            kind,
+            begun: false,
+        }
     }
 
     /// Sends a piece as a fragment. The pieces of a text message may be split anywhere; together
@@ -137,13 +150,17 @@ impl Drop for Writer<'_> {
     fn drop(&mut self) {
         if self.begun {
             // Closing can't fail with an empty reason.
-            _ = self.link.start_close(linerate_proto::CloseCode::INTERNAL_ERROR, "");
+            _ = self
+                .link
+                .start_close(linerate_proto::CloseCode::INTERNAL_ERROR, "");
         }
     }
 }
 
 impl fmt::Debug for Writer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer").field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("Writer")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
     }
 }

@@ -139,7 +139,10 @@ impl WebSocket {
     /// Splits into halves that tasks of their own may hold; the sending half can be cloned.
     pub fn split(self) -> (Sender, Receiver) {
         // Each half takes a handle of its own; `self` gives its up.
-        (Sender::new(self.link.clone()), Receiver::new(self.link.clone()))
+        (
+            Sender::new(self.link.clone()),
+            Receiver::new(self.link.clone()),
+        )
     }
 
     /// Returns the subprotocol that the opening handshake agreed on.
@@ -154,7 +157,10 @@ impl WebSocket {
 
     /// Returns how the connection ended and the reason that the peer gave, once it has.
     pub fn closed(&self) -> Option<(Closed, String)> {
-        self.link.lock().closed().map(|(closed, reason)| (closed, reason.into()))
+        self.link
+            .lock()
+            .closed()
+            .map(|(closed, reason)| (closed, reason.into()))
     }
 
     /// Returns the round-trip time of the newest keepalive Ping.
@@ -181,7 +187,9 @@ impl Drop for WebSocket {
 
 impl std::fmt::Debug for WebSocket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WebSocket").field("state", &self.state()).finish_non_exhaustive()
+        f.debug_struct("WebSocket")
+            .field("state", &self.state())
+            .finish_non_exhaustive()
     }
 }
 

@@ -149,14 +149,20 @@ pub struct Events<'e, 'i, E> {
 
 /// What the next bytes turned out to be, before anything is borrowed for the caller.
 enum Step {
-    /// A control frame; its payload ends at `at` in the input, or was put together from pieces.
-    Control {
-        opcode: Opcode,
-        bytes: usize,
-        pieces: bool,
-    },
-    /// A piece of a message that ends at `at` in the input.
-    Data { piece: Piece, bytes: usize },
+    Control(ControlFrame),
+    /// A piece of a message; its payload is the so many bytes before `at` in the input.
+    Data(Piece, usize),
+    /// Nothing yet.
+    Feed,
+}
+
+/// A control frame that is whole.
+struct ControlFrame {
+    opcode: Opcode,
+    /// The length of what arrived last of the payload; it ends at `at` in the input.
+    bytes: usize,
+    /// Whether the payload was put together from pieces.
+    pieces: bool,
 }
 
 struct Piece {
@@ -189,22 +195,16 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     )]
     #[inline]
     pub fn next(&mut self) -> Option<Result<Event<'_>, ProtocolError>> {
-        let step = match self.step() {
-            Ok(step) => step?,
-            Err(error) => return Some(Err(self.fail(error))),
+        let (piece, bytes) = match self.take_data() {
+            Some(data) => data,
+            None => match self.step() {
+                Ok(Step::Data(piece, bytes)) => (piece, bytes),
+                Ok(Step::Control(frame)) => return Some(self.control(frame).map(Event::from)),
+                Ok(Step::Feed) => return None,
+                Err(error) => return Some(Err(self.fail(error))),
+            },
         };
-        match step {
-            Step::Control {
-                opcode,
-                bytes,
-                pieces,
-            } => Some(self.control(opcode, bytes, pieces).map(|raw| match raw {
-                Control::Close(frame) => Event::Close(frame),
-                Control::Ping(payload) => Event::Ping(payload),
-                Control::Pong(payload) => Event::Pong(payload),
-            })),
-            Step::Data { piece, bytes } => Some(self.message(piece, bytes)),
-        }
+        Some(self.message(piece, bytes))
     }
 
     /// Returns the next event with the payload of messages still masked, or `None` when the input is
@@ -217,25 +217,17 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     /// As [`next`](Self::next).
     #[inline]
     pub fn next_raw(&mut self) -> Option<Result<RawEvent<'_>, ProtocolError>> {
-        let step = match self.step() {
-            Ok(step) => step?,
-            Err(error) => return Some(Err(self.fail(error))),
+        let (piece, bytes) = match self.take_data() {
+            Some(data) => data,
+            None => match self.step() {
+                Ok(Step::Data(piece, bytes)) => (piece, bytes),
+                Ok(Step::Control(frame)) => return Some(self.control(frame).map(RawEvent::from)),
+                Ok(Step::Feed) => return None,
+                Err(error) => return Some(Err(self.fail(error))),
+            },
         };
-        match step {
-            Step::Control {
-                opcode,
-                bytes,
-                pieces,
-            } => Some(self.control(opcode, bytes, pieces).map(|raw| match raw {
-                Control::Close(frame) => RawEvent::Close(frame),
-                Control::Ping(payload) => RawEvent::Ping(payload),
-                Control::Pong(payload) => RawEvent::Pong(payload),
-            })),
-            Step::Data { piece, bytes } => {
-                let payload = &mut self.input[self.at - bytes..self.at];
-                Some(Ok(RawEvent::Data(piece.data(payload))))
-            }
-        }
+        let payload = &mut self.input[self.at - bytes..self.at];
+        Some(Ok(RawEvent::Data(piece.data(payload))))
     }
 
     /// Returns how many bytes of the input have been used up.
@@ -254,43 +246,31 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
         self.at == self.input.len()
     }
 
+    /// Takes what is usual and can't fail: more of a message whose frame has begun, or a message
+    /// that stands whole in the input, for which no state is kept. `None` leaves it to
+    /// [`step`](Self::step) to find out what comes next.
     #[inline]
-    fn step(&mut self) -> Result<Option<Step>, ProtocolError> {
-        if self.engine.input != Direction::Open {
-            self.at = self.input.len();
-        }
+    fn take_data(&mut self) -> Option<(Piece, usize)> {
         // Each event takes a byte at least.
-        if self.at == self.input.len() {
-            return Ok(None);
+        if self.at == self.input.len() || self.engine.input != Direction::Open {
+            return None;
         }
-        if let Some(step) = self.take_whole_message() {
-            return Ok(Some(step));
+        match self.engine.receiving.frame {
+            Some(frame) if frame.opcode.is_control() => None,
+            Some(_) => self.take_piece(),
+            None => self.take_whole_message(),
         }
-        let receiving = &mut self.engine.receiving;
-        if receiving.frame.is_none() {
-            let rest = &self.input[self.at..];
-            let (header, bytes) = receiving.read_header(rest, self.engine.endpoint.role())?;
-            self.at += bytes;
-            let Some(header) = header else {
-                return Ok(None);
-            };
-            receiving.begin_frame(header, &self.engine.config.limits)?;
-        }
-        Ok(self.take_payload())
     }
 
-    /// Takes a message that stands whole in the input, the usual case, without the state that an
-    /// unfinished one needs. Leaves anything else, and all that breaks a rule, to the rest of
-    /// [`step`](Self::step).
     #[inline]
-    fn take_whole_message(&mut self) -> Option<Step> {
+    fn take_whole_message(&mut self) -> Option<(Piece, usize)> {
         let Engine {
             receiving,
             config,
             endpoint,
             ..
         } = &*self.engine;
-        if !receiving.is_between_messages() {
+        if receiving.header_bytes != 0 || receiving.message.is_some() {
             return None;
         }
         let rest = &self.input[self.at..];
@@ -319,42 +299,57 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             phase: 0,
             offset: 0,
         };
-        Some(Step::Data { piece, bytes })
+        Some((piece, bytes))
     }
 
-    /// Takes what has arrived of the current frame's payload; `None` if that leads to no event.
+    /// Takes what has arrived of the payload of a data frame; `None` if that is nothing yet.
     #[inline]
-    fn take_payload(&mut self) -> Option<Step> {
+    fn take_piece(&mut self) -> Option<(Piece, usize)> {
+        let available = self.input.len() - self.at;
+        let taken = self.engine.receiving.take_piece(available)?;
+        self.at += taken.1;
+        Some(taken)
+    }
+
+    /// Reads a header if no frame has begun, and takes what there is of the frame's payload.
+    fn step(&mut self) -> Result<Step, ProtocolError> {
+        if self.engine.input != Direction::Open {
+            self.at = self.input.len();
+            return Ok(Step::Feed);
+        }
         let receiving = &mut self.engine.receiving;
-        let frame = receiving.frame.as_mut()?;
-        let bytes = frame.left.min((self.input.len() - self.at) as u64) as usize;
-        if bytes == 0 && frame.left > 0 {
-            return None;
+        let frame = match &mut receiving.frame {
+            Some(frame) => frame,
+            None => {
+                let rest = &self.input[self.at..];
+                let (header, bytes) = receiving.read_header(rest, self.engine.endpoint.role())?;
+                self.at += bytes;
+                let Some(header) = header else {
+                    return Ok(Step::Feed);
+                };
+                receiving.begin_frame(header, &self.engine.config.limits)?
+            }
+        };
+        if !frame.opcode.is_control() {
+            return Ok(match self.take_piece() {
+                Some((piece, bytes)) => Step::Data(piece, bytes),
+                None => Step::Feed,
+            });
         }
-        let phase = frame.phase;
-        frame.phase = frame.phase.wrapping_add(bytes);
-        frame.left -= bytes as u64;
-        self.at += bytes;
+        let (bytes, phase) = frame.take(self.input.len() - self.at);
         let frame = *frame;
-        if frame.left == 0 {
-            receiving.frame = None;
-        }
-        if frame.opcode.is_control() {
-            let payload = &mut self.input[self.at - bytes..self.at];
-            receiving.take_control(&frame, payload, phase)
-        } else {
-            let piece = receiving.take_piece(&frame, phase, bytes)?;
-            Some(Step::Data { piece, bytes })
-        }
+        self.at += bytes;
+        let payload = &mut self.input[self.at - bytes..self.at];
+        Ok(receiving.take_control(&frame, payload, phase))
     }
 
     /// Does what a control frame asks for and lends it.
-    fn control(
-        &mut self,
-        opcode: Opcode,
-        bytes: usize,
-        pieces: bool,
-    ) -> Result<Control<'_>, ProtocolError> {
+    fn control(&mut self, frame: ControlFrame) -> Result<Control<'_>, ProtocolError> {
+        let ControlFrame {
+            opcode,
+            bytes,
+            pieces,
+        } = frame;
         let Self { engine, input, at } = self;
         let from_input = &input[*at - bytes..*at];
         if opcode == Opcode::Close {
@@ -448,6 +443,39 @@ enum Control<'a> {
     Pong(&'a [u8]),
 }
 
+impl<'a> From<Control<'a>> for Event<'a> {
+    fn from(control: Control<'a>) -> Self {
+        match control {
+            Control::Close(frame) => Self::Close(frame),
+            Control::Ping(payload) => Self::Ping(payload),
+            Control::Pong(payload) => Self::Pong(payload),
+        }
+    }
+}
+
+impl<'a> From<Control<'a>> for RawEvent<'a> {
+    fn from(control: Control<'a>) -> Self {
+        match control {
+            Control::Close(frame) => Self::Close(frame),
+            Control::Ping(payload) => Self::Ping(payload),
+            Control::Pong(payload) => Self::Pong(payload),
+        }
+    }
+}
+
+impl Frame {
+    /// Takes as many of the `available` bytes as belong to the payload; returns their number and
+    /// that of the bytes before them.
+    #[inline]
+    fn take(&mut self, available: usize) -> (usize, usize) {
+        let bytes = self.left.min(available as u64) as usize;
+        let phase = self.phase;
+        self.left -= bytes as u64;
+        self.phase = phase.wrapping_add(bytes);
+        (bytes, phase)
+    }
+}
+
 impl Piece {
     #[inline]
     fn data(self, payload: &mut [u8]) -> Data<'_> {
@@ -474,12 +502,6 @@ impl Piece {
 }
 
 impl Receiving {
-    /// Returns whether the next byte starts a new message or a control frame.
-    #[inline]
-    const fn is_between_messages(&self) -> bool {
-        self.header_bytes == 0 && self.frame.is_none() && self.message.is_none()
-    }
-
     /// Reads a header from the bytes kept of it, if any, and from `input`; tells how many bytes of
     /// `input` that took.
     #[inline]
@@ -548,7 +570,11 @@ impl Receiving {
 
     /// Starts the frame that `header` announces, if the limits allow it.
     #[inline]
-    fn begin_frame(&mut self, header: Header, limits: &Limits) -> Result<(), ProtocolError> {
+    fn begin_frame(
+        &mut self,
+        header: Header,
+        limits: &Limits,
+    ) -> Result<&mut Frame, ProtocolError> {
         if header.opcode.is_control() {
             if let Some(control) = &mut self.control {
                 control.set(b"");
@@ -556,14 +582,13 @@ impl Receiving {
         } else {
             self.begin_data_frame(header, limits)?;
         }
-        self.frame = Some(Frame {
+        Ok(self.frame.insert(Frame {
             left: header.payload_bytes,
             phase: 0,
             mask: header.mask,
             opcode: header.opcode,
             fin: header.fin,
-        });
-        Ok(())
+        }))
     }
 
     #[inline]
@@ -599,8 +624,8 @@ impl Receiving {
         Ok(())
     }
 
-    /// Takes (a piece of) a control payload; returns the step once the frame is whole.
-    fn take_control(&mut self, frame: &Frame, payload: &mut [u8], phase: usize) -> Option<Step> {
+    /// Takes (a piece of) a control payload; returns the frame once it is whole.
+    fn take_control(&mut self, frame: &Frame, payload: &mut [u8], phase: usize) -> Step {
         if let Some(MaskKey(key)) = frame.mask {
             mask::apply(key, phase, payload);
         }
@@ -611,7 +636,11 @@ impl Receiving {
                 .get_or_insert_with(|| Box::new(ControlPayload::new()))
                 .extend(payload);
         }
-        whole.then_some(Step::Control {
+        if !whole {
+            return Step::Feed;
+        }
+        self.frame = None;
+        Step::Control(ControlFrame {
             opcode: frame.opcode,
             bytes: payload.len(),
             pieces,
@@ -626,11 +655,16 @@ impl Receiving {
         }
     }
 
-    /// Accounts for the next `bytes` of the message, which [`begin_frame`](Self::begin_frame)
-    /// started; forgets the message when they end it.
+    /// Takes the next piece of the message, which [`begin_frame`](Self::begin_frame) started, and
+    /// its length; `None` if none of the frame's payload is available. Forgets frame and message
+    /// when this piece ends them.
     #[inline]
-    fn take_piece(&mut self, frame: &Frame, phase: usize, bytes: usize) -> Option<Piece> {
-        let message = self.message.as_mut()?;
+    fn take_piece(&mut self, available: usize) -> Option<(Piece, usize)> {
+        let (frame, message) = (self.frame.as_mut()?, self.message.as_mut()?);
+        if available == 0 && frame.left > 0 {
+            return None;
+        }
+        let (bytes, phase) = frame.take(available);
         let piece = Piece {
             kind: message.kind,
             begins: !message.begun,
@@ -642,10 +676,13 @@ impl Receiving {
         };
         message.begun = true;
         message.lent += bytes as u64;
+        if piece.frame_bytes_left == 0 {
+            self.frame = None;
+        }
         if piece.ends {
             self.message = None;
         }
-        Some(piece)
+        Some((piece, bytes))
     }
 
     /// Validates the next piece of a text message; fails with the offset in the piece.

@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use linerate_proto::{CloseCode, engine::{State, Timeout}};
+use linerate_proto::{
+    CloseCode,
+    engine::{State, Timeout},
+};
 use tokio::{io::AsyncWrite, time::Sleep};
 
 use super::{Connection, Link, READS_IN_A_ROW_MAX};
@@ -39,7 +42,11 @@ where
         if !connection_done {
             connection_done = link.0.poll_drive(cx, timer.as_mut()).is_ready();
         }
-        if connection_done && handler.is_none() { Poll::Ready(()) } else { Poll::Pending }
+        if connection_done && handler.is_none() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
 }
@@ -139,7 +146,7 @@ impl Connection {
     fn read_ahead(&mut self, cx: &mut Context<'_>) {
         let mut reads = 0;
         while self.io.is_some() {
-            match self.inbox.queue_next(&mut self.engine) {
+            match self.inbox.queue_next(&mut self.engine, &mut self.outbox) {
                 Ok(true) => self.queued(),
                 Ok(false) if self.engine.is_input_over() => return self.drain(cx),
                 Ok(false) => {
@@ -203,7 +210,9 @@ impl Connection {
     /// Keeps the deadlines; pending means that there is nothing more to do now.
     fn poll_timer(&mut self, cx: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<()> {
         loop {
-            let Some(due) = self.engine.poll_timeout() else { return Poll::Pending };
+            let Some(due) = self.engine.poll_timeout() else {
+                return Poll::Pending;
+            };
             let due = clock::instant(due);
             if timer.deadline() > due || timer.is_elapsed() {
                 timer.as_mut().reset(due);

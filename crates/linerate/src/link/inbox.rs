@@ -15,7 +15,7 @@ use linerate_proto::{
 use linerate_simd::utf8::TextBuf;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::{Io, Side};
+use super::{Io, Side, outbox::Outbox};
 use crate::{
     clock,
     message::Message,
@@ -109,9 +109,10 @@ impl Inbox {
     pub(crate) fn next(
         &mut self,
         engine: &mut Engine<Side>,
+        outbox: &mut Outbox,
         mode: Mode,
     ) -> Result<Option<Piece>, ProtocolError> {
-        while let Some(piece) = self.next_piece(engine, mode)? {
+        while let Some(piece) = self.next_piece(engine, outbox, mode)? {
             let rest_of_stream = self.streaming;
             self.streaming = !piece.ends;
             // A message whose reader was dropped is passed over.
@@ -126,9 +127,19 @@ impl Inbox {
     ///
     /// # Errors
     /// The peer broke the rules; the engine has failed the connection.
-    pub(crate) fn queue_next(&mut self, engine: &mut Engine<Side>) -> Result<bool, ProtocolError> {
-        let mode = if self.streaming { Mode::Chunks } else { Mode::Messages };
-        let Some(piece) = self.parse(engine, mode)? else { return Ok(false) };
+    pub(crate) fn queue_next(
+        &mut self,
+        engine: &mut Engine<Side>,
+        outbox: &mut Outbox,
+    ) -> Result<bool, ProtocolError> {
+        let mode = if self.streaming {
+            Mode::Chunks
+        } else {
+            Mode::Messages
+        };
+        let Some(piece) = self.parse(engine, outbox, mode)? else {
+            return Ok(false);
+        };
         self.queued_bytes += piece.message.len();
         self.queued.push_back(piece);
         Ok(true)
@@ -170,6 +181,7 @@ impl Inbox {
     fn next_piece(
         &mut self,
         engine: &mut Engine<Side>,
+        outbox: &mut Outbox,
         mode: Mode,
     ) -> Result<Option<Piece>, ProtocolError> {
         if let Some(piece) = self.queued.pop_front() {
@@ -179,13 +191,14 @@ impl Inbox {
             }
             return Ok(Some(piece));
         }
-        self.parse(engine, mode)
+        self.parse(engine, outbox, mode)
     }
 
     /// Parses input up to the end of the next message or, if asked for, piece.
     fn parse(
         &mut self,
         engine: &mut Engine<Side>,
+        outbox: &mut Outbox,
         mode: Mode,
     ) -> Result<Option<Piece>, ProtocolError> {
         let begun = self.take_begun(mode);
@@ -203,7 +216,8 @@ impl Inbox {
                     }
                 }
                 Ok(RawEvent::Close(frame)) => self.close_reason = Some(frame.reason.into()),
-                Ok(RawEvent::Ping(_) | RawEvent::Pong(_)) => {}
+                Ok(RawEvent::Ping(_)) => outbox.answer_ping(&mut events),
+                Ok(RawEvent::Pong(_)) => {}
                 Err(error) => piece = Err(error),
             }
         }
@@ -246,9 +260,16 @@ fn take_data(
         Incoming::Text(text) => data.append_text_to(text)?,
     }
     if ends {
-        return Ok(message.take().map(|incoming| Piece { message: incoming.finish(), ends }));
+        return Ok(message.take().map(|incoming| Piece {
+            message: incoming.finish(),
+            ends,
+        }));
     }
-    Ok(if mode == Mode::Chunks { incoming.take_chunk() } else { None })
+    Ok(if mode == Mode::Chunks {
+        incoming.take_chunk()
+    } else {
+        None
+    })
 }
 
 impl Incoming {
@@ -272,7 +293,10 @@ impl Incoming {
             Self::Binary(bytes) => Message::from(std::mem::take(bytes)),
             Self::Text(text) => Message::from(text.take_finished(pool::take(0)).into_string()),
         };
-        (!message.is_empty()).then_some(Piece { message, ends: false })
+        (!message.is_empty()).then_some(Piece {
+            message,
+            ends: false,
+        })
     }
 
     fn finish(self) -> Message {

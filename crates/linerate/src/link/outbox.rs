@@ -6,7 +6,10 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use linerate_proto::{Engine, Header, MaskKey, engine::{MessageKind, State}};
+use linerate_proto::{
+    Engine, Header, MaskKey,
+    engine::{Events, MessageKind, State},
+};
 use linerate_simd::mask;
 use tokio::io::AsyncWrite;
 
@@ -16,6 +19,9 @@ use crate::{Result, message::Message, pool};
 /// Payloads from here on are written from where they are; smaller ones are copied behind their
 /// prefix, so that many of them are one write.
 const COPIED_BYTES_MAX: usize = 32 << 10;
+
+/// Answers to Pings that may wait, in bytes; beyond that only the newest Ping is answered (§5.5.3).
+const CONTROL_BYTES_MAX: usize = 4 << 10;
 
 /// Frames in the order in which they are written: `front`, `large`, `behind`.
 ///
@@ -28,8 +34,11 @@ pub(crate) struct Outbox {
     sent: usize,
     large: Option<Large>,
     behind: Vec<u8>,
-    /// Whether a control frame is queued; the next one waits for it.
-    holds_control: bool,
+    /// Where the last control frame in `front` ends, at a frame boundary; so in `behind`.
+    front_control_end: usize,
+    behind_control_end: usize,
+    /// Bytes of control frames that were queued since the outbox was last empty.
+    control_bytes: usize,
     /// Whether the stream may hold back what was written to it, as TLS does.
     unflushed: bool,
 }
@@ -43,7 +52,10 @@ struct Large {
 impl Outbox {
     /// Returns the bytes that wait.
     pub(crate) fn len(&self) -> usize {
-        let large = self.large.as_ref().map_or(0, |large| large.payload.len() - large.sent);
+        let large = self
+            .large
+            .as_ref()
+            .map_or(0, |large| large.payload.len() - large.sent);
         self.front.len() - self.sent + large + self.behind.len()
     }
 
@@ -57,7 +69,8 @@ impl Outbox {
             return self.push_copy(engine, message.kind(), message.as_bytes());
         }
         let kind = message.kind();
-        let prefix = engine.send_prefix(self.tail(Header::BYTES_MAX), kind, message.len() as u64)?;
+        let prefix =
+            engine.send_prefix(self.tail(Header::BYTES_MAX), kind, message.len() as u64)?;
         let mut payload = message.into_bytes();
         if let Some(MaskKey(key)) = prefix {
             mask::apply(key, 0, &mut payload);
@@ -96,31 +109,49 @@ impl Outbox {
         Ok(())
     }
 
-    /// Takes the control frames that are due: at the next frame boundary, ahead of queued data; the
-    /// Close frame at the end, because nothing may follow it.
+    /// Answers a Ping at once, unless so many answers wait that only the newest is to be kept.
+    pub(crate) fn answer_ping(&mut self, events: &mut Events<'_, '_, Side>) {
+        if self.control_bytes < CONTROL_BYTES_MAX {
+            self.put_control(|frames| events.poll_transmit(frames));
+        }
+    }
+
+    /// Takes the control frames that are due, unless too many wait already.
     pub(crate) fn take_control(&mut self, engine: &mut Engine<Side>) {
         if self.is_empty() {
-            self.holds_control = false;
+            self.control_bytes = 0;
         }
-        if self.holds_control || !engine.wants_transmit() {
+        if !engine.wants_transmit() {
             return;
         }
-        self.holds_control = true;
-        let is_last = engine.state() != State::Open;
-        if self.is_empty() || is_last {
+        if engine.state() != State::Open {
+            // Nothing may follow a Close frame, so it comes last.
             engine.poll_transmit(self.tail(Header::BYTES_MAX));
+        } else if self.control_bytes < CONTROL_BYTES_MAX {
+            self.put_control(|frames| engine.poll_transmit(frames));
+        }
+    }
+
+    /// Queues control frames at the next frame boundary, ahead of queued data and behind earlier
+    /// control frames.
+    fn put_control(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+        let mut frames = pool::take(0);
+        write(&mut frames);
+        self.control_bytes += frames.len();
+        let (queue, end) = match self.next_boundary() {
+            Some(boundary) => {
+                self.front_control_end = self.front_control_end.max(boundary);
+                (&mut self.front, &mut self.front_control_end)
+            }
+            None => (&mut self.behind, &mut self.behind_control_end),
+        };
+        if queue.is_empty() {
+            pool::give(std::mem::replace(queue, frames));
+            *end = queue.len();
             return;
         }
-        let mut frames = pool::take(0);
-        engine.poll_transmit(&mut frames);
-        match self.next_boundary() {
-            Some(at) => {
-                self.front.splice(at..at, frames.iter().copied());
-            }
-            None => {
-                self.behind.splice(0..0, frames.iter().copied());
-            }
-        }
+        queue.splice(*end..*end, frames.iter().copied());
+        *end += frames.len();
         pool::give(frames);
     }
 
@@ -130,7 +161,10 @@ impl Outbox {
         io: Pin<&mut Box<dyn Io>>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let large = self.large.as_ref().map_or(&[][..], |large| &large.payload[large.sent..]);
+        let large = self
+            .large
+            .as_ref()
+            .map_or(&[][..], |large| &large.payload[large.sent..]);
         let front = &self.front[self.sent..];
         let written = if front.is_empty() && self.behind.is_empty() {
             ready!(io.poll_write(cx, large))?
@@ -163,7 +197,11 @@ impl Outbox {
 
     /// Returns where the next frame is appended, with memory for `bytes`.
     fn tail(&mut self, bytes: usize) -> &mut Vec<u8> {
-        let tail = if self.large.is_some() { &mut self.behind } else { &mut self.front };
+        let tail = if self.large.is_some() {
+            &mut self.behind
+        } else {
+            &mut self.front
+        };
         if tail.capacity() == 0 {
             *tail = pool::take(bytes);
         }
@@ -185,11 +223,15 @@ impl Outbox {
             if large.sent < large.payload.len() {
                 return;
             }
-            let large = self.large.take().unwrap_or(Large { payload: Vec::new(), sent: 0 });
+            let large = self.large.take().unwrap_or(Large {
+                payload: Vec::new(),
+                sent: 0,
+            });
             pool::give(large.payload);
         }
         let behind = std::mem::take(&mut self.behind);
         pool::give(std::mem::replace(&mut self.front, behind));
+        self.front_control_end = std::mem::take(&mut self.behind_control_end);
         self.sent = written;
         if self.sent == self.front.len() {
             pool::give(std::mem::take(&mut self.front));
@@ -203,8 +245,96 @@ impl Outbox {
         let mut at = 0;
         while at < self.sent {
             let (header, bytes) = Header::decode(&self.front[at..]).ok()??;
-            at = at.saturating_add(bytes).saturating_add(header.payload_bytes as usize);
+            at = at
+                .saturating_add(bytes)
+                .saturating_add(header.payload_bytes as usize);
         }
         (at < self.front.len() || at == self.front.len() && self.large.is_none()).then_some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use linerate_proto::{Config, Role};
+
+    use super::*;
+
+    fn engine() -> Engine<Side> {
+        Engine::new(
+            Side(Role::Server),
+            Arc::new(Config::default()),
+            Duration::ZERO,
+        )
+    }
+
+    fn ping(outbox: &mut Outbox, engine: &mut Engine<Side>, payload: u8) {
+        let mut input = [0x89, 0x81, 0, 0, 0, 0, payload];
+        let mut events = engine.handle_input(&mut input, Duration::ZERO);
+        assert!(matches!(
+            events.next(),
+            Some(Ok(linerate_proto::Event::Ping(_)))
+        ));
+        outbox.answer_ping(&mut events);
+    }
+
+    /// Takes everything out, `bytes` at a time.
+    fn written(outbox: &mut Outbox, bytes: usize) -> Vec<u8> {
+        let mut wire = Vec::new();
+        while !outbox.is_empty() {
+            let large = outbox
+                .large
+                .as_ref()
+                .map_or(&[][..], |large| &large.payload[large.sent..]);
+            let all = [&outbox.front[outbox.sent..], large, &outbox.behind].concat();
+            let bytes = bytes.min(all.len());
+            wire.extend_from_slice(&all[..bytes]);
+            outbox.advance(bytes);
+        }
+        wire
+    }
+
+    #[test]
+    fn pongs_overtake_data_and_keep_their_order() {
+        let (mut outbox, mut engine) = (Outbox::default(), engine());
+        outbox.push(&mut engine, "ab".into()).unwrap();
+        outbox.push(&mut engine, "cd".into()).unwrap();
+        outbox.advance(1);
+        ping(&mut outbox, &mut engine, b'1');
+        ping(&mut outbox, &mut engine, b'2');
+        assert_eq!(
+            written(&mut outbox, 3),
+            b"\x02ab\x8a\x011\x8a\x012\x81\x02cd"
+        );
+    }
+
+    #[test]
+    fn pongs_wait_for_the_end_of_a_large_payload() {
+        let (mut outbox, mut engine) = (Outbox::default(), engine());
+        let payload = vec![b'x'; COPIED_BYTES_MAX + 1];
+        outbox.push(&mut engine, payload.clone().into()).unwrap();
+        outbox.push(&mut engine, "cd".into()).unwrap();
+        outbox.advance(1);
+        ping(&mut outbox, &mut engine, b'1');
+        ping(&mut outbox, &mut engine, b'2');
+        let wire = written(&mut outbox, 1_000);
+        assert_eq!(wire[3..3 + payload.len()], payload);
+        assert_eq!(wire[3 + payload.len()..], *b"\x8a\x011\x8a\x012\x81\x02cd");
+    }
+
+    #[test]
+    fn a_flood_of_pings_costs_a_bounded_queue() {
+        let (mut outbox, mut engine) = (Outbox::default(), engine());
+        for number in 0..100_000 {
+            ping(&mut outbox, &mut engine, number as u8);
+        }
+        assert!(outbox.len() < CONTROL_BYTES_MAX + 127);
+        written(&mut outbox, 1 << 20);
+        outbox.take_control(&mut engine);
+        assert_eq!(
+            written(&mut outbox, 1 << 20),
+            [0x8A, 1, (99_999 % 256) as u8]
+        );
     }
 }

@@ -30,7 +30,9 @@ pub(super) async fn accept(server: &Server, stream: TcpStream) -> Result<(Arc<Li
         }
         upgrade(server, Box::new(stream), Scheme::Http).await
     });
-    accepted.await.unwrap_or(Err(Error::HandshakeTimeout { budget }))
+    accepted
+        .await
+        .unwrap_or(Err(Error::HandshakeTimeout { budget }))
 }
 
 /// Answers with 503 and closes.
@@ -54,7 +56,9 @@ async fn upgrade(
     let mut response = Vec::new();
     let (request, leftover) = match read_request(server, &mut io).await {
         Ok(read) => read,
-        Err(Error::Handshake(error)) => return refuse(io, Refusal::from(error), error.into()).await,
+        Err(Error::Handshake(error)) => {
+            return refuse(io, Refusal::from(error), error.into()).await;
+        }
         Err(error) => return Err(error),
     };
     let decided = decide(server, &request, scheme, &mut response);

@@ -43,8 +43,14 @@ pub(super) struct Slot {
 
 impl Connections {
     pub(super) fn new(connections_max: usize) -> Self {
-        let shared = Shared { open: Mutex::default(), all_gone: Notify::new() };
-        Self { shared: Arc::new(shared), connections_max }
+        let shared = Shared {
+            open: Mutex::default(),
+            all_gone: Notify::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            connections_max,
+        }
     }
 
     /// Takes a slot, if one is free.
@@ -55,7 +61,10 @@ impl Connections {
         }
         open.slots += 1;
         open.next_id += 1;
-        Some(Slot { shared: self.shared.clone(), id: open.next_id })
+        Some(Slot {
+            shared: self.shared.clone(),
+            id: open.next_id,
+        })
     }
 
     /// Closes all connections and waits until they are gone, at most `timeout`.

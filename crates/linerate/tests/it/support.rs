@@ -22,7 +22,11 @@ impl Running {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(server.serve(listener, handler, async { _ = stopped.await }));
-        Self { address, stop, task }
+        Self {
+            address,
+            stop,
+            task,
+        }
     }
 
     pub(crate) async fn echo() -> Self {
