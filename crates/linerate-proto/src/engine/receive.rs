@@ -230,6 +230,13 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
         Some(Ok(RawEvent::Data(piece.data(payload))))
     }
 
+    /// Appends the control frames that are due to `out`, as [`Engine::poll_transmit`] does.
+    ///
+    /// Called after each [`Event::Ping`] it answers every one of them, otherwise the newest.
+    pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> bool {
+        self.engine.poll_transmit(out)
+    }
+
     /// Returns how many bytes of the input have been used up.
     #[inline]
     pub const fn consumed(&self) -> usize {
