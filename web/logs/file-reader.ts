@@ -54,7 +54,7 @@ const STALLS_MAX = 3;
 /** Reads through two buffers of its own: one is being filled while the other is being sent. */
 export class StreamReader implements FileReader {
   readonly chunkBytes = STREAM_BUFFER_BYTES;
-  /** What is sent from a buffer is copied into the browser's queue: a short one stays in cache. */
+  /** What is sent from a buffer is copied into the browser's memory, so there is little of it. */
   readonly inFlightBytes = 4 * STREAM_BUFFER_BYTES;
   readonly #file: Blob;
   readonly #stallMs: number;

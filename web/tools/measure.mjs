@@ -26,7 +26,7 @@ const WAYS = ["slices", "stream", "chosen by the page"];
 const starters = { discard: startDiscardServer, linerate: startServer };
 
 const folder = await temporaryFolder();
-const chromium = await startBrowser();
+const chromium = await startBrowser({ networkEnabled: false });
 const servers = await Promise.all(SERVERS.map(async (name) => [name, await starters[name]()]));
 try {
   const source = await writeLog(folder.path);

@@ -6,11 +6,14 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import {
+  byId,
   chooseFile,
+  columnPixels,
   openPage,
   startBrowser,
   startServer,
   temporaryFolder,
+  textOf,
   waitForState,
   writeLog,
 } from "./support.mjs";
@@ -70,4 +73,37 @@ for (const scheme of ["light", "dark"]) {
       await page.close();
     });
   }
+}
+
+test("the chart follows the window and the colour scheme", async () => {
+  const { page, complaints } = await openPage(chromium.browser, `${server.url}/logs`);
+  await chooseFile(page, log.path);
+  await waitForState(page, "finished", "failed");
+  const title = await textOf(page, "chart-title");
+
+  await page.setViewport({ width: 360, height: 740 });
+  await page.waitForFunction(
+    (selector) => document.querySelector(`${selector} canvas`).clientWidth < 340,
+    {},
+    byId("chart"),
+  );
+  await assertFits(page, "logs after the window became narrow");
+  if (log.real) {
+    assert.equal(title, "Requests per minute");
+    // A day has more minutes than this window has columns.
+    assert.equal(await textOf(page, "chart-title"), "Requests per 5 minutes");
+  }
+
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
+  await nextFrame(page);
+  assert.ok((await columnPixels(page, "2xx")) > 200, "painted in the colours of the dark");
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+/** Waits until what was changed has been drawn. */
+function nextFrame(page) {
+  return page.evaluate(
+    () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
+  );
 }

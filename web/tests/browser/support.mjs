@@ -54,12 +54,17 @@ function failAfter(ms, message) {
   });
 }
 
-/** Starts Chromium with a profile of its own, which `close` removes. */
-export async function startBrowser() {
+/**
+ * Starts Chromium with a profile of its own, which `close` removes.
+ *
+ * `networkEnabled` lets it report what it sends, every WebSocket message in base64: to measure, do without.
+ */
+export async function startBrowser({ networkEnabled = true } = {}) {
   const profile = await mkdtemp(join(tmpdir(), "linerate-chromium-"));
   const browser = await puppeteer.launch({
     executablePath: CHROMIUM,
     headless: true,
+    networkEnabled,
     userDataDir: profile,
     args: [
       "--headless=new",
