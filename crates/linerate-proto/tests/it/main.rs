@@ -7,6 +7,7 @@ mod close_codes;
 mod closing;
 mod control;
 mod cuts;
+mod feed_cost;
 mod fragmentation;
 mod headers;
 mod keepalive;

@@ -1,0 +1,91 @@
+//! What reading one large message costs, in instructions counted by callgrind.
+//!
+//! The cost of a read is a fixed part and a part for each byte, and neither knows how much of the
+//! message came before: nothing is copied, searched or validated again. Instructions are counted,
+//! not time, so the figures are the same on a busy machine. They are printed; see them with
+//! `cargo test -p linerate-proto --test it feed_cost -- --nocapture`.
+
+use std::{env, path::PathBuf, process::Command, sync::OnceLock};
+
+const MIB: u64 = 1 << 20;
+/// One read brings a byte, a TCP segment, or a full buffer.
+const READS: [u64; 3] = [1, 1_400, 65_536];
+
+/// Returns the example program, built for release; `None`, once it has said so, without valgrind.
+fn program() -> Option<PathBuf> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    PROGRAM.get_or_init(build).clone()
+}
+
+fn build() -> Option<PathBuf> {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        eprintln!("skipped: valgrind is not installed");
+        return None;
+    }
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--message-format=json"])
+        .args(["-p", "linerate-testkit", "--example", "feed"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs this test");
+    let messages = String::from_utf8(output.stdout).expect("JSON is UTF-8");
+    let path = messages.split("\"executable\":\"").nth(1);
+    let (path, _) = path
+        .and_then(|rest| rest.split_once('"'))
+        .unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    Some(path.into())
+}
+
+/// Counts the instructions that the engine takes for a message in reads of this size.
+fn instructions(program: &PathBuf, kind: &str, message_bytes: u64, read_bytes: u64) -> u64 {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg("--toggle-collect=*counted*")
+        .arg(program)
+        .args([kind, &message_bytes.to_string(), &read_bytes.to_string()])
+        .output()
+        .expect("valgrind is installed");
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{log}");
+    let collected = log.split("Collected :").nth(1).expect("callgrind's total");
+    let count = collected.split_whitespace().next().expect("a number");
+    count.parse().expect("a number")
+}
+
+/// Asserts how the cost depends on the sizes of message and reads; returns the cost per byte of a
+/// message of 16 MiB in each of [`READS`].
+fn measure(kind: &str) -> Option<[f64; 3]> {
+    let program = program()?;
+    Some(READS.map(|read_bytes| {
+        let small = instructions(&program, kind, MIB, read_bytes);
+        let large = instructions(&program, kind, 16 * MIB, read_bytes);
+        let per_byte = large as f64 / (16 * MIB) as f64;
+        let per_read = per_byte * read_bytes as f64;
+        println!("{kind} in reads of {read_bytes}: {per_byte:.3} a byte, {per_read:.0} a read");
+
+        let growth = large as f64 / (16 * small) as f64;
+        assert!(
+            (0.9..1.1).contains(&growth),
+            "16 times the message: {growth}"
+        );
+        let bound = 400.0 + 1.5 * read_bytes as f64;
+        assert!(per_read < bound, "{per_read} for a read of {read_bytes}");
+        per_byte
+    }))
+}
+
+#[test]
+fn text_costs_the_same_per_byte_in_segments_and_in_full_buffers() {
+    if let Some([_, segment, buffer]) = measure("text") {
+        assert!(segment < 2.0 * buffer, "{segment} and {buffer} a byte");
+    }
+}
+
+/// Unmasking takes a fraction of an instruction a byte, so the fixed part of a read shows.
+#[test]
+fn binary_costs_no_more_than_the_fixed_part_of_each_read_and_a_part_per_byte() {
+    if let Some([byte, segment, buffer]) = measure("binary") {
+        let fixed = byte - buffer;
+        assert!(segment < buffer + 2.0 * fixed / 1_400.0, "{segment} a byte");
+    }
+}

@@ -1,0 +1,80 @@
+//! Feeds one large masked message to a server's engine in reads of a given size.
+//!
+//! `cargo run --release -p linerate-testkit --example feed -- text|binary MESSAGE_BYTES READ_BYTES`
+//!
+//! It exists to be counted: under `valgrind --tool=callgrind --toggle-collect='*counted*'` the
+//! figures are what the engine does with each read, and neither the reads nor how the message came
+//! to be. It stands here and not with the engine, whose examples build all that its tests need.
+
+use core::time::Duration;
+use std::{env, error::Error, hint::black_box, sync::Arc};
+
+use linerate_proto::{
+    Client, Config, Engine, Event, MaskKey, ProtocolError, Server, engine::MessageKind,
+};
+
+/// A worker's read buffer.
+const BUFFER_BYTES: usize = 64 << 10;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [kind, message_bytes, read_bytes] = &arguments[..] else {
+        return Err("usage: feed text|binary MESSAGE_BYTES READ_BYTES".into());
+    };
+    let kind = match kind.as_str() {
+        "text" => MessageKind::Text,
+        "binary" => MessageKind::Binary,
+        _ => return Err(format!("no such kind: {kind}").into()),
+    };
+    let (message_bytes, read_bytes) = (message_bytes.parse()?, read_bytes.parse()?);
+    if !(1..=BUFFER_BYTES).contains(&read_bytes) {
+        return Err(format!("a read has 1 to {BUFFER_BYTES} bytes").into());
+    }
+    let wire = message(kind, message_bytes)?;
+    let mut config = Config::default();
+    config.limits.message_bytes_max = u64::MAX;
+    let mut engine = Engine::new(Server, Arc::new(config), Duration::ZERO);
+    let mut buffer = [0; BUFFER_BYTES];
+    let mut received = 0;
+    for read in wire.chunks(read_bytes) {
+        let input = &mut buffer[..read.len()];
+        input.copy_from_slice(read);
+        received += counted_read(&mut engine, input)?;
+    }
+    if received != message_bytes {
+        return Err(format!("{received} bytes arrived, not {message_bytes}").into());
+    }
+    println!("{received}");
+    Ok(())
+}
+
+/// Returns the frame of a message as a client sends it: lines in several alphabets.
+fn message(kind: MessageKind, bytes: usize) -> Result<Vec<u8>, Box<dyn Error>> {
+    let line = "GET /index.html 200 ιστοσελίδα 網頁 🙂\n";
+    let mut payload = line.repeat(bytes / line.len()).into_bytes();
+    payload.resize(bytes, b'.');
+    let mut client = Engine::new(
+        Client::new(|| MaskKey([0x37, 0xFA, 0x21, 0x3D])),
+        Arc::default(),
+        Duration::ZERO,
+    );
+    let mut wire = Vec::new();
+    client.send(&mut wire, kind, &payload)?;
+    Ok(wire)
+}
+
+/// Takes one read and returns how many bytes of payload it brought.
+#[inline(never)]
+fn counted_read(engine: &mut Engine<Server>, input: &mut [u8]) -> Result<usize, ProtocolError> {
+    let mut received = 0;
+    let mut events = engine.handle_input(input, Duration::ZERO);
+    while let Some(event) = events.next() {
+        received += match black_box(event?) {
+            Event::Text(text) => text.len(),
+            Event::Binary(bytes) => bytes.len(),
+            Event::Chunk(chunk) => chunk.bytes.len(),
+            _ => 0,
+        };
+    }
+    Ok(received)
+}
