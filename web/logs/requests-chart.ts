@@ -1,7 +1,7 @@
 // The histogram: requests over time, stacked by status class, with its legend and readout.
 
 import uPlot from "uplot";
-import { grouped, utcClock, utcDay } from "../shared/format.js";
+import { compact, grouped, utcClock, utcDay } from "../shared/format.js";
 import { create, element, setFigure, setText } from "../shared/page.js";
 import type { Summary, Timeline } from "./protocol.js";
 import { bucketAt, bucketName, coarsen, roundUp, stack } from "./stacking.js";
@@ -139,7 +139,7 @@ export class RequestsChart {
           grid: lines,
           ticks: { show: false },
           values: (_plot, marks) =>
-            marks.map((mark) => (this.#given !== undefined && mark % 1 === 0 ? grouped(mark) : "")),
+            marks.map((mark) => (this.#given !== undefined && mark % 1 === 0 ? compact(mark) : "")),
         },
       ],
       series: [

@@ -125,7 +125,11 @@ export class Upload {
     }
     clearTimeout(this.#readyTimer);
     this.#window = new SendWindow(windowBytes);
-    this.#sendFile(this.#window).catch(() => this.#fail({ reason: "unreadable" }));
+    this.#sendFile(this.#window).catch((error: unknown) => {
+      // Browsers report whatever keeps them from reading a file as a DOMException.
+      const isFile = error instanceof DOMException;
+      this.#fail(isFile ? { reason: "unreadable" } : { reason: "bug", message: String(error) });
+    });
   }
 
   #handleAcknowledgement(total: number): void {

@@ -5,12 +5,18 @@ const THREE_DIGITS = new Intl.NumberFormat("en-US", {
   minimumSignificantDigits: 3,
   maximumSignificantDigits: 3,
 });
+const COMPACT = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 const BYTE_UNITS = ["kB", "MB", "GB", "TB", "PB"] as const;
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /** Writes a whole number with thousands separators: 33,468. */
 export function grouped(count: number): string {
   return GROUPED.format(count);
+}
+
+/** Writes a whole number in the space of five digits or so: 2,500, 50K, 1.5M. */
+export function compact(count: number): string {
+  return count < 10_000 ? grouped(count) : COMPACT.format(count);
 }
 
 /** Writes a size to three digits in powers of 1,000: 405 MB. */

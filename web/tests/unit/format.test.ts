@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  compact,
   grouped,
   humanBytes,
   humanDuration,
@@ -14,6 +15,16 @@ test("counts have thousands separators", () => {
   assert.equal(grouped(0), "0");
   assert.equal(grouped(33_468), "33,468");
   assert.equal(grouped(404_908_179), "404,908,179");
+});
+
+test("numbers on an axis stay short", () => {
+  assert.deepEqual([0, 2_500, 10_000, 125_000, 1_500_000].map(compact), [
+    "0",
+    "2,500",
+    "10K",
+    "125K",
+    "1.5M",
+  ]);
 });
 
 test("sizes have three digits and decimal units", () => {

@@ -181,6 +181,28 @@ test("a connection that ends because the file can't be read blames the file", as
   assert.deepEqual(outcome.kind === "failed" && outcome.failure, { reason: "unreadable" });
 });
 
+test("a file that can't be read while it is sent is unreadable", async () => {
+  const { socket, upload, file } = begin(3);
+  file.slice = () => {
+    throw new DOMException("gone", "NotReadableError");
+  };
+  socket.open();
+  socket.say({ type: "ready", window_bytes: 16 });
+  const outcome = await upload.outcome;
+  assert.deepEqual(outcome.kind === "failed" && outcome.failure, { reason: "unreadable" });
+});
+
+test("a mistake of this page doesn't blame the file", async () => {
+  const { socket, upload, file } = begin(3);
+  file.slice = () => {
+    throw new TypeError("no such thing");
+  };
+  socket.open();
+  socket.say({ type: "ready", window_bytes: 16 });
+  const outcome = await upload.outcome;
+  assert.equal(outcome.kind === "failed" && outcome.failure.reason, "bug");
+});
+
 test("the server's refusal is passed on in its words", async () => {
   const { socket, upload } = begin(3);
   socket.open();
