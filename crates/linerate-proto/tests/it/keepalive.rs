@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use linerate_proto::{
-    Config, ProtocolError, Role,
+    CloseCode, Config, ProtocolError, Role,
     engine::{State, Timeout},
 };
 use linerate_testkit::{Frame, Pair, Seen};
@@ -150,6 +150,17 @@ fn a_ping_that_could_not_be_written_is_not_queued_twice() {
     let mut output = Vec::new();
     pair.server.engine.poll_transmit(&mut output);
     assert_eq!(output.len(), 10, "one Ping of eight bytes");
+}
+
+#[test]
+fn a_ping_that_is_due_is_not_sent_beside_our_close() {
+    let mut pair = pair_with_a_ping_due();
+    let now = pair.now();
+    let server = &mut pair.server.engine;
+    server.close(CloseCode::NORMAL, "", now).unwrap();
+    let mut output = Vec::new();
+    server.poll_transmit(&mut output);
+    assert_eq!(output, close_frame(Role::Server, 1000));
 }
 
 #[test]

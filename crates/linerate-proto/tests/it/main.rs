@@ -13,6 +13,7 @@ mod headers;
 mod keepalive;
 mod lengths;
 mod oracle;
+mod raw;
 mod sending;
 mod situation;
 mod utf8;
