@@ -16,7 +16,7 @@
 //! let app: Router = Router::new().route("/echo", any(echo));
 //! ```
 
-use std::{fmt, future::Future, sync::Arc};
+use std::{fmt, future::Future};
 
 use axum::{
     body::Body,
@@ -34,7 +34,8 @@ use tokio::net::TcpStream;
 
 use crate::{
     Options, Result, WebSocket,
-    link::{self, Io, Link},
+    link::{Alarm, Driver, Link, Transport},
+    options::Settings,
 };
 
 /// A request that asks for a WebSocket and keeps all rules of the opening handshake.
@@ -45,14 +46,14 @@ use crate::{
 pub struct WebSocketUpgrade {
     request: Request,
     upgrade: OnUpgrade,
-    options: Arc<Options>,
+    settings: Settings,
     subprotocol: Option<String>,
 }
 
 impl WebSocketUpgrade {
     /// Sets the options of the connection.
-    pub fn with_options(mut self, options: impl Into<Arc<Options>>) -> Self {
-        self.options = options.into();
+    pub fn with_options(mut self, options: Options) -> Self {
+        self.settings = options.into();
         self
     }
 
@@ -81,7 +82,7 @@ impl WebSocketUpgrade {
         let Self {
             request,
             upgrade,
-            options,
+            settings,
             subprotocol,
         } = self;
         let response = match switching_protocols(&request, subprotocol.as_deref()) {
@@ -93,9 +94,10 @@ impl WebSocketUpgrade {
                 Ok(upgraded) => into_io(upgraded),
                 Err(error) => return tracing::debug!(%error, "upgrade failed"),
             };
-            let link = Link::new(io, Role::Server, options, &leftover, subprotocol.as_deref());
+            let subprotocol = subprotocol.as_deref();
+            let link = Link::new(io, Role::Server, &settings, &leftover, subprotocol);
             let handler = handler(WebSocket::new(link.clone()));
-            tokio::spawn(link::run(link, Some(handler)));
+            tokio::spawn(Driver::new(link, Some(handler), Alarm::own()));
         });
         response
     }
@@ -128,7 +130,7 @@ impl<S: Sync> FromRequestParts<S> for WebSocketUpgrade {
         Ok(Self {
             request,
             upgrade,
-            options: Arc::default(),
+            settings: Settings::default(),
             subprotocol: None,
         })
     }
@@ -199,9 +201,9 @@ fn switching_protocols(
 }
 
 /// Returns the connection itself where it is a plain socket, and what was read from it too early.
-fn into_io(upgraded: Upgraded) -> (Box<dyn Io>, Vec<u8>) {
+fn into_io(upgraded: Upgraded) -> (Transport, Vec<u8>) {
     match upgraded.downcast::<TokioIo<TcpStream>>() {
-        Ok(parts) => (Box::new(parts.io.into_inner()), parts.read_buf.to_vec()),
-        Err(upgraded) => (Box::new(TokioIo::new(upgraded)), Vec::new()),
+        Ok(parts) => (Transport::Tcp(parts.io.into_inner()), parts.read_buf.to_vec()),
+        Err(upgraded) => (Transport::Other(Box::new(TokioIo::new(upgraded))), Vec::new()),
     }
 }

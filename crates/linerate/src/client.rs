@@ -21,7 +21,8 @@ use url::{Host, Url};
 use crate::{
     Error, Options, Result, WebSocket,
     error::UrlError,
-    link::{self, Io, Link},
+    link::{Driver, Link, Transport},
+    options::Settings,
     pool,
 };
 
@@ -38,7 +39,7 @@ pub async fn connect(url: &str) -> Result<WebSocket> {
 /// A client, to be configured.
 #[derive(Clone, Default)]
 pub struct Client {
-    options: Arc<Options>,
+    settings: Settings,
     subprotocols: Vec<String>,
     headers: Vec<(String, String)>,
     origin: Option<Origin>,
@@ -54,7 +55,7 @@ impl Client {
 
     /// Sets the options of each connection.
     pub fn with_options(mut self, options: Options) -> Self {
-        self.options = Arc::new(options);
+        self.settings = options.into();
         self
     }
 
@@ -90,7 +91,7 @@ impl Client {
     /// The URL is none of a WebSocket, the server can't be reached, refuses, or takes too long.
     pub async fn connect(&self, url: &str) -> Result<WebSocket> {
         let target = Target::parse(url)?;
-        let budget = self.options.handshake_timeout;
+        let budget = self.settings.options.handshake_timeout;
         let connected = tokio::time::timeout(budget, async {
             let stream = match &target.host {
                 Host::Domain(name) => TcpStream::connect((name.as_str(), target.port)).await?,
@@ -116,35 +117,35 @@ impl Client {
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
     {
         let target = Target::parse(url)?;
-        let budget = self.options.handshake_timeout;
-        let upgraded = tokio::time::timeout(budget, self.upgrade(Box::new(stream), &target));
+        let budget = self.settings.options.handshake_timeout;
+        let upgraded = tokio::time::timeout(budget, self.upgrade(Transport::Other(Box::new(stream)), &target));
         upgraded
             .await
             .unwrap_or(Err(Error::HandshakeTimeout { budget }))
     }
 
     #[cfg(feature = "rustls")]
-    async fn secure(&self, stream: TcpStream, target: &Target) -> Result<Box<dyn Io>> {
+    async fn secure(&self, stream: TcpStream, target: &Target) -> Result<Transport> {
         if !target.is_secure {
-            return Ok(Box::new(stream));
+            return Ok(Transport::Tcp(stream));
         }
         let config = self
             .tls
             .clone()
             .unwrap_or_else(crate::tls::default_client_config);
         let stream = crate::tls::connect(config, &target.host, stream).await?;
-        Ok(Box::new(stream))
+        Ok(Transport::Other(Box::new(stream)))
     }
 
     #[cfg(not(feature = "rustls"))]
-    async fn secure(&self, stream: TcpStream, target: &Target) -> Result<Box<dyn Io>> {
+    async fn secure(&self, stream: TcpStream, target: &Target) -> Result<Transport> {
         match target.is_secure {
             true => Err(UrlError::TlsMissing.into()),
-            false => Ok(Box::new(stream)),
+            false => Ok(Transport::Tcp(stream)),
         }
     }
 
-    async fn upgrade(&self, mut io: Box<dyn Io>, target: &Target) -> Result<WebSocket> {
+    async fn upgrade(&self, mut io: Transport, target: &Target) -> Result<WebSocket> {
         let mut handshake = self.handshake(target)?;
         let mut request = Vec::new();
         handshake.encode(&mut request);
@@ -155,21 +156,18 @@ impl Client {
         let link = Link::new(
             io,
             Role::Client,
-            self.options.clone(),
+            &self.settings,
             &leftover,
             subprotocol,
         );
-        tokio::spawn(link::run(
-            link.clone(),
-            None::<std::future::Pending<Result<()>>>,
-        ));
+        tokio::spawn(Driver::without_handler(link.clone()));
         Ok(WebSocket::new(link))
     }
 
     fn handshake(&self, target: &Target) -> Result<ClientHandshake> {
         let mut handshake =
             ClientHandshake::new(&target.authority, &target.path_and_query, rand::random())?
-                .with_limits(self.options.handshake);
+                .with_limits(self.settings.options.handshake);
         for subprotocol in &self.subprotocols {
             handshake = handshake.with_subprotocol(subprotocol)?;
         }
@@ -186,7 +184,7 @@ impl Client {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
-            .field("options", &self.options)
+            .field("options", &self.settings.options)
             .field("subprotocols", &self.subprotocols)
             .finish_non_exhaustive()
     }
@@ -238,7 +236,7 @@ impl Target {
 /// Reads the response; what came behind it are the server's first frames.
 async fn read_response(
     handshake: &mut ClientHandshake,
-    io: &mut Box<dyn Io>,
+    io: &mut Transport,
 ) -> Result<(Negotiated, Vec<u8>)> {
     loop {
         let read = poll_fn(|cx| {

@@ -5,10 +5,12 @@
 //! the background. Receiving reads from the socket in the task of the receiver; writing is done by
 //! the driver, or by the application's task where no driver is about to run.
 
+mod alarm;
 mod driver;
 mod inbox;
 mod outbox;
 mod readiness;
+mod transport;
 
 use std::{
     io,
@@ -21,20 +23,16 @@ use std::{
 };
 
 use linerate_proto::{CloseCode, Endpoint, Engine, MaskKey, Role, SendError, engine::Closed};
-use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{Error, Message, Options, Result, clock, counters};
+use crate::{Error, Message, Options, Result, clock, counters, options::Settings};
 
-pub(crate) use driver::run;
+pub(crate) use alarm::{Alarm, Tick};
+pub(crate) use driver::Driver;
 use inbox::Inbox;
 pub(crate) use inbox::{Mode, Piece};
 use outbox::Outbox;
 use readiness::Readiness;
-
-/// A byte stream to the peer.
-pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+pub(crate) use transport::Transport;
 
 /// The role of a connection, known at run time, with masking keys from the thread's generator.
 #[derive(Clone, Copy, Debug)]
@@ -63,21 +61,16 @@ pub(crate) struct Link {
 pub(crate) struct Connection {
     engine: Engine<Side>,
     /// The socket, until the connection is over.
-    io: Option<Box<dyn Io>>,
+    io: Option<Transport>,
     options: Arc<Options>,
     inbox: Inbox,
     outbox: Outbox,
     receiver: Option<Waker>,
     driver: Option<Waker>,
-    /// Exists once somebody has received in another task than the driver's.
-    readiness: Option<Arc<Readiness>>,
-    /// Those who wait for the outbox to drain or for the end.
-    waiting: Vec<Waker>,
-    /// What the receiver is still to be told.
-    error: Option<Error>,
-    closed: Option<Closed>,
-    close_reason: Option<Box<str>>,
-    subprotocol: Option<Box<str>>,
+    aside: Option<Box<Aside>>,
+    /// The tick for which a shared alarm is set.
+    alarm_set: Option<Tick>,
+    alarm_rang: bool,
     /// Handles that the application holds.
     handles: u32,
     receiver_gone: bool,
@@ -88,39 +81,51 @@ pub(crate) struct Connection {
     reads_in_a_row: u8,
 }
 
+/// What an idle connection does without.
+#[derive(Default)]
+struct Aside {
+    /// Exists once somebody has received in another task than the driver's.
+    readiness: Option<Arc<Readiness>>,
+    /// Those who wait for the outbox to drain or for the end.
+    waiting: Vec<Waker>,
+    /// What the receiver is still to be told.
+    error: Option<Error>,
+    closed: Option<Closed>,
+    close_reason: Option<Box<str>>,
+    subprotocol: Option<Box<str>>,
+}
+
 /// After so many reads in a row the receiver yields, so that other connections have their turn.
 const READS_IN_A_ROW_MAX: u8 = 16;
 
 impl Link {
     /// Creates a connection with one handle; `leftover` is what was read behind the handshake.
     pub(crate) fn new(
-        io: Box<dyn Io>,
+        io: Transport,
         role: Role,
-        options: Arc<Options>,
+        settings: &Settings,
         leftover: &[u8],
         subprotocol: Option<&str>,
     ) -> Arc<Self> {
-        let config = Arc::new(options.config);
-        if let Some(counters) = &options.counters {
+        if let Some(counters) = &settings.options.counters {
             counters::add(&counters.connections, 1);
             counters::add(&counters.connections_total, 1);
         }
         Arc::new(Self {
             driver_active: AtomicBool::new(false),
             connection: Mutex::new(Connection {
-                engine: Engine::new(Side(role), config, clock::now()),
+                engine: Engine::new(Side(role), settings.config.clone(), clock::now()),
                 io: Some(io),
-                options,
+                options: settings.options.clone(),
                 inbox: Inbox::new(leftover),
                 outbox: Outbox::default(),
                 receiver: None,
                 driver: None,
-                readiness: None,
-                waiting: Vec::new(),
-                error: None,
-                closed: None,
-                close_reason: None,
-                subprotocol: subprotocol.map(Into::into),
+                aside: subprotocol.map(|subprotocol| {
+                    Box::new(Aside { subprotocol: Some(subprotocol.into()), ..Aside::default() })
+                }),
+                alarm_set: None,
+                alarm_rang: false,
                 handles: 1,
                 receiver_gone: false,
                 driver_notified: false,
@@ -150,7 +155,7 @@ impl Link {
         if self.is_driver_active() {
             return connection.poll_receive(cx, cx.waker(), mode);
         }
-        let readiness = Waker::from(connection.readiness.get_or_insert_default().clone());
+        let readiness = Waker::from(connection.aside_mut().readiness.get_or_insert_default().clone());
         let received = connection.poll_receive(cx, &readiness, mode);
         connection.update_readiness();
         if received.is_pending() {
@@ -239,7 +244,7 @@ impl Link {
     /// Waits for the end of the closing handshake.
     pub(crate) fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<Closed> {
         let mut connection = self.lock();
-        if let Some(closed) = connection.closed {
+        if let Some((closed, _)) = connection.closed() {
             return Poll::Ready(closed);
         }
         connection.wait(cx);
@@ -287,15 +292,17 @@ impl Connection {
     }
 
     pub(crate) fn subprotocol(&self) -> Option<&str> {
-        self.subprotocol.as_deref()
+        self.aside.as_ref()?.subprotocol.as_deref()
     }
 
     /// Returns how the connection ended, and the reason that the peer gave.
     pub(crate) fn closed(&self) -> Option<(Closed, &str)> {
-        Some((
-            self.closed?,
-            self.close_reason.as_deref().unwrap_or_default(),
-        ))
+        let aside = self.aside.as_ref()?;
+        Some((aside.closed?, aside.close_reason.as_deref().unwrap_or_default()))
+    }
+
+    fn aside_mut(&mut self) -> &mut Aside {
+        self.aside.get_or_insert_default()
     }
 
     /// Receives; the socket is to wake `reader`.
@@ -330,7 +337,8 @@ impl Connection {
             }
             if self.is_input_over() {
                 self.note_peer_close();
-                return Poll::Ready(self.error.take().map_or(Ok(None), Err));
+                let error = self.aside.as_mut().and_then(|aside| aside.error.take());
+                return Poll::Ready(error.map_or(Ok(None), Err));
             }
             if self.reads_in_a_row == READS_IN_A_ROW_MAX {
                 self.reads_in_a_row = 0;
@@ -358,7 +366,7 @@ impl Connection {
 
     /// Tells the socket's waker who waits, if there is such a waker.
     fn update_readiness(&self) {
-        if let Some(readiness) = &self.readiness {
+        if let Some(readiness) = self.aside.as_ref().and_then(|aside| aside.readiness.as_ref()) {
             readiness.set(self.receiver.as_ref(), self.driver.as_ref());
         }
     }
@@ -419,7 +427,7 @@ impl Connection {
 
     /// Fails the connection because of the peer's fault or silence; the Close frame goes out.
     fn fail(&mut self, error: Error) {
-        self.error.get_or_insert(error);
+        self.aside_mut().error.get_or_insert(error);
         self.wake_all();
     }
 
@@ -427,9 +435,10 @@ impl Connection {
     fn end(&mut self, error: Option<Error>) {
         let closed = self.engine.handle_eof();
         self.note_peer_close();
-        self.closed.get_or_insert(closed);
+        let aside = self.aside_mut();
+        aside.closed.get_or_insert(closed);
         if let Some(error) = error {
-            self.error.get_or_insert(error);
+            aside.error.get_or_insert(error);
         }
         self.outbox = Outbox::default();
         if self.io.take().is_some()
@@ -451,35 +460,39 @@ impl Connection {
 
     fn note_peer_close(&mut self) {
         if let Some(reason) = self.inbox.take_close_reason() {
-            self.close_reason = Some(reason);
+            self.aside_mut().close_reason = Some(reason);
         }
     }
 
     /// Returns why nothing can be written any more.
-    fn lost(&mut self) -> Result<()> {
-        match self.closed {
-            Some(Closed { clean: true, .. }) => Ok(()),
+    fn lost(&self) -> Result<()> {
+        match self.closed() {
+            Some((Closed { clean: true, .. }, _)) => Ok(()),
             _ => Err(SendError::Closed.into()),
         }
     }
 
     fn wait(&mut self, cx: &mut Context<'_>) {
-        if !self.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-            self.waiting.push(cx.waker().clone());
+        let waiting = &mut self.aside_mut().waiting;
+        if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            waiting.push(cx.waker().clone());
         }
     }
 
     fn wake_waiting(&mut self) {
-        for waker in self.waiting.drain(..) {
-            waker.wake();
+        if let Some(aside) = &mut self.aside {
+            for waker in aside.waiting.drain(..) {
+                waker.wake();
+            }
         }
     }
 
     /// Takes note that both Close frames have passed.
     fn note_closed(&mut self) {
-        if self.closed.is_none() {
+        if self.closed().is_none() {
             self.note_peer_close();
-            self.closed = Some(self.engine.handle_eof());
+            let closed = self.engine.handle_eof();
+            self.aside_mut().closed = Some(closed);
             self.wake_waiting();
         }
     }

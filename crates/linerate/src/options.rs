@@ -6,6 +6,20 @@ use linerate_proto::{Config, handshake::HandshakeLimits};
 
 use crate::counters::Counters;
 
+/// The options, and what engines share of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) options: Arc<Options>,
+    pub(crate) config: Arc<Config>,
+}
+
+impl From<Options> for Settings {
+    fn from(options: Options) -> Self {
+        let config = Arc::new(options.config);
+        Self { options: Arc::new(options), config }
+    }
+}
+
 /// How a connection behaves; the defaults are safe.
 ///
 /// ```

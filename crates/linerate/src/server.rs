@@ -8,9 +8,14 @@ use std::{fmt, future::Future, io, pin::pin, sync::Arc, time::Duration};
 use linerate_proto::handshake::{Acceptance, OriginPolicy, Refusal, Request, Upgrade};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{Options, Result, WebSocket};
+use crate::{
+    Options, Result, WebSocket,
+    link::{Alarm, Driver},
+    options::Settings,
+};
 
 use connections::Connections;
+pub(crate) use connections::Slot;
 
 /// Serves WebSocket connections with the default settings until `shutdown` is ready.
 ///
@@ -40,7 +45,7 @@ type Decide =
 /// A server, to be configured.
 #[derive(Clone)]
 pub struct Server {
-    options: Arc<Options>,
+    settings: Settings,
     origins: Arc<OriginPolicy>,
     decide: Option<Arc<Decide>>,
     connections_max: usize,
@@ -52,7 +57,7 @@ impl Server {
     /// Creates a server with the default settings.
     pub fn new() -> Self {
         Self {
-            options: Arc::default(),
+            settings: Settings::default(),
             origins: Arc::default(),
             decide: None,
             connections_max: 100_000,
@@ -63,7 +68,7 @@ impl Server {
 
     /// Sets the options of each connection.
     pub fn with_options(mut self, options: Options) -> Self {
-        self.options = Arc::new(options);
+        self.settings = options.into();
         self
     }
 
@@ -115,14 +120,16 @@ impl Server {
         F: Future<Output = Result<()>> + Send + 'static,
     {
         let connections = Connections::new(self.connections_max);
-        let close_timeout = self.options.config.close_timeout;
+        let close_timeout = self.settings.config.close_timeout;
         let server = Arc::new(self);
         let handler = Arc::new(handler);
         let mut shutdown = pin!(shutdown);
+        let mut deadlines = pin!(connections.keep_deadlines());
         loop {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
+                () = &mut deadlines => {}
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => {
                         let (server, handler) = (server.clone(), handler.clone());
@@ -156,7 +163,11 @@ impl Server {
         tokio::spawn(async move {
             match accept::accept(&self, stream).await {
                 // A task of its own, so that the memory of the handshake is not kept.
-                Ok((link, request)) => slot.spawn(link, |ws| handler(ws, request)),
+                Ok((link, request)) => {
+                    slot.enter(&link);
+                    let handler = handler(WebSocket::new(link.clone()), request);
+                    tokio::spawn(Driver::new(link, Some(handler), Alarm::Shared(slot)));
+                }
                 Err(error) => tracing::debug!(%error, "opening handshake failed"),
             }
         });
@@ -172,7 +183,7 @@ impl Default for Server {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
-            .field("options", &self.options)
+            .field("options", &self.settings.options)
             .field("origins", &self.origins)
             .field("connections_max", &self.connections_max)
             .finish_non_exhaustive()

@@ -42,8 +42,11 @@ impl Sender {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready sends nothing of the message.
-    pub async fn send(&self, message: impl Into<Message>) -> Result<()> {
-        websocket::send(&self.link, Urgency::Gather, message.into()).await
+    pub fn send(
+        &self,
+        message: impl Into<Message>,
+    ) -> impl Future<Output = Result<()>> + Send + '_ {
+        websocket::Send::new(&self.link, Urgency::Gather, message.into())
     }
 
     /// Writes everything that was sent to the socket.

@@ -42,7 +42,7 @@ impl WebSocket {
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing: the next call goes on where it was.
-    pub fn recv(&mut self) -> impl Future<Output = Result<Option<Message>>> + Send + '_ {
+    pub fn recv(&mut self) -> impl Future<Output = Result<Option<Message>>> + std::marker::Send + '_ {
         Recv::new(&self.link)
     }
 
@@ -57,8 +57,11 @@ impl WebSocket {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready sends nothing of the message.
-    pub async fn send(&mut self, message: impl Into<Message>) -> Result<()> {
-        send(&self.link, Urgency::Now, message.into()).await
+    pub fn send(
+        &mut self,
+        message: impl Into<Message>,
+    ) -> impl Future<Output = Result<()>> + std::marker::Send + '_ {
+        Send::new(&self.link, Urgency::Now, message.into())
     }
 
     /// Sends a text message, copying it straight behind its frame header.
@@ -194,15 +197,28 @@ impl std::fmt::Debug for WebSocket {
 }
 
 /// Queues a message.
-pub(crate) async fn send(link: &Link, urgency: Urgency, message: Message) -> Result<()> {
-    let mut message = Some(message);
-    std::future::poll_fn(|cx| {
-        link.poll_queue(cx, urgency, |outbox, engine| match message.take() {
+pub(crate) struct Send<'a> {
+    link: &'a Link,
+    urgency: Urgency,
+    message: Option<Message>,
+}
+
+impl<'a> Send<'a> {
+    pub(crate) fn new(link: &'a Link, urgency: Urgency, message: Message) -> Self {
+        Self { link, urgency, message: Some(message) }
+    }
+}
+
+impl Future for Send<'_> {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let (link, urgency) = (self.link, self.urgency);
+        link.poll_queue(cx, urgency, |outbox, engine| match self.message.take() {
             Some(message) => outbox.push(engine, message).map(|()| 1),
             None => Ok(0),
         })
-    })
-    .await
+    }
 }
 
 /// Receives one message; takes itself off the link when it is dropped while it waits.

@@ -4,51 +4,68 @@
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::{Pin, pin},
+    pin::Pin,
     sync::{Arc, atomic::Ordering},
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use linerate_proto::{
     CloseCode,
     engine::{State, Timeout},
 };
-use tokio::{io::AsyncWrite, time::Sleep};
+use tokio::io::AsyncWrite;
 
-use super::{Connection, Link, READS_IN_A_ROW_MAX};
+use super::{Connection, Link, READS_IN_A_ROW_MAX, Tick, alarm::Alarm};
 use crate::{Error, Result, clock};
 
-/// Drives a connection to its end; `handler` is the application's part, if it runs here.
-///
-/// When the handler is done and has dropped its handles, the connection is closed: with 1000, or
-/// with 1011 if it failed or panicked.
-pub(crate) async fn run<H>(link: Arc<Link>, handler: Option<H>)
-where
-    H: Future<Output = Result<()>>,
-{
-    let link = Guard(link);
-    let mut handler = pin!(handler);
-    let mut timer = pin!(tokio::time::sleep_until(clock::instant(Duration::ZERO)));
-    let mut connection_done = false;
-    std::future::poll_fn(|cx| {
-        if let Some(running) = handler.as_mut().as_pin_mut() {
-            link.0.driver_active.store(true, Ordering::Relaxed);
+pin_project_lite::pin_project! {
+    /// Drives a connection to its end, and runs the application's handler if there is one.
+    ///
+    /// When the handler is done and has dropped its handles, the connection is closed: with 1000,
+    /// or with 1011 if it failed or panicked.
+    ///
+    /// A future by hand, because it stays in memory for as long as its connection: an `async fn`
+    /// keeps a second copy of the handler.
+    pub(crate) struct Driver<H> {
+        #[pin]
+        handler: Option<H>,
+        guard: Guard,
+        alarm: Alarm,
+        connection_done: bool,
+    }
+}
+
+impl<H> Driver<H> {
+    pub(crate) fn new(link: Arc<Link>, handler: Option<H>, alarm: Alarm) -> Self {
+        Self { handler, guard: Guard(link), alarm, connection_done: false }
+    }
+}
+
+impl Driver<std::future::Pending<Result<()>>> {
+    /// Creates a driver for a connection whose application runs elsewhere.
+    pub(crate) fn without_handler(link: Arc<Link>) -> Self {
+        Self::new(link, None, Alarm::own())
+    }
+}
+
+impl<H: Future<Output = Result<()>>> Future for Driver<H> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut this = self.project();
+        let link = &this.guard.0;
+        if let Some(running) = this.handler.as_mut().as_pin_mut() {
+            link.driver_active.store(true, Ordering::Relaxed);
             if let Poll::Ready(code) = poll_handler(running, cx) {
-                handler.set(None);
-                link.0.lock().finish_handler(code);
+                this.handler.set(None);
+                link.lock().finish_handler(code);
             }
         }
-        if !connection_done {
-            connection_done = link.0.poll_drive(cx, timer.as_mut()).is_ready();
+        if !*this.connection_done {
+            *this.connection_done = link.poll_drive(cx, this.alarm).is_ready();
         }
-        if connection_done && handler.is_none() {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
-    })
-    .await;
+        if *this.connection_done && this.handler.is_none() { Poll::Ready(()) } else { Poll::Pending }
+    }
 }
 
 /// Ends the connection if the driver's task is dropped, at the shutdown of the runtime for instance.
@@ -84,10 +101,20 @@ where
 }
 
 impl Link {
-    /// Does what can be done for the connection now; ready when it is over.
-    fn poll_drive(&self, cx: &mut Context<'_>, timer: Pin<&mut Sleep>) -> Poll<()> {
+    /// Tells the driver that the tick has come for which its alarm was set.
+    pub(crate) fn ring(&self, tick: Tick) {
         let mut connection = self.lock();
-        let over = connection.poll_drive(cx, timer);
+        if connection.alarm_set == Some(tick) {
+            connection.alarm_set = None;
+            connection.alarm_rang = true;
+            connection.wake_driver();
+        }
+    }
+
+    /// Does what can be done for the connection now; ready when it is over.
+    fn poll_drive(&self, cx: &mut Context<'_>, alarm: &mut Alarm) -> Poll<()> {
+        let mut connection = self.lock();
+        let over = connection.poll_drive(cx, alarm);
         self.driver_active.store(false, Ordering::Relaxed);
         connection.driver_notified = false;
         match &mut connection.driver {
@@ -100,7 +127,7 @@ impl Link {
 }
 
 impl Connection {
-    fn poll_drive(&mut self, cx: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<()> {
+    fn poll_drive(&mut self, cx: &mut Context<'_>, alarm: &mut Alarm) -> Poll<()> {
         self.close_if_abandoned();
         if self.receiver.is_none() {
             self.read_ahead(cx);
@@ -118,7 +145,7 @@ impl Connection {
             if self.io.is_none() {
                 return Poll::Ready(());
             }
-            ready!(self.poll_timer(cx, timer.as_mut()));
+            ready!(self.poll_alarm(cx, alarm));
         }
     }
 
@@ -208,16 +235,12 @@ impl Connection {
     }
 
     /// Keeps the deadlines; pending means that there is nothing more to do now.
-    fn poll_timer(&mut self, cx: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<()> {
+    fn poll_alarm(&mut self, cx: &mut Context<'_>, alarm: &mut Alarm) -> Poll<()> {
         loop {
-            let Some(due) = self.engine.poll_timeout() else {
-                return Poll::Pending;
-            };
-            let due = clock::instant(due);
-            if timer.deadline() > due || timer.is_elapsed() {
-                timer.as_mut().reset(due);
+            let Some(due) = self.engine.poll_timeout() else { return Poll::Pending };
+            if !std::mem::take(&mut self.alarm_rang) {
+                ready!(alarm.poll(cx, due, &mut self.alarm_set));
             }
-            ready!(timer.as_mut().poll(cx));
             let now = clock::now();
             if self.inbox.is_full(self.options.recv_queue_bytes_max) {
                 // Reading is paused because of the application; the peer is not to blame.
@@ -227,7 +250,7 @@ impl Connection {
                 Ok(()) if self.engine.wants_transmit() => return Poll::Ready(()),
                 Ok(()) => {}
                 Err(Timeout::Close { budget }) => {
-                    let unclean = self.closed.is_none();
+                    let unclean = self.closed().is_none();
                     self.end(unclean.then_some(Error::CloseTimeout { budget }));
                     return Poll::Ready(());
                 }

@@ -15,7 +15,7 @@ use linerate_proto::{
 use linerate_simd::utf8::TextBuf;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::{Io, Side, outbox::Outbox};
+use super::{Side, Transport, outbox::Outbox};
 use crate::{
     clock,
     message::Message,
@@ -159,7 +159,7 @@ impl Inbox {
     /// Reads once from `io` into the thread's buffer and keeps what was read.
     pub(crate) fn poll_read(
         &mut self,
-        io: Pin<&mut Box<dyn Io>>,
+        io: Pin<&mut Transport>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         debug_assert!(self.at == self.end, "input is parsed before more is read");

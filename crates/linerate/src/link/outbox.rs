@@ -13,7 +13,7 @@ use linerate_proto::{
 use linerate_simd::mask;
 use tokio::io::AsyncWrite;
 
-use super::{Io, Side};
+use super::{Side, Transport};
 use crate::{Result, message::Message, pool};
 
 /// Payloads from here on are written from where they are; smaller ones are copied behind their
@@ -158,7 +158,7 @@ impl Outbox {
     /// Writes once; returns the number of bytes.
     pub(crate) fn poll_write(
         &mut self,
-        io: Pin<&mut Box<dyn Io>>,
+        io: Pin<&mut Transport>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         let large = self
@@ -185,7 +185,7 @@ impl Outbox {
     /// Makes the stream hand over what it holds back.
     pub(crate) fn poll_flush(
         &mut self,
-        io: Pin<&mut Box<dyn Io>>,
+        io: Pin<&mut Transport>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         if self.unflushed {

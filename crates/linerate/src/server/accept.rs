@@ -14,21 +14,21 @@ use tokio::{
 use super::Server;
 use crate::{
     Error, Result,
-    link::{Io, Link},
+    link::{Link, Transport},
     pool,
 };
 
 /// Takes a new connection through TLS, if any, and the opening handshake, within its budget.
 pub(super) async fn accept(server: &Server, stream: TcpStream) -> Result<(Arc<Link>, Request)> {
     stream.set_nodelay(true)?;
-    let budget = server.options.handshake_timeout;
+    let budget = server.settings.options.handshake_timeout;
     let accepted = tokio::time::timeout(budget, async {
         #[cfg(feature = "rustls")]
         if let Some(tls) = &server.tls {
             let stream = tls.accept(stream).await?;
-            return upgrade(server, Box::new(stream), Scheme::Https).await;
+            return upgrade(server, Transport::Other(Box::new(stream)), Scheme::Https).await;
         }
-        upgrade(server, Box::new(stream), Scheme::Http).await
+        upgrade(server, Transport::Tcp(stream), Scheme::Http).await
     });
     accepted
         .await
@@ -50,7 +50,7 @@ pub(super) async fn refuse_overload(mut stream: TcpStream) {
 
 async fn upgrade(
     server: &Server,
-    mut io: Box<dyn Io>,
+    mut io: Transport,
     scheme: Scheme,
 ) -> Result<(Arc<Link>, Request)> {
     let mut response = Vec::new();
@@ -68,14 +68,14 @@ async fn upgrade(
     };
     io.write_all(&response).await?;
     io.flush().await?;
-    let options = server.options.clone();
-    let link = Link::new(io, Role::Server, options, &leftover, subprotocol.as_deref());
+    let subprotocol = subprotocol.as_deref();
+    let link = Link::new(io, Role::Server, &server.settings, &leftover, subprotocol);
     Ok((link, request))
 }
 
 /// Reads the request; what came behind it are the client's first frames.
-async fn read_request(server: &Server, io: &mut Box<dyn Io>) -> Result<(Request, Vec<u8>)> {
-    let mut reader = RequestReader::new(server.options.handshake);
+async fn read_request(server: &Server, io: &mut Transport) -> Result<(Request, Vec<u8>)> {
+    let mut reader = RequestReader::new(server.settings.options.handshake);
     loop {
         let read = poll_fn(|cx| {
             pool::with_read_buffer(|buffer| {
@@ -122,7 +122,7 @@ fn decide(
 }
 
 /// Sends a refusal and waits until the client has read it.
-async fn refuse<T>(mut io: Box<dyn Io>, refusal: Refusal, error: Error) -> Result<T> {
+async fn refuse<T>(mut io: Transport, refusal: Refusal, error: Error) -> Result<T> {
     let mut response = Vec::new();
     refusal.encode(&mut response);
     io.write_all(&response).await?;
@@ -133,7 +133,7 @@ async fn refuse<T>(mut io: Box<dyn Io>, refusal: Refusal, error: Error) -> Resul
 
 /// Reads what the client still sends, so that closing does not reset the connection before the
 /// client has read the answer. Bounded in bytes here, and in time by the caller.
-async fn drain(io: &mut Box<dyn Io>) {
+async fn drain(io: &mut Transport) {
     const BYTES_MAX: usize = 1 << 20;
     let mut drained = 0;
     while drained < BYTES_MAX {

@@ -1,8 +1,7 @@
-//! The open connections of a server: how many there are, and their end at shutdown.
+//! The open connections of a server: how many there are, their common timer, and their end at
+//! shutdown.
 
 use std::{
-    collections::HashMap,
-    future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -11,9 +10,12 @@ use linerate_proto::CloseCode;
 use tokio::sync::Notify;
 
 use crate::{
-    Result, WebSocket,
-    link::{self, Link},
+    clock,
+    link::{Link, Tick},
 };
+
+/// Ticks that the timer can look ahead, 51 s; a later deadline is looked at once before.
+const TICKS: usize = 512;
 
 /// The connections of one server.
 pub(super) struct Connections {
@@ -26,31 +28,37 @@ struct Shared {
     all_gone: Notify,
 }
 
-#[derive(Default)]
 struct Open {
     /// Taken slots, whether the opening handshake is done or not.
     slots: usize,
-    next_id: u64,
-    links: HashMap<u64, Weak<Link>>,
+    /// The connections by slot; dangling where the opening handshake is not done.
+    links: Vec<Weak<Link>>,
+    vacant: Vec<u32>,
+    /// The slots to look at, at each of the next ticks; some may have been given to others since.
+    wheel: Vec<Vec<u32>>,
+    /// The tick up to which the wheel has turned.
+    turned: Tick,
     closing: bool,
 }
 
 /// The place of one connection; given back on drop.
-pub(super) struct Slot {
+pub(crate) struct Slot {
     shared: Arc<Shared>,
-    id: u64,
+    index: u32,
 }
 
 impl Connections {
     pub(super) fn new(connections_max: usize) -> Self {
-        let shared = Shared {
-            open: Mutex::default(),
-            all_gone: Notify::new(),
+        let open = Open {
+            slots: 0,
+            links: Vec::new(),
+            vacant: Vec::new(),
+            wheel: vec![Vec::new(); TICKS],
+            turned: Tick::at_or_before(clock::now()),
+            closing: false,
         };
-        Self {
-            shared: Arc::new(shared),
-            connections_max,
-        }
+        let shared = Shared { open: Mutex::new(open), all_gone: Notify::new() };
+        Self { shared: Arc::new(shared), connections_max }
     }
 
     /// Takes a slot, if one is free.
@@ -60,11 +68,25 @@ impl Connections {
             return None;
         }
         open.slots += 1;
-        open.next_id += 1;
-        Some(Slot {
-            shared: self.shared.clone(),
-            id: open.next_id,
-        })
+        let index = open.vacant.pop().unwrap_or_else(|| {
+            open.links.push(Weak::new());
+            open.links.len() as u32 - 1
+        });
+        Some(Slot { shared: self.shared.clone(), index })
+    }
+
+    /// Wakes connections at their deadlines, for ever.
+    pub(super) async fn keep_deadlines(&self) {
+        let mut interval = tokio::time::interval(Tick::INTERVAL);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            interval.tick().await;
+            for (tick, link) in self.shared.lock().turn_wheel() {
+                if let Some(link) = link.upgrade() {
+                    link.ring(tick);
+                }
+            }
+        }
     }
 
     /// Closes all connections and waits until they are gone, at most `timeout`.
@@ -72,7 +94,7 @@ impl Connections {
         let links: Vec<_> = {
             let mut open = self.shared.lock();
             open.closing = true;
-            open.links.values().filter_map(Weak::upgrade).collect()
+            open.links.iter().filter_map(Weak::upgrade).collect()
         };
         for link in links {
             close(&link);
@@ -86,39 +108,60 @@ impl Connections {
                 notified.await;
             }
         };
-        if tokio::time::timeout(timeout, all_gone).await.is_err() {
-            let connections = self.shared.lock().slots;
-            tracing::warn!(connections, "connections are still open at shutdown");
+        tokio::select! {
+            () = all_gone => {}
+            () = self.keep_deadlines() => {}
+            () = tokio::time::sleep(timeout) => {
+                let connections = self.shared.lock().slots;
+                tracing::warn!(connections, "connections are still open at shutdown");
+            }
         }
     }
 }
 
+impl Open {
+    /// Turns the wheel up to now; returns the connections to wake and the ticks they were set for.
+    fn turn_wheel(&mut self) -> Vec<(Tick, Weak<Link>)> {
+        let now = Tick::at_or_before(clock::now());
+        let mut due = Vec::new();
+        while self.turned < now {
+            self.turned.0 += 1;
+            let tick = self.turned;
+            let slots = std::mem::take(&mut self.wheel[tick.0 as usize % TICKS]);
+            due.extend(slots.iter().map(|slot| (tick, self.links[*slot as usize].clone())));
+        }
+        due
+    }
+}
+
 impl Slot {
-    /// Starts the task of a connection whose opening handshake is done.
-    pub(super) fn spawn<F>(self, link: Arc<Link>, handler: impl FnOnce(WebSocket) -> F)
-    where
-        F: Future<Output = Result<()>> + Send + 'static,
-    {
+    /// Enters the connection whose opening handshake is done.
+    pub(super) fn enter(&self, link: &Arc<Link>) {
         let closing = {
             let mut open = self.shared.lock();
-            open.links.insert(self.id, Arc::downgrade(&link));
+            open.links[self.index as usize] = Arc::downgrade(link);
             open.closing
         };
         if closing {
-            close(&link);
+            close(link);
         }
-        let handler = handler(WebSocket::new(link.clone()));
-        tokio::spawn(async move {
-            link::run(link, Some(handler)).await;
-            drop(self);
-        });
+    }
+
+    /// Sets the alarm for `tick`, or for the last one that can be set; returns which.
+    pub(crate) fn set_alarm(&self, tick: Tick) -> Tick {
+        let mut open = self.shared.lock();
+        let (first, last) = (open.turned.0 + 1, open.turned.0 + TICKS as u32 - 1);
+        let tick = Tick(tick.0.clamp(first, last));
+        open.wheel[tick.0 as usize % TICKS].push(self.index);
+        tick
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut open = self.shared.lock();
-        open.links.remove(&self.id);
+        open.links[self.index as usize] = Weak::new();
+        open.vacant.push(self.index);
         open.slots -= 1;
         if open.slots == 0 {
             self.shared.all_gone.notify_waiters();

@@ -1,0 +1,133 @@
+//! What an idle connection costs a server in resident memory:
+//! `cargo run --release -p linerate --example idle [CONNECTIONS]`.
+//!
+//! A server process of its own is measured, before any connection, with all of them idle, and
+//! idle again after one message of 16 KiB on each. The kernel's memory for the sockets is not part
+//! of resident memory.
+
+use std::{
+    env,
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+const MESSAGE_BYTES: usize = 16 << 10;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    match env::args().nth(1).as_deref() {
+        Some("serve") => serve()?,
+        Some(connections) => measure(connections.parse()?)?,
+        None => measure(4_000)?,
+    }
+    Ok(())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn serve() -> io::Result<()> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    println!("{}", listener.local_addr()?);
+    let stop = async { _ = tokio::signal::ctrl_c().await };
+    linerate::serve(
+        listener,
+        |mut ws, _request| async move {
+            while let Some(message) = ws.recv().await? {
+                ws.send(message).await?;
+            }
+            Ok(())
+        },
+        stop,
+    )
+    .await
+}
+
+fn measure(connections: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let mut server = Server::start()?;
+    // The first connections pay for what the whole process has once.
+    let mut sockets = (0..16).map(|_| open(server.address)).collect::<io::Result<Vec<_>>>()?;
+    exchange(&mut sockets)?;
+    let base = server.resident_bytes()?;
+
+    let mut sockets = Vec::with_capacity(connections);
+    for _ in 0..connections {
+        sockets.push(open(server.address)?);
+    }
+    let idle = server.resident_bytes()?;
+    exchange(&mut sockets)?;
+    let used = server.resident_bytes()?;
+
+    let per_connection = |bytes: usize| bytes.saturating_sub(base) as f64 / connections as f64;
+    println!("connections                            {connections}");
+    println!("resident before                        {base} bytes");
+    println!("per idle connection                    {:.0} bytes", per_connection(idle));
+    println!("the same after a message of 16 KiB     {:.0} bytes", per_connection(used));
+    server.stop()
+}
+
+/// The server, as a process of its own.
+struct Server {
+    process: Child,
+    address: SocketAddr,
+}
+
+impl Server {
+    fn start() -> Result<Self, Box<dyn std::error::Error>> {
+        let mut process =
+            Command::new(env::current_exe()?).arg("serve").stdout(Stdio::piped()).spawn()?;
+        let stdout = process.stdout.take().ok_or("the server has no output")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let address = line.trim().parse()?;
+        Ok(Self { process, address })
+    }
+
+    fn resident_bytes(&self) -> Result<usize, Box<dyn std::error::Error>> {
+        thread::sleep(Duration::from_millis(200));
+        let path = format!("/proc/{}/smaps_rollup", self.process.id());
+        let rollup = std::fs::read_to_string(path)?;
+        let line = rollup.lines().find(|line| line.starts_with("Rss:")).ok_or("no Rss line")?;
+        let kib: usize = line.split_whitespace().nth(1).ok_or("no Rss figure")?.parse()?;
+        Ok(kib << 10)
+    }
+
+    fn stop(&mut self) -> Result<(), Box<dyn std::error::Error>> {
+        self.process.kill()?;
+        self.process.wait()?;
+        Ok(())
+    }
+}
+
+/// Opens a connection the cheap way: the request of RFC 6455 §1.3 on a plain socket.
+fn open(address: SocketAddr) -> io::Result<TcpStream> {
+    let mut socket = TcpStream::connect(address)?;
+    socket.set_nodelay(true)?;
+    write!(
+        socket,
+        "GET / HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )?;
+    let mut response = [0; 1_024];
+    let mut bytes = 0;
+    while !response[..bytes].ends_with(b"\r\n\r\n") {
+        bytes += socket.read(&mut response[bytes..])?;
+    }
+    assert!(response.starts_with(b"HTTP/1.1 101 "), "the server refused");
+    Ok(socket)
+}
+
+/// Sends a message of 16 KiB on each connection and checks the echo.
+fn exchange(sockets: &mut [TcpStream]) -> io::Result<()> {
+    let mut frame = vec![0x82, 0xFE];
+    frame.extend((MESSAGE_BYTES as u16).to_be_bytes());
+    frame.extend([0; 4]);
+    frame.resize(frame.len() + MESSAGE_BYTES, b'x');
+    let mut echo = vec![0; 4 + MESSAGE_BYTES];
+    for socket in sockets {
+        socket.write_all(&frame)?;
+        socket.read_exact(&mut echo)?;
+        assert!(echo[4..] == frame[8..], "the echo differs");
+    }
+    Ok(())
+}
