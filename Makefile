@@ -57,7 +57,7 @@ docs: web ## the Rust documentation; a broken link is an error
 # that do arithmetic on lengths once more with overflow checks and debug assertions.
 .PHONY: unit
 unit: web ## the tests of all crates
-	cargo test --locked --release --workspace --exclude linerate-microbench --all-features
+	cargo test --locked --release --no-fail-fast --workspace --exclude linerate-microbench --all-features
 	cargo test --locked -p linerate-simd -p linerate-proto --lib --tests
 
 # Rebuilt when one of its sources or lockfile changed, or when the result is gone.
