@@ -81,7 +81,10 @@ impl Connections {
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             interval.tick().await;
-            for (tick, link) in self.shared.lock().turn_wheel() {
+            // Not in the head of the loop, which would hold the lock while it takes those of the
+            // connections; they set alarms while they hold theirs.
+            let due = self.shared.lock().turn_wheel();
+            for (tick, link) in due {
                 if let Some(link) = link.upgrade() {
                     link.ring(tick);
                 }
