@@ -1,0 +1,60 @@
+//! What must hold of an engine, whatever bytes come.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use linerate_proto::{Config, Engine, Limits, ProtocolError, Role, engine::State};
+use linerate_testkit::{Cuts, Record, Seen, TestEndpoint, feed};
+
+/// Feeds `data` whole, byte by byte and in random pieces. The same must come of it each time, and
+/// no error but those that a peer can cause: any other is a finding.
+///
+/// `of_this_role` names the error that only one role can meet.
+pub fn check(role: Role, data: &[u8], of_this_role: fn(&ProtocolError) -> bool) {
+    let Some((seed, wire)) = data.split_first_chunk() else {
+        return;
+    };
+    // Low limits, so that short inputs reach them.
+    let config = Arc::new(Config {
+        limits: Limits {
+            message_bytes_max: 300,
+            frame_bytes_max: 200,
+            fragments_max: 4,
+        },
+        ..Config::default()
+    });
+    let read = |cuts| -> (Record, State) {
+        let mut engine = Engine::new(TestEndpoint(role), Arc::clone(&config), Duration::ZERO);
+        let record = feed(&mut engine, wire, cuts);
+        (record, engine.state())
+    };
+    let whole = read(Cuts::Whole);
+    for cuts in [Cuts::Every(1), Cuts::Random(u64::from_le_bytes(*seed))] {
+        assert_eq!(read(cuts), whole, "{cuts:?}");
+    }
+    for seen in &whole.0.seen {
+        if let Seen::Error(error) = seen {
+            assert!(is_expected(error) || of_this_role(error), "{error}");
+        }
+    }
+}
+
+fn is_expected(error: &ProtocolError) -> bool {
+    matches!(
+        error,
+        ProtocolError::CloseCode { .. }
+            | ProtocolError::CloseTooShort
+            | ProtocolError::ControlFragmented { .. }
+            | ProtocolError::ControlTooLong { .. }
+            | ProtocolError::ExpectedContinuation { .. }
+            | ProtocolError::FrameTooBig { .. }
+            | ProtocolError::InvalidUtf8 { .. }
+            | ProtocolError::LengthOverflow { .. }
+            | ProtocolError::MessageTooBig { .. }
+            | ProtocolError::NonMinimalLength { .. }
+            | ProtocolError::ReservedBits { .. }
+            | ProtocolError::ReservedOpcode { .. }
+            | ProtocolError::TooManyFragments { .. }
+            | ProtocolError::UnexpectedContinuation
+    )
+}

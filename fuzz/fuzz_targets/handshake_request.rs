@@ -1,0 +1,97 @@
+//! Any bytes as a request to upgrade.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use linerate_proto::handshake::{HandshakeError, HandshakeLimits, Refusal, RequestReader};
+use linerate_testkit::Cuts;
+
+/// What a server makes of a request: the answer, and how many bytes the request took.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    error: Option<HandshakeError>,
+    head_bytes: usize,
+    answer: Vec<u8>,
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((seed, wire)) = data.split_first_chunk() else {
+        return;
+    };
+    let whole = answer(wire, Cuts::Whole);
+    for cuts in [Cuts::Every(1), Cuts::Random(u64::from_le_bytes(*seed))] {
+        assert_eq!(answer(wire, cuts), whole, "{cuts:?}");
+    }
+    if let Some(error) = whole.and_then(|outcome| outcome.error) {
+        assert!(is_expected(&error), "{error}");
+    }
+});
+
+/// Feeds `wire` up to the end of the first request; `None` if it has no end.
+fn answer(wire: &[u8], cuts: Cuts) -> Option<Outcome> {
+    let mut reader = RequestReader::new(HandshakeLimits::default());
+    let mut outcome = None;
+    let mut fed = 0;
+    cuts.for_each_piece(wire, |piece| {
+        if outcome.is_some() {
+            return;
+        }
+        let mut answer = Vec::new();
+        let (error, head_bytes) = match reader.handle_input(piece) {
+            Ok(None) => {
+                fed += piece.len();
+                return;
+            }
+            Ok(Some((request, head_bytes))) => match request.websocket() {
+                Ok(upgrade) => {
+                    upgrade.accept().encode(&mut answer);
+                    (None, fed + head_bytes)
+                }
+                Err(error) => (Some(error), fed + head_bytes),
+            },
+            Err(error) => (Some(error), 0),
+        };
+        if let Some(error) = error {
+            Refusal::from(error).encode(&mut answer);
+        }
+        outcome = Some(Outcome {
+            error,
+            head_bytes,
+            answer,
+        });
+    });
+    outcome
+}
+
+/// The errors that a request can cause; those of a response, of time and of policy are findings.
+fn is_expected(error: &HandshakeError) -> bool {
+    matches!(
+        error,
+        HandshakeError::BodyUnexpected
+            | HandshakeError::ConnectionNotUpgrade
+            | HandshakeError::ContentLengthInvalid
+            | HandshakeError::ExtensionParametersTooMany { .. }
+            | HandshakeError::ExtensionsMalformed { .. }
+            | HandshakeError::ExtensionsTooMany { .. }
+            | HandshakeError::HeadByteInvalid { .. }
+            | HandshakeError::HeadTooLarge { .. }
+            | HandshakeError::HeaderDuplicate { .. }
+            | HandshakeError::HeaderMissing { .. }
+            | HandshakeError::HeaderNameInvalid
+            | HandshakeError::HeaderValueInvalid
+            | HandshakeError::HeadersTooMany { .. }
+            | HandshakeError::HostInvalid
+            | HandshakeError::Http2Preface
+            | HandshakeError::HttpVersionUnsupported
+            | HandshakeError::KeyInvalid { .. }
+            | HandshakeError::MethodNotGet
+            | HandshakeError::StartLineInvalid
+            | HandshakeError::SubprotocolDuplicate { .. }
+            | HandshakeError::SubprotocolsMalformed { .. }
+            | HandshakeError::SubprotocolsTooMany { .. }
+            | HandshakeError::TargetInvalid
+            | HandshakeError::TlsClientHello
+            | HandshakeError::TransferEncodingInvalid
+            | HandshakeError::UpgradeNotWebSocket
+            | HandshakeError::WebSocketVersionUnsupported
+    )
+}
