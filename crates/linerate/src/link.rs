@@ -10,6 +10,8 @@ mod driver;
 mod inbox;
 mod outbox;
 mod readiness;
+#[cfg(test)]
+mod tests;
 mod transport;
 
 use std::{
@@ -22,7 +24,10 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-use linerate_proto::{CloseCode, Endpoint, Engine, MaskKey, Role, SendError, engine::Closed};
+use linerate_proto::{
+    CloseCode, Endpoint, Engine, MaskKey, Role, SendError,
+    engine::{Closed, State},
+};
 
 use crate::{Error, Message, Options, Result, clock, counters, options::Settings};
 
@@ -86,8 +91,7 @@ pub(crate) struct Connection {
 struct Aside {
     /// Exists once somebody has received in another task than the driver's.
     readiness: Option<Arc<Readiness>>,
-    /// Those who wait for the outbox to drain or for the end.
-    waiting: Vec<Waker>,
+    waiting: Vec<(Until, Waker)>,
     /// What the receiver is still to be told.
     error: Option<Error>,
     closed: Option<Closed>,
@@ -155,12 +159,15 @@ impl Link {
         if self.is_driver_active() {
             return connection.poll_receive(cx, cx.waker(), mode);
         }
-        let readiness = Waker::from(connection.aside_mut().readiness.get_or_insert_default().clone());
-        let received = connection.poll_receive(cx, &readiness, mode);
+        let readiness = connection.aside_mut().readiness.get_or_insert_default().clone();
+        // Before the socket is asked, which may wake somebody from then on.
+        readiness.set(Some(cx.waker()), connection.driver.as_ref());
+        let reader = Waker::from(readiness);
+        let received = connection.poll_receive(cx, &reader, mode);
         connection.update_readiness();
         if received.is_pending() {
-            connection.write_now(cx);
-        } else if connection.is_anything_left(&readiness) {
+            _ = connection.write_now(cx, false);
+        } else if connection.is_anything_left(&reader) {
             connection.wake_driver();
         }
         received
@@ -176,24 +183,24 @@ impl Link {
     ) -> Poll<Result<()>> {
         let mut guard = self.lock();
         let connection = &mut *guard;
-        if connection.is_full() {
-            connection.write_now(cx);
-            if connection.is_full() {
-                connection.wait(cx);
-                return Poll::Pending;
-            }
+        let is_driver_active = self.is_driver_active();
+        if connection.is_full() && connection.engine.state() == State::Open {
+            _ = connection.write_now(cx, is_driver_active);
         }
-        if connection.io.is_none() {
+        if connection.engine.state() != State::Open {
             return Poll::Ready(Err(SendError::Closed.into()));
+        }
+        if connection.is_full() {
+            connection.wait(Until::Room, cx);
+            return Poll::Pending;
         }
         let messages = append(&mut connection.outbox, &mut connection.engine)?;
         if let Some(counters) = &connection.options.counters {
             counters::add(&counters.messages_sent, messages);
         }
-        let is_driver_active = self.is_driver_active();
         let is_corked = is_driver_active || !connection.inbox.is_empty();
         if connection.is_full() || urgency == Urgency::Now && !is_corked {
-            connection.write_now(cx);
+            _ = connection.write_now(cx, is_driver_active);
         } else if !is_driver_active {
             connection.wake_driver();
         }
@@ -220,15 +227,14 @@ impl Link {
     /// Writes everything queued.
     pub(crate) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let mut connection = self.lock();
-        connection.write_now(cx);
+        let written = connection.write_now(cx, self.is_driver_active());
         if connection.io.is_none() {
             return Poll::Ready(connection.lost());
         }
-        if connection.outbox.is_empty() && !connection.engine.wants_transmit() {
-            return Poll::Ready(Ok(()));
+        if written.is_pending() {
+            connection.wait(Until::Written, cx);
         }
-        connection.wait(cx);
-        Poll::Pending
+        written.map(Ok)
     }
 
     /// Queues our Close frame unless there was one.
@@ -247,10 +253,7 @@ impl Link {
         if let Some((closed, _)) = connection.closed() {
             return Poll::Ready(closed);
         }
-        connection.wait(cx);
-        if !self.is_driver_active() {
-            connection.wake_driver();
-        }
+        connection.wait(Until::Closed, cx);
         Poll::Pending
     }
 
@@ -284,6 +287,17 @@ pub(crate) enum Urgency {
     Gather,
     /// Now, unless further input is waiting to be answered.
     Now,
+}
+
+/// What somebody waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Until {
+    /// The end of the closing handshake.
+    Closed,
+    /// Room in the outbox, or that nothing can be sent any more.
+    Room,
+    /// That everything is written.
+    Written,
 }
 
 impl Connection {
@@ -360,6 +374,7 @@ impl Connection {
     /// will wake somebody when it has.
     fn is_anything_left(&mut self, reader: &Waker) -> bool {
         !self.inbox.is_empty()
+            || !self.outbox.is_empty()
             || self.engine.wants_transmit()
             || self.poll_read(&mut Context::from_waker(reader)).is_ready()
     }
@@ -377,10 +392,7 @@ impl Connection {
             return Poll::Ready(());
         };
         match ready!(self.inbox.poll_read(Pin::new(io), cx)) {
-            Ok(0) => {
-                let lost = !self.engine.is_input_over();
-                self.end(lost.then_some(Error::Abnormal));
-            }
+            Ok(0) => self.end(Some(Error::Abnormal)),
             Ok(bytes) => {
                 if let Some(counters) = &self.options.counters {
                     counters::add(&counters.bytes_received, bytes as u64);
@@ -396,16 +408,23 @@ impl Connection {
     }
 
     fn is_full(&self) -> bool {
-        self.outbox.len() >= self.options.send_queue_bytes_max
+        self.outbox.len() >= self.options.send_queue_bytes_max.max(1)
     }
 
-    /// Writes as much as the socket takes; what is left is the driver's.
-    fn write_now(&mut self, cx: &mut Context<'_>) {
-        match self.poll_write(cx) {
+    /// Writes as much as the socket takes; pending if something is left, which is the driver's.
+    fn write_now(&mut self, cx: &mut Context<'_>, is_driver_active: bool) -> Poll<()> {
+        let written = self.poll_write(cx);
+        match written {
             Poll::Ready(Ok(())) => {}
             Poll::Ready(Err(error)) => self.end(Some(error.into())),
-            Poll::Pending => self.wake_driver(),
+            // An active driver will try again by itself; to wake it would make it turn for ever.
+            Poll::Pending if is_driver_active => return Poll::Pending,
+            Poll::Pending => {
+                self.wake_driver();
+                return Poll::Pending;
+            }
         }
+        Poll::Ready(())
     }
 
     /// Writes what is queued, control frames at the next frame boundary.
@@ -431,8 +450,10 @@ impl Connection {
         self.wake_all();
     }
 
-    /// Ends the connection now: closes the socket and tells everybody.
+    /// Ends the connection now: closes the socket and tells everybody. The `error` is for the
+    /// receiver, unless that knows the end of the input already.
     fn end(&mut self, error: Option<Error>) {
+        let error = error.filter(|_| !self.engine.is_input_over());
         let closed = self.engine.handle_eof();
         self.note_peer_close();
         let aside = self.aside_mut();
@@ -472,18 +493,26 @@ impl Connection {
         }
     }
 
-    fn wait(&mut self, cx: &mut Context<'_>) {
+    fn wait(&mut self, until: Until, cx: &mut Context<'_>) {
         let waiting = &mut self.aside_mut().waiting;
-        if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-            waiting.push(cx.waker().clone());
+        let is_known = |(known, waker): &(Until, Waker)| {
+            *known == until && waker.will_wake(cx.waker())
+        };
+        if !waiting.iter().any(is_known) {
+            waiting.push((until, cx.waker().clone()));
         }
     }
 
-    fn wake_waiting(&mut self) {
+    /// Wakes those who wait for what has come about.
+    fn wake_waiting(&mut self, has_come: impl Fn(Until) -> bool) {
         if let Some(aside) = &mut self.aside {
-            for waker in aside.waiting.drain(..) {
-                waker.wake();
-            }
+            aside.waiting.retain(|(until, waker)| {
+                let wake = has_come(*until);
+                if wake {
+                    waker.wake_by_ref();
+                }
+                !wake
+            });
         }
     }
 
@@ -493,7 +522,7 @@ impl Connection {
             self.note_peer_close();
             let closed = self.engine.handle_eof();
             self.aside_mut().closed = Some(closed);
-            self.wake_waiting();
+            self.wake_waiting(|_| true);
         }
     }
 
@@ -514,7 +543,7 @@ impl Connection {
 
     fn wake_all(&mut self) {
         self.wake_receiver();
-        self.wake_waiting();
+        self.wake_waiting(|_| true);
         self.wake_driver();
     }
 }

@@ -15,7 +15,7 @@ use linerate_proto::{
 };
 use tokio::io::AsyncWrite;
 
-use super::{Connection, Link, READS_IN_A_ROW_MAX, Tick, alarm::Alarm};
+use super::{Connection, Link, READS_IN_A_ROW_MAX, Tick, Until, alarm::Alarm};
 use crate::{Error, Result, clock};
 
 pin_project_lite::pin_project! {
@@ -31,13 +31,12 @@ pin_project_lite::pin_project! {
         handler: Option<H>,
         guard: Guard,
         alarm: Alarm,
-        connection_done: bool,
     }
 }
 
 impl<H> Driver<H> {
     pub(crate) fn new(link: Arc<Link>, handler: Option<H>, alarm: Alarm) -> Self {
-        Self { handler, guard: Guard(link), alarm, connection_done: false }
+        Self { handler, guard: Guard(link), alarm }
     }
 }
 
@@ -61,10 +60,11 @@ impl<H: Future<Output = Result<()>>> Future for Driver<H> {
                 link.lock().finish_handler(code);
             }
         }
-        if !*this.connection_done {
-            *this.connection_done = link.poll_drive(cx, this.alarm).is_ready();
+        let connection_over = link.poll_drive(cx, this.alarm).is_ready();
+        if connection_over && this.handler.is_none() {
+            return Poll::Ready(());
         }
-        if *this.connection_done && this.handler.is_none() { Poll::Ready(()) } else { Poll::Pending }
+        Poll::Pending
     }
 }
 
@@ -128,6 +128,9 @@ impl Link {
 
 impl Connection {
     fn poll_drive(&mut self, cx: &mut Context<'_>, alarm: &mut Alarm) -> Poll<()> {
+        if self.io.is_none() {
+            return Poll::Ready(());
+        }
         self.close_if_abandoned();
         if self.receiver.is_none() {
             self.read_ahead(cx);
@@ -135,12 +138,12 @@ impl Connection {
         loop {
             match self.poll_write(cx) {
                 Poll::Ready(Ok(())) => {
-                    self.wake_waiting();
+                    self.wake_waiting(|until| until != Until::Closed);
                     self.poll_end_stream(cx);
                 }
                 Poll::Ready(Err(error)) => self.end(Some(error.into())),
-                Poll::Pending if !self.is_full() => self.wake_waiting(),
-                Poll::Pending => {}
+                Poll::Pending if self.is_full() && self.engine.state() == State::Open => {}
+                Poll::Pending => self.wake_waiting(|until| until == Until::Room),
             }
             if self.io.is_none() {
                 return Poll::Ready(());
@@ -172,7 +175,7 @@ impl Connection {
     /// Reads for the sake of control frames and of the end of the stream; messages are queued.
     fn read_ahead(&mut self, cx: &mut Context<'_>) {
         let mut reads = 0;
-        while self.io.is_some() {
+        while self.io.is_some() && self.is_reading() {
             match self.inbox.queue_next(&mut self.engine, &mut self.outbox) {
                 Ok(true) => self.queued(),
                 Ok(false) if self.engine.is_input_over() => return self.drain(cx),
@@ -187,21 +190,23 @@ impl Connection {
                 }
                 Err(error) => self.fail(error.into()),
             }
-            if self.inbox.is_full(self.options.recv_queue_bytes_max) {
-                return;
-            }
         }
+    }
+
+    /// Returns whether more is to be read while nobody receives; makes room if it must.
+    fn is_reading(&mut self) -> bool {
+        let is_full = self.inbox.is_full(self.options.recv_queue_bytes_max);
+        // While closing, the peer's Close frame must be reached even if nobody receives.
+        if self.receiver_gone || is_full && self.engine.state() != State::Open {
+            self.inbox.discard_queued();
+            return true;
+        }
+        !is_full
     }
 
     /// Takes note that a message was queued ahead of the application.
     fn queued(&mut self) {
         self.count_messages();
-        let closing = self.engine.state() != State::Open;
-        let full = self.inbox.is_full(self.options.recv_queue_bytes_max);
-        // While closing, the peer's Close frame must be reached even if nobody receives.
-        if self.receiver_gone || closing && full {
-            self.inbox.discard_queued();
-        }
         self.wake_receiver();
     }
 
