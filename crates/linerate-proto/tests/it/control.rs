@@ -51,6 +51,24 @@ fn each_ping_is_answered_if_each_answer_is_taken() {
 }
 
 #[test]
+fn pings_can_be_answered_while_events_are_lent() {
+    let mut engine = engine_in(Situation::Idle, Role::Client);
+    let mut input = *b"\x89\x01a\x81\x01-\x89\x01b\x89\x01c";
+    let mut output = Vec::new();
+    let mut events = engine.handle_input(&mut input, Duration::ZERO);
+    while let Some(event) = events.next() {
+        if let Event::Ping(payload) = event.unwrap() {
+            let answered = payload != b"b";
+            assert!(!answered || events.poll_transmit(&mut output));
+        }
+    }
+    let pongs =
+        [b"a", b"c"].map(|payload| Frame::new(0xA, payload).with_mask(Some(KEY)).to_bytes());
+    assert_eq!(output, pongs.concat());
+    assert!(!engine.wants_transmit());
+}
+
+#[test]
 fn f19_unsolicited_pongs_change_nothing() {
     for role in ROLES {
         let wire = Frame::new(0xA, b"nobody asked").to_role(role).to_bytes();

@@ -16,4 +16,5 @@ mod oracle;
 mod raw;
 mod sending;
 mod situation;
+mod types;
 mod utf8;
