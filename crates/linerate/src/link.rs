@@ -173,6 +173,17 @@ impl Link {
         received
     }
 
+    /// Receives the next message for a caller who may never ask again: the driver goes on reading
+    /// meanwhile.
+    pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>>> {
+        let received = self.poll_receive(cx, Mode::Messages);
+        if received.is_pending() {
+            self.lock().wait(Until::Input, cx);
+            self.cancel_receive();
+        }
+        received.map(|received| received.map(|piece| piece.map(|piece| piece.message)))
+    }
+
     /// Waits until there is room, then queues by `append`, and writes or sees to it that the driver
     /// does. `append` returns how many messages it has ended.
     pub(crate) fn poll_queue(
@@ -262,7 +273,9 @@ impl Link {
         let mut connection = self.lock();
         connection.receiver = None;
         connection.update_readiness();
-        connection.wake_driver();
+        if !self.is_driver_active() {
+            connection.wake_driver();
+        }
     }
 
     pub(crate) fn add_handle(&self) {
@@ -294,6 +307,8 @@ pub(crate) enum Urgency {
 enum Until {
     /// The end of the closing handshake.
     Closed,
+    /// A message, or the end of the input.
+    Input,
     /// Room in the outbox, or that nothing can be sent any more.
     Room,
     /// That everything is written.
@@ -530,6 +545,7 @@ impl Connection {
         if let Some(waker) = self.receiver.take() {
             waker.wake();
         }
+        self.wake_waiting(|until| until == Until::Input);
     }
 
     fn wake_driver(&mut self) {

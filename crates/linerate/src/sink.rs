@@ -9,21 +9,13 @@ use futures_core::Stream;
 use futures_sink::Sink;
 use linerate_proto::CloseCode;
 
-use crate::{
-    Error, Message, Result, WebSocket,
-    link::{Mode, Urgency},
-};
+use crate::{Error, Message, Result, WebSocket, link::Urgency};
 
 impl Stream for WebSocket {
     type Item = Result<Message>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let received = self.link.poll_receive(cx, Mode::Messages);
-        received.map(|result| {
-            result
-                .map(|piece| piece.map(|piece| piece.message))
-                .transpose()
-        })
+        self.link.poll_next(cx).map(Result::transpose)
     }
 }
 

@@ -138,7 +138,7 @@ impl Connection {
         loop {
             match self.poll_write(cx) {
                 Poll::Ready(Ok(())) => {
-                    self.wake_waiting(|until| until != Until::Closed);
+                    self.wake_waiting(|until| matches!(until, Until::Room | Until::Written));
                     self.poll_end_stream(cx);
                 }
                 Poll::Ready(Err(error)) => self.end(Some(error.into())),
@@ -178,7 +178,10 @@ impl Connection {
         while self.io.is_some() && self.is_reading() {
             match self.inbox.queue_next(&mut self.engine, &mut self.outbox) {
                 Ok(true) => self.queued(),
-                Ok(false) if self.engine.is_input_over() => return self.drain(cx),
+                Ok(false) if self.engine.is_input_over() => {
+                    self.wake_receiver();
+                    return self.drain(cx);
+                }
                 Ok(false) => {
                     if reads == READS_IN_A_ROW_MAX {
                         return cx.waker().wake_by_ref();

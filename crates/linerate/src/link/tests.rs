@@ -1,12 +1,16 @@
 //! Connections over streams in memory, in both roles, with a clock that stands still.
 
 mod cancel;
+mod control;
+mod cork;
+mod pressure;
+mod streams;
 
 use std::{
     future::Future,
     pin::{Pin, pin},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},

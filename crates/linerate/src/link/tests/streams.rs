@@ -1,0 +1,171 @@
+//! Messages piece by piece, and connections as `Stream` and `Sink`.
+
+use std::collections::VecDeque;
+
+use futures_util::{SinkExt, StreamExt};
+use linerate_proto::engine::MessageKind;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn the_rest_of_a_dropped_reader_is_passed_over() {
+    for place in PLACES {
+        for whole in [false, true] {
+            let application = move |mut ws: WebSocket| async move {
+                let mut reader = ws.reader().await?.expect("a message");
+                assert_eq!(reader.chunk().await?, Some("begins ".into()));
+                drop(reader);
+                if whole {
+                    return ws.recv().await;
+                }
+                let mut reader = ws.reader().await?.expect("a message");
+                assert_eq!(reader.kind(), MessageKind::Binary);
+                let chunk = reader.chunk().await;
+                assert!(reader.chunk().await?.is_none());
+                chunk
+            };
+            let (mut peer, running) = place.start(1 << 10, quiet(), application);
+            peer.send(Frame::new(0x1, b"begins ").with_fin(false)).await;
+            for _ in 0..10 {
+                yield_now().await;
+            }
+            peer.send(Frame::new(0x0, b"goes on ").with_fin(false)).await;
+            peer.send(Frame::new(0x0, b"ends")).await;
+            peer.send(Frame::new(0x2, b"next")).await;
+            let next = in_time(running).await.expect("it ends").expect("honest");
+            assert_eq!(next, Some(b"next".into()), "{place:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn chunks_of_text_end_with_a_code_point() {
+    for place in PLACES {
+        let application = |mut ws: WebSocket| async move {
+            let mut text = String::new();
+            let mut reader = ws.reader().await?.expect("a message");
+            while let Some(chunk) = reader.chunk().await? {
+                text += chunk.as_text().expect("text");
+            }
+            Result::<_>::Ok(text)
+        };
+        // One byte at a time, so that each read ends inside a code point.
+        let (mut peer, running) = place.start(1, quiet(), application);
+        peer.send(Frame::new(0x1, "κόσμε €🦀".as_bytes())).await;
+        let text = in_time(running).await.expect("it ends");
+        assert_eq!(text.expect("it is valid"), "κόσμε €🦀", "{place:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_does_not_end_is_an_error_of_its_reader() {
+    for place in PLACES {
+        let application = |mut ws: WebSocket| async move {
+            let mut reader = ws.reader().await?.expect("a message");
+            while let Some(chunk) = reader.chunk().await? {
+                assert_eq!(chunk.as_bytes(), b"begins");
+            }
+            Result::<_>::Ok(())
+        };
+        let (mut peer, running) = place.start(64, quiet(), application);
+        peer.send(Frame::new(0x2, b"begins").with_fin(false)).await;
+        peer.send(close(1000)).await;
+        let error = in_time(running).await.expect("it ends").expect_err("no end");
+        assert!(matches!(error, Error::Abnormal), "{place:?}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_writer_closes_with_1011_if_its_message_has_begun() {
+    for place in PLACES {
+        let application = |mut ws: WebSocket| async move {
+            drop(ws.writer(MessageKind::Text));
+            ws.send("whole").await.expect("nothing had begun");
+            let mut writer = ws.writer(MessageKind::Text);
+            writer.write(b"begins").await.expect("it is open");
+            drop(writer);
+            ws.send("too late").await
+        };
+        let (mut peer, running) = place.start(64, quiet(), application);
+        assert_eq!(in_time(peer.frame()).await, Some((0x81, b"whole".to_vec())));
+        assert_eq!(in_time(peer.frame()).await, Some((0x01, b"begins".to_vec())));
+        let close = in_time(peer.frame()).await;
+        assert_eq!(close, Some((0x88, 1011_u16.to_be_bytes().to_vec())));
+        let sent = in_time(running).await.expect("it ends");
+        assert!(matches!(sent, Err(Error::Send(SendError::Closed))));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_forwards_into_its_sink() {
+    for place in PLACES {
+        let application = |ws: WebSocket| async move {
+            let (sink, stream) = StreamExt::split(ws);
+            stream.forward(sink).await
+        };
+        let mut options = quiet();
+        options.send_queue_bytes_max = 50;
+        let (peer, running) = place.start(7, options, application);
+        let Peer {
+            mut reader,
+            mut writer,
+            ..
+        } = peer;
+        let expected: Vec<_> = (0..200).map(|n| (0x81, format!("{n}").into_bytes())).collect();
+        let wire = writer.wire(expected.iter().map(|(_, text)| Frame::new(0x1, text)));
+        let sent = tokio::spawn(async move {
+            writer.send_bytes(&wire).await;
+            writer
+        });
+        let mut echoed = VecDeque::new();
+        while echoed.len() < expected.len() {
+            echoed.push_back(in_time(reader.frame()).await.expect("an echo"));
+        }
+        assert_eq!(echoed, expected, "{place:?}");
+        let mut writer = in_time(sent).await.expect("it ends");
+        writer.send(close(1000)).await;
+        assert_eq!(in_time(reader.frame()).await.expect("a Close").0, 0x88);
+        in_time(running).await.expect("it ends").expect("a clean end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pings_are_answered_although_a_stream_is_not_polled_again() {
+    for place in PLACES {
+        let application = |mut ws: WebSocket| async move {
+            assert!(poll_times(ws.next(), 2).await.is_none(), "nothing was sent");
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            ws.next().await.transpose()
+        };
+        let (mut peer, running) = place.start(64, quiet(), application);
+        for _ in 0..10 {
+            yield_now().await;
+        }
+        for _ in 0..3 {
+            peer.send(Frame::new(0x9, b"?")).await;
+            let second = Duration::from_secs(1);
+            let pong = tokio::time::timeout(second, peer.frame()).await;
+            assert_eq!(pong.expect("at once"), Some((0x8A, b"?".to_vec())), "{place:?}");
+        }
+        peer.send(Frame::new(0x1, b"Spam")).await;
+        let message = in_time(running).await.expect("it ends").expect("honest");
+        assert_eq!(message, Some("Spam".into()), "{place:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_with_the_connection() {
+    for place in PLACES {
+        let application = |mut ws: WebSocket| async move {
+            assert!(ws.next().await.is_none(), "the peer closes cleanly");
+            ws.next().await.is_none() && SinkExt::close(&mut ws).await.is_ok()
+        };
+        let (mut peer, running) = place.start(64, quiet(), application);
+        for _ in 0..10 {
+            yield_now().await;
+        }
+        peer.send(close(1000)).await;
+        assert_eq!(in_time(peer.frame()).await.expect("a Close").0, 0x88);
+        assert!(in_time(running).await.expect("it ends"), "{place:?}");
+    }
+}
