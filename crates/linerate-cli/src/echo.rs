@@ -25,7 +25,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let mut options = Options::default();
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX;
     // An echo tells a page nothing that the page did not know.
-    let mut server = Server::new().with_options(options).with_origins(OriginPolicy::DangerAny);
+    let mut server = Server::new()
+        .with_options(options)
+        .with_origins(OriginPolicy::DangerAny);
     let mut scheme = "ws";
     if arguments.tls_self_signed {
         server = server.with_tls(certificate::self_signed()?);

@@ -3,6 +3,7 @@
 
 mod certificate;
 mod echo;
+mod serve;
 mod workers;
 
 use clap::{Parser, Subcommand};
@@ -18,6 +19,7 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  linerate serve
   linerate echo --listen 127.0.0.1:9001
 
 LINERATE_LOG sets what is logged, `LINERATE_LOG=linerate=debug` for instance.";
@@ -26,12 +28,28 @@ LINERATE_LOG sets what is logged, `LINERATE_LOG=linerate=debug` for instance.";
 enum Verb {
     /// Send each message back: for conformance tests and benchmarks.
     Echo(echo::Arguments),
+    /// Serve the pages, the log viewer and the echo endpoint.
+    Serve(serve::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
     let filter = EnvFilter::try_from_env("LINERATE_LOG").unwrap_or_else(|_| "warn".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
     match Arguments::parse().verb {
         Verb::Echo(arguments) => echo::run(arguments),
+        Verb::Serve(arguments) => serve::run(arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_of_all_verbs_fit_together() {
+        super::Arguments::command().debug_assert();
     }
 }

@@ -13,6 +13,8 @@ const BACKLOG: i32 = 1_024;
 
 /// Where to listen, and with how many threads.
 #[derive(Args, Clone, Debug)]
+// The verbs' own arguments have the group of this name.
+#[group(skip)]
 pub(crate) struct Arguments {
     /// Address and port to listen on; port 0 picks a free one and prints it.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
@@ -64,18 +66,24 @@ impl Workers {
             let (serve, shutdown) = (serve.clone(), Shutdown(stopped.clone()));
             let thread = thread::Builder::new().name(format!("worker-{index}"));
             threads.push(thread.spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()?;
                 runtime.block_on(async {
                     listener.set_nonblocking(true)?;
                     serve(TcpListener::from_std(listener)?, shutdown).await
                 })
             })?);
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         runtime.block_on(stop_signal())?;
         stop.send_replace(true);
         for thread in threads {
-            thread.join().map_err(|_| anyhow::anyhow!("a worker panicked"))??;
+            thread
+                .join()
+                .map_err(|_| anyhow::anyhow!("a worker panicked"))??;
         }
         Ok(())
     }
@@ -91,12 +99,24 @@ impl Shutdown {
         // An error means that the sender is gone, and with it the reason to go on.
         _ = self.0.wait_for(|stop| *stop).await;
     }
+
+    /// Returns one whose moment never comes.
+    #[cfg(test)]
+    pub(crate) fn never() -> Self {
+        let (stop, stopped) = watch::channel(false);
+        std::mem::forget(stop);
+        Self(stopped)
+    }
 }
 
 /// Binds one listener. Only those after the first share the port with others, so that a second
 /// server on the same port is refused.
 fn listen(address: SocketAddr, shared: bool) -> anyhow::Result<std::net::TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     socket.set_reuse_address(true)?;
     if !shared {
         probe(address)?;
@@ -110,7 +130,11 @@ fn listen(address: SocketAddr, shared: bool) -> anyhow::Result<std::net::TcpList
 /// Fails if somebody else holds the address: a port is shared only among the listeners of one
 /// process.
 fn probe(address: SocketAddr) -> anyhow::Result<()> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     Ok(())

@@ -1,0 +1,104 @@
+//! The pages and what they load, embedded in the binary.
+
+use axum::{
+    body::{Body, Bytes},
+    extract::Path,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use rust_embed::{Embed, EmbeddedFile};
+
+/// What `make web` has built.
+#[derive(Embed)]
+#[folder = "../../web/dist"]
+struct Dist;
+
+pub(super) async fn index(request: HeaderMap) -> Response {
+    respond("index.html", &request)
+}
+
+pub(super) async fn logs(request: HeaderMap) -> Response {
+    respond("logs.html", &request)
+}
+
+pub(super) async fn asset(Path(name): Path<String>, request: HeaderMap) -> Response {
+    respond(&format!("assets/{name}"), &request)
+}
+
+fn respond(path: &str, request: &HeaderMap) -> Response {
+    let Some(file) = Dist::get(path) else {
+        return (StatusCode::NOT_FOUND, "there is no such file\n").into_response();
+    };
+    let tag = entity_tag(&file);
+    let mut response = if is_known(request, &tag) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        content(file)
+    };
+    let headers = response.headers_mut();
+    // The names carry no version: a browser may keep the file, but has to ask whether it changed.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    response
+}
+
+fn content(file: EmbeddedFile) -> Response {
+    let content_type = match file.metadata.mimetype() {
+        text if text.starts_with("text/") => format!("{text}; charset=utf-8"),
+        other => other.to_owned(),
+    };
+    let bytes = match file.data {
+        std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+        std::borrow::Cow::Owned(bytes) => bytes.into(),
+    };
+    ([(header::CONTENT_TYPE, content_type)], Body::from(bytes)).into_response()
+}
+
+/// Returns the strong entity tag of a file (RFC 9110 §8.8.3), from the hash of its content.
+fn entity_tag(file: &EmbeddedFile) -> String {
+    use std::fmt::Write;
+    let mut tag = String::from("\"");
+    for byte in &file.metadata.sha256_hash()[..16] {
+        // Writing to a string can't fail.
+        _ = write!(tag, "{byte:02x}");
+    }
+    tag.push('"');
+    tag
+}
+
+/// Says whether the client has the file with this tag (RFC 9110 §13.1.2, weak comparison).
+fn is_known(request: &HeaderMap, tag: &str) -> bool {
+    let lists = request.get_all(header::IF_NONE_MATCH).into_iter();
+    let mut tags = lists
+        .filter_map(|list| list.to_str().ok())
+        .flat_map(|list| list.split(','));
+    tags.any(|known| {
+        let known = known.trim();
+        known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderMap, HeaderValue, header};
+
+    use super::is_known;
+
+    fn asking(lists: &[&'static str]) -> HeaderMap {
+        let values = lists.iter().map(|list| HeaderValue::from_static(list));
+        values.map(|value| (header::IF_NONE_MATCH, value)).collect()
+    }
+
+    #[test]
+    fn a_tag_is_found_in_any_list_and_compared_weakly() {
+        let known = |lists: &[&'static str]| is_known(&asking(lists), "\"a1\"");
+        assert!(known(&["\"a1\""]));
+        assert!(known(&["\"b2\" , W/\"a1\""]));
+        assert!(known(&["\"b2\"", "\"a1\""]));
+        assert!(known(&["*"]));
+        assert!(!known(&[]));
+        assert!(!known(&["\"a\", \"a11\", a1"]));
+    }
+}

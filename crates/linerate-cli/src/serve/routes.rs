@@ -1,0 +1,135 @@
+//! Which path leads where, and what all responses carry.
+
+use std::{sync::Arc, time::Instant};
+
+use axum::{
+    Extension, Router,
+    extract::State,
+    http::{HeaderValue, StatusCode, header},
+    middleware::map_response,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use linerate::{Counters, Options, axum::WebSocketUpgrade};
+use linerate_logview::session::SUBPROTOCOL;
+use tokio::sync::Semaphore;
+
+use super::{
+    assets,
+    connections::Visit,
+    counters::CounterPush,
+    echo::Echo,
+    endpoint::attend,
+    upload::{self, Upload},
+};
+
+/// The pages load nothing from elsewhere and can't be framed. `'self'` of `connect-src` covers
+/// WebSockets to the same host.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; connect-src 'self'; object-src 'none'; \
+    base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// What all connections share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) counters: Arc<Counters>,
+    options: Options,
+    upload_options: Options,
+    uploads: Arc<Semaphore>,
+    uploads_max: usize,
+    pub(super) started: Instant,
+}
+
+impl Shared {
+    pub(super) fn new(uploads_max: usize) -> Self {
+        let counters = Arc::new(Counters::default());
+        let mut options = Options::default();
+        options.counters = Some(counters.clone());
+        Self {
+            counters,
+            upload_options: upload::options(&options),
+            options,
+            uploads: Arc::new(Semaphore::new(uploads_max)),
+            uploads_max,
+            started: Instant::now(),
+        }
+    }
+
+    /// Returns how many uploads are under way.
+    pub(super) fn uploads(&self) -> usize {
+        self.uploads_max - self.uploads.available_permits()
+    }
+}
+
+/// Returns the whole application.
+pub(super) fn routes(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", get(assets::index))
+        .route("/logs", get(assets::logs))
+        .route("/assets/{name}", get(assets::asset))
+        .route("/echo", get(echo))
+        .route("/counters", get(counters))
+        .route("/logs/upload", get(upload))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(map_response(with_security_headers))
+        .with_state(shared)
+}
+
+async fn echo(
+    State(shared): State<Arc<Shared>>,
+    Extension(visit): Extension<Visit>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    attend(upgrade.with_options(shared.options.clone()), visit, Echo)
+}
+
+async fn counters(
+    State(shared): State<Arc<Shared>>,
+    Extension(visit): Extension<Visit>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let upgrade = upgrade.with_options(shared.options.clone());
+    attend(upgrade, visit, CounterPush::new(shared))
+}
+
+async fn upload(
+    State(shared): State<Arc<Shared>>,
+    Extension(visit): Extension<Visit>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let offered = upgrade.request().websocket();
+    if !offered.is_ok_and(|offered| offered.subprotocols().contains(&SUBPROTOCOL)) {
+        let text = format!("this endpoint speaks the subprotocol {SUBPROTOCOL}\n");
+        return (StatusCode::BAD_REQUEST, text).into_response();
+    }
+    let upgrade = upgrade
+        .with_options(shared.upload_options.clone())
+        .with_subprotocols(&[SUBPROTOCOL]);
+    attend(upgrade, visit, Upload::new(shared.uploads.clone()))
+}
+
+async fn not_found() -> (StatusCode, &'static str) {
+    (
+        StatusCode::NOT_FOUND,
+        "nothing is here; `/` says what there is\n",
+    )
+}
+
+async fn method_not_allowed() -> (StatusCode, &'static str) {
+    (
+        StatusCode::METHOD_NOT_ALLOWED,
+        "only GET and HEAD are answered here\n",
+    )
+}
+
+async fn with_security_headers(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

@@ -1,0 +1,118 @@
+//! Clients that are too many, too slow or silent.
+
+use std::time::{Duration, Instant};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+
+use crate::support::{PATIENCE, Response, Server, linerate};
+
+/// Waits for the end of the connection and returns what came before.
+async fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // A reset is an end too.
+    _ = timeout(PATIENCE, stream.read_to_end(&mut bytes))
+        .await
+        .expect("the server hangs up");
+    bytes
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_is_cut_off() {
+    let server = Server::start();
+    let started = Instant::now();
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (mut reader, mut writer) = stream.into_split();
+    let drip = tokio::spawn(async move {
+        let mut drop = &b"GET / HTTP/1.1\r\nHost: a\r\n"[..];
+        while writer.write_all(drop).await.is_ok() {
+            drop = b"X-Slow: 1\r\n";
+            sleep(Duration::from_millis(200)).await;
+        }
+    });
+    let mut answer = Vec::new();
+    _ = timeout(PATIENCE, reader.read_to_end(&mut answer))
+        .await
+        .expect("the server hangs up");
+    assert!(!answer.starts_with(b"HTTP/1.1 200"));
+    assert!(
+        started.elapsed() >= Duration::from_secs(9),
+        "the head gets its time"
+    );
+    drip.abort();
+}
+
+#[tokio::test]
+async fn a_silent_connection_is_closed_before_and_after_a_request() {
+    let server = Server::start();
+    let mut silent = TcpStream::connect(server.address).await.unwrap();
+    let mut idle = TcpStream::connect(server.address).await.unwrap();
+    idle.write_all(b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    let (silent, idle) = tokio::join!(read_to_end(&mut silent), read_to_end(&mut idle));
+    assert!(!silent.starts_with(b"HTTP/1.1 200"));
+    assert!(idle.starts_with(b"HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused() {
+    let server = Server::start();
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "GET / HTTP/1.1\r\nHost: a\r\nX-Large: {}\r\n\r\n",
+        "x".repeat(300_000)
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(Response::read_from(&mut stream).await.status, 431);
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_refused_and_each_end_makes_room() {
+    let server = Server::start_with(&["--connections-max", "2"]);
+    let mut websocket = server.connect("/echo").await;
+    let plain = TcpStream::connect(server.address).await.unwrap();
+    let refused = async {
+        loop {
+            // The plain connection counts once the server has accepted it.
+            let response = server.get("/").await;
+            if response.status != 200 {
+                return response;
+            }
+        }
+    };
+    let refused = timeout(PATIENCE, refused).await.unwrap();
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.text(), "too many connections\n");
+    assert!(refused.header("retry-after").is_some());
+
+    drop(plain);
+    let admitted = async {
+        while server.get("/").await.status != 200 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, admitted).await.unwrap();
+    websocket.send("still there").await.unwrap();
+    assert_eq!(
+        websocket.recv().await.unwrap().unwrap().as_text(),
+        Some("still there")
+    );
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = linerate(&["serve", "--listen", &address]).output().unwrap();
+    assert!(!output.status.success());
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        message.contains(&format!("can't listen on {address}")),
+        "{message}"
+    );
+    assert!(message.contains("in use"), "{message}");
+}

@@ -1,0 +1,170 @@
+//! A server in a process of its own, plain HTTP, and logs with known figures.
+
+use std::{
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use linerate::{Client, CloseCode, WebSocket};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+/// No answer takes longer, on however busy a machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// `linerate serve` on a free port; killed on drop.
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub(crate) fn start_with(flags: &[&str]) -> Self {
+        let mut child = linerate(&["serve", "--listen", "127.0.0.1:0", "--workers", "2"])
+            .args(flags)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let (_, address) = line
+            .trim()
+            .split_once("http://")
+            .expect("an address is printed");
+        Self {
+            child,
+            address: address.trim_end_matches('/').parse().unwrap(),
+        }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("ws://{}{path}", self.address)
+    }
+
+    pub(crate) async fn connect(&self, path: &str) -> WebSocket {
+        linerate::connect(&self.url(path)).await.unwrap()
+    }
+
+    /// Opens a connection that uploads a log.
+    pub(crate) async fn connect_upload(&self) -> WebSocket {
+        let client = Client::new().with_subprotocol("linerate.logs.v1");
+        client.connect(&self.url("/logs/upload")).await.unwrap()
+    }
+
+    /// Sends a request without a body and reads the response up to the end of the connection.
+    pub(crate) async fn request(&self, method: &str, path: &str, headers: &[&str]) -> Response {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.address);
+        for header in headers.iter().chain(&["Connection: close"]) {
+            head += header;
+            head += "\r\n";
+        }
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all((head + "\r\n").as_bytes()).await.unwrap();
+        Response::read_from(&mut stream).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Response {
+        self.request("GET", path, &[]).await
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([signal, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may be gone already.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Ends a connection that the server has begun to close; returns the server's code.
+pub(crate) async fn close_code(ws: &mut WebSocket) -> u16 {
+    let closed = ws.close(CloseCode::NORMAL, "").await.unwrap();
+    assert!(closed.clean);
+    closed.code
+}
+
+/// Returns a command that runs the binary under test.
+pub(crate) fn linerate(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.args(arguments);
+    command
+}
+
+/// An HTTP response.
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Response {
+    /// Reads up to the end of the connection.
+    pub(crate) async fn read_from(stream: &mut TcpStream) -> Self {
+        let mut bytes = Vec::new();
+        timeout(PATIENCE, stream.read_to_end(&mut bytes))
+            .await
+            .unwrap()
+            .unwrap();
+        let end = bytes
+            .windows(4)
+            .position(|window| window == b"\r\n\r\n")
+            .expect("a whole head");
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Self {
+            status,
+            head,
+            body: bytes[end + 4..].to_vec(),
+        }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (found, value) = line.split_once(": ")?;
+            found.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+}
+
+/// Returns a log in the combined format, and the sum of its sizes: so many requests of 64
+/// addresses for 8 paths, each ninth a 404, after one line that is none.
+pub(crate) fn made_log(requests: u64) -> (String, u64) {
+    let mut log = String::from("host newsyslog[1]: logfile turned over\n");
+    let mut bytes_sent = 0;
+    for i in 0..requests {
+        let (address, path, status) = (i % 64, i % 8, if i % 9 == 0 { 404 } else { 200 });
+        let (minute, second, size) = (i / 60 % 60, i % 60, 100 + i % 900);
+        bytes_sent += size;
+        log += &format!(
+            "10.0.0.{address} - - [22/Jan/2021:01:{minute:02}:{second:02} +0000] \
+             \"GET /page/{path} HTTP/1.1\" {status} {size} \"-\" \"test\"\n"
+        );
+    }
+    (log, bytes_sent)
+}

@@ -1,0 +1,174 @@
+//! `/logs/upload`, over the wire.
+
+use std::time::Duration;
+
+use linerate::{CloseCode, MessageKind, WebSocket};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::support::{PATIENCE, Server, close_code, made_log};
+
+async fn next(ws: &mut WebSocket) -> Option<Value> {
+    let message = timeout(PATIENCE, ws.recv())
+        .await
+        .expect("a reply in time")
+        .unwrap()?;
+    Some(serde_json::from_str(message.as_text().expect("text")).unwrap())
+}
+
+async fn start(ws: &mut WebSocket, size: usize) {
+    let start = json!({"type": "start", "name": "access.log", "size": size});
+    ws.send(start.to_string()).await.unwrap();
+    assert_eq!(next(ws).await.expect("a reply")["type"], "ready");
+}
+
+/// Reads up to the last reply, the final figures or an error, and the close code.
+async fn last_reply(ws: &mut WebSocket) -> (Value, u16) {
+    let mut last = Value::Null;
+    while let Some(reply) = next(ws).await {
+        last = reply;
+    }
+    (last, close_code(ws).await)
+}
+
+#[tokio::test]
+async fn an_uploaded_log_comes_back_as_figures() {
+    let server = Server::start();
+    let (log, bytes_sent) = made_log(50_000);
+    for message_bytes in [1_000, 300_000, usize::MAX] {
+        let mut ws = server.connect_upload().await;
+        assert_eq!(ws.subprotocol().as_deref(), Some("linerate.logs.v1"));
+        start(&mut ws, log.len()).await;
+        for message in log.as_bytes().chunks(message_bytes) {
+            ws.send_binary(message).await.unwrap();
+        }
+        ws.send(r#"{"type":"finish"}"#).await.unwrap();
+        let (last, code) = last_reply(&mut ws).await;
+        assert_eq!(
+            (&last["type"], &last["final"]),
+            (&"snapshot".into(), &true.into())
+        );
+        let summary = &last["summary"];
+        assert_eq!(
+            (&summary["requests"], &summary["unparsed"]),
+            (&50_000.into(), &1.into())
+        );
+        assert_eq!(summary["bytes_sent"], bytes_sent);
+        assert_eq!(summary["unique_addresses"], 64);
+        assert_eq!(summary["statuses"], json!({"200": 44_444, "404": 5_556}));
+        assert_eq!(code, 1000);
+    }
+}
+
+#[tokio::test]
+async fn figures_and_acknowledgements_come_while_a_message_is_still_being_sent() {
+    let server = Server::start();
+    let (log, _) = made_log(20_000);
+    let mut ws = server.connect_upload().await;
+    start(&mut ws, log.len() * 2).await;
+    let (sender, mut receiver) = {
+        let mut writer = ws.writer(MessageKind::Binary);
+        writer.write(log.as_bytes()).await.unwrap();
+        // The message has no end yet. Dropping its writer would close the connection.
+        std::mem::forget(writer);
+        ws.split()
+    };
+    let mut kinds = Vec::new();
+    while !kinds.iter().any(|kind| kind == "snapshot") {
+        let message = timeout(PATIENCE, receiver.recv())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        let reply: Value = serde_json::from_str(message.as_text().unwrap()).unwrap();
+        kinds.push(reply["type"].as_str().unwrap().to_owned());
+    }
+    assert!(
+        kinds.iter().any(|kind| kind == "ack"),
+        "1.8 MB are more than one acknowledgement"
+    );
+    drop(sender);
+}
+
+#[tokio::test]
+async fn what_is_no_log_is_refused_with_a_reason() {
+    let server = Server::start();
+    let mut ws = server.connect_upload().await;
+    let text = "dear diary\n".repeat(200_000);
+    start(&mut ws, text.len()).await;
+    ws.send_binary(text.as_bytes()).await.unwrap();
+    let (last, code) = last_reply(&mut ws).await;
+    assert_eq!(
+        (&last["type"], &last["code"]),
+        (&"error".into(), &"not_a_log".into())
+    );
+    assert_eq!(code, 1003);
+}
+
+#[tokio::test]
+async fn what_is_no_message_of_the_protocol_is_refused() {
+    let server = Server::start();
+    for text in ["{}", "Spam", &" ".repeat(9_000), &"€".repeat(500_000)] {
+        let mut ws = server.connect_upload().await;
+        ws.send(text).await.unwrap();
+        let (last, code) = last_reply(&mut ws).await;
+        assert_eq!(
+            (&last["type"], &last["code"]),
+            (&"error".into(), &"protocol".into())
+        );
+        assert_eq!(code, 1008);
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_upload_is_closed() {
+    let server = Server::start();
+    let mut ws = server.connect_upload().await;
+    start(&mut ws, 1_000_000).await;
+    ws.send(r#"{"type":"cancel"}"#).await.unwrap();
+    assert_eq!(next(&mut ws).await, None);
+    assert_eq!(close_code(&mut ws).await, 1000);
+}
+
+#[tokio::test]
+async fn without_the_subprotocol_there_is_no_upload() {
+    let server = Server::start();
+    let error = linerate::connect(&server.url("/logs/upload"))
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("400"), "{error}");
+}
+
+/// Waits until the server counts so many uploads.
+async fn wait_for_uploads(watching: &mut WebSocket, uploads: u64) {
+    while next(watching).await.expect("a push")["uploads"] != uploads {}
+}
+
+#[tokio::test]
+async fn one_upload_too_many_is_told_to_come_again_and_each_end_makes_room() {
+    let server = Server::start_with(&["--uploads-max", "1"]);
+    let mut watching = server.connect("/counters").await;
+    let mut first = server.connect_upload().await;
+    start(&mut first, 1_000).await;
+    wait_for_uploads(&mut watching, 1).await;
+
+    let mut second = server.connect_upload().await;
+    let (last, code) = last_reply(&mut second).await;
+    assert_eq!(
+        (&last["type"], &last["code"]),
+        (&"error".into(), &"busy".into())
+    );
+    assert_eq!(code, 1013);
+
+    // By a farewell, and by a connection that is lost.
+    first.close(CloseCode::NORMAL, "").await.unwrap();
+    wait_for_uploads(&mut watching, 0).await;
+    let mut third = server.connect_upload().await;
+    start(&mut third, 1_000).await;
+    wait_for_uploads(&mut watching, 1).await;
+    let runtime = std::thread::spawn(move || drop(third));
+    runtime.join().unwrap();
+    timeout(Duration::from_secs(10), wait_for_uploads(&mut watching, 0))
+        .await
+        .unwrap();
+}
