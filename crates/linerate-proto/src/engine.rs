@@ -56,11 +56,11 @@ pub struct Engine<E> {
     receiving: Receiving,
     /// The kind of the fragmented message that is being sent.
     sending: Option<MessageKind>,
-    /// The answer to the newest Ping; kept allocated once there was one.
-    pong: Option<Box<ControlPayload>>,
-    pong_due: bool,
-    /// Our Close frame, until it is handed out.
-    close: Option<Box<ControlPayload>>,
+    /// The answer to the newest Ping, or our Close frame, after which no Ping is answered; kept
+    /// allocated once there was one.
+    answer: Option<Box<ControlPayload>>,
+    /// The opcode of the answer, until it is handed out.
+    answer_due: Option<Opcode>,
     close_due: Time,
     input: Direction,
     output: Direction,
@@ -98,8 +98,8 @@ struct Receiving {
 struct Frame {
     /// Bytes of the payload that are still to come.
     left: u64,
-    /// Bytes of the payload that have arrived, for the masking key; may wrap.
-    phase: usize,
+    /// Bytes of the payload that have arrived, for the masking key; wraps.
+    phase: u8,
     mask: Option<MaskKey>,
     opcode: Opcode,
     fin: bool,
@@ -112,8 +112,6 @@ struct Message {
     /// The sum of the payload lengths of the frames so far.
     bytes: u64,
     fragments: u32,
-    /// Bytes of the payload that were lent to the caller.
-    lent: u64,
     /// Whether any event of this message was lent.
     begun: bool,
 }
@@ -135,9 +133,8 @@ impl<E: Endpoint> Engine<E> {
             config,
             receiving: Receiving::default(),
             sending: None,
-            pong: None,
-            pong_due: false,
-            close: None,
+            answer: None,
+            answer_due: None,
             close_due: 0,
             input: Direction::Open,
             output: Direction::Open,
@@ -177,11 +174,18 @@ impl<E: Endpoint> Engine<E> {
 
     /// Queues our Close frame and starts the budget of the closing handshake.
     fn queue_close(&mut self, payload: ControlPayload, now: Time) {
-        self.close = Some(Box::new(payload));
+        self.queue_answer(Opcode::Close, payload.as_slice());
         self.output = Direction::Closed;
-        self.pong_due = false;
         self.keepalive.cancel_ping();
         self.close_due = now.saturating_add(time(self.config.close_timeout));
+    }
+
+    /// Queues a control frame in the place of one that is still queued.
+    fn queue_answer(&mut self, opcode: Opcode, payload: &[u8]) {
+        self.answer
+            .get_or_insert_with(|| Box::new(ControlPayload::new()))
+            .set(payload);
+        self.answer_due = Some(opcode);
     }
 
     fn record_peer_close(&mut self, code: Option<CloseCode>) {

@@ -97,7 +97,7 @@ impl WebSocketUpgrade {
             let subprotocol = subprotocol.as_deref();
             let link = Link::new(io, Role::Server, &settings, &leftover, subprotocol);
             let handler = handler(WebSocket::new(link.clone()));
-            tokio::spawn(Driver::new(link, Some(handler), Alarm::own()));
+            tokio::spawn(Driver::new(link, handler, Alarm::own()));
         });
         response
     }

@@ -70,7 +70,7 @@ pub(crate) struct Connection {
     options: Arc<Options>,
     inbox: Inbox,
     outbox: Outbox,
-    receiver: Option<Waker>,
+    receiver: Receiver,
     driver: Option<Waker>,
     aside: Option<Box<Aside>>,
     /// The tick for which a shared alarm is set.
@@ -82,13 +82,27 @@ pub(crate) struct Connection {
     /// Whether the driver was woken and has not run since.
     driver_notified: bool,
     stream_shut_down: bool,
+    /// Whether the driver has no handler to run, or none any more.
+    handler_done: bool,
     /// Reads since the receiver last had to wait.
     reads_in_a_row: u8,
+}
+
+/// Whether somebody waits for a message.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Receiver {
+    /// Nobody does.
+    Absent,
+    /// Somebody whom the driver's waker wakes does, as the handler of a server.
+    InDriver,
+    /// Somebody whose waker stands aside does.
+    Other,
 }
 
 /// What an idle connection does without.
 #[derive(Default)]
 struct Aside {
+    receiver: Option<Waker>,
     /// Exists once somebody has received in another task than the driver's.
     readiness: Option<Arc<Readiness>>,
     waiting: Vec<(Until, Waker)>,
@@ -123,7 +137,7 @@ impl Link {
                 options: settings.options.clone(),
                 inbox: Inbox::new(leftover),
                 outbox: Outbox::default(),
-                receiver: None,
+                receiver: Receiver::Absent,
                 driver: None,
                 aside: subprotocol.map(|subprotocol| {
                     Box::new(Aside { subprotocol: Some(subprotocol.into()), ..Aside::default() })
@@ -134,6 +148,7 @@ impl Link {
                 receiver_gone: false,
                 driver_notified: false,
                 stream_shut_down: false,
+                handler_done: false,
                 reads_in_a_row: 0,
             }),
         })
@@ -271,7 +286,7 @@ impl Link {
     /// Forgets that the receiver waits, because its future was dropped.
     pub(crate) fn cancel_receive(&self) {
         let mut connection = self.lock();
-        connection.receiver = None;
+        connection.receiver = Receiver::Absent;
         connection.update_readiness();
         if !self.is_driver_active() {
             connection.wake_driver();
@@ -342,11 +357,14 @@ impl Connection {
         mode: Mode,
     ) -> Poll<Result<Option<Piece>>> {
         let received = self.try_receive(cx, reader, mode);
-        match (&received, &mut self.receiver) {
-            (Poll::Ready(_), receiver) => *receiver = None,
-            (Poll::Pending, Some(receiver)) => receiver.clone_from(cx.waker()),
-            (Poll::Pending, receiver) => *receiver = Some(cx.waker().clone()),
-        }
+        self.receiver = match (&received, &self.driver) {
+            (Poll::Ready(_), _) => Receiver::Absent,
+            (Poll::Pending, Some(driver)) if driver.will_wake(cx.waker()) => Receiver::InDriver,
+            (Poll::Pending, _) => {
+                self.aside_mut().receiver = Some(cx.waker().clone());
+                Receiver::Other
+            }
+        };
         received
     }
 
@@ -396,8 +414,12 @@ impl Connection {
 
     /// Tells the socket's waker who waits, if there is such a waker.
     fn update_readiness(&self) {
-        if let Some(readiness) = self.aside.as_ref().and_then(|aside| aside.readiness.as_ref()) {
-            readiness.set(self.receiver.as_ref(), self.driver.as_ref());
+        if let Some(aside) = &self.aside
+            && let Some(readiness) = &aside.readiness
+        {
+            let waits = self.receiver == Receiver::Other;
+            let receiver = aside.receiver.as_ref().filter(|_| waits);
+            readiness.set(receiver, self.driver.as_ref());
         }
     }
 
@@ -542,8 +564,14 @@ impl Connection {
     }
 
     fn wake_receiver(&mut self) {
-        if let Some(waker) = self.receiver.take() {
-            waker.wake();
+        match std::mem::replace(&mut self.receiver, Receiver::Absent) {
+            Receiver::Absent => {}
+            Receiver::InDriver => self.wake_driver(),
+            Receiver::Other => {
+                if let Some(waker) = self.aside_mut().receiver.take() {
+                    waker.wake();
+                }
+            }
         }
         self.wake_waiting(|until| until == Until::Input);
     }

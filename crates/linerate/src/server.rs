@@ -166,7 +166,7 @@ impl Server {
                 Ok((link, request)) => {
                     slot.enter(&link);
                     let handler = handler(WebSocket::new(link.clone()), request);
-                    tokio::spawn(Driver::new(link, Some(handler), Alarm::Shared(slot)));
+                    tokio::spawn(Driver::new(link, handler, Alarm::Shared(slot)));
                 }
                 Err(error) => tracing::debug!(%error, "opening handshake failed"),
             }

@@ -6,7 +6,7 @@ use linerate_proto::{CloseCode, engine::Closed};
 
 use crate::{
     Message, Result,
-    link::{Link, Urgency},
+    link::Link,
     streaming::Reader,
     websocket::{self, Recv},
 };
@@ -46,7 +46,7 @@ impl Sender {
         &self,
         message: impl Into<Message>,
     ) -> impl Future<Output = Result<()>> + Send + '_ {
-        websocket::Send::new(&self.link, Urgency::Gather, message.into())
+        websocket::Send::<true>::new(&self.link, message.into())
     }
 
     /// Writes everything that was sent to the socket.

@@ -24,7 +24,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Waits for the first piece of the next message.
     pub(crate) async fn start(link: &'a Link) -> Result<Option<Self>> {
-        let Some(Piece { message, ends }) = next_piece(link).await? else {
+        let Some(Piece { message, ends }) = next_piece(link, Mode::FirstChunk).await? else {
             return Ok(None);
         };
         let kind = message.kind();
@@ -56,7 +56,7 @@ impl<'a> Reader<'a> {
         if self.ended {
             return Ok(None);
         }
-        let Some(Piece { message, ends }) = next_piece(self.link).await? else {
+        let Some(Piece { message, ends }) = next_piece(self.link, Mode::Chunks).await? else {
             self.ended = true;
             return Err(crate::Error::Abnormal);
         };
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-async fn next_piece(link: &Link) -> Result<Option<Piece>> {
+async fn next_piece(link: &Link, mode: Mode) -> Result<Option<Piece>> {
     struct Cancel<'a>(&'a Link, bool);
     impl Drop for Cancel<'_> {
         fn drop(&mut self) {
@@ -76,7 +76,7 @@ async fn next_piece(link: &Link) -> Result<Option<Piece>> {
     }
     let mut waits = Cancel(link, false);
     poll_fn(|cx| {
-        let received = link.poll_receive(cx, Mode::Chunks);
+        let received = link.poll_receive(cx, mode);
         waits.1 = received.is_pending();
         received
     })
@@ -128,6 +128,10 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// The connection is closing or closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready drops the writer, which closes the connection if the
+    /// message has begun.
     pub async fn finish(mut self) -> Result<()> {
         self.queue(b"", true).await?;
         self.begun = false;

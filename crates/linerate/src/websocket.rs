@@ -61,7 +61,7 @@ impl WebSocket {
         &mut self,
         message: impl Into<Message>,
     ) -> impl Future<Output = Result<()>> + std::marker::Send + '_ {
-        Send::new(&self.link, Urgency::Now, message.into())
+        Send::<false>::new(&self.link, message.into())
     }
 
     /// Sends a text message, copying it straight behind its frame header.
@@ -196,24 +196,29 @@ impl std::fmt::Debug for WebSocket {
     }
 }
 
-/// Queues a message.
-pub(crate) struct Send<'a> {
+/// Queues a message; with `GATHER` it may wait for others to be written with it.
+///
+/// Small, because it is part of every handler's future.
+pub(crate) struct Send<'a, const GATHER: bool> {
     link: &'a Link,
-    urgency: Urgency,
     message: Option<Message>,
 }
 
-impl<'a> Send<'a> {
-    pub(crate) fn new(link: &'a Link, urgency: Urgency, message: Message) -> Self {
-        Self { link, urgency, message: Some(message) }
+impl<'a, const GATHER: bool> Send<'a, GATHER> {
+    pub(crate) fn new(link: &'a Link, message: Message) -> Self {
+        Self {
+            link,
+            message: Some(message),
+        }
     }
 }
 
-impl Future for Send<'_> {
+impl<const GATHER: bool> Future for Send<'_, GATHER> {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        let (link, urgency) = (self.link, self.urgency);
+        let urgency = if GATHER { Urgency::Gather } else { Urgency::Now };
+        let link = self.link;
         link.poll_queue(cx, urgency, |outbox, engine| match self.message.take() {
             Some(message) => outbox.push(engine, message).map(|()| 1),
             None => Ok(0),

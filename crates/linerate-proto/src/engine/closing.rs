@@ -83,8 +83,7 @@ impl<E: Endpoint> Engine<E> {
             self.input = Direction::Failed;
         }
         self.output = Direction::Closed;
-        self.close = None;
-        self.pong_due = false;
+        self.answer_due = None;
         self.keepalive.cancel_ping();
         match self.peer_code {
             0 => Closed {
@@ -97,7 +96,7 @@ impl<E: Endpoint> Engine<E> {
 
     /// Returns the state.
     pub fn state(&self) -> State {
-        match (self.input, self.output, &self.close) {
+        match (self.input, self.output, self.answer_due) {
             (Direction::Open, Direction::Open, _) => State::Open,
             (Direction::Closed, Direction::Closed, None) => State::Closed,
             _ => State::Closing,
@@ -112,7 +111,7 @@ impl<E: Endpoint> Engine<E> {
 
     /// Returns whether our Close frame was handed out, so that no output will ever follow.
     pub fn is_output_over(&self) -> bool {
-        self.output != Direction::Open && self.close.is_none()
+        self.output != Direction::Open && self.answer_due.is_none()
     }
 
     /// Returns whether, once the output is written, our side is the one to end the stream.

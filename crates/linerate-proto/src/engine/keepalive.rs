@@ -38,16 +38,19 @@ pub(super) struct Keepalive {
     /// first, and once it was answered.
     ping_sent: Time,
     ping_due: bool,
-    latency: Option<u32>,
+    /// In microseconds; [`UNKNOWN`](Self::UNKNOWN) before the first.
+    latency: u32,
 }
 
 impl Keepalive {
+    const UNKNOWN: u32 = u32::MAX;
+
     pub(super) const fn new(now: Time) -> Self {
         Self {
             last_input: now,
             ping_sent: 0,
             ping_due: false,
-            latency: None,
+            latency: Self::UNKNOWN,
         }
     }
 
@@ -59,7 +62,7 @@ impl Keepalive {
     pub(super) fn handle_pong(&mut self, payload: &[u8]) {
         if self.ping_sent != 0 && payload == self.ping_sent.to_be_bytes() {
             let micros = self.last_input.saturating_sub(self.ping_sent) / 1_000;
-            self.latency = u32::try_from(micros).ok();
+            self.latency = u32::try_from(micros).unwrap_or(Self::UNKNOWN);
             // A second Pong with this payload answers nothing.
             self.ping_sent = 0;
         }
@@ -70,8 +73,7 @@ impl Keepalive {
     }
 
     pub(super) fn latency(&self) -> Option<Duration> {
-        self.latency
-            .map(|micros| Duration::from_micros(micros.into()))
+        (self.latency != Self::UNKNOWN).then(|| Duration::from_micros(self.latency.into()))
     }
 
     /// Returns the payload of a keepalive Ping that is to go out now.

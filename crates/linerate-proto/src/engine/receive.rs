@@ -377,11 +377,11 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             return Ok(Control::Pong(payload));
         }
         if engine.output == Direction::Open {
-            engine
-                .pong
-                .get_or_insert_with(|| Box::new(ControlPayload::new()))
-                .set(payload);
-            engine.pong_due = true;
+            let answer = engine
+                .answer
+                .get_or_insert_with(|| Box::new(ControlPayload::new()));
+            answer.set(payload);
+            engine.answer_due = Some(Opcode::Pong);
         }
         Ok(Control::Ping(payload))
     }
@@ -478,8 +478,9 @@ impl Frame {
         let bytes = self.left.min(available as u64) as usize;
         let phase = self.phase;
         self.left -= bytes as u64;
-        self.phase = phase.wrapping_add(bytes);
-        (bytes, phase)
+        // 256 is a multiple of the key's length, and no control frame is that long.
+        self.phase = phase.wrapping_add(bytes as u8);
+        (bytes, phase.into())
     }
 }
 
@@ -613,7 +614,6 @@ impl Receiving {
             kind,
             bytes: 0,
             fragments: 0,
-            lent: 0,
             begun: false,
         });
         let bytes = message.bytes.saturating_add(bytes);
@@ -679,10 +679,9 @@ impl Receiving {
             frame_bytes_left: frame.left,
             mask: frame.mask,
             phase,
-            offset: message.lent,
+            offset: message.bytes - frame.left - bytes as u64,
         };
         message.begun = true;
-        message.lent += bytes as u64;
         if piece.frame_bytes_left == 0 {
             self.frame = None;
         }

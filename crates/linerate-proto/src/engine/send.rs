@@ -113,24 +113,19 @@ impl<E: Endpoint> Engine<E> {
     /// Pong frame for only the most recently processed Ping frame").
     pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> bool {
         let before = out.len();
-        if core::mem::take(&mut self.pong_due)
-            && let Some(pong) = self.pong.take()
-        {
-            self.append_frame(out, true, Opcode::Pong, pong.as_slice());
-            self.pong = Some(pong);
-        }
         if let Some(ping) = self.keepalive.take_ping() {
             self.append_frame(out, true, Opcode::Ping, &ping);
         }
-        if let Some(close) = self.close.take() {
-            self.append_frame(out, true, Opcode::Close, close.as_slice());
+        if let (Some(opcode), Some(answer)) = (self.answer_due.take(), self.answer.take()) {
+            self.append_frame(out, true, opcode, answer.as_slice());
+            self.answer = Some(answer);
         }
         out.len() > before
     }
 
     /// Returns whether [`poll_transmit`](Self::poll_transmit) has anything to append.
     pub fn wants_transmit(&self) -> bool {
-        self.pong_due || self.close.is_some() || self.keepalive.is_ping_due()
+        self.answer_due.is_some() || self.keepalive.is_ping_due()
     }
 
     fn send_control(

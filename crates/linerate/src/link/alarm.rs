@@ -2,6 +2,7 @@
 
 use std::{
     future::Future,
+    num::NonZeroU32,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -53,7 +54,7 @@ impl Alarm {
 
 /// A moment of the timer that connections share.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Tick(pub(crate) u32);
+pub(crate) struct Tick(NonZeroU32);
 
 impl Tick {
     /// How often the shared timer looks; deadlines are that much late at most.
@@ -61,11 +62,22 @@ impl Tick {
 
     /// Returns the first tick that is not before `at`.
     pub(crate) fn at_or_after(at: Duration) -> Self {
-        Self(at.as_millis().div_ceil(Self::INTERVAL.as_millis()) as u32)
+        Self::new(at.as_millis().div_ceil(Self::INTERVAL.as_millis()) as u32)
     }
 
     /// Returns the last tick that is not after `now`.
     pub(crate) fn at_or_before(now: Duration) -> Self {
-        Self((now.as_millis() / Self::INTERVAL.as_millis()) as u32)
+        Self::new((now.as_millis() / Self::INTERVAL.as_millis()) as u32)
+    }
+
+    /// Returns the tick after so many intervals.
+    pub(crate) const fn new(intervals: u32) -> Self {
+        // Never 0, so that `Option<Tick>` is as small.
+        Self(NonZeroU32::MIN.saturating_add(intervals))
+    }
+
+    /// Returns after how many intervals the tick is.
+    pub(crate) const fn intervals(self) -> u32 {
+        self.0.get() - 1
     }
 }

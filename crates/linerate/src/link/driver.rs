@@ -15,7 +15,7 @@ use linerate_proto::{
 };
 use tokio::io::AsyncWrite;
 
-use super::{Connection, Link, READS_IN_A_ROW_MAX, Tick, Until, alarm::Alarm};
+use super::{Connection, Link, READS_IN_A_ROW_MAX, Receiver, Tick, Until, alarm::Alarm};
 use crate::{Error, Result, clock};
 
 pin_project_lite::pin_project! {
@@ -28,22 +28,27 @@ pin_project_lite::pin_project! {
     /// keeps a second copy of the handler.
     pub(crate) struct Driver<H> {
         #[pin]
-        handler: Option<H>,
+        handler: H,
         guard: Guard,
         alarm: Alarm,
     }
 }
 
 impl<H> Driver<H> {
-    pub(crate) fn new(link: Arc<Link>, handler: Option<H>, alarm: Alarm) -> Self {
-        Self { handler, guard: Guard(link), alarm }
+    pub(crate) fn new(link: Arc<Link>, handler: H, alarm: Alarm) -> Self {
+        Self {
+            handler,
+            guard: Guard(link),
+            alarm,
+        }
     }
 }
 
 impl Driver<std::future::Pending<Result<()>>> {
     /// Creates a driver for a connection whose application runs elsewhere.
     pub(crate) fn without_handler(link: Arc<Link>) -> Self {
-        Self::new(link, None, Alarm::own())
+        link.lock().handler_done = true;
+        Self::new(link, std::future::pending(), Alarm::own())
     }
 }
 
@@ -51,17 +56,18 @@ impl<H: Future<Output = Result<()>>> Future for Driver<H> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut this = self.project();
+        let this = self.project();
         let link = &this.guard.0;
-        if let Some(running) = this.handler.as_mut().as_pin_mut() {
+        let mut handler_done = link.lock().start_drive(cx);
+        if !handler_done {
             link.driver_active.store(true, Ordering::Relaxed);
-            if let Poll::Ready(code) = poll_handler(running, cx) {
-                this.handler.set(None);
+            if let Poll::Ready(code) = poll_handler(this.handler, cx) {
+                handler_done = true;
                 link.lock().finish_handler(code);
             }
         }
         let connection_over = link.poll_drive(cx, this.alarm).is_ready();
-        if connection_over && this.handler.is_none() {
+        if connection_over && handler_done {
             return Poll::Ready(());
         }
         Poll::Pending
@@ -117,22 +123,27 @@ impl Link {
         let over = connection.poll_drive(cx, alarm);
         self.driver_active.store(false, Ordering::Relaxed);
         connection.driver_notified = false;
-        match &mut connection.driver {
-            Some(waker) => waker.clone_from(cx.waker()),
-            driver => *driver = Some(cx.waker().clone()),
-        }
         connection.update_readiness();
         over
     }
 }
 
 impl Connection {
+    /// Takes note of who drives; returns whether the handler is done.
+    fn start_drive(&mut self, cx: &Context<'_>) -> bool {
+        match &mut self.driver {
+            Some(waker) => waker.clone_from(cx.waker()),
+            driver => *driver = Some(cx.waker().clone()),
+        }
+        self.handler_done
+    }
+
     fn poll_drive(&mut self, cx: &mut Context<'_>, alarm: &mut Alarm) -> Poll<()> {
         if self.io.is_none() {
             return Poll::Ready(());
         }
         self.close_if_abandoned();
-        if self.receiver.is_none() {
+        if self.receiver == Receiver::Absent {
             self.read_ahead(cx);
         }
         loop {
@@ -161,6 +172,7 @@ impl Connection {
 
     /// Takes note that the handler is done; closes with `code` if it has dropped its handles.
     fn finish_handler(&mut self, code: CloseCode) {
+        self.handler_done = true;
         if self.handles == 0 {
             self.close_now(code);
         }
@@ -199,9 +211,12 @@ impl Connection {
     /// Returns whether more is to be read while nobody receives; makes room if it must.
     fn is_reading(&mut self) -> bool {
         let is_full = self.inbox.is_full(self.options.recv_queue_bytes_max);
+        if self.receiver_gone {
+            self.inbox.discard_queued();
+        }
         // While closing, the peer's Close frame must be reached even if nobody receives.
         if self.receiver_gone || is_full && self.engine.state() != State::Open {
-            self.inbox.discard_queued();
+            self.inbox.stop_listening();
             return true;
         }
         !is_full

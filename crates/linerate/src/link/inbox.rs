@@ -10,7 +10,7 @@ use std::{
 
 use linerate_proto::{
     Engine, ProtocolError,
-    engine::{Data, MessageKind, RawEvent},
+    engine::{Data, MessageKind, RawEvent, State},
 };
 use linerate_simd::utf8::TextBuf;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -32,8 +32,10 @@ pub(crate) struct Piece {
 /// What the receiver asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Mode {
-    /// Pieces of the current message, as they arrive.
+    /// Further pieces of the current message, as they arrive.
     Chunks,
+    /// The first piece of the next message.
+    FirstChunk,
     /// Whole messages.
     Messages,
 }
@@ -45,15 +47,26 @@ const QUEUED_MAX: usize = 1_024;
 pub(crate) struct Inbox {
     /// Holds input that was read; `rest[at..end]` is still to be parsed.
     rest: Vec<u8>,
-    at: usize,
-    end: usize,
+    at: u32,
+    end: u32,
     message: Option<Incoming>,
-    /// Whether pieces of the current message were handed out.
+    ahead: Option<Box<Ahead>>,
+    /// Messages that have become whole since they were last asked for.
+    messages: u32,
+    /// Whether a piece that is not the last of its message was handed out, and the last was not.
     streaming: bool,
+    /// Whether the message that is arriving is parsed in pieces, because its first was handed out.
+    in_pieces: bool,
+    /// Whether nobody is to get what still arrives.
+    deaf: bool,
+}
+
+/// What was parsed while nobody received.
+#[derive(Default)]
+struct Ahead {
     queued: VecDeque<Piece>,
     queued_bytes: usize,
     close_reason: Option<Box<str>>,
-    messages: u64,
 }
 
 /// A message of which not all has arrived.
@@ -73,33 +86,38 @@ impl Inbox {
         Self {
             rest,
             at: 0,
-            end: input.len(),
+            end: input.len() as u32,
             message: None,
-            streaming: false,
-            queued: VecDeque::new(),
-            queued_bytes: 0,
-            close_reason: None,
+            ahead: None,
             messages: 0,
+            streaming: false,
+            in_pieces: false,
+            deaf: false,
         }
     }
 
     /// Returns whether all input that was read has been handed out.
     pub(crate) fn is_empty(&self) -> bool {
-        self.at == self.end && self.queued.is_empty()
+        self.at == self.end && self.ahead.as_ref().is_none_or(|ahead| ahead.queued.is_empty())
     }
 
     /// Returns whether so much waits for the application that reading should stop.
     pub(crate) fn is_full(&self, bytes_max: usize) -> bool {
-        self.queued_bytes >= bytes_max || self.queued.len() >= QUEUED_MAX
+        let (queued, queued_bytes) = self
+            .ahead
+            .as_ref()
+            .map_or((0, 0), |ahead| (ahead.queued.len(), ahead.queued_bytes));
+        let unfinished_bytes = self.message.as_ref().map_or(0, Incoming::len);
+        queued_bytes + unfinished_bytes >= bytes_max || queued >= QUEUED_MAX
     }
 
     pub(crate) fn take_close_reason(&mut self) -> Option<Box<str>> {
-        self.close_reason.take()
+        self.ahead.as_mut()?.close_reason.take()
     }
 
     /// Returns how many messages have become whole since the last call.
     pub(crate) fn take_message_count(&mut self) -> u64 {
-        std::mem::take(&mut self.messages)
+        std::mem::take(&mut self.messages).into()
     }
 
     /// Returns the next message or piece; `None` means: read more.
@@ -115,7 +133,7 @@ impl Inbox {
         while let Some(piece) = self.next_piece(engine, outbox, mode)? {
             let rest_of_stream = self.streaming;
             self.streaming = !piece.ends;
-            // A message whose reader was dropped is passed over.
+            // The rest of a message whose reader was dropped is passed over.
             if mode == Mode::Chunks || !rest_of_stream {
                 return Ok(Some(piece));
             }
@@ -132,23 +150,27 @@ impl Inbox {
         engine: &mut Engine<Side>,
         outbox: &mut Outbox,
     ) -> Result<bool, ProtocolError> {
-        let mode = if self.streaming {
-            Mode::Chunks
-        } else {
-            Mode::Messages
-        };
-        let Some(piece) = self.parse(engine, outbox, mode)? else {
+        let Some(piece) = self.parse(engine, outbox, Mode::Messages)? else {
             return Ok(false);
         };
-        self.queued_bytes += piece.message.len();
-        self.queued.push_back(piece);
+        let ahead = self.ahead.get_or_insert_default();
+        ahead.queued_bytes += piece.message.len();
+        ahead.queued.push_back(piece);
         Ok(true)
     }
 
     /// Forgets what waits for the application, because there is nobody to take it.
     pub(crate) fn discard_queued(&mut self) {
-        self.queued = VecDeque::new();
-        self.queued_bytes = 0;
+        if let Some(ahead) = &mut self.ahead {
+            ahead.queued.clear();
+            ahead.queued_bytes = 0;
+        }
+    }
+
+    /// Forgets from now on all messages that arrive, those that have not ended included; control
+    /// frames still count.
+    pub(crate) fn stop_listening(&mut self) {
+        self.deaf = true;
     }
 
     /// Forgets input that means nothing any more.
@@ -173,7 +195,7 @@ impl Inbox {
                 self.rest = pool::take(bytes);
                 self.rest.extend_from_slice(&buffer[..bytes]);
             }
-            (self.at, self.end) = (0, bytes);
+            (self.at, self.end) = (0, bytes as u32);
             Poll::Ready(Ok(bytes))
         })
     }
@@ -184,12 +206,14 @@ impl Inbox {
         outbox: &mut Outbox,
         mode: Mode,
     ) -> Result<Option<Piece>, ProtocolError> {
-        if let Some(piece) = self.queued.pop_front() {
-            self.queued_bytes -= piece.message.len();
-            if self.queued.is_empty() {
-                self.queued = VecDeque::new();
+        if let Some(ahead) = &mut self.ahead {
+            if let Some(piece) = ahead.queued.pop_front() {
+                ahead.queued_bytes -= piece.message.len();
+                return Ok(Some(piece));
             }
-            return Ok(Some(piece));
+            if ahead.close_reason.is_none() {
+                self.ahead = None;
+            }
         }
         self.parse(engine, outbox, mode)
     }
@@ -201,11 +225,29 @@ impl Inbox {
         outbox: &mut Outbox,
         mode: Mode,
     ) -> Result<Option<Piece>, ProtocolError> {
+        let mode = if self.in_pieces || self.deaf { Mode::Chunks } else { mode };
+        while let Some(piece) = self.parse_piece(engine, outbox, mode)? {
+            self.in_pieces = !piece.ends;
+            if !self.deaf {
+                return Ok(Some(piece));
+            }
+        }
+        Ok(None)
+    }
+
+    fn parse_piece(
+        &mut self,
+        engine: &mut Engine<Side>,
+        outbox: &mut Outbox,
+        mode: Mode,
+    ) -> Result<Option<Piece>, ProtocolError> {
         let begun = self.take_begun(mode);
         if begun.is_some() || self.at == self.end {
             return Ok(begun);
         }
-        let mut events = engine.handle_input(&mut self.rest[self.at..self.end], clock::now());
+        // Nothing may follow a Close frame, not even a Pong that would overtake queued data.
+        let may_answer = engine.state() == State::Open;
+        let mut events = engine.handle_input(&mut self.rest[self.at as usize..self.end as usize], clock::now());
         let mut piece = Ok(None);
         while let Some(event) = events.next_raw() {
             match event {
@@ -215,13 +257,16 @@ impl Inbox {
                         break;
                     }
                 }
-                Ok(RawEvent::Close(frame)) => self.close_reason = Some(frame.reason.into()),
-                Ok(RawEvent::Ping(_)) => outbox.answer_ping(&mut events),
+                Ok(RawEvent::Close(frame)) => {
+                    self.ahead.get_or_insert_default().close_reason = Some(frame.reason.into());
+                }
+                Ok(RawEvent::Ping(_)) if may_answer => outbox.answer_ping(&mut events),
+                Ok(RawEvent::Ping(_)) => {}
                 Ok(RawEvent::Pong(_)) => {}
                 Err(error) => piece = Err(error),
             }
         }
-        self.at += events.consumed();
+        self.at += events.consumed() as u32;
         if let Err(error) = &piece {
             engine.fail(error);
         }
@@ -236,7 +281,7 @@ impl Inbox {
 
     /// Returns the piece that had been gathered for a whole message, if pieces are asked for now.
     fn take_begun(&mut self, mode: Mode) -> Option<Piece> {
-        let begun = self.message.as_mut().filter(|_| mode == Mode::Chunks)?;
+        let begun = self.message.as_mut().filter(|_| mode != Mode::Messages)?;
         begun.take_chunk()
     }
 
@@ -265,7 +310,7 @@ fn take_data(
             ends,
         }));
     }
-    Ok(if mode == Mode::Chunks {
+    Ok(if mode != Mode::Messages {
         incoming.take_chunk()
     } else {
         None
@@ -277,13 +322,20 @@ impl Incoming {
     /// as that is not out of proportion to what has arrived.
     fn new(data: &Data<'_>, mode: Mode) -> Self {
         let announced = match mode {
-            Mode::Chunks => 0,
+            Mode::Chunks | Mode::FirstChunk => 0,
             Mode::Messages => data.frame_bytes_left.min(data.len().max(READ_BYTES) as u64) as usize,
         };
         let memory = pool::take(data.len() + announced);
         match data.kind {
             MessageKind::Binary => Self::Binary(memory),
             MessageKind::Text => Self::Text(TextBuf::from_recycled(memory)),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Binary(bytes) => bytes.len(),
+            Self::Text(text) => text.len(),
         }
     }
 

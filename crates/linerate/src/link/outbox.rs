@@ -21,42 +21,45 @@ use crate::{Result, message::Message, pool};
 const COPIED_BYTES_MAX: usize = 32 << 10;
 
 /// Answers to Pings that may wait, in bytes; beyond that only the newest Ping is answered (§5.5.3).
-const CONTROL_BYTES_MAX: usize = 4 << 10;
+const CONTROL_BYTES_MAX: u32 = 4 << 10;
 
-/// Frames in the order in which they are written: `front`, `large`, `behind`.
+/// Frames in the order in which they are written: `front`, a large payload, what is behind it.
 ///
-/// INVARIANT: `front` starts at a frame boundary, and so does `behind`. If there is a `large`, the
-/// last frame of `front` is its prefix.
+/// INVARIANT: `front` starts at a frame boundary. If there is a large payload, the last frame of
+/// `front` is its prefix.
 #[derive(Default)]
 pub(crate) struct Outbox {
     front: Vec<u8>,
     /// Bytes of `front` that have been written.
     sent: usize,
-    large: Option<Large>,
-    behind: Vec<u8>,
-    /// Where the last control frame in `front` ends, at a frame boundary; so in `behind`.
-    front_control_end: usize,
-    behind_control_end: usize,
+    /// Kept allocated once there was a large payload; empty most of the time.
+    large: Option<Box<Large>>,
+    /// Where the last control frame in `front` ends, at a frame boundary.
+    control_end: usize,
     /// Bytes of control frames that were queued since the outbox was last empty.
-    control_bytes: usize,
+    control_bytes: u32,
     /// Whether the stream may hold back what was written to it, as TLS does.
     unflushed: bool,
 }
 
-/// The payload of a large message, masked if it must be.
+/// The payload of a large message, masked if it must be, and the frames that were queued behind it.
+#[derive(Default)]
 struct Large {
+    /// Empty if there is none.
     payload: Vec<u8>,
     sent: usize,
+    behind: Vec<u8>,
+    /// Where the last control frame in `behind` ends, at a frame boundary.
+    control_end: usize,
 }
 
 impl Outbox {
     /// Returns the bytes that wait.
     pub(crate) fn len(&self) -> usize {
         let large = self
-            .large
-            .as_ref()
-            .map_or(0, |large| large.payload.len() - large.sent);
-        self.front.len() - self.sent + large + self.behind.len()
+            .large()
+            .map_or(0, |large| large.payload.len() - large.sent + large.behind.len());
+        self.front.len() - self.sent + large
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -65,7 +68,7 @@ impl Outbox {
 
     /// Queues a message.
     pub(crate) fn push(&mut self, engine: &mut Engine<Side>, message: Message) -> Result<()> {
-        if message.len() <= COPIED_BYTES_MAX || self.large.is_some() {
+        if message.len() <= COPIED_BYTES_MAX || self.large().is_some() {
             return self.push_copy(engine, message.kind(), message.as_bytes());
         }
         let kind = message.kind();
@@ -75,7 +78,8 @@ impl Outbox {
         if let Some(MaskKey(key)) = prefix {
             mask::apply(key, 0, &mut payload);
         }
-        self.large = Some(Large { payload, sent: 0 });
+        let large = self.large.get_or_insert_default();
+        (large.payload, large.sent) = (payload, 0);
         Ok(())
     }
 
@@ -137,13 +141,14 @@ impl Outbox {
     fn put_control(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         let mut frames = pool::take(0);
         write(&mut frames);
-        self.control_bytes += frames.len();
-        let (queue, end) = match self.next_boundary() {
-            Some(boundary) => {
-                self.front_control_end = self.front_control_end.max(boundary);
-                (&mut self.front, &mut self.front_control_end)
+        self.control_bytes += frames.len() as u32;
+        let boundary = self.next_boundary();
+        let (queue, end) = match (boundary, &mut self.large) {
+            (None, Some(large)) => (&mut large.behind, &mut large.control_end),
+            (boundary, _) => {
+                self.control_end = self.control_end.max(boundary.unwrap_or_default());
+                (&mut self.front, &mut self.control_end)
             }
-            None => (&mut self.behind, &mut self.behind_control_end),
         };
         if queue.is_empty() {
             pool::give(std::mem::replace(queue, frames));
@@ -161,18 +166,13 @@ impl Outbox {
         io: Pin<&mut Transport>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let large = self
-            .large
-            .as_ref()
-            .map_or(&[][..], |large| &large.payload[large.sent..]);
         let front = &self.front[self.sent..];
-        let written = if front.is_empty() && self.behind.is_empty() {
-            ready!(io.poll_write(cx, large))?
-        } else if large.is_empty() && self.behind.is_empty() {
-            ready!(io.poll_write(cx, front))?
-        } else {
-            let slices = [front, large, &self.behind].map(IoSlice::new);
-            ready!(io.poll_write_vectored(cx, &slices))?
+        let written = match self.large() {
+            None => ready!(io.poll_write(cx, front))?,
+            Some(large) => {
+                let slices = [front, &large.payload[large.sent..], &large.behind];
+                ready!(io.poll_write_vectored(cx, &slices.map(IoSlice::new)))?
+            }
         };
         if written == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
@@ -195,12 +195,16 @@ impl Outbox {
         Poll::Ready(Ok(()))
     }
 
+    /// Returns the large payload that waits.
+    fn large(&self) -> Option<&Large> {
+        self.large.as_deref().filter(|large| !large.payload.is_empty())
+    }
+
     /// Returns where the next frame is appended, with memory for `bytes`.
     fn tail(&mut self, bytes: usize) -> &mut Vec<u8> {
-        let tail = if self.large.is_some() {
-            &mut self.behind
-        } else {
-            &mut self.front
+        let tail = match &mut self.large {
+            Some(large) if !large.payload.is_empty() => &mut large.behind,
+            _ => &mut self.front,
         };
         if tail.capacity() == 0 {
             *tail = pool::take(bytes);
@@ -223,19 +227,14 @@ impl Outbox {
             if large.sent < large.payload.len() {
                 return;
             }
-            let large = self.large.take().unwrap_or(Large {
-                payload: Vec::new(),
-                sent: 0,
-            });
-            pool::give(large.payload);
+            let Large { payload, behind, control_end, .. } = std::mem::take(&mut **large);
+            pool::give(payload);
+            pool::give(std::mem::replace(&mut self.front, behind));
+            (self.sent, self.control_end) = (written, control_end);
         }
-        let behind = std::mem::take(&mut self.behind);
-        pool::give(std::mem::replace(&mut self.front, behind));
-        self.front_control_end = std::mem::take(&mut self.behind_control_end);
-        self.sent = written;
         if self.sent == self.front.len() {
             pool::give(std::mem::take(&mut self.front));
-            self.sent = 0;
+            (self.sent, self.control_end) = (0, 0);
         }
     }
 
@@ -249,7 +248,7 @@ impl Outbox {
                 .saturating_add(bytes)
                 .saturating_add(header.payload_bytes as usize);
         }
-        (at < self.front.len() || at == self.front.len() && self.large.is_none()).then_some(at)
+        (at < self.front.len() || at == self.front.len() && self.large().is_none()).then_some(at)
     }
 }
 
@@ -283,11 +282,10 @@ mod tests {
     fn written(outbox: &mut Outbox, bytes: usize) -> Vec<u8> {
         let mut wire = Vec::new();
         while !outbox.is_empty() {
-            let large = outbox
-                .large
-                .as_ref()
-                .map_or(&[][..], |large| &large.payload[large.sent..]);
-            let all = [&outbox.front[outbox.sent..], large, &outbox.behind].concat();
+            let large = outbox.large();
+            let payload = large.map_or(&[][..], |large| &large.payload[large.sent..]);
+            let behind = large.map_or(&[][..], |large| &large.behind);
+            let all = [&outbox.front[outbox.sent..], payload, behind].concat();
             let bytes = bytes.min(all.len());
             wire.extend_from_slice(&all[..bytes]);
             outbox.advance(bytes);
@@ -329,7 +327,7 @@ mod tests {
         for number in 0..100_000 {
             ping(&mut outbox, &mut engine, number as u8);
         }
-        assert!(outbox.len() < CONTROL_BYTES_MAX + 127);
+        assert!(outbox.len() < CONTROL_BYTES_MAX as usize + 127);
         written(&mut outbox, 1 << 20);
         outbox.take_control(&mut engine);
         assert_eq!(

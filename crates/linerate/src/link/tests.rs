@@ -70,7 +70,7 @@ impl Place {
                 _ = give.send(application.await);
                 Ok(())
             };
-            tokio::spawn(Driver::new(link, Some(handler), Alarm::own()));
+            tokio::spawn(Driver::new(link, handler, Alarm::own()));
             tokio::spawn(async { take.await.expect("the handler ends") })
         } else {
             tokio::spawn(Driver::without_handler(link));

@@ -2,6 +2,7 @@
 //! shutdown.
 
 use std::{
+    num::NonZeroU32,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -44,7 +45,8 @@ struct Open {
 /// The place of one connection; given back on drop.
 pub(crate) struct Slot {
     shared: Arc<Shared>,
-    index: u32,
+    /// One more than the index of the slot.
+    number: NonZeroU32,
 }
 
 impl Connections {
@@ -72,7 +74,8 @@ impl Connections {
             open.links.push(Weak::new());
             open.links.len() as u32 - 1
         });
-        Some(Slot { shared: self.shared.clone(), index })
+        let number = NonZeroU32::MIN.saturating_add(index);
+        Some(Slot { shared: self.shared.clone(), number })
     }
 
     /// Wakes connections at their deadlines, for ever.
@@ -128,9 +131,9 @@ impl Open {
         let now = Tick::at_or_before(clock::now());
         let mut due = Vec::new();
         while self.turned < now {
-            self.turned.0 += 1;
+            self.turned = Tick::new(self.turned.intervals() + 1);
             let tick = self.turned;
-            let slots = std::mem::take(&mut self.wheel[tick.0 as usize % TICKS]);
+            let slots = std::mem::take(&mut self.wheel[tick.intervals() as usize % TICKS]);
             due.extend(slots.iter().map(|slot| (tick, self.links[*slot as usize].clone())));
         }
         due
@@ -138,11 +141,15 @@ impl Open {
 }
 
 impl Slot {
+    const fn index(&self) -> u32 {
+        self.number.get() - 1
+    }
+
     /// Enters the connection whose opening handshake is done.
     pub(super) fn enter(&self, link: &Arc<Link>) {
         let closing = {
             let mut open = self.shared.lock();
-            open.links[self.index as usize] = Arc::downgrade(link);
+            open.links[self.index() as usize] = Arc::downgrade(link);
             open.closing
         };
         if closing {
@@ -153,18 +160,18 @@ impl Slot {
     /// Sets the alarm for `tick`, or for the last one that can be set; returns which.
     pub(crate) fn set_alarm(&self, tick: Tick) -> Tick {
         let mut open = self.shared.lock();
-        let (first, last) = (open.turned.0 + 1, open.turned.0 + TICKS as u32 - 1);
-        let tick = Tick(tick.0.clamp(first, last));
-        open.wheel[tick.0 as usize % TICKS].push(self.index);
-        tick
+        let turned = open.turned.intervals();
+        let interval = tick.intervals().clamp(turned + 1, turned + TICKS as u32 - 1);
+        open.wheel[interval as usize % TICKS].push(self.index());
+        Tick::new(interval)
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut open = self.shared.lock();
-        open.links[self.index as usize] = Weak::new();
-        open.vacant.push(self.index);
+        open.links[self.index() as usize] = Weak::new();
+        open.vacant.push(self.index());
         open.slots -= 1;
         if open.slots == 0 {
             self.shared.all_gone.notify_waiters();
