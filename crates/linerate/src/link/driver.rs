@@ -151,6 +151,11 @@ impl Connection {
                 Poll::Ready(Ok(())) => {
                     self.wake_waiting(|until| matches!(until, Until::Room | Until::Written));
                     self.poll_end_stream(cx);
+                    // Not before our Close frame is written: behind a peer's end of the stream
+                    // nothing more would be.
+                    if self.engine.is_input_over() {
+                        self.drain(cx);
+                    }
                 }
                 Poll::Ready(Err(error)) => self.end(Some(error.into())),
                 Poll::Pending if self.is_full() && self.engine.state() == State::Open => {}
@@ -191,8 +196,7 @@ impl Connection {
             match self.inbox.queue_next(&mut self.engine, &mut self.outbox) {
                 Ok(true) => self.queued(),
                 Ok(false) if self.engine.is_input_over() => {
-                    self.wake_receiver();
-                    return self.drain(cx);
+                    return self.wake_receiver();
                 }
                 Ok(false) => {
                     if reads == READS_IN_A_ROW_MAX {
