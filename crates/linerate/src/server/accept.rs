@@ -1,6 +1,6 @@
 //! The server's side of the opening handshake on a socket.
 
-use std::{future::poll_fn, pin::Pin, sync::Arc};
+use std::{future::poll_fn, pin::Pin, sync::Arc, time::Duration};
 
 use linerate_proto::{
     Role,
@@ -9,6 +9,7 @@ use linerate_proto::{
 use tokio::{
     io::{AsyncRead, AsyncWriteExt, ReadBuf},
     net::TcpStream,
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::Server;
@@ -18,33 +19,29 @@ use crate::{
     pool,
 };
 
+/// How long a client that is refused may take to read why.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Takes a new connection through TLS, if any, and the opening handshake, within its budget.
 pub(super) async fn accept(server: &Server, stream: TcpStream) -> Result<(Arc<Link>, Request)> {
     stream.set_nodelay(true)?;
     let budget = server.settings.options.handshake_timeout;
-    let accepted = tokio::time::timeout(budget, async {
-        #[cfg(feature = "rustls")]
-        if let Some(tls) = &server.tls {
-            let stream = tls.accept(stream).await?;
-            return upgrade(server, Transport::Other(Box::new(stream)), Scheme::Https).await;
-        }
-        upgrade(server, Transport::Tcp(stream), Scheme::Http).await
-    });
-    accepted
-        .await
-        .unwrap_or(Err(Error::HandshakeTimeout { budget }))
+    let deadline = Instant::now() + budget;
+    #[cfg(feature = "rustls")]
+    if let Some(tls) = &server.tls {
+        // Without TLS there is no way to tell the client why.
+        let secured = timeout_at(deadline, tls.accept(stream)).await;
+        let stream = secured.map_err(|_| Error::HandshakeTimeout { budget })??;
+        let io = Transport::Other(Box::new(stream));
+        return upgrade(server, io, Scheme::Https, deadline).await;
+    }
+    upgrade(server, Transport::Tcp(stream), Scheme::Http, deadline).await
 }
 
 /// Answers with 503 and closes.
-pub(super) async fn refuse_overload(mut stream: TcpStream) {
+pub(super) async fn refuse_overload(stream: TcpStream) {
     if let Ok(refusal) = Refusal::new(503, "too many connections") {
-        let mut response = Vec::new();
-        refusal.encode(&mut response);
-        let send = async {
-            _ = stream.write_all(&response).await;
-            _ = stream.shutdown().await;
-        };
-        _ = tokio::time::timeout(std::time::Duration::from_secs(1), send).await;
+        refuse(Transport::Tcp(stream), refusal).await;
     }
 }
 
@@ -52,22 +49,43 @@ async fn upgrade(
     server: &Server,
     mut io: Transport,
     scheme: Scheme,
+    deadline: Instant,
 ) -> Result<(Arc<Link>, Request)> {
-    let mut response = Vec::new();
-    let (request, leftover) = match read_request(server, &mut io).await {
+    let read = timeout_at(deadline, read_request(server, &mut io)).await;
+    let time_max = server.settings.options.handshake_timeout;
+    let read = read.unwrap_or_else(|_| Err(HandshakeError::TimedOut { time_max }.into()));
+    let (request, leftover) = match read {
         Ok(read) => read,
-        Err(Error::Handshake(error)) => {
-            return refuse(io, Refusal::from(error), error.into()).await;
+        Err(error) => {
+            if let Error::Handshake(error) = error {
+                refuse(io, error.into()).await;
+            }
+            return Err(error);
         }
-        Err(error) => return Err(error),
     };
-    let decided = decide(server, &request, scheme, &mut response);
-    let subprotocol = match decided {
+    let mut response = Vec::new();
+    let subprotocol = match decide(server, &request, scheme, &mut response) {
         Ok(subprotocol) => subprotocol,
-        Err((refusal, error)) => return refuse(io, refusal, error).await,
+        Err((refusal, error)) => {
+            let is_head = request.method() == "HEAD";
+            refuse(
+                io,
+                if is_head {
+                    refusal.without_body()
+                } else {
+                    refusal
+                },
+            )
+            .await;
+            return Err(error);
+        }
     };
-    io.write_all(&response).await?;
-    io.flush().await?;
+    let sent = timeout_at(deadline, async {
+        io.write_all(&response).await?;
+        io.flush().await
+    });
+    sent.await
+        .map_err(|_| Error::HandshakeTimeout { budget: time_max })??;
     let subprotocol = subprotocol.as_deref();
     let link = Link::new(io, Role::Server, &server.settings, &leftover, subprotocol);
     Ok((link, request))
@@ -121,14 +139,20 @@ fn decide(
     Ok(acceptance.subprotocol().map(Into::into))
 }
 
-/// Sends a refusal and waits until the client has read it.
-async fn refuse<T>(mut io: Transport, refusal: Refusal, error: Error) -> Result<T> {
+/// Sends a refusal and waits until the client has read it, or its time is up.
+async fn refuse(mut io: Transport, refusal: Refusal) {
     let mut response = Vec::new();
     refusal.encode(&mut response);
-    io.write_all(&response).await?;
-    io.shutdown().await?;
-    drain(&mut io).await;
-    Err(error)
+    let send = async {
+        io.write_all(&response).await?;
+        io.shutdown().await?;
+        drain(&mut io).await;
+        Ok::<_, std::io::Error>(())
+    };
+    match timeout(REFUSAL_TIMEOUT, send).await {
+        Ok(Err(error)) => tracing::debug!(%error, "refusal not delivered"),
+        Ok(Ok(())) | Err(_) => {}
+    }
 }
 
 /// Reads what the client still sends, so that closing does not reset the connection before the
