@@ -97,9 +97,7 @@ async fn a_connection_that_waits_for_its_peer_takes_no_turns() {
             })
         },
         |mut ws| {
-            Box::pin(async move {
-                while ws.send("more than the pipe holds").await.is_ok() {}
-            })
+            Box::pin(async move { while ws.send("more than the pipe holds").await.is_ok() {} })
         },
         |mut ws| {
             Box::pin(async move {
@@ -127,7 +125,10 @@ async fn a_connection_that_waits_for_its_peer_takes_no_turns() {
                 }
                 let before = std::mem::replace(&mut settled, (polls.so_far(), peer.writes()));
                 let is_first = before == (0, 0);
-                assert!(is_first || before == settled, "{place:?}, {index}: {settled:?}");
+                assert!(
+                    is_first || before == settled,
+                    "{place:?}, {index}: {settled:?}"
+                );
             }
             running.abort();
         }

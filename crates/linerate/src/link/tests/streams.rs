@@ -29,12 +29,45 @@ async fn the_rest_of_a_dropped_reader_is_passed_over() {
             for _ in 0..10 {
                 yield_now().await;
             }
-            peer.send(Frame::new(0x0, b"goes on ").with_fin(false)).await;
+            peer.send(Frame::new(0x0, b"goes on ").with_fin(false))
+                .await;
             peer.send(Frame::new(0x0, b"ends")).await;
             peer.send(Frame::new(0x2, b"next")).await;
             let next = in_time(running).await.expect("it ends").expect("honest");
             assert_eq!(next, Some(b"next".into()), "{place:?}");
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_read_ahead_behind_a_streamed_message_is_whole() {
+    for place in PLACES {
+        let application = |mut ws: WebSocket| async move {
+            let mut reader = ws.reader().await?.expect("a message");
+            reader.chunk().await?;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            while reader.chunk().await?.is_some() {}
+            Result::<_>::Ok((ws.recv().await?, ws.recv().await?))
+        };
+        let (mut peer, running) = place.start(1 << 10, quiet(), application);
+        peer.send(Frame::new(0x1, b"begins").with_fin(false)).await;
+        for _ in 0..10 {
+            yield_now().await;
+        }
+        for frame in [
+            Frame::new(0x0, b"ends"),
+            Frame::new(0x2, b"one ").with_fin(false),
+            Frame::new(0x0, b"message"),
+            Frame::new(0x2, b"another"),
+        ] {
+            peer.send(frame).await;
+            for _ in 0..10 {
+                yield_now().await;
+            }
+        }
+        let (one, another) = in_time(running).await.expect("it ends").expect("honest");
+        assert_eq!(one, Some(b"one message".into()), "{place:?}");
+        assert_eq!(another, Some(b"another".into()), "{place:?}");
     }
 }
 
@@ -70,7 +103,10 @@ async fn a_message_that_does_not_end_is_an_error_of_its_reader() {
         let (mut peer, running) = place.start(64, quiet(), application);
         peer.send(Frame::new(0x2, b"begins").with_fin(false)).await;
         peer.send(close(1000)).await;
-        let error = in_time(running).await.expect("it ends").expect_err("no end");
+        let error = in_time(running)
+            .await
+            .expect("it ends")
+            .expect_err("no end");
         assert!(matches!(error, Error::Abnormal), "{place:?}: {error}");
     }
 }
@@ -88,7 +124,10 @@ async fn a_dropped_writer_closes_with_1011_if_its_message_has_begun() {
         };
         let (mut peer, running) = place.start(64, quiet(), application);
         assert_eq!(in_time(peer.frame()).await, Some((0x81, b"whole".to_vec())));
-        assert_eq!(in_time(peer.frame()).await, Some((0x01, b"begins".to_vec())));
+        assert_eq!(
+            in_time(peer.frame()).await,
+            Some((0x01, b"begins".to_vec()))
+        );
         let close = in_time(peer.frame()).await;
         assert_eq!(close, Some((0x88, 1011_u16.to_be_bytes().to_vec())));
         let sent = in_time(running).await.expect("it ends");
@@ -111,7 +150,9 @@ async fn a_stream_forwards_into_its_sink() {
             mut writer,
             ..
         } = peer;
-        let expected: Vec<_> = (0..200).map(|n| (0x81, format!("{n}").into_bytes())).collect();
+        let expected: Vec<_> = (0..200)
+            .map(|n| (0x81, format!("{n}").into_bytes()))
+            .collect();
         let wire = writer.wire(expected.iter().map(|(_, text)| Frame::new(0x1, text)));
         let sent = tokio::spawn(async move {
             writer.send_bytes(&wire).await;
@@ -125,7 +166,10 @@ async fn a_stream_forwards_into_its_sink() {
         let mut writer = in_time(sent).await.expect("it ends");
         writer.send(close(1000)).await;
         assert_eq!(in_time(reader.frame()).await.expect("a Close").0, 0x88);
-        in_time(running).await.expect("it ends").expect("a clean end");
+        in_time(running)
+            .await
+            .expect("it ends")
+            .expect("a clean end");
     }
 }
 
@@ -145,7 +189,11 @@ async fn pings_are_answered_although_a_stream_is_not_polled_again() {
             peer.send(Frame::new(0x9, b"?")).await;
             let second = Duration::from_secs(1);
             let pong = tokio::time::timeout(second, peer.frame()).await;
-            assert_eq!(pong.expect("at once"), Some((0x8A, b"?".to_vec())), "{place:?}");
+            assert_eq!(
+                pong.expect("at once"),
+                Some((0x8A, b"?".to_vec())),
+                "{place:?}"
+            );
         }
         peer.send(Frame::new(0x1, b"Spam")).await;
         let message = in_time(running).await.expect("it ends").expect("honest");
