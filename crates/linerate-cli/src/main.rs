@@ -3,6 +3,7 @@
 
 mod certificate;
 mod echo;
+mod logs;
 mod serve;
 mod workers;
 
@@ -20,6 +21,7 @@ struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   linerate serve
+  linerate logs /var/log/nginx/access.log
   linerate echo --listen 127.0.0.1:9001
 
 LINERATE_LOG sets what is logged, `LINERATE_LOG=linerate=debug` for instance.";
@@ -28,6 +30,8 @@ LINERATE_LOG sets what is logged, `LINERATE_LOG=linerate=debug` for instance.";
 enum Verb {
     /// Send each message back: for conformance tests and benchmarks.
     Echo(echo::Arguments),
+    /// Show the figures of access logs.
+    Logs(logs::Arguments),
     /// Serve the pages, the log viewer and the echo endpoint.
     Serve(serve::Arguments),
 }
@@ -40,6 +44,7 @@ fn main() -> anyhow::Result<()> {
         .init();
     match Arguments::parse().verb {
         Verb::Echo(arguments) => echo::run(arguments),
+        Verb::Logs(arguments) => logs::run(arguments),
         Verb::Serve(arguments) => serve::run(arguments),
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod limits;
+mod logs;
 mod pages;
 mod shutdown;
 mod support;

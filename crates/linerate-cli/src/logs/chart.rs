@@ -1,0 +1,78 @@
+//! Bars and sparklines of block characters.
+
+/// Eighths of a block, from the left and from the bottom.
+const LEFT: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+const BOTTOM: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Returns a bar whose length is to `width` as `value` is to `max`; anything but zero is visible.
+pub(super) fn bar(value: u64, max: u64, width: usize) -> String {
+    let eighths = share(value, max, width * 8);
+    let mut bar = "█".repeat(eighths / 8);
+    if let Some(rest) = (eighths % 8).checked_sub(1) {
+        bar.push(LEFT[rest]);
+    }
+    bar
+}
+
+/// Returns one character for each value, as high as the value is in relation to the highest; a
+/// blank for zero.
+pub(super) fn sparkline(values: &[u64]) -> String {
+    let max = values.iter().copied().max().unwrap_or(0);
+    let column = |&value| match share(value, max, 8) {
+        0 => ' ',
+        eighths => BOTTOM[eighths - 1],
+    };
+    values.iter().map(column).collect()
+}
+
+/// Sums up neighbours so that at most `columns` values are left, each of the same number of values
+/// but perhaps the last. Returns them, and how many were summed up for each.
+pub(super) fn condense(values: &[u64], columns: usize) -> (Vec<u64>, usize) {
+    let each = values.len().div_ceil(columns.max(1)).max(1);
+    (
+        values
+            .chunks(each)
+            .map(|chunk| chunk.iter().sum())
+            .collect(),
+        each,
+    )
+}
+
+/// Returns `value` of `max` in `parts`, rounded, and at least 1 unless `value` is 0.
+fn share(value: u64, max: u64, parts: usize) -> usize {
+    if value == 0 || max == 0 {
+        return 0;
+    }
+    let share = (u128::from(value) * parts as u128 + u128::from(max) / 2) / u128::from(max);
+    usize::try_from(share).map_or(parts, |share| share.clamp(1, parts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bar, condense, sparkline};
+
+    #[test]
+    fn bars_are_in_proportion_and_never_vanish() {
+        assert_eq!(bar(8, 8, 4), "████");
+        assert_eq!(bar(4, 8, 4), "██");
+        assert_eq!(bar(5, 8, 4), "██▌");
+        assert_eq!(bar(1, u64::MAX, 4), "▏");
+        assert_eq!(bar(u64::MAX, u64::MAX, 2), "██");
+        assert_eq!(bar(0, 8, 4), "");
+        assert_eq!(bar(0, 0, 4), "");
+    }
+
+    #[test]
+    fn a_sparkline_has_the_highest_value_at_its_top() {
+        assert_eq!(sparkline(&[0, 1, 4, 8, 800]), " ▁▁▁█");
+        assert_eq!(sparkline(&[1, 2, 3, 4, 5, 6, 7, 8]), "▁▂▃▄▅▆▇█");
+        assert_eq!(sparkline(&[]), "");
+    }
+
+    #[test]
+    fn many_values_are_summed_up_to_few() {
+        assert_eq!(condense(&[1, 2, 3, 4, 5], 2), (vec![6, 9], 3));
+        assert_eq!(condense(&[1, 2, 3], 3), (vec![1, 2, 3], 1));
+        assert_eq!(condense(&[], 3), (vec![], 1));
+    }
+}

@@ -1,0 +1,193 @@
+//! `linerate logs`.
+
+use std::{
+    io::{Read, Write},
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{linerate, made_log};
+
+/// A folder of its own for each test; removed on drop.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("logs-{test}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn write(&self, name: &str, content: &[u8]) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left lies among the build's own files.
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs `linerate logs` and writes `input` to it.
+fn logs(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = linerate(&["logs"])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // A verb that refuses its input doesn't read it to the end.
+    let writing = std::thread::spawn(move || _ = stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    writing.join().unwrap();
+    output
+}
+
+fn figures(arguments: &[&str], input: &[u8]) -> Value {
+    let output = logs(arguments, input);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        output.stderr.is_empty(),
+        "no progress bar where there is no terminal"
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn error(arguments: &[&str], input: &[u8]) -> String {
+    let output = logs(arguments, input);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn json_holds_the_figures_of_all_files_as_one_log() {
+    let folder = Folder::new("json");
+    let (log, bytes_sent) = made_log(9_000);
+    // The first file ends in the middle of nowhere: without a line feed.
+    let middle = log[..log.len() / 2].rfind('\n').unwrap();
+    let first = folder.write("first.log", &log.as_bytes()[..middle]);
+    let second = folder.write("second.log", &log.as_bytes()[middle + 1..]);
+    for figures in [
+        figures(&[&first, &second, "--json"], b""),
+        figures(&[&first, "-", "--json"], &log.as_bytes()[middle + 1..]),
+        figures(&["--json", "-"], log.as_bytes()),
+    ] {
+        assert_eq!(
+            (&figures["requests"], &figures["unparsed"]),
+            (&9_000.into(), &1.into())
+        );
+        assert_eq!(figures["bytes_sent"], bytes_sent);
+        assert_eq!(figures["unique_addresses"], 64);
+        assert_eq!(figures["statuses"], json!({"200": 8_000, "404": 1_000}));
+        let paths: Vec<_> = (0..8)
+            .map(|path| json!([format!("/page/{path}"), 1_125]))
+            .collect();
+        assert_eq!(figures["top_paths"], Value::from(paths));
+    }
+}
+
+#[test]
+fn the_real_log_has_the_known_figures() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let Ok(packed) = std::fs::read(data.join("nginx-access-rhit.log.gz")) else {
+        return println!("skipped: the real log is not there");
+    };
+    let mut log = Vec::new();
+    flate2::read::GzDecoder::new(&packed[..])
+        .read_to_end(&mut log)
+        .unwrap();
+    let figures = figures(&["-", "--json"], &log);
+    assert_eq!(
+        (&figures["requests"], &figures["unparsed"]),
+        (&33_468.into(), &1.into())
+    );
+    assert_eq!(figures["bytes_sent"], 404_908_179);
+    assert_eq!(figures["unique_addresses"], 1_085);
+}
+
+#[test]
+fn the_report_is_for_people() {
+    let (log, _) = made_log(9_000);
+    let output = logs(&["-"], log.as_bytes());
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("requests      9,000\n"), "{text}");
+    assert!(text.contains("/page/7\n") && text.contains('█'), "{text}");
+    assert!(
+        text.contains("line 1: host newsyslog[1]: logfile turned over\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_can_not_be_read_is_named() {
+    let missing = error(&["/nowhere/access.log"], b"");
+    assert!(
+        missing.contains("can't open /nowhere/access.log"),
+        "{missing}"
+    );
+    assert!(missing.contains("No such file"), "{missing}");
+    let folder = Folder::new("unreadable");
+    let directory = folder.0.to_str().unwrap();
+    assert!(error(&[directory], b"").contains(&format!("can't read {directory}")));
+}
+
+#[test]
+fn what_is_no_access_log_is_an_error() {
+    let message = error(&["-", "--json"], &b"dear diary\n".repeat(100));
+    assert!(
+        message.contains("standard input is no access log"),
+        "{message}"
+    );
+    assert!(message.contains("none of 100 lines"), "{message}");
+    let message = error(&["-"], b"\x1F\x8B\x08\0");
+    assert!(
+        message.contains("compressed by gzip: unpack it first"),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_empty_log_is_no_error() {
+    let figures = figures(&["-", "--json"], b"");
+    assert_eq!(
+        (&figures["requests"], &figures["lines"]),
+        (&0.into(), &0.into())
+    );
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let (log, _) = made_log(100);
+    let folder = Folder::new("pipe");
+    let file = folder.write("access.log", log.as_bytes());
+    let mut child = linerate(&["logs", &file, "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut errors = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut errors)
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(errors, "");
+}
