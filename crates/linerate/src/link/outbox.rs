@@ -23,6 +23,9 @@ const COPIED_BYTES_MAX: usize = 32 << 10;
 /// Answers to Pings that may wait, in bytes; beyond that only the newest Ping is answered (§5.5.3).
 const CONTROL_BYTES_MAX: u32 = 4 << 10;
 
+/// Written bytes are forgotten once there are so many, which costs a move of what is left.
+const FORGOTTEN_BYTES_MIN: usize = 64 << 10;
+
 /// Frames in the order in which they are written: `front`, a large payload, what is behind it.
 ///
 /// INVARIANT: `front` starts at a frame boundary. If there is a large payload, the last frame of
@@ -218,7 +221,7 @@ impl Outbox {
         self.sent += front;
         written -= front;
         if self.sent < self.front.len() {
-            return;
+            return self.forget_written();
         }
         if let Some(large) = &mut self.large {
             let bytes = written.min(large.payload.len() - large.sent);
@@ -238,15 +241,34 @@ impl Outbox {
         }
     }
 
+    /// Forgets the frames that are written, once they are much, so that a queue that is never empty
+    /// does not grow.
+    fn forget_written(&mut self) {
+        if self.sent < FORGOTTEN_BYTES_MIN {
+            return;
+        }
+        let mut at = 0;
+        while let Some(next) = self.frame_end(at).filter(|next| *next <= self.sent) {
+            at = next;
+        }
+        self.front.drain(..at);
+        self.sent -= at;
+        self.control_end = self.control_end.saturating_sub(at);
+    }
+
+    /// Returns where the frame that starts at `at` in `front` ends; the payload may be elsewhere.
+    fn frame_end(&self, at: usize) -> Option<usize> {
+        let (header, bytes) = Header::decode(&self.front[at..]).ok()??;
+        let end = at.saturating_add(bytes);
+        Some(end.saturating_add(header.payload_bytes as usize))
+    }
+
     /// Returns the first frame boundary in `front` that is not written yet, `None` if it is behind
     /// the large payload.
     fn next_boundary(&self) -> Option<usize> {
         let mut at = 0;
         while at < self.sent {
-            let (header, bytes) = Header::decode(&self.front[at..]).ok()??;
-            at = at
-                .saturating_add(bytes)
-                .saturating_add(header.payload_bytes as usize);
+            at = self.frame_end(at)?;
         }
         (at < self.front.len() || at == self.front.len() && self.large().is_none()).then_some(at)
     }
@@ -319,6 +341,37 @@ mod tests {
         let wire = written(&mut outbox, 1_000);
         assert_eq!(wire[3..3 + payload.len()], payload);
         assert_eq!(wire[3 + payload.len()..], *b"\x8a\x011\x8a\x012\x81\x02cd");
+    }
+
+    #[test]
+    fn a_queue_that_is_never_empty_does_not_grow() {
+        let (mut outbox, mut engine) = (Outbox::default(), engine());
+        let mut wire = Vec::new();
+        outbox.push(&mut engine, vec![0; 300].into()).unwrap();
+        for number in 1..10_000_usize {
+            outbox.push(&mut engine, vec![number as u8; 300].into()).unwrap();
+            if number % 100 == 0 {
+                ping(&mut outbox, &mut engine, number as u8);
+            }
+            let bytes = 304.min(outbox.len() - 1);
+            wire.extend_from_slice(&outbox.front[outbox.sent..][..bytes]);
+            outbox.advance(bytes);
+            assert!(outbox.front.capacity() <= 4 * FORGOTTEN_BYTES_MIN);
+        }
+        wire.extend(written(&mut outbox, 1_000));
+        let (mut at, mut expected, mut pongs) = (0, 0_usize, 0);
+        while at < wire.len() {
+            let (header, bytes) = Header::decode(&wire[at..]).unwrap().unwrap();
+            let end = at + bytes + header.payload_bytes as usize;
+            if wire[at] == 0x8A {
+                pongs += 1;
+            } else {
+                assert_eq!(wire[end - 1], expected as u8);
+                expected += 1;
+            }
+            at = end;
+        }
+        assert_eq!((expected, pongs), (10_000, 99));
     }
 
     #[test]
