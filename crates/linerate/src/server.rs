@@ -3,13 +3,21 @@
 mod accept;
 mod connections;
 
-use std::{fmt, future::Future, io, pin::pin, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use linerate_proto::handshake::{Acceptance, OriginPolicy, Refusal, Request, Upgrade};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::{
-    Options, Result, WebSocket,
+    Error, Options, Result, WebSocket,
     link::{Alarm, Driver},
     options::Settings,
 };
@@ -124,12 +132,10 @@ impl Server {
         let server = Arc::new(self);
         let handler = Arc::new(handler);
         let mut shutdown = pin!(shutdown);
-        let mut deadlines = pin!(connections.keep_deadlines());
         loop {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                () = &mut deadlines => {}
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => {
                         let (server, handler) = (server.clone(), handler.clone());
@@ -165,8 +171,16 @@ impl Server {
                 // A task of its own, so that the memory of the handshake is not kept.
                 Ok((link, request)) => {
                     slot.enter(&link);
-                    let handler = handler(WebSocket::new(link.clone()), request);
-                    tokio::spawn(Driver::new(link, handler, Alarm::Shared(slot)));
+                    let ws = WebSocket::new(link.clone());
+                    let alarm = Alarm::Shared(slot);
+                    match catch_unwind(AssertUnwindSafe(|| handler(ws, request))) {
+                        Ok(handler) => tokio::spawn(Driver::new(link, handler, alarm)),
+                        Err(_) => {
+                            tracing::error!("connection handler panicked");
+                            let failed = std::future::ready(Err(Error::Abnormal));
+                            tokio::spawn(Driver::new(link, failed, alarm))
+                        }
+                    };
                 }
                 Err(error) => tracing::debug!(%error, "opening handshake failed"),
             }

@@ -59,8 +59,11 @@ impl Connections {
             turned: Tick::at_or_before(clock::now()),
             closing: false,
         };
-        let shared = Shared { open: Mutex::new(open), all_gone: Notify::new() };
-        Self { shared: Arc::new(shared), connections_max }
+        let shared = Arc::new(Shared { open: Mutex::new(open), all_gone: Notify::new() });
+        // A task of its own, so that deadlines are kept for as long as there are connections, also
+        // if the server's future is dropped before them.
+        tokio::spawn(keep_deadlines(Arc::downgrade(&shared)));
+        Self { shared, connections_max }
     }
 
     /// Takes a slot, if one is free.
@@ -76,23 +79,6 @@ impl Connections {
         });
         let number = NonZeroU32::MIN.saturating_add(index);
         Some(Slot { shared: self.shared.clone(), number })
-    }
-
-    /// Wakes connections at their deadlines, for ever.
-    pub(super) async fn keep_deadlines(&self) {
-        let mut interval = tokio::time::interval(Tick::INTERVAL);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            interval.tick().await;
-            // Not in the head of the loop, which would hold the lock while it takes those of the
-            // connections; they set alarms while they hold theirs.
-            let due = self.shared.lock().turn_wheel();
-            for (tick, link) in due {
-                if let Some(link) = link.upgrade() {
-                    link.ring(tick);
-                }
-            }
-        }
     }
 
     /// Closes all connections and waits until they are gone, at most `timeout`.
@@ -114,13 +100,9 @@ impl Connections {
                 notified.await;
             }
         };
-        tokio::select! {
-            () = all_gone => {}
-            () = self.keep_deadlines() => {}
-            () = tokio::time::sleep(timeout) => {
-                let connections = self.shared.lock().slots;
-                tracing::warn!(connections, "connections are still open at shutdown");
-            }
+        if tokio::time::timeout(timeout, all_gone).await.is_err() {
+            let connections = self.shared.lock().slots;
+            tracing::warn!(connections, "connections are still open at shutdown");
         }
     }
 }
@@ -182,6 +164,26 @@ impl Drop for Slot {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes connections at their deadlines until the server and all its connections are gone.
+async fn keep_deadlines(shared: Weak<Shared>) {
+    let mut interval = tokio::time::interval(Tick::INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        // Not in the head of the loop, which would hold the lock while it takes those of the
+        // connections; they set alarms while they hold theirs.
+        let due = shared.lock().turn_wheel();
+        for (tick, link) in due {
+            if let Some(link) = link.upgrade() {
+                link.ring(tick);
+            }
+        }
     }
 }
 
