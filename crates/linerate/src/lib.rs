@@ -67,11 +67,14 @@ mod websocket;
 
 pub use client::{Client, connect};
 pub use counters::Counters;
-pub use error::{Error, Result};
+pub use error::{Error, Result, UrlError};
 pub use linerate_proto::{
     CloseCode, Config, Limits, ProtocolError, SendError,
     engine::{Closed, MessageKind, State},
-    handshake::{HandshakeError, HandshakeLimits, Origin, OriginPolicy, Request},
+    handshake::{
+        Acceptance, BuildError, HandshakeError, HandshakeLimits, Origin, OriginPolicy, Refusal,
+        Request, Upgrade,
+    },
 };
 pub use message::{Binary, Message, Text};
 pub use options::Options;

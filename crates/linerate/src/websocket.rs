@@ -158,7 +158,8 @@ impl WebSocket {
         self.link.lock().engine().state()
     }
 
-    /// Returns how the connection ended and the reason that the peer gave, once it has.
+    /// Returns how the connection ended and the reason that the peer gave, once it has: after
+    /// [`recv`](Self::recv) returned `None`, [`close`](Self::close) waits for that.
     pub fn closed(&self) -> Option<(Closed, String)> {
         self.link
             .lock()
