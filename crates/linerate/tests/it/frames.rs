@@ -131,6 +131,7 @@ async fn f13_control_frames_between_fragments_are_answered_at_once() {
     assert_eq!(raw.frame().await, Some((0x8A, b"?".to_vec())));
     raw.send_frame(Frame::new(0x0, b"two")).await;
     assert_eq!(raw.frame().await, Some((0x81, b"one two".to_vec())));
+    drop(raw);
     server.stop().await;
 }
 
@@ -159,6 +160,7 @@ async fn f23_what_follows_a_close_is_not_answered() {
     ];
     raw.send(wire(&[&[close][..], &late].concat())).await;
     assert_eq!(raw.rest().await, b"\x88\x02\x03\xe8");
+    drop(raw);
     server.stop().await;
 }
 
@@ -173,6 +175,7 @@ async fn messages_before_a_frame_that_breaks_the_rules_are_answered() {
     ];
     raw.send(wire(&frames)).await;
     assert_eq!(raw.rest().await, b"\x81\x03one\x81\x03two\x88\x02\x03\xea");
+    drop(raw);
     server.stop().await;
 }
 
@@ -195,5 +198,6 @@ async fn f24_frames_cut_into_single_bytes_mean_the_same() {
     expected.extend([7; 130]);
     expected.extend(b"\x88\x02\x03\xe8");
     assert_eq!(raw.rest().await, expected);
+    drop(raw);
     server.stop().await;
 }

@@ -167,6 +167,7 @@ async fn h08_frames_in_the_segment_of_the_request_are_kept() {
     raw.send([REQUEST.as_bytes(), frames].concat()).await;
     assert_eq!(raw.head().await, ACCEPTED);
     assert_eq!(raw.rest().await, b"\x81\x03one\x82\x03two\x88\x00");
+    drop(raw);
     server.stop().await;
 }
 
@@ -261,6 +262,7 @@ async fn h12_a_client_that_says_nothing_is_told_that_its_time_is_up() {
         answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"),
         "{answer}"
     );
+    drop(raw);
     server.stop().await;
 }
 
@@ -283,6 +285,7 @@ async fn h12_a_client_that_dribbles_gains_nothing() {
         read = in_time(reader.read_exact(&mut answer)) => read.map(drop).unwrap(),
     }
     assert_eq!(&answer, b"HTTP/1.1 408 Request Timeout\r\n");
+    drop(raw);
     server.stop().await;
 }
 

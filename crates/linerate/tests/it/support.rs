@@ -37,6 +37,11 @@ impl Running {
         format!("ws://{}/", self.address)
     }
 
+    /// Drops the future of the server; connections that are open stay.
+    pub(crate) fn abort(self) {
+        self.task.abort();
+    }
+
     /// Stops the server and waits for its end.
     pub(crate) async fn stop(self) {
         _ = self.stop.send(());

@@ -1,0 +1,192 @@
+//! `wss://`: certificates, names, the end of streams, deadlines.
+
+use std::{sync::Arc, time::Duration};
+
+use linerate::{
+    Client, CloseCode, Error, Options, Server,
+    tls::{self, rustls},
+};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::{ClientConfig, RootCertStore, pki_types::PrivateKeyDer};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::{
+    raw::{ACCEPTED, REQUEST, Raw, in_time},
+    support::{Running, echo},
+};
+
+/// A server for `localhost` with a certificate of its own making, and a client that trusts it.
+async fn secure(options: Options) -> (Running, Client) {
+    let (server, config) = secure_with_config(options).await;
+    (server, Client::new().with_tls(config))
+}
+
+async fn secure_with_config(options: Options) -> (Running, Arc<ClientConfig>) {
+    let (server, roots) = certified();
+    let server = server.with_options(options);
+    let config = Arc::new(tls::client_config(roots));
+    (Running::start(server, echo).await, config)
+}
+
+fn certified() -> (Server, RootCertStore) {
+    let names = vec!["localhost".to_owned()];
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
+    let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(cert.der().clone()).unwrap();
+    let config = tls::server_config(vec![cert.der().clone()], key).unwrap();
+    (Server::new().with_tls(Arc::new(config)), roots)
+}
+
+fn url(server: &Running) -> String {
+    format!("wss://localhost:{}/", server.address.port())
+}
+
+#[tokio::test]
+async fn messages_of_any_size_come_back() {
+    let (server, client) = secure(Options::default()).await;
+    let mut ws = client.connect(&url(&server)).await.unwrap();
+    for bytes in [0, 1, 16_383, 16_384, 70_000, 1 << 20] {
+        let message = vec![bytes as u8; bytes];
+        ws.send(message.clone()).await.unwrap();
+        let echoed = in_time(ws.recv()).await.unwrap().unwrap();
+        assert!(echoed.as_bytes() == message, "{bytes} bytes");
+    }
+    let closed = ws.close(CloseCode::NORMAL, "").await.unwrap();
+    assert!(closed.clean);
+    assert_eq!(in_time(ws.recv()).await.unwrap(), None);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn many_messages_in_flight_keep_their_order() {
+    let (server, client) = secure(Options::default()).await;
+    let ws = client.connect(&url(&server)).await.unwrap();
+    let (sender, mut receiver) = ws.split();
+    let send = tokio::spawn(async move {
+        for number in 0..5_000 {
+            sender.send(number.to_string()).await.unwrap();
+        }
+        sender.flush().await.unwrap();
+        sender
+    });
+    for number in 0..5_000 {
+        let message = in_time(receiver.recv()).await.unwrap().unwrap();
+        assert_eq!(message.as_text(), Some(&*number.to_string()));
+    }
+    drop((send.await.unwrap(), receiver));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_vouches_for_is_refused() {
+    let (server, _) = secure(Options::default()).await;
+    let (_, other_roots) = certified();
+    for client in [
+        Client::new().with_tls(Arc::new(tls::client_config(other_roots))),
+        Client::new(),
+    ] {
+        let error = client.connect(&url(&server)).await.unwrap_err();
+        let text = error.to_string();
+        assert!(
+            matches!(error, Error::Io(_)) && text.contains("certificate"),
+            "{text}"
+        );
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_refused() {
+    let (server, client) = secure(Options::default()).await;
+    let url = format!("wss://127.0.0.1:{}/", server.address.port());
+    let error = client.connect(&url).await.unwrap_err();
+    let text = error.to_string();
+    assert!(
+        matches!(error, Error::Io(_)) && text.contains("not valid for name"),
+        "{text}"
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn t01_a_client_that_says_nothing_is_dropped_at_the_deadline() {
+    let mut options = Options::default();
+    options.handshake_timeout = Duration::from_millis(50);
+    let (server, config) = secure_with_config(options).await;
+    let mut raw = Raw::connect(server.address).await;
+    assert_eq!(raw.rest().await, b"", "there is no way to tell it why");
+    // Silence behind the TLS handshake is told why.
+    let mut stream = handshaken(&server, config).await;
+    let mut answer = Vec::new();
+    in_time(stream.read_to_end(&mut answer)).await.unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 408 Request Timeout\r\n"));
+    drop(stream);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn h20_http_on_the_port_for_tls_opens_nothing() {
+    let (server, _) = secure(Options::default()).await;
+    let mut raw = Raw::connect(server.address).await;
+    raw.send(REQUEST).await;
+    let answer = raw.rest().await;
+    assert!(!answer.starts_with(b"HTTP"), "{}", answer.escape_ascii());
+    server.stop().await;
+}
+
+/// Connects to the server and speaks TLS with it, and no HTTP yet.
+async fn handshaken(server: &Running, config: Arc<ClientConfig>) -> TlsStream<TcpStream> {
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let name = "localhost".try_into().unwrap();
+    TlsConnector::from(config)
+        .connect(name, stream)
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_server_that_closes_says_so_to_tls_too() {
+    let (server, config) = secure_with_config(Options::default()).await;
+    let mut stream = handshaken(&server, config).await;
+    stream.write_all(REQUEST.as_bytes()).await.unwrap();
+    stream.write_all(b"\x88\x82\0\0\0\0\x03\xe8").await.unwrap();
+    let mut answer = Vec::new();
+    // Without a close_notify this would be an error.
+    in_time(stream.read_to_end(&mut answer)).await.unwrap();
+    assert_eq!(answer, [ACCEPTED.as_bytes(), b"\x88\x02\x03\xe8"].concat());
+    drop(stream);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn t03_a_stream_cut_without_close_notify_is_no_clean_end() {
+    let (report, mut reports) = tokio::sync::mpsc::unbounded_channel();
+    let (server, roots) = certified();
+    let server = Running::start(server, move |mut ws, _| {
+        let report = report.clone();
+        async move {
+            let error = ws.recv().await.expect_err("there was no Close frame");
+            let code = ws.closed().map(|(closed, _)| (closed.code, closed.clean));
+            report.send((code, ws.recv().await.unwrap())).unwrap();
+            Err(error)
+        }
+    })
+    .await;
+    let config = Arc::new(tls::client_config(roots));
+    let mut stream = handshaken(&server, config).await;
+    stream.write_all(REQUEST.as_bytes()).await.unwrap();
+    let mut head = vec![0; ACCEPTED.len()];
+    in_time(stream.read_exact(&mut head)).await.unwrap();
+    // The socket is dropped under TLS, which says nothing more.
+    drop(stream.into_inner());
+    assert_eq!(
+        in_time(reports.recv()).await,
+        Some((Some((1006, false)), None))
+    );
+    server.stop().await;
+}
