@@ -1,6 +1,6 @@
 //! The two halves of a connection, for tasks of their own.
 
-use std::{fmt, future::Future, sync::Arc};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use linerate_proto::{CloseCode, engine::Closed};
 
@@ -94,6 +94,19 @@ impl Receiver {
     /// As [`recv`](Self::recv), whose cancel safety it shares.
     pub async fn reader(&mut self) -> Result<Option<Reader<'_>>> {
         Reader::start(&self.link).await
+    }
+
+    /// Returns how the connection ended and the reason that the peer gave, once it has.
+    pub fn closed(&self) -> Option<(Closed, String)> {
+        self.link
+            .lock()
+            .closed()
+            .map(|(closed, reason)| (closed, reason.into()))
+    }
+
+    /// Returns the round-trip time of the newest keepalive Ping.
+    pub fn latency(&self) -> Option<Duration> {
+        self.link.lock().engine().latency()
     }
 }
 
