@@ -9,8 +9,15 @@ use crate::{certificate, workers};
 /// tests and benchmarks send large messages.
 const MESSAGE_BYTES_MAX: u64 = 64 << 20;
 
+const EXAMPLES: &str = "\
+Examples:
+  linerate echo
+  linerate echo --listen 127.0.0.1:9001 --workers 1
+  linerate echo --listen 127.0.0.1:0 --tls-self-signed";
+
 /// Sends each message back: for conformance tests and benchmarks.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     workers: workers::Arguments,

@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod certificate;
+mod connect;
 mod echo;
 mod logs;
 mod serve;
+mod terminal;
 mod workers;
 
 use clap::{Parser, Subcommand};
@@ -22,12 +24,15 @@ const EXAMPLES: &str = "\
 Examples:
   linerate serve
   linerate logs /var/log/nginx/access.log
+  echo hello | linerate connect ws://127.0.0.1:8080/echo
   linerate echo --listen 127.0.0.1:9001
 
-LINERATE_LOG sets what is logged, `LINERATE_LOG=linerate=debug` for instance.";
+`linerate VERB --help` has more. LINERATE_LOG sets what is logged, `LINERATE_LOG=linerate=debug` for instance.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Open a WebSocket: type to send, see what arrives.
+    Connect(connect::Arguments),
     /// Send each message back: for conformance tests and benchmarks.
     Echo(echo::Arguments),
     /// Show the figures of access logs.
@@ -43,6 +48,7 @@ fn main() -> anyhow::Result<()> {
         .with_writer(std::io::stderr)
         .init();
     match Arguments::parse().verb {
+        Verb::Connect(arguments) => connect::run(arguments),
         Verb::Echo(arguments) => echo::run(arguments),
         Verb::Logs(arguments) => logs::run(arguments),
         Verb::Serve(arguments) => serve::run(arguments),

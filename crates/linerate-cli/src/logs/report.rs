@@ -6,6 +6,7 @@ use linerate_logview::summary::Summary;
 use time::OffsetDateTime;
 
 use super::chart;
+use crate::terminal;
 
 /// How wide the bars of a table are.
 const BAR_WIDTH: usize = 20;
@@ -237,27 +238,16 @@ fn shortened(text: &str, chars: usize) -> String {
     }
 }
 
-/// Returns text of a log so that it can't steer the terminal: controls and marks that change the
-/// direction of writing are escaped.
+/// Returns text of a log in one line.
 fn printable(text: &str) -> String {
-    let mut printable = String::with_capacity(text.len());
-    for char in text.chars() {
-        let steers = matches!(char,
-            '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-        if char.is_control() || steers {
-            printable.extend(char.escape_unicode());
-        } else {
-            printable.push(char);
-        }
-    }
-    printable
+    terminal::printable(text, &[])
 }
 
 #[cfg(test)]
 mod tests {
     use linerate_logview::aggregate::{Aggregator, Limits};
 
-    use super::{duration, grouped, moment, printable, report, shortened};
+    use super::{duration, grouped, moment, report, shortened};
 
     #[test]
     fn a_report_says_what_was_counted() {
@@ -324,11 +314,7 @@ Lines that did not parse: 1 bad address
     }
 
     #[test]
-    fn text_of_a_log_can_neither_steer_the_terminal_nor_fill_it() {
-        assert_eq!(
-            printable("a\x1b]0;b\u{9b}c\u{202e}d"),
-            "a\\u{1b}]0;b\\u{9b}c\\u{202e}d"
-        );
+    fn what_is_too_long_ends_with_an_ellipsis() {
         assert_eq!(shortened("größer", 6), "größer");
         assert_eq!(shortened("größer", 5), "größ…");
         assert_eq!(shortened("größer", 0), "…");

@@ -1,6 +1,7 @@
 //! The real binary, from the outside.
 #![allow(clippy::unwrap_used)]
 
+mod connect;
 mod limits;
 mod logs;
 mod pages;

@@ -1,0 +1,32 @@
+//! Showing text that others wrote.
+
+/// Returns text so that it can't steer the terminal: controls other than those in `kept`, and marks
+/// that change the direction of writing, are escaped.
+pub(crate) fn printable(text: &str, kept: &[char]) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for char in text.chars() {
+        let steers = matches!(char,
+            '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+        if (char.is_control() || steers) && !kept.contains(&char) {
+            printable.extend(char.escape_unicode());
+        } else {
+            printable.push(char);
+        }
+    }
+    printable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn what_steers_a_terminal_is_escaped() {
+        let text = "a\x1b]0;b\u{9b}c\u{202e}d\te\n";
+        assert_eq!(
+            printable(text, &[]),
+            "a\\u{1b}]0;b\\u{9b}c\\u{202e}d\\u{9}e\\u{a}"
+        );
+        assert_eq!(printable("größer\t€\n", &['\n', '\t']), "größer\t€\n");
+    }
+}

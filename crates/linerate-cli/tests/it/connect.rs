@@ -1,0 +1,307 @@
+//! `linerate connect`, with a pipe in the place of a person.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    path::Path,
+    process::{Child, ChildStdin, Output, Stdio},
+    sync::Arc,
+};
+
+use linerate::{
+    CloseCode, Message, Request, Result, WebSocket, tls::rustls::pki_types::PrivateKeyDer,
+};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::oneshot};
+
+use crate::support::{Server, linerate};
+
+/// Runs `linerate connect` with an input that ends.
+async fn connect(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = linerate(&["connect"])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    std::thread::spawn(move || _ = stdin.write_all(&input));
+    tokio::task::spawn_blocking(move || child.wait_with_output().unwrap())
+        .await
+        .unwrap()
+}
+
+/// Starts a client whose input stays open and whose first line has come back.
+fn chatting_client(server: &Server) -> (Child, ChildStdin) {
+    let mut child = linerate(&["connect", &server.url("/echo")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"hi\n").unwrap();
+    let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "hi\n");
+    (child, stdin)
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// Serves one kind of connection in this process until the sender is dropped.
+async fn serve<H, F>(server: linerate::Server, handler: H) -> (u16, oneshot::Sender<()>)
+where
+    H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<()>> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (stop, stopped) = oneshot::channel::<()>();
+    tokio::spawn(server.serve(listener, handler, async { _ = stopped.await }));
+    (port, stop)
+}
+
+#[tokio::test]
+async fn lines_are_sent_and_their_echoes_shown() {
+    let server = Server::start();
+    let output = connect(&[&server.url("/echo")], "hi\ngrößer €\n".as_bytes()).await;
+    assert_eq!(text(&output.stdout), "hi\ngrößer €\n");
+    let notes = text(&output.stderr);
+    assert!(notes.starts_with("connected to ws://"), "{notes}");
+    assert!(notes.ends_with("closed: 1000\n"), "{notes}");
+    assert!(output.status.success());
+}
+
+#[tokio::test]
+async fn much_input_comes_back_whole() {
+    let server = Server::start();
+    let input: String = (0..20_000)
+        .map(|number| format!("{number} {}\n", "x".repeat(300)))
+        .collect();
+    let output = connect(&[&server.url("/echo")], input.as_bytes()).await;
+    assert!(output.stdout == input.as_bytes(), "6 MB there and back");
+    assert!(output.status.success());
+}
+
+#[tokio::test]
+async fn a_transcript_has_one_json_object_a_line() {
+    let server = Server::start();
+    let url = server.url("/echo");
+    let output = connect(&[&url, "--json"], b"hi").await;
+    let events: Vec<Value> = text(&output.stdout)
+        .lines()
+        .map(|line| {
+            let mut event: Value = serde_json::from_str(line).unwrap();
+            assert!(
+                event
+                    .as_object_mut()
+                    .unwrap()
+                    .remove("at_ms")
+                    .unwrap()
+                    .is_u64()
+            );
+            event
+        })
+        .collect();
+    assert_eq!(
+        events,
+        [
+            json!({"event": "open", "url": url, "subprotocol": null}),
+            json!({"event": "sent", "kind": "text", "text": "hi"}),
+            json!({"event": "message", "kind": "text", "text": "hi"}),
+            json!({"event": "close", "code": 1000, "reason": "", "clean": true}),
+        ]
+    );
+    assert!(output.stderr.is_empty());
+}
+
+#[tokio::test]
+async fn the_request_carries_what_was_asked_for() {
+    let server = linerate::Server::new().with_decision(|upgrade| {
+        let chosen = upgrade.choose_subprotocol(&["b"]).unwrap_or_default();
+        Ok(upgrade.accept().with_subprotocol(chosen).unwrap())
+    });
+    let (port, _stop) = serve(server, |mut ws, request| async move {
+        for name in ["x-one", "x-two", "origin", "sec-websocket-protocol"] {
+            let value = request.header(name).unwrap_or_default();
+            ws.send(String::from_utf8_lossy(value).into_owned()).await?;
+        }
+        ws.send(vec![0xAB; 40]).await?;
+        while ws.recv().await?.is_some() {}
+        Ok(())
+    })
+    .await;
+    let (url, origin) = (
+        format!("ws://127.0.0.1:{port}/"),
+        format!("http://127.0.0.1:{port}"),
+    );
+    let arguments = [
+        "--header",
+        "X-One: 1",
+        "-H",
+        "X-Two:a: b",
+        "--origin",
+        &origin,
+    ];
+    let output = connect(
+        &[
+            &[&*url, "--subprotocol", "a", "--subprotocol", "b"],
+            &arguments[..],
+        ]
+        .concat(),
+        b"",
+    )
+    .await;
+    let preview = format!("binary, 40 bytes: {} …", ["ab"; 32].join(" "));
+    assert_eq!(
+        text(&output.stdout),
+        format!("1\na: b\n{origin}\na, b\n{preview}\n")
+    );
+    assert!(text(&output.stderr).contains(", subprotocol b\n"));
+}
+
+#[tokio::test]
+async fn pongs_and_a_farewell_of_the_server_are_told() {
+    let (port, _stop) = serve(linerate::Server::new(), |mut ws, _| async move {
+        let line = ws.recv().await?;
+        assert_eq!(line.as_ref().and_then(Message::as_text), Some("go on"));
+        // Long enough for several Pings, however slow the machine.
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        ws.close(CloseCode::SERVICE_RESTART, "back\u{1b} soon")
+            .await?;
+        Ok(())
+    })
+    .await;
+    let url = format!("ws://127.0.0.1:{port}/");
+    let output = connect(&[&url, "--ping", "0.1", "--wait", "30"], b"go on\n").await;
+    let notes = text(&output.stderr);
+    assert!(notes.contains("\npong after "), "{notes}");
+    assert!(
+        notes.ends_with("closed: 1012 back\\u{1b} soon\n"),
+        "{notes}"
+    );
+    assert!(output.status.success());
+}
+
+#[tokio::test]
+async fn ctrl_c_closes_in_order() {
+    let server = Server::start();
+    let (child, stdin) = chatting_client(&server);
+    let pid = child.id().to_string();
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    // The input stays open: only the signal can be what ends it.
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert!(text(&output.stderr).ends_with("closed: 1000\n"));
+    drop(stdin);
+}
+
+#[tokio::test]
+async fn a_reader_that_has_seen_enough_is_no_error() {
+    let server = Server::start();
+    let (mut client, mut stdin) = chatting_client(&server);
+    drop(client.stdout.take());
+    stdin.write_all(b"more\n").unwrap();
+    let output = client.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(
+        text(&output.stderr).lines().count(),
+        1,
+        "only that it is connected"
+    );
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_told_and_an_error() {
+    let server = Server::start();
+    let echo = server.url("/echo");
+    for (arguments, input, expected) in [
+        (
+            vec!["http://127.0.0.1/"],
+            &b""[..],
+            "must start with ws:// or wss://",
+        ),
+        (vec!["ws://127.0.0.1:1/"], b"", "refused"),
+        (vec![&*server.url("/nothing")], b"", "404"),
+        (
+            vec![&*echo, "--origin", "https://elsewhere.example"],
+            b"",
+            "403",
+        ),
+        (
+            vec![&*echo],
+            b"a\n\xff\n",
+            "line 2 of the input is not UTF-8",
+        ),
+        (
+            vec!["wss://127.0.0.1:1/", "--tls-ca", "/nowhere.pem"],
+            b"",
+            "can't read /nowhere.pem",
+        ),
+    ] {
+        let output = connect(&arguments, input).await;
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let message = text(&output.stderr);
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_off_is_an_error() {
+    let mut server = Server::start();
+    let (mut client, stdin) = chatting_client(&server);
+    server.child.kill().unwrap();
+    assert_eq!(client.wait().unwrap().code(), Some(1));
+    let mut message = String::new();
+    client
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut message)
+        .unwrap();
+    assert!(message.contains("without a closing handshake"), "{message}");
+    drop(stdin);
+}
+
+#[tokio::test]
+async fn a_certificate_must_be_trusted() {
+    let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
+    let config = linerate::tls::server_config(vec![certified.cert.der().clone()], key).unwrap();
+    let server = linerate::Server::new().with_tls(Arc::new(config));
+    let (port, _stop) = serve(server, |mut ws, _| async move {
+        while let Some(message) = ws.recv().await? {
+            ws.send(message).await?;
+        }
+        Ok(())
+    })
+    .await;
+    let url = format!("wss://127.0.0.1:{port}/");
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("connect-ca.pem");
+    std::fs::write(&file, certified.cert.pem()).unwrap();
+    let file = file.to_str().unwrap();
+
+    let output = connect(&[&url], b"hi\n").await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("certificate"),
+        "{}",
+        text(&output.stderr)
+    );
+    for trust in [&["--tls-ca", file][..], &["--tls-insecure"]] {
+        let output = connect(&[&[&*url], trust].concat(), b"hi\n").await;
+        assert_eq!(text(&output.stdout), "hi\n", "{}", text(&output.stderr));
+        assert!(output.status.success());
+    }
+}
