@@ -8,40 +8,28 @@ use std::cell::RefCell;
 /// The size of a read: large enough for many small messages, small enough to stay in the cache.
 pub(crate) const READ_BYTES: usize = 64 << 10;
 
-/// A buffer class holds buffers of at least and a thread keeps of them at most:
-const CLASSES: [Class; 4] = [
-    Class {
-        bytes_min: 256,
-        kept_max: 1_024,
-    },
-    Class {
-        bytes_min: 4 << 10,
-        kept_max: 128,
-    },
-    Class {
-        bytes_min: 64 << 10,
-        kept_max: 16,
-    },
-    Class {
-        bytes_min: 1 << 20,
-        kept_max: 1,
-    },
-];
+/// Recycled buffers are sorted by their capacity, rounded down to a power of two: from this one,
+const BYTES_MIN: usize = 256;
+
+/// to this one. Larger buffers belong to the last class.
+const BYTES_MAX: usize = 1 << 20;
+
+/// The number of classes.
+const CLASSES: usize = (BYTES_MAX.ilog2() - BYTES_MIN.ilog2()) as usize + 1;
+
+/// What a thread keeps of each class, in bytes, and at least one buffer.
+const CLASS_BYTES_MAX: usize = 512 << 10;
 
 /// Buffers above this capacity are freed, not kept.
 const KEPT_BYTES_MAX: usize = 32 << 20;
-
-struct Class {
-    bytes_min: usize,
-    kept_max: usize,
-}
 
 /// How many read buffers a thread keeps besides the one in use.
 const READ_BUFFERS_MAX: usize = 16;
 
 thread_local! {
     static READ: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-    static FREE: RefCell<[Vec<Vec<u8>>; 4]> = const { RefCell::new([const { Vec::new() }; 4]) };
+    static FREE: RefCell<[Vec<Vec<u8>>; CLASSES]> =
+        const { RefCell::new([const { Vec::new() }; CLASSES]) };
 }
 
 /// Lends the thread's read buffer: [`READ_BYTES`] long, with arbitrary content.
@@ -71,39 +59,110 @@ pub(crate) fn give_input(buffer: Vec<u8>) {
     });
 }
 
-/// Returns an empty buffer with a capacity of about `bytes` or more, recycled if possible.
+/// Returns an empty buffer with a capacity of `bytes` or more, recycled if possible.
 pub(crate) fn take(bytes: usize) -> Vec<u8> {
-    let class = CLASSES
-        .iter()
-        .rposition(|class| class.bytes_min <= bytes)
-        .unwrap_or(0);
+    let bytes = bytes.max(BYTES_MIN);
+    let class = class_of(bytes.next_power_of_two());
     let recycled = FREE.try_with(|free| {
         let mut free = free.borrow_mut();
-        free[class].pop()
+        free[class].pop_if(|buffer| buffer.capacity() >= bytes)
     });
     match recycled {
         Ok(Some(buffer)) => buffer,
-        _ => Vec::with_capacity(bytes.clamp(CLASSES[0].bytes_min, KEPT_BYTES_MAX)),
+        _ if bytes <= BYTES_MAX => Vec::with_capacity(bytes.next_power_of_two()),
+        _ => Vec::with_capacity(bytes),
     }
 }
 
 /// Gives a buffer back.
 pub(crate) fn give(mut buffer: Vec<u8>) {
     let capacity = buffer.capacity();
-    let Some(class) = CLASSES
-        .iter()
-        .rposition(|class| class.bytes_min <= capacity)
-    else {
-        return;
-    };
-    if capacity > KEPT_BYTES_MAX {
+    if !(BYTES_MIN..=KEPT_BYTES_MAX).contains(&capacity) {
         return;
     }
+    let class = class_of(capacity);
     buffer.clear();
     _ = FREE.try_with(|free| {
         let mut free = free.borrow_mut();
-        if free[class].len() < CLASSES[class].kept_max {
+        if free[class].len() < (CLASS_BYTES_MAX / (BYTES_MIN << class)).max(1) {
             free[class].push(buffer);
         }
     });
+}
+
+/// Makes room for `additional` bytes more: a buffer that has to grow is exchanged for a larger one,
+/// so that the pool keeps buffers of all the sizes that are asked for.
+pub(crate) fn reserve(buffer: &mut Vec<u8>, additional: usize) {
+    if buffer.capacity() - buffer.len() >= additional {
+        return;
+    }
+    let mut larger = take((buffer.len() + additional).max(2 * buffer.len()));
+    larger.extend_from_slice(buffer);
+    give(std::mem::replace(buffer, larger));
+}
+
+/// Returns the class of buffers with this capacity, which is [`BYTES_MIN`] or more.
+const fn class_of(capacity: usize) -> usize {
+    let capacity = if capacity < BYTES_MAX {
+        capacity
+    } else {
+        BYTES_MAX
+    };
+    (capacity.ilog2() - BYTES_MIN.ilog2()) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_has_the_capacity_that_was_asked_for() {
+        for bytes in [0, 1, 256, 257, 5_000, 65_536, 65_537, 1 << 20, 3 << 20] {
+            for recycled in [256, 300, 4_096, 5_000, 70_000, 1 << 20, 2 << 20] {
+                give(Vec::with_capacity(recycled));
+            }
+            let buffer = take(bytes);
+            assert!(buffer.capacity() >= bytes, "{bytes}");
+            assert!(buffer.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_was_given_back_is_taken_again() {
+        for bytes in [256, 1_000, 64 << 10, 1 << 20, 5 << 20] {
+            let buffer = take(bytes);
+            let address = buffer.as_ptr();
+            give(buffer);
+            let again = take(bytes);
+            assert_eq!(again.as_ptr(), address, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        for _ in 0..10_000 {
+            give(Vec::with_capacity(256));
+            give(Vec::with_capacity(600_000));
+        }
+        give(Vec::with_capacity(KEPT_BYTES_MAX + 1));
+        let kept: usize = FREE.with_borrow(|free| free.iter().flatten().map(Vec::capacity).sum());
+        assert!(kept <= CLASS_BYTES_MAX + 600_000, "{kept} bytes");
+    }
+
+    #[test]
+    fn a_buffer_that_grows_keeps_its_content() {
+        let mut buffer = take(0);
+        for number in 0..100_000_u32 {
+            reserve(&mut buffer, 4);
+            let before = buffer.as_ptr();
+            buffer.extend_from_slice(&number.to_le_bytes());
+            assert_eq!(buffer.as_ptr(), before, "there was room");
+        }
+        let (numbers, _) = buffer.as_chunks::<4>();
+        assert!(
+            (0..)
+                .zip(numbers)
+                .all(|(n, bytes)| u32::from_le_bytes(*bytes) == n)
+        );
+    }
 }

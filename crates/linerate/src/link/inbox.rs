@@ -2,6 +2,7 @@
 //! that the application has not taken yet.
 
 use std::{
+    cell::RefCell,
     collections::VecDeque,
     io,
     pin::Pin,
@@ -67,6 +68,34 @@ struct Ahead {
     queued: VecDeque<Piece>,
     queued_bytes: usize,
     close_reason: Option<Box<str>>,
+}
+
+thread_local! {
+    /// Recycled queues; an idle connection has none.
+    static SPARE: RefCell<Vec<Box<Ahead>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// How many queues a thread keeps, of which none has room for more messages than
+/// [`SPARE_MESSAGES_MAX`].
+const SPARE_MAX: usize = 64;
+
+const SPARE_MESSAGES_MAX: usize = 64;
+
+impl Ahead {
+    fn take() -> Box<Self> {
+        let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
+        spare.ok().flatten().unwrap_or_default()
+    }
+
+    /// Takes back a queue, which must be empty.
+    fn give(ahead: Box<Self>) {
+        _ = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < SPARE_MAX && ahead.queued.capacity() <= SPARE_MESSAGES_MAX {
+                spare.push(ahead);
+            }
+        });
+    }
 }
 
 /// A message of which not all has arrived.
@@ -153,7 +182,7 @@ impl Inbox {
         let Some(piece) = self.parse(engine, outbox, Mode::Messages)? else {
             return Ok(false);
         };
-        let ahead = self.ahead.get_or_insert_default();
+        let ahead = self.ahead.get_or_insert_with(Ahead::take);
         ahead.queued_bytes += piece.message.len();
         ahead.queued.push_back(piece);
         Ok(true)
@@ -211,8 +240,10 @@ impl Inbox {
                 ahead.queued_bytes -= piece.message.len();
                 return Ok(Some(piece));
             }
-            if ahead.close_reason.is_none() {
-                self.ahead = None;
+            if ahead.close_reason.is_none()
+                && let Some(ahead) = self.ahead.take()
+            {
+                Ahead::give(ahead);
             }
         }
         self.parse(engine, outbox, mode)
@@ -301,8 +332,18 @@ fn take_data(
     let ends = data.ends;
     let incoming = message.get_or_insert_with(|| Incoming::new(&data, mode));
     match incoming {
-        Incoming::Binary(bytes) => data.append_to(bytes),
-        Incoming::Text(text) => data.append_text_to(text)?,
+        Incoming::Binary(bytes) => {
+            pool::reserve(bytes, data.len());
+            data.append_to(bytes);
+        }
+        Incoming::Text(text) => {
+            if mode != Mode::Messages && text.capacity() - text.len() < data.len() {
+                // Only an unfinished code point is left in it; it moves to the larger buffer.
+                let empty = text.take_finished(pool::take(text.len() + data.len()));
+                pool::give(empty.into_string().into_bytes());
+            }
+            data.append_text_to(text)?;
+        }
     }
     if ends {
         return Ok(message.take().map(|incoming| Piece {

@@ -209,9 +209,7 @@ impl Outbox {
             Some(large) if !large.payload.is_empty() => &mut large.behind,
             _ => &mut self.front,
         };
-        if tail.capacity() == 0 {
-            *tail = pool::take(bytes);
-        }
+        pool::reserve(tail, bytes);
         tail
     }
 

@@ -1,0 +1,188 @@
+//! Nothing is allocated per message once a connection is warm.
+//!
+//! A test binary of its own, because it counts what the global allocator does. Client and server
+//! share one thread, so that what both do is counted.
+
+use allocation_counter::measure;
+use linerate::{Message, MessageKind, Receiver, Request, Result, Sender, WebSocket};
+use tokio::{net::TcpListener, runtime::Runtime};
+
+/// Rounds before the count, and counted rounds.
+const ROUNDS: usize = 30;
+
+/// A runtime of one thread, and a connection in it to a server that runs `handler`.
+fn connect<H, F>(handler: H) -> (Runtime, WebSocket)
+where
+    H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<()>> + Send + 'static,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let ws = runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}/", listener.local_addr().unwrap());
+        tokio::spawn(linerate::serve(listener, handler, std::future::pending()));
+        linerate::connect(&url).await.unwrap()
+    });
+    (runtime, ws)
+}
+
+async fn echo(mut ws: WebSocket, _: Request) -> Result<()> {
+    while let Some(message) = ws.recv().await? {
+        ws.send(message).await?;
+    }
+    Ok(())
+}
+
+/// Runs rounds until all is warm, and asserts that further ones allocate nothing.
+fn assert_no_allocation(runtime: &Runtime, name: &str, mut round: impl AsyncFnMut()) {
+    runtime.block_on(async {
+        for _ in 0..ROUNDS {
+            round().await;
+        }
+    });
+    let info = measure(|| {
+        runtime.block_on(async {
+            for _ in 0..ROUNDS {
+                round().await;
+            }
+        });
+    });
+    assert_eq!(info.count_total, 0, "{name}: {info:?}");
+}
+
+#[test]
+fn the_counter_counts_what_tasks_do() {
+    let (runtime, _ws) = connect(echo);
+    let info = measure(|| {
+        runtime.block_on(async {
+            tokio::spawn(async { drop(vec![0_u8; 10]) }).await.unwrap();
+        });
+    });
+    assert!(info.count_total >= 2, "the task and its vector: {info:?}");
+}
+
+#[test]
+fn an_echo_allocates_nothing() {
+    let (runtime, mut ws) = connect(echo);
+    for bytes in [0, 5, 125, 126, 1_400, 16 << 10, 40 << 10, 100 << 10] {
+        let text = "x".repeat(bytes);
+        assert_no_allocation(&runtime, &format!("{bytes} bytes of text"), async || {
+            ws.send_text(&text).await.unwrap();
+            let echoed = ws.recv().await.unwrap().unwrap();
+            assert_eq!(echoed.as_text(), Some(&*text));
+        });
+        assert_no_allocation(&runtime, &format!("{bytes} bytes"), async || {
+            ws.send_binary(text.as_bytes()).await.unwrap();
+            let echoed = ws.recv().await.unwrap().unwrap();
+            assert_eq!(echoed.as_bytes(), text.as_bytes());
+        });
+        assert_no_allocation(&runtime, &format!("{bytes} bytes, moved"), async || {
+            ws.send(Message::from(text.as_bytes())).await.unwrap();
+            let echoed = ws.recv().await.unwrap().unwrap();
+            ws.send(echoed).await.unwrap();
+            ws.recv().await.unwrap().unwrap();
+        });
+    }
+}
+
+#[test]
+fn messages_of_mixed_sizes_allocate_nothing() {
+    let (runtime, mut ws) = connect(echo);
+    let payload = vec![7; 100 << 10];
+    assert_no_allocation(&runtime, "mixed", async || {
+        for bytes in [10, 100 << 10, 0, 5_000, 60_000, 300] {
+            ws.send_binary(&payload[..bytes]).await.unwrap();
+            let echoed = ws.recv().await.unwrap().unwrap();
+            assert_eq!(echoed.len(), bytes);
+        }
+    });
+}
+
+#[test]
+fn messages_in_flight_allocate_nothing() {
+    let (runtime, mut ws) = connect(echo);
+    for bytes in [5, 1_000] {
+        let text = "x".repeat(bytes);
+        assert_no_allocation(&runtime, &format!("{bytes} bytes"), async || {
+            for _ in 0..50 {
+                ws.send_text(&text).await.unwrap();
+            }
+            for _ in 0..50 {
+                assert_eq!(ws.recv().await.unwrap().unwrap().as_text(), Some(&*text));
+            }
+        });
+    }
+}
+
+#[test]
+fn halves_allocate_nothing() {
+    let (runtime, ws) = connect(|ws, _| async move {
+        let (sender, mut receiver): (Sender, Receiver) = ws.split();
+        while let Some(message) = receiver.recv().await? {
+            sender.send(message).await?;
+            sender.flush().await?;
+        }
+        Ok(())
+    });
+    let (sender, mut receiver) = ws.split();
+    assert_no_allocation(&runtime, "halves", async || {
+        for text in ["one", "two"] {
+            sender.send(text).await.unwrap();
+            let echoed = receiver.recv().await.unwrap().unwrap();
+            assert_eq!(echoed.as_text(), Some(text));
+        }
+    });
+}
+
+#[test]
+fn messages_in_pieces_allocate_nothing() {
+    let (runtime, mut ws) = connect(|mut ws, _| async move {
+        while let Some(mut reader) = ws.reader().await? {
+            let mut bytes = 0_usize;
+            while let Some(chunk) = reader.chunk().await? {
+                bytes += chunk.len();
+            }
+            ws.send_binary(&bytes.to_be_bytes()).await?;
+        }
+        Ok(())
+    });
+    let piece = "x".repeat(20_000);
+    for kind in [MessageKind::Text, MessageKind::Binary] {
+        assert_no_allocation(&runtime, &format!("{kind:?}"), async || {
+            let mut writer = ws.writer(kind);
+            for _ in 0..10 {
+                writer.write(piece.as_bytes()).await.unwrap();
+            }
+            writer.finish().await.unwrap();
+            let total = ws.recv().await.unwrap().unwrap();
+            assert_eq!(total.as_bytes(), 200_000_usize.to_be_bytes());
+        });
+    }
+}
+
+#[test]
+fn pings_allocate_nothing() {
+    let (runtime, mut ws) = connect(echo);
+    assert_no_allocation(&runtime, "pings", async || {
+        ws.ping(b"are you there?").await.unwrap();
+        ws.send_text("Spam").await.unwrap();
+        ws.recv().await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_stream_polled_again_and_again_allocates_nothing() {
+    use futures_util::{SinkExt, StreamExt};
+    let (runtime, mut ws) = connect(|ws, _| async move {
+        let (sink, stream) = StreamExt::split(ws);
+        stream.forward(sink).await
+    });
+    assert_no_allocation(&runtime, "stream", async || {
+        SinkExt::send(&mut ws, Message::from("Spam")).await.unwrap();
+        let echoed = ws.next().await.unwrap().unwrap();
+        assert_eq!(echoed.as_text(), Some("Spam"));
+    });
+}
