@@ -51,7 +51,9 @@ async fn serve() -> io::Result<()> {
 fn measure(connections: usize) -> Result<(), Box<dyn std::error::Error>> {
     let mut server = Server::start()?;
     // The first connections pay for what the whole process has once.
-    let mut sockets = (0..16).map(|_| open(server.address)).collect::<io::Result<Vec<_>>>()?;
+    let mut sockets = (0..16)
+        .map(|_| open(server.address))
+        .collect::<io::Result<Vec<_>>>()?;
     exchange(&mut sockets)?;
     let base = server.resident_bytes()?;
 
@@ -66,8 +68,14 @@ fn measure(connections: usize) -> Result<(), Box<dyn std::error::Error>> {
     let per_connection = |bytes: usize| bytes.saturating_sub(base) as f64 / connections as f64;
     println!("connections                            {connections}");
     println!("resident before                        {base} bytes");
-    println!("per idle connection                    {:.0} bytes", per_connection(idle));
-    println!("the same after a message of 16 KiB     {:.0} bytes", per_connection(used));
+    println!(
+        "per idle connection                    {:.0} bytes",
+        per_connection(idle)
+    );
+    println!(
+        "the same after a message of 16 KiB     {:.0} bytes",
+        per_connection(used)
+    );
     server.stop()
 }
 
@@ -96,8 +104,15 @@ impl Server {
         thread::sleep(Duration::from_millis(200));
         let path = format!("/proc/{}/smaps_rollup", self.process.id());
         let rollup = std::fs::read_to_string(path)?;
-        let line = rollup.lines().find(|line| line.starts_with("Rss:")).ok_or("no Rss line")?;
-        let kib: usize = line.split_whitespace().nth(1).ok_or("no Rss figure")?.parse()?;
+        let line = rollup
+            .lines()
+            .find(|line| line.starts_with("Rss:"))
+            .ok_or("no Rss line")?;
+        let kib: usize = line
+            .split_whitespace()
+            .nth(1)
+            .ok_or("no Rss figure")?
+            .parse()?;
         Ok(kib << 10)
     }
 

@@ -203,7 +203,13 @@ fn switching_protocols(
 /// Returns the connection itself where it is a plain socket, and what was read from it too early.
 fn into_io(upgraded: Upgraded) -> (Transport, Vec<u8>) {
     match upgraded.downcast::<TokioIo<TcpStream>>() {
-        Ok(parts) => (Transport::Tcp(parts.io.into_inner()), parts.read_buf.to_vec()),
-        Err(upgraded) => (Transport::Other(Box::new(TokioIo::new(upgraded))), Vec::new()),
+        Ok(parts) => (
+            Transport::Tcp(parts.io.into_inner()),
+            parts.read_buf.to_vec(),
+        ),
+        Err(upgraded) => (
+            Transport::Other(Box::new(TokioIo::new(upgraded))),
+            Vec::new(),
+        ),
     }
 }

@@ -118,7 +118,10 @@ impl Client {
     {
         let target = Target::parse(url)?;
         let budget = self.settings.options.handshake_timeout;
-        let upgraded = tokio::time::timeout(budget, self.upgrade(Transport::Other(Box::new(stream)), &target));
+        let upgraded = tokio::time::timeout(
+            budget,
+            self.upgrade(Transport::Other(Box::new(stream)), &target),
+        );
         upgraded
             .await
             .unwrap_or(Err(Error::HandshakeTimeout { budget }))
@@ -153,13 +156,7 @@ impl Client {
         io.flush().await?;
         let (negotiated, leftover) = read_response(&mut handshake, &mut io).await?;
         let subprotocol = negotiated.subprotocol();
-        let link = Link::new(
-            io,
-            Role::Client,
-            &self.settings,
-            &leftover,
-            subprotocol,
-        );
+        let link = Link::new(io, Role::Client, &self.settings, &leftover, subprotocol);
         tokio::spawn(Driver::without_handler(link.clone()));
         Ok(WebSocket::new(link))
     }

@@ -140,7 +140,10 @@ impl Link {
                 receiver: Receiver::Absent,
                 driver: None,
                 aside: subprotocol.map(|subprotocol| {
-                    Box::new(Aside { subprotocol: Some(subprotocol.into()), ..Aside::default() })
+                    Box::new(Aside {
+                        subprotocol: Some(subprotocol.into()),
+                        ..Aside::default()
+                    })
                 }),
                 alarm_set: None,
                 alarm_rang: false,
@@ -174,7 +177,11 @@ impl Link {
         if self.is_driver_active() {
             return connection.poll_receive(cx, cx.waker(), mode);
         }
-        let readiness = connection.aside_mut().readiness.get_or_insert_default().clone();
+        let readiness = connection
+            .aside_mut()
+            .readiness
+            .get_or_insert_default()
+            .clone();
         // Before the socket is asked, which may wake somebody from then on.
         readiness.set(Some(cx.waker()), connection.driver.as_ref());
         let reader = Waker::from(readiness);
@@ -342,7 +349,10 @@ impl Connection {
     /// Returns how the connection ended, and the reason that the peer gave.
     pub(crate) fn closed(&self) -> Option<(Closed, &str)> {
         let aside = self.aside.as_ref()?;
-        Some((aside.closed?, aside.close_reason.as_deref().unwrap_or_default()))
+        Some((
+            aside.closed?,
+            aside.close_reason.as_deref().unwrap_or_default(),
+        ))
     }
 
     fn aside_mut(&mut self) -> &mut Aside {
@@ -532,9 +542,8 @@ impl Connection {
 
     fn wait(&mut self, until: Until, cx: &mut Context<'_>) {
         let waiting = &mut self.aside_mut().waiting;
-        let is_known = |(known, waker): &(Until, Waker)| {
-            *known == until && waker.will_wake(cx.waker())
-        };
+        let is_known =
+            |(known, waker): &(Until, Waker)| *known == until && waker.will_wake(cx.waker());
         if !waiting.iter().any(is_known) {
             waiting.push((until, cx.waker().clone()));
         }

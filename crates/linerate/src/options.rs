@@ -16,7 +16,10 @@ pub(crate) struct Settings {
 impl From<Options> for Settings {
     fn from(options: Options) -> Self {
         let config = Arc::new(options.config);
-        Self { options: Arc::new(options), config }
+        Self {
+            options: Arc::new(options),
+            config,
+        }
     }
 }
 

@@ -42,7 +42,9 @@ impl WebSocket {
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing: the next call goes on where it was.
-    pub fn recv(&mut self) -> impl Future<Output = Result<Option<Message>>> + std::marker::Send + '_ {
+    pub fn recv(
+        &mut self,
+    ) -> impl Future<Output = Result<Option<Message>>> + std::marker::Send + '_ {
         Recv::new(&self.link)
     }
 
@@ -218,7 +220,11 @@ impl<const GATHER: bool> Future for Send<'_, GATHER> {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        let urgency = if GATHER { Urgency::Gather } else { Urgency::Now };
+        let urgency = if GATHER {
+            Urgency::Gather
+        } else {
+            Urgency::Now
+        };
         let link = self.link;
         link.poll_queue(cx, urgency, |outbox, engine| match self.message.take() {
             Some(message) => outbox.push(engine, message).map(|()| 1),

@@ -2,6 +2,7 @@
 //!
 //! A test binary of its own, because it counts what the global allocator does. Client and server
 //! share one thread, so that what both do is counted.
+#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
 
 use allocation_counter::measure;
 use linerate::{Message, MessageKind, Receiver, Request, Result, Sender, WebSocket};

@@ -22,7 +22,9 @@ pub(crate) enum Alarm {
 impl Alarm {
     /// Creates a timer of its own.
     pub(crate) fn own() -> Self {
-        Self::Own(Box::pin(tokio::time::sleep_until(clock::instant(Duration::ZERO))))
+        Self::Own(Box::pin(tokio::time::sleep_until(clock::instant(
+            Duration::ZERO,
+        ))))
     }
 
     /// Sees to it that the driver is woken at `due` or earlier; `set` is the tick for which a shared

@@ -264,7 +264,9 @@ impl Connection {
     /// Keeps the deadlines; pending means that there is nothing more to do now.
     fn poll_alarm(&mut self, cx: &mut Context<'_>, alarm: &mut Alarm) -> Poll<()> {
         loop {
-            let Some(due) = self.engine.poll_timeout() else { return Poll::Pending };
+            let Some(due) = self.engine.poll_timeout() else {
+                return Poll::Pending;
+            };
             if !std::mem::take(&mut self.alarm_rang) {
                 ready!(alarm.poll(cx, due, &mut self.alarm_set));
             }

@@ -70,9 +70,15 @@ struct Ahead {
     close_reason: Option<Box<str>>,
 }
 
+#[allow(
+    clippy::vec_box,
+    reason = "they are recycled with the boxes that inboxes hold"
+)]
+type Spare = Vec<Box<Ahead>>;
+
 thread_local! {
     /// Recycled queues; an idle connection has none.
-    static SPARE: RefCell<Vec<Box<Ahead>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Spare> = const { RefCell::new(Vec::new()) };
 }
 
 /// How many queues a thread keeps, of which none has room for more messages than
@@ -127,7 +133,11 @@ impl Inbox {
 
     /// Returns whether all input that was read has been handed out.
     pub(crate) fn is_empty(&self) -> bool {
-        self.at == self.end && self.ahead.as_ref().is_none_or(|ahead| ahead.queued.is_empty())
+        self.at == self.end
+            && self
+                .ahead
+                .as_ref()
+                .is_none_or(|ahead| ahead.queued.is_empty())
     }
 
     /// Returns whether so much waits for the application that reading should stop.
@@ -256,7 +266,11 @@ impl Inbox {
         outbox: &mut Outbox,
         mode: Mode,
     ) -> Result<Option<Piece>, ProtocolError> {
-        let mode = if self.in_pieces || self.deaf { Mode::Chunks } else { mode };
+        let mode = if self.in_pieces || self.deaf {
+            Mode::Chunks
+        } else {
+            mode
+        };
         while let Some(piece) = self.parse_piece(engine, outbox, mode)? {
             self.in_pieces = !piece.ends;
             if !self.deaf {
@@ -278,7 +292,10 @@ impl Inbox {
         }
         // Nothing may follow a Close frame, not even a Pong that would overtake queued data.
         let may_answer = engine.state() == State::Open;
-        let mut events = engine.handle_input(&mut self.rest[self.at as usize..self.end as usize], clock::now());
+        let mut events = engine.handle_input(
+            &mut self.rest[self.at as usize..self.end as usize],
+            clock::now(),
+        );
         let mut piece = Ok(None);
         while let Some(event) = events.next_raw() {
             match event {

@@ -59,9 +59,9 @@ struct Large {
 impl Outbox {
     /// Returns the bytes that wait.
     pub(crate) fn len(&self) -> usize {
-        let large = self
-            .large()
-            .map_or(0, |large| large.payload.len() - large.sent + large.behind.len());
+        let large = self.large().map_or(0, |large| {
+            large.payload.len() - large.sent + large.behind.len()
+        });
         self.front.len() - self.sent + large
     }
 
@@ -200,7 +200,9 @@ impl Outbox {
 
     /// Returns the large payload that waits.
     fn large(&self) -> Option<&Large> {
-        self.large.as_deref().filter(|large| !large.payload.is_empty())
+        self.large
+            .as_deref()
+            .filter(|large| !large.payload.is_empty())
     }
 
     /// Returns where the next frame is appended, with memory for `bytes`.
@@ -228,7 +230,12 @@ impl Outbox {
             if large.sent < large.payload.len() {
                 return;
             }
-            let Large { payload, behind, control_end, .. } = std::mem::take(&mut **large);
+            let Large {
+                payload,
+                behind,
+                control_end,
+                ..
+            } = std::mem::take(&mut **large);
             pool::give(payload);
             pool::give(std::mem::replace(&mut self.front, behind));
             (self.sent, self.control_end) = (written, control_end);
@@ -347,7 +354,9 @@ mod tests {
         let mut wire = Vec::new();
         outbox.push(&mut engine, vec![0; 300].into()).unwrap();
         for number in 1..10_000_usize {
-            outbox.push(&mut engine, vec![number as u8; 300].into()).unwrap();
+            outbox
+                .push(&mut engine, vec![number as u8; 300].into())
+                .unwrap();
             if number % 100 == 0 {
                 ping(&mut outbox, &mut engine, number as u8);
             }

@@ -20,7 +20,10 @@ use std::{
 use linerate_proto::{Header, Role};
 use linerate_testkit::Frame;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, ReadHalf, WriteHalf},
+    io::{
+        AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, ReadHalf,
+        WriteHalf,
+    },
     task::{JoinHandle, yield_now},
 };
 

@@ -149,9 +149,8 @@ async fn refuse(mut io: Transport, refusal: Refusal) {
         drain(&mut io).await;
         Ok::<_, std::io::Error>(())
     };
-    match timeout(REFUSAL_TIMEOUT, send).await {
-        Ok(Err(error)) => tracing::debug!(%error, "refusal not delivered"),
-        Ok(Ok(())) | Err(_) => {}
+    if let Ok(Err(error)) = timeout(REFUSAL_TIMEOUT, send).await {
+        tracing::debug!(%error, "refusal not delivered");
     }
 }
 

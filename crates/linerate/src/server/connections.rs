@@ -59,11 +59,17 @@ impl Connections {
             turned: Tick::at_or_before(clock::now()),
             closing: false,
         };
-        let shared = Arc::new(Shared { open: Mutex::new(open), all_gone: Notify::new() });
+        let shared = Arc::new(Shared {
+            open: Mutex::new(open),
+            all_gone: Notify::new(),
+        });
         // A task of its own, so that deadlines are kept for as long as there are connections, also
         // if the server's future is dropped before them.
         tokio::spawn(keep_deadlines(Arc::downgrade(&shared)));
-        Self { shared, connections_max }
+        Self {
+            shared,
+            connections_max,
+        }
     }
 
     /// Takes a slot, if one is free.
@@ -78,7 +84,10 @@ impl Connections {
             open.links.len() as u32 - 1
         });
         let number = NonZeroU32::MIN.saturating_add(index);
-        Some(Slot { shared: self.shared.clone(), number })
+        Some(Slot {
+            shared: self.shared.clone(),
+            number,
+        })
     }
 
     /// Closes all connections and waits until they are gone, at most `timeout`.
@@ -116,7 +125,11 @@ impl Open {
             self.turned = Tick::new(self.turned.intervals() + 1);
             let tick = self.turned;
             let slots = std::mem::take(&mut self.wheel[tick.intervals() as usize % TICKS]);
-            due.extend(slots.iter().map(|slot| (tick, self.links[*slot as usize].clone())));
+            due.extend(
+                slots
+                    .iter()
+                    .map(|slot| (tick, self.links[*slot as usize].clone())),
+            );
         }
         due
     }
@@ -143,7 +156,9 @@ impl Slot {
     pub(crate) fn set_alarm(&self, tick: Tick) -> Tick {
         let mut open = self.shared.lock();
         let turned = open.turned.intervals();
-        let interval = tick.intervals().clamp(turned + 1, turned + TICKS as u32 - 1);
+        let interval = tick
+            .intervals()
+            .clamp(turned + 1, turned + TICKS as u32 - 1);
         open.wheel[interval as usize % TICKS].push(self.index());
         Tick::new(interval)
     }

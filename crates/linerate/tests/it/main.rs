@@ -1,4 +1,5 @@
 //! The library against real sockets on loopback.
+#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
 
 #[cfg(feature = "axum")]
 mod axum;
