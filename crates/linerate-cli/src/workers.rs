@@ -1,12 +1,17 @@
 //! Worker threads: one tokio runtime and one listener each, so that a connection lives and dies on
 //! its worker.
 
-use std::{future::Future, net::SocketAddr, thread};
+use std::{future::Future, net::SocketAddr, sync::Arc, thread};
 
 use anyhow::Context;
 use clap::Args;
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{
+    net::TcpListener,
+    runtime::Runtime,
+    signal::unix::{Signal, SignalKind, signal},
+    sync::{Notify, watch},
+};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 1_024;
@@ -30,6 +35,7 @@ pub(crate) struct Arguments {
 pub(crate) struct Workers {
     listeners: Vec<std::net::TcpListener>,
     address: SocketAddr,
+    stop: StopSignal,
 }
 
 impl Workers {
@@ -46,7 +52,13 @@ impl Workers {
         for _ in 1..workers {
             listeners.push(listen(address, true)?);
         }
-        Ok(Self { listeners, address })
+        // Heard from now on: once the address is printed, a signal is a request to stop in order.
+        let stop = StopSignal::new()?;
+        Ok(Self {
+            listeners,
+            address,
+            stop,
+        })
     }
 
     /// Returns the address, with the port that was picked.
@@ -54,31 +66,33 @@ impl Workers {
         self.address
     }
 
-    /// Runs `serve` on each worker until ctrl-c or SIGTERM, then until all of them are done.
+    /// Runs `serve` on each worker until ctrl-c, SIGTERM or the failure of one of them, then until
+    /// all of them are done.
     pub(crate) fn run<S, F>(self, serve: S) -> anyhow::Result<()>
     where
         S: Fn(TcpListener, Shutdown) -> F + Clone + Send + 'static,
         F: Future<Output = anyhow::Result<()>>,
     {
         let (stop, stopped) = watch::channel(false);
+        let ended = Arc::new(Notify::new());
         let mut threads = Vec::new();
         for (index, listener) in self.listeners.into_iter().enumerate() {
             let (serve, shutdown) = (serve.clone(), Shutdown(stopped.clone()));
+            let ended = ended.clone();
             let thread = thread::Builder::new().name(format!("worker-{index}"));
             threads.push(thread.spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
                     .build()?;
-                runtime.block_on(async {
+                let served = runtime.block_on(async {
                     listener.set_nonblocking(true)?;
                     serve(TcpListener::from_std(listener)?, shutdown).await
-                })
+                });
+                ended.notify_one();
+                served
             })?);
         }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        runtime.block_on(stop_signal())?;
+        self.stop.wait(&ended);
         stop.send_replace(true);
         for thread in threads {
             thread
@@ -140,13 +154,38 @@ fn probe(address: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits for ctrl-c or SIGTERM.
-async fn stop_signal() -> anyhow::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        result = tokio::signal::ctrl_c() => result?,
-        _ = terminate.recv() => {}
+/// Ctrl-c or SIGTERM.
+#[derive(Debug)]
+struct StopSignal {
+    runtime: Runtime,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignal {
+    fn new() -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let entered = runtime.enter();
+        let interrupt = signal(SignalKind::interrupt())?;
+        let terminate = signal(SignalKind::terminate())?;
+        drop(entered);
+        Ok(Self {
+            runtime,
+            interrupt,
+            terminate,
+        })
     }
-    Ok(())
+
+    /// Waits for a signal, or until a worker has ended.
+    fn wait(mut self, ended: &Notify) {
+        self.runtime.block_on(async {
+            tokio::select! {
+                _ = self.interrupt.recv() => {}
+                _ = self.terminate.recv() => {}
+                () = ended.notified() => {}
+            }
+        });
+    }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod connect;
+mod echo;
 mod limits;
 mod logs;
 mod pages;

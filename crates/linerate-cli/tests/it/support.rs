@@ -17,7 +17,7 @@ use tokio::{
 /// No answer takes longer, on however busy a machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// `linerate serve` on a free port; killed on drop.
+/// `linerate serve` or `echo` on a free port; killed on drop.
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
@@ -29,7 +29,11 @@ impl Server {
     }
 
     pub(crate) fn start_with(flags: &[&str]) -> Self {
-        let mut child = linerate(&["serve", "--listen", "127.0.0.1:0", "--workers", "2"])
+        Self::start_verb("serve", flags)
+    }
+
+    pub(crate) fn start_verb(verb: &str, flags: &[&str]) -> Self {
+        let mut child = linerate(&[verb, "--listen", "127.0.0.1:0", "--workers", "2"])
             .args(flags)
             .stdout(Stdio::piped())
             .spawn()
@@ -40,7 +44,7 @@ impl Server {
             .unwrap();
         let (_, address) = line
             .trim()
-            .split_once("http://")
+            .split_once("://")
             .expect("an address is printed");
         Self {
             child,
