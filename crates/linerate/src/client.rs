@@ -4,7 +4,6 @@ use std::{
     fmt,
     future::poll_fn,
     pin::Pin,
-    sync::Arc,
     task::{Poll, ready},
 };
 
@@ -44,7 +43,7 @@ pub struct Client {
     headers: Vec<(String, String)>,
     origin: Option<Origin>,
     #[cfg(feature = "rustls")]
-    tls: Option<Arc<rustls::ClientConfig>>,
+    tls: Option<std::sync::Arc<rustls::ClientConfig>>,
 }
 
 impl Client {
@@ -80,7 +79,7 @@ impl Client {
     /// Sets how `wss://` is spoken; by default with the roots of the system, or bundled ones where
     /// there are none.
     #[cfg(feature = "rustls")]
-    pub fn with_tls(mut self, config: Arc<rustls::ClientConfig>) -> Self {
+    pub fn with_tls(mut self, config: std::sync::Arc<rustls::ClientConfig>) -> Self {
         self.tls = Some(config);
         self
     }

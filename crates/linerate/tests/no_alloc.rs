@@ -8,8 +8,11 @@ use allocation_counter::measure;
 use linerate::{Message, MessageKind, Receiver, Request, Result, Sender, WebSocket};
 use tokio::{net::TcpListener, runtime::Runtime};
 
-/// Rounds before the count, and counted rounds.
+/// Rounds that are counted together.
 const ROUNDS: usize = 30;
+
+/// How often they are counted anew before the test fails.
+const RUNS_MAX: usize = 20;
 
 /// A runtime of one thread, and a connection in it to a server that runs `handler`.
 fn connect<H, F>(handler: H) -> (Runtime, WebSocket)
@@ -38,20 +41,27 @@ async fn echo(mut ws: WebSocket, _: Request) -> Result<()> {
 }
 
 /// Runs rounds until all is warm, and asserts that further ones allocate nothing.
+///
+/// How much waits at a time depends on how the system cuts the streams, so it may take a while until
+/// there has been as much as there ever will. What allocates for each message never gets there.
 fn assert_no_allocation(runtime: &Runtime, name: &str, mut round: impl AsyncFnMut()) {
-    runtime.block_on(async {
-        for _ in 0..ROUNDS {
-            round().await;
+    let mut run = || {
+        measure(|| {
+            runtime.block_on(async {
+                for _ in 0..ROUNDS {
+                    round().await;
+                }
+            });
+        })
+    };
+    let mut info = run();
+    for _ in 0..RUNS_MAX {
+        info = run();
+        if info.count_total == 0 {
+            return;
         }
-    });
-    let info = measure(|| {
-        runtime.block_on(async {
-            for _ in 0..ROUNDS {
-                round().await;
-            }
-        });
-    });
-    assert_eq!(info.count_total, 0, "{name}: {info:?}");
+    }
+    panic!("{name}: {info:?}");
 }
 
 #[test]
