@@ -21,9 +21,10 @@ import {
   writeLargeLog,
   writeLog,
 } from "./support.mjs";
+import { GATE_BYTES, startGate } from "./gate.mjs";
 
-/** Large enough that no machine reads it before the test can intervene. */
-const LARGE_BYTES = 768 * 1024 * 1024;
+/** What passes the gate and what browser, gate and server may hold is far less. */
+const LARGE_BYTES = 8 * GATE_BYTES;
 
 let chromium, folder, log, server;
 
@@ -85,9 +86,11 @@ test("a dropped log shows the same figures", async () => {
 test("both ways of reading give the same figures", async () => {
   for (const way of ["slices", "stream"]) {
     const { page } = await openPage(chromium.browser, `${server.url}/logs?reader=${way}`);
+    await recordReaders(page);
     await chooseFile(page, log.path);
     await waitForState(page, "finished", "failed");
-    assert.equal(await page.$eval(byId("progress"), (bar) => bar.dataset.reader), way);
+    // On a machine that stalls, a stream may rightly have given way to slices since.
+    assert.equal(await page.evaluate(() => window.readers[0]), way);
     await assertFigures(page);
     await page.close();
   }
@@ -175,40 +178,46 @@ test("lines are shown as text, never as markup", async () => {
   await page.close();
 });
 
-test("cancelling ends the upload on the page and on the server", async () => {
+test("cancelling ends the upload on the page and on the server", async (t) => {
   const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
-  const { page } = await openLogs();
+  const gate = await startGate(server.url);
+  t.after(() => gate.stop());
+  const { page } = await openPage(chromium.browser, `${gate.url}/logs`);
+  const overview = await openPage(chromium.browser, server.url);
+  await page.bringToFront();
   await chooseFile(page, path);
   await waitUntilUnderWay(page);
+  await waitForUploads(overview.page, 1);
   await page.click(byId("cancel"));
   await waitForState(page, "cancelled");
   assert.match(await textOf(page, "time-left"), /^cancelled after /);
-
-  const overview = await openPage(chromium.browser, server.url);
-  await overview.page.waitForFunction(
-    (selector) => document.querySelector(selector).dataset.value === "0",
-    { timeout: 10_000 },
-    byId("uploads"),
-  );
+  gate.open();
+  await waitForUploads(overview.page, 0);
   await overview.page.close();
   await page.close();
 });
 
-test("a file that changes while it is read is an error of the file", async () => {
+test("a file that changes while it is read is an error of the file", async (t) => {
   const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
-  const { page } = await openLogs();
+  const gate = await startGate(server.url);
+  t.after(() => gate.stop());
+  const { page } = await openPage(chromium.browser, `${gate.url}/logs`);
   await chooseFile(page, path);
   await waitUntilUnderWay(page);
   await appendFile(path, "one more line\n");
+  gate.open();
   await waitForState(page, "finished", "failed");
   assert.equal(await textOf(page, "trouble-title"), "The file can't be read any more");
   await page.close();
 });
 
-test("a server that dies says how far it came, and may be tried again", async () => {
+test("a server that dies says how far it came, and may be tried again", async (t) => {
   const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
   const doomed = await startServer();
-  const { page } = await openPage(chromium.browser, `${doomed.url}/logs`);
+  t.after(() => doomed.stop());
+  const gate = await startGate(doomed.url);
+  t.after(() => gate.stop());
+  const { page } = await openPage(chromium.browser, `${gate.url}/logs`);
   await chooseFile(page, path);
   await waitUntilUnderWay(page);
   await doomed.kill();
@@ -225,14 +234,36 @@ test("a server that dies says how far it came, and may be tried again", async ()
   );
   await waitForState(page, "failed");
 
-  const revived = await startServer({ port: new URL(doomed.url).port });
+  const revived = await startServer();
+  t.after(() => revived.stop());
+  gate.leadTo(revived.url);
   await page.click(byId("retry"));
   await waitUntilUnderWay(page);
   await page.click(byId("cancel"));
   await waitForState(page, "cancelled");
-  await revived.stop();
   await page.close();
 });
+
+/** Collects the ways of reading that the page will name in `window.readers`. */
+function recordReaders(page) {
+  return page.$eval(byId("progress"), (bar) => {
+    window.readers = [];
+    new MutationObserver(() => window.readers.push(bar.dataset.reader)).observe(bar, {
+      attributes: true,
+      attributeFilter: ["data-reader"],
+    });
+  });
+}
+
+/** Waits until an overview says that `count` uploads run; it may be in the background. */
+function waitForUploads(page, count) {
+  return page.waitForFunction(
+    (selector, wanted) => document.querySelector(selector).dataset.value === wanted,
+    { polling: 100 }, // In the background nothing is drawn.
+    byId("uploads"),
+    String(count),
+  );
+}
 
 /** Presses Tab until the element marked `id` has the focus. */
 async function tabTo(page, id) {

@@ -1,0 +1,77 @@
+// A gate in front of the server that stops every upload under way, however fast the machine is.
+
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+
+/** What the gate lets through of each connection before it shuts. */
+export const GATE_BYTES = 8 * 1024 * 1024;
+
+/**
+ * Starts a gate that leads to the server at `url`: a page opened through it uploads through it.
+ *
+ * Of what a browser sends on one connection, GATE_BYTES pass; the rest waits for `open`, and passes
+ * freely from then on. What the server sends always passes. `leadTo` changes the server.
+ */
+export async function startGate(url) {
+  let target = new URL(url);
+  const connections = new Set();
+  const listener = createServer((browser) => {
+    const connection = new Connection(browser, target.port);
+    connections.add(connection);
+    browser.on("close", () => connections.delete(connection));
+  });
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  return {
+    url: `http://127.0.0.1:${listener.address().port}`,
+    open: () => connections.forEach((connection) => connection.open()),
+    leadTo: (url) => (target = new URL(url)),
+    stop() {
+      connections.forEach((connection) => connection.end());
+      listener.close();
+    },
+  };
+}
+
+/** One connection of a browser, and the one to the server that it leads to. */
+class Connection {
+  #browser;
+  #server;
+  #left = GATE_BYTES;
+
+  constructor(browser, port) {
+    this.#browser = browser;
+    this.#server = connect(port, "127.0.0.1");
+    browser.on("data", (bytes) => this.#pass(bytes));
+    this.#server.on("drain", () => this.#resume());
+    this.#server.pipe(browser);
+    for (const socket of [this.#browser, this.#server]) {
+      socket.on("error", () => this.end());
+      socket.on("close", () => this.end());
+    }
+  }
+
+  open() {
+    this.#left = Infinity;
+    this.#resume();
+  }
+
+  end() {
+    this.#browser.destroy();
+    this.#server.destroy();
+  }
+
+  #pass(bytes) {
+    this.#left -= bytes.length;
+    const flowing = this.#server.write(bytes);
+    if (!flowing || this.#left <= 0) {
+      this.#browser.pause();
+    }
+  }
+
+  #resume() {
+    if (this.#left > 0) {
+      this.#browser.resume();
+    }
+  }
+}
