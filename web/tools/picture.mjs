@@ -21,18 +21,28 @@ const server = await startServer();
 try {
   const log = await writeLog(folder.path);
   const { page } = await openPage(chromium.browser, `${server.url}/logs`, {
-    width: 1440,
+    width: 1280,
     height: 900,
-    pixelRatio: 2,
+    pixelRatio: 1.5,
   });
   await chooseFile(page, log.path);
   await waitForState(page, "finished");
   await page.evaluate(() => document.activeElement?.blur());
   await mkdir(dirname(PICTURE), { recursive: true });
-  await page.screenshot({ path: PICTURE, clip: { x: 0, y: 0, width: 1440, height: 1240 } });
+  await page.screenshot({ path: PICTURE, clip: await upToTables(page) });
   console.log(`${PICTURE}${log.real ? "" : " (of a made log: the real one is absent)"}`);
 } finally {
   await chromium.close();
   await server.stop();
   await folder.remove();
+}
+
+/** Returns the part of the page that ends below the two tables. */
+function upToTables(page) {
+  return page.$eval(".columns", (tables) => ({
+    x: 0,
+    y: 0,
+    width: document.documentElement.clientWidth,
+    height: Math.ceil(tables.getBoundingClientRect().bottom) + 24,
+  }));
 }
