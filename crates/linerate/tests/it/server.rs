@@ -379,6 +379,35 @@ async fn many_connections_on_many_threads_lose_nothing() {
     runtime.shutdown_background();
 }
 
+#[test]
+fn round_trips_on_many_threads_never_miss_a_wake_up() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(3)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let server = Running::echo().await;
+        let mut clients = Vec::new();
+        for _ in 0..4 {
+            // Receiving and driving a client's connection are different tasks.
+            let mut ws = linerate::connect(&server.url()).await.unwrap();
+            clients.push(tokio::spawn(async move {
+                for number in 0..1_000 {
+                    let text = number.to_string();
+                    ws.send_text(&text).await.unwrap();
+                    let echoed = in_time(ws.recv()).await.unwrap().unwrap();
+                    assert_eq!(echoed.as_text(), Some(&*text));
+                }
+            }));
+        }
+        for client in clients {
+            client.await.unwrap();
+        }
+        server.stop().await;
+    });
+}
+
 #[tokio::test]
 async fn a_message_of_either_kind_comes_back_from_a_writer() {
     let server = Running::echo().await;

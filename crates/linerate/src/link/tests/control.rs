@@ -42,6 +42,10 @@ async fn a_ping_in_front_of_a_message_is_answered_although_nobody_receives_again
             idle(ws).await;
         };
         let (mut peer, running) = place.start(64, quiet(), application);
+        // Until the application waits for the message.
+        for _ in 0..10 {
+            yield_now().await;
+        }
         let frames = [Frame::new(0x9, b"?"), Frame::new(0x1, b"Spam")];
         let wire = peer.writer.wire(frames);
         peer.writer.send_bytes(&wire).await;
@@ -246,6 +250,33 @@ async fn nothing_follows_a_close_frame_whatever_arrives_meanwhile() {
         peer.writer.stream.shutdown().await.expect("a pipe");
         assert_eq!(in_time(peer.frame()).await, None);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ping_that_is_read_behind_our_close_does_not_move_it_ahead() {
+    let role = Role::Server;
+    let mut engine = Engine::new(Side(role), Arc::default(), Duration::ZERO);
+    let mut outbox = Outbox::default();
+    outbox
+        .push(&mut engine, "first".into())
+        .expect("it is open");
+    outbox
+        .push(&mut engine, "second".into())
+        .expect("it is open");
+    let closed = engine.close(CloseCode::NORMAL, "", Duration::ZERO);
+    closed.expect("no reason is short enough");
+    let ping = Frame::new(0x9, b"?").to_role(role).to_bytes();
+    let mut inbox = Inbox::new(&ping);
+    let next = inbox.next(&mut engine, &mut outbox, Mode::Messages);
+    assert!(next.expect("a Ping is legal").is_none());
+
+    let (ours, mut theirs) = tokio::io::duplex(64);
+    let mut io = Transport::Other(Box::new(ours));
+    outbox.take_control(&mut engine);
+    let written = std::future::poll_fn(|cx| outbox.poll_write(Pin::new(&mut io), cx)).await;
+    let mut wire = vec![0; written.expect("a pipe")];
+    theirs.read_exact(&mut wire).await.expect("a pipe");
+    assert_eq!(wire, b"\x81\x05first\x81\x06second\x88\x02\x03\xe8");
 }
 
 #[tokio::test(start_paused = true)]
