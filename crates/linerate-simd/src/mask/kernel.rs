@@ -50,18 +50,25 @@ pub(super) const INLINE_MAX: usize = 64;
 ///
 /// `src` is valid for reading and `dst` for writing `len` bytes. The two ranges are the same or do
 /// not overlap.
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn mask_raw(key: Key, src: *const u8, dst: *mut u8, len: usize) {
     // SAFETY: the caller's guarantees are passed on, and each branch picks a kernel made for `len`.
     unsafe {
-        match len {
-            0 => {}
-            1..4 => mask_bytes(key, src, dst, len),
-            4..8 => mask_ends::<u32>(key, src, dst, len),
-            8..=16 => mask_ends::<u64>(key, src, dst, len),
-            17..=32 => mask_ends::<[u64; 2]>(key, src, dst, len),
-            33..=INLINE_MAX => mask_ends::<[u64; 4]>(key, src, dst, len),
-            _ => mask_long(key, src, dst, len),
+        // Not one `match`, which would ask for each length in turn.
+        if len < 8 {
+            match len {
+                0 => {}
+                1..4 => mask_bytes(key, src, dst, len),
+                _ => mask_ends::<u32>(key, src, dst, len),
+            }
+        } else if len > INLINE_MAX {
+            mask_long(key, src, dst, len);
+        } else {
+            match len {
+                ..=16 => mask_ends::<u64>(key, src, dst, len),
+                17..=32 => mask_ends::<[u64; 2]>(key, src, dst, len),
+                _ => mask_ends::<[u64; 4]>(key, src, dst, len),
+            }
         }
     }
 }
