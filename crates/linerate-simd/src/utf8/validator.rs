@@ -5,6 +5,10 @@ use super::{Utf8Error, is_valid};
 const CONTINUATION_MIN: u8 = 0x80;
 const CONTINUATION_MAX: u8 = 0xbf;
 
+/// Up to this length, byte by byte is quicker than all at once: a single byte takes some 50
+/// instructions instead of 110 (callgrind).
+const STEPPED_MAX: usize = 4;
+
 /// Validates UTF-8 that arrives in pieces, split anywhere.
 ///
 /// It fails at the first byte that cannot continue valid UTF-8, even when the code point which that
@@ -48,7 +52,11 @@ impl Validator {
     /// Returns the offset in `bytes` of the first byte that cannot continue valid UTF-8.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Utf8Error> {
-        let result = self.accept(bytes);
+        let result = if bytes.len() <= STEPPED_MAX {
+            self.step_all(bytes, 0)
+        } else {
+            self.accept(bytes)
+        };
         if result.is_err() {
             *self = Self::FAILED;
         }
@@ -66,7 +74,6 @@ impl Validator {
         self.wanted == 0
     }
 
-    #[inline]
     fn accept(&mut self, bytes: &[u8]) -> Result<(), Utf8Error> {
         let mut at = 0;
         while self.wanted > 0 && at < bytes.len() {
@@ -75,10 +82,17 @@ impl Validator {
         }
         let at = at + valid_prefix(&bytes[at..]);
         // What is left is an unfinished code point, or begins with one that is invalid.
+        self.step_all(bytes, at)
+    }
+
+    /// Takes the bytes from `at` on, one by one.
+    #[inline]
+    fn step_all(&mut self, bytes: &[u8], at: usize) -> Result<(), Utf8Error> {
         (at..bytes.len()).try_for_each(|at| self.step(bytes, at))
     }
 
     /// Takes the byte at `at`.
+    #[inline]
     fn step(&mut self, bytes: &[u8], at: usize) -> Result<(), Utf8Error> {
         let byte = bytes[at];
         *self = if self.wanted == 0 {
