@@ -86,6 +86,7 @@ struct Receiving {
     /// The first bytes of a header that is not whole yet.
     header: [u8; Header::BYTES_MAX],
     header_bytes: u8,
+    /// None once input means nothing any more.
     frame: Option<Frame>,
     message: Option<Message>,
     utf8: Validator,

@@ -81,6 +81,7 @@ impl<E: Endpoint> Engine<E> {
         let clean = self.state() == State::Closed;
         if self.input == Direction::Open {
             self.input = Direction::Failed;
+            self.receiving.frame = None;
         }
         self.output = Direction::Closed;
         self.answer_due = None;
@@ -137,5 +138,26 @@ impl<E: Endpoint> Engine<E> {
             let now = self.keepalive.last_input();
             self.queue_close(payload, now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::sync::Arc;
+
+    use super::*;
+    use crate::{engine::Event, role::Server};
+
+    #[test]
+    fn input_after_the_end_within_a_frame_is_ignored() {
+        let mut engine = Engine::new(Server, Arc::default(), Duration::ZERO);
+        let mut input = *b"\x82\x84\x00\x00\x00\x00ab";
+        let mut events = engine.handle_input(&mut input, Duration::ZERO);
+        assert!(matches!(events.next(), Some(Ok(Event::Chunk(_)))));
+        assert!(!engine.handle_eof().clean);
+        let mut more = *b"c";
+        let mut events = engine.handle_input(&mut more, Duration::ZERO);
+        assert_eq!(events.next(), None);
+        assert_eq!(events.consumed(), 1);
     }
 }

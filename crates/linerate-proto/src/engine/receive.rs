@@ -1,6 +1,7 @@
 //! Input: from bytes to frames to events (RFC 6455 §5.2–§5.6, §6.2, §8.1).
 
 use alloc::{boxed::Box, vec::Vec};
+use core::mem;
 
 use linerate_simd::{
     mask,
@@ -195,7 +196,15 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     )]
     #[inline]
     pub fn next(&mut self) -> Option<Result<Event<'_>, ProtocolError>> {
-        let (piece, bytes) = match self.take_data() {
+        // Each event takes a byte at least.
+        if self.at == self.input.len() {
+            return None;
+        }
+        if let Some((piece, start)) = self.take_inner_piece() {
+            let chunk = self.engine.chunk(piece, &mut self.input[start..]);
+            return Some(chunk.map(Event::Chunk));
+        }
+        let (piece, bytes) = match self.take_whole_message() {
             Some(data) => data,
             None => match self.step() {
                 Ok(Step::Data(piece, bytes)) => (piece, bytes),
@@ -204,7 +213,8 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
                 Err(error) => return Some(Err(self.fail(error))),
             },
         };
-        Some(self.message(piece, bytes))
+        let payload = &mut self.input[self.at - bytes..self.at];
+        Some(self.engine.message(piece, payload))
     }
 
     /// Returns the next event with the payload of messages still masked, or `None` when the input is
@@ -217,7 +227,13 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     /// As [`next`](Self::next).
     #[inline]
     pub fn next_raw(&mut self) -> Option<Result<RawEvent<'_>, ProtocolError>> {
-        let (piece, bytes) = match self.take_data() {
+        if self.at == self.input.len() {
+            return None;
+        }
+        if let Some((piece, start)) = self.take_inner_piece() {
+            return Some(Ok(RawEvent::Data(piece.data(&mut self.input[start..]))));
+        }
+        let (piece, bytes) = match self.take_whole_message() {
             Some(data) => data,
             None => match self.step() {
                 Ok(Step::Data(piece, bytes)) => (piece, bytes),
@@ -253,22 +269,18 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
         self.at == self.input.len()
     }
 
-    /// Takes what is usual and can't fail: more of a message whose frame has begun, or a message
-    /// that stands whole in the input, for which no state is kept. `None` leaves it to
-    /// [`step`](Self::step) to find out what comes next.
+    /// Takes the rest of the input as a piece of a message if it lies wholly within a frame; tells
+    /// where the piece starts.
     #[inline]
-    fn take_data(&mut self) -> Option<(Piece, usize)> {
-        // Each event takes a byte at least.
-        if self.at == self.input.len() || self.engine.input != Direction::Open {
-            return None;
-        }
-        match self.engine.receiving.frame {
-            Some(frame) if frame.opcode.is_control() => None,
-            Some(_) => self.take_piece(),
-            None => self.take_whole_message(),
-        }
+    fn take_inner_piece(&mut self) -> Option<(Piece, usize)> {
+        let (start, end) = (self.at, self.input.len());
+        let piece = self.engine.receiving.take_inner_piece(end - start)?;
+        self.at = end;
+        Some((piece, start))
     }
 
+    /// Takes a message that stands whole in the input, for which no state is kept. `None` leaves it
+    /// to [`step`](Self::step) to find out what comes next.
     #[inline]
     fn take_whole_message(&mut self) -> Option<(Piece, usize)> {
         let Engine {
@@ -277,7 +289,11 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             endpoint,
             ..
         } = &*self.engine;
-        if receiving.header_bytes != 0 || receiving.message.is_some() {
+        if self.engine.input != Direction::Open
+            || receiving.frame.is_some()
+            || receiving.header_bytes != 0
+            || receiving.message.is_some()
+        {
             return None;
         }
         let rest = &self.input[self.at..];
@@ -386,10 +402,44 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
         Ok(Control::Ping(payload))
     }
 
-    /// Lends a message or a piece of one, unmasked and, if it is text, validated.
+    #[cold]
+    fn fail(&mut self, error: ProtocolError) -> ProtocolError {
+        self.engine.fail(&error);
+        self.at = self.input.len();
+        error
+    }
+}
+
+impl<E: Endpoint> Engine<E> {
+    /// Unmasks a message or a piece of one and, if it is text, validates it.
     #[inline]
-    fn message(&mut self, piece: Piece, bytes: usize) -> Result<Event<'_>, ProtocolError> {
-        let Self { engine, input, at } = self;
+    fn message<'a>(
+        &mut self,
+        piece: Piece,
+        payload: &'a mut [u8],
+    ) -> Result<Event<'a>, ProtocolError> {
+        if !(piece.begins && piece.ends) {
+            return self.chunk(piece, payload).map(Event::Chunk);
+        }
+        let Piece { kind, offset, .. } = piece;
+        let payload = piece.data(payload).unmask();
+        match kind {
+            MessageKind::Binary => Ok(Event::Binary(payload)),
+            MessageKind::Text => utf8::validate(payload)
+                .map(Event::Text)
+                .map_err(|error| self.fail_text(offset, error.valid_up_to())),
+        }
+    }
+
+    /// Unmasks a piece of a message and, if it is text, validates it.
+    ///
+    /// Always inline: a message in small reads is as dear as what each of them costs.
+    #[inline(always)]
+    fn chunk<'a>(
+        &mut self,
+        piece: Piece,
+        payload: &'a mut [u8],
+    ) -> Result<Chunk<'a>, ProtocolError> {
         let Piece {
             kind,
             begins,
@@ -397,48 +447,27 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             offset,
             ..
         } = piece;
-        let payload = piece.data(&mut input[*at - bytes..*at]).unmask();
-        if kind == MessageKind::Binary {
-            return Ok(if begins && ends {
-                Event::Binary(payload)
-            } else {
-                Event::Chunk(Chunk {
-                    kind,
-                    begins,
-                    ends,
-                    bytes: payload,
-                })
-            });
+        let bytes = &*piece.data(payload).unmask();
+        if kind == MessageKind::Text {
+            self.receiving
+                .validate_piece(bytes, ends)
+                .map_err(|valid_up_to| self.fail_text(offset, valid_up_to))?;
         }
-        let validated = if begins && ends {
-            utf8::validate(payload)
-                .map(Event::Text)
-                .map_err(|error| error.valid_up_to())
-        } else {
-            let chunk = Chunk {
-                kind,
-                begins,
-                ends,
-                bytes: payload,
-            };
-            engine
-                .receiving
-                .validate_piece(chunk)
-                .map(|()| Event::Chunk(chunk))
-        };
-        validated.map_err(|valid_up_to| {
-            let error = ProtocolError::InvalidUtf8 {
-                offset: offset + valid_up_to as u64,
-            };
-            engine.fail(&error);
-            error
+        Ok(Chunk {
+            kind,
+            begins,
+            ends,
+            bytes,
         })
     }
 
+    /// Fails the connection because of text: its piece at `offset` of the message is not UTF-8.
     #[cold]
-    fn fail(&mut self, error: ProtocolError) -> ProtocolError {
-        self.engine.fail(&error);
-        self.at = self.input.len();
+    fn fail_text(&mut self, offset: u64, valid_up_to: usize) -> ProtocolError {
+        let error = ProtocolError::InvalidUtf8 {
+            offset: offset + valid_up_to as u64,
+        };
+        self.fail(&error);
         error
     }
 }
@@ -610,11 +639,14 @@ impl Receiving {
             Opcode::Text => MessageKind::Text,
             _ => MessageKind::Binary,
         };
-        let message = self.message.get_or_insert(Message {
-            kind,
-            bytes: 0,
-            fragments: 0,
-            begun: false,
+        let message = self.message.get_or_insert_with(|| {
+            self.utf8.reset();
+            Message {
+                kind,
+                bytes: 0,
+                fragments: 0,
+                begun: false,
+            }
         });
         let bytes = message.bytes.saturating_add(bytes);
         if bytes > limits.message_bytes_max {
@@ -691,16 +723,31 @@ impl Receiving {
         Some((piece, bytes))
     }
 
-    /// Validates the next piece of a text message; fails with the offset in the piece.
-    fn validate_piece(&mut self, chunk: Chunk<'_>) -> Result<(), usize> {
-        if chunk.begins {
-            self.utf8.reset();
+    /// Takes all that is available as a piece of the message if it lies within a data frame and not
+    /// at its end, so that neither frame nor message ends.
+    #[inline]
+    fn take_inner_piece(&mut self, available: usize) -> Option<Piece> {
+        let (frame, message) = (self.frame.as_mut()?, self.message.as_mut()?);
+        if frame.opcode.is_control() || frame.left <= available as u64 {
+            return None;
         }
-        self.utf8
-            .push(chunk.bytes)
-            .map_err(|error| error.valid_up_to())?;
-        if chunk.ends && !self.utf8.is_complete() {
-            Err(chunk.bytes.len())
+        let (bytes, phase) = frame.take(available);
+        Some(Piece {
+            kind: message.kind,
+            begins: !mem::replace(&mut message.begun, true),
+            ends: false,
+            frame_bytes_left: frame.left,
+            mask: frame.mask,
+            phase,
+            offset: message.bytes - frame.left - bytes as u64,
+        })
+    }
+
+    /// Validates the next piece of a text message; fails with the offset in the piece.
+    fn validate_piece(&mut self, bytes: &[u8], ends: bool) -> Result<(), usize> {
+        self.utf8.push(bytes).map_err(|error| error.valid_up_to())?;
+        if ends && !self.utf8.is_complete() {
+            Err(bytes.len())
         } else {
             Ok(())
         }
