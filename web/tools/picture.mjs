@@ -21,9 +21,9 @@ const server = await startServer();
 try {
   const log = await writeLog(folder.path);
   const { page } = await openPage(chromium.browser, `${server.url}/logs`, {
-    width: 1280,
+    width: 1440,
     height: 900,
-    pixelRatio: 1.5,
+    pixelRatio: 1.25,
   });
   await chooseFile(page, log.path);
   await waitForState(page, "finished");
@@ -43,6 +43,6 @@ function upToTables(page) {
     x: 0,
     y: 0,
     width: document.documentElement.clientWidth,
-    height: Math.ceil(tables.getBoundingClientRect().bottom) + 24,
+    height: Math.ceil(tables.getBoundingClientRect().bottom) + 20,
   }));
 }
