@@ -177,6 +177,7 @@ impl Link {
         if self.is_driver_active() {
             return connection.poll_receive(cx, cx.waker(), mode);
         }
+        connection.inbox.let_time_pass();
         let readiness = connection
             .aside_mut()
             .readiness

@@ -131,6 +131,7 @@ impl Link {
 impl Connection {
     /// Takes note of who drives; returns whether the handler is done.
     fn start_drive(&mut self, cx: &Context<'_>) -> bool {
+        self.inbox.let_time_pass();
         match &mut self.driver {
             Some(waker) => waker.clone_from(cx.waker()),
             driver => *driver = Some(cx.waker().clone()),

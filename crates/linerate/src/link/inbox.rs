@@ -7,6 +7,7 @@ use std::{
     io,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use linerate_proto::{
@@ -60,6 +61,8 @@ pub(crate) struct Inbox {
     in_pieces: bool,
     /// Whether nobody is to get what still arrives.
     deaf: bool,
+    /// Whether the engine knows what time it is, near enough.
+    time_told: bool,
 }
 
 /// What was parsed while nobody received.
@@ -128,6 +131,7 @@ impl Inbox {
             streaming: false,
             in_pieces: false,
             deaf: false,
+            time_told: false,
         }
     }
 
@@ -212,6 +216,11 @@ impl Inbox {
         self.deaf = true;
     }
 
+    /// Takes note that time may have passed since input was last parsed.
+    pub(crate) fn let_time_pass(&mut self) {
+        self.time_told = false;
+    }
+
     /// Forgets input that means nothing any more.
     pub(crate) fn discard_input(&mut self) {
         self.give_rest();
@@ -235,6 +244,7 @@ impl Inbox {
                 self.rest.extend_from_slice(&buffer[..bytes]);
             }
             (self.at, self.end) = (0, bytes as u32);
+            self.let_time_pass();
             Poll::Ready(Ok(bytes))
         })
     }
@@ -292,10 +302,14 @@ impl Inbox {
         }
         // Nothing may follow a Close frame, not even a Pong that would overtake queued data.
         let may_answer = engine.state() == State::Open;
-        let mut events = engine.handle_input(
-            &mut self.rest[self.at as usize..self.end as usize],
-            clock::now(),
-        );
+        // To ask the clock costs as much as a short message; the engine keeps the latest time.
+        let now = if std::mem::replace(&mut self.time_told, true) {
+            Duration::ZERO
+        } else {
+            clock::now()
+        };
+        let input = &mut self.rest[self.at as usize..self.end as usize];
+        let mut events = engine.handle_input(input, now);
         let mut piece = Ok(None);
         while let Some(event) = events.next_raw() {
             match event {
