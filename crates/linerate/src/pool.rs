@@ -62,16 +62,21 @@ pub(crate) fn give_input(buffer: Vec<u8>) {
 /// Returns an empty buffer with a capacity of `bytes` or more, recycled if possible.
 pub(crate) fn take(bytes: usize) -> Vec<u8> {
     let bytes = bytes.max(BYTES_MIN);
-    let class = class_of(bytes.next_power_of_two());
+    match take_recycled(bytes) {
+        Some(buffer) => buffer,
+        None if bytes <= BYTES_MAX => Vec::with_capacity(bytes.next_power_of_two()),
+        None => Vec::with_capacity(bytes),
+    }
+}
+
+/// Returns an empty buffer with a capacity of `bytes` or more if there is one to be recycled.
+pub(crate) fn take_recycled(bytes: usize) -> Option<Vec<u8>> {
+    let class = class_of(bytes.clamp(BYTES_MIN, BYTES_MAX).next_power_of_two());
     let recycled = FREE.try_with(|free| {
         let mut free = free.borrow_mut();
         free[class].pop_if(|buffer| buffer.capacity() >= bytes)
     });
-    match recycled {
-        Ok(Some(buffer)) => buffer,
-        _ if bytes <= BYTES_MAX => Vec::with_capacity(bytes.next_power_of_two()),
-        _ => Vec::with_capacity(bytes),
-    }
+    recycled.ok().flatten()
 }
 
 /// Gives a buffer back.
@@ -125,6 +130,15 @@ mod tests {
             assert!(buffer.capacity() >= bytes, "{bytes}");
             assert!(buffer.is_empty());
         }
+    }
+
+    #[test]
+    fn only_a_buffer_that_is_large_enough_is_recycled() {
+        assert!(take_recycled(2 << 20).is_none());
+        give(Vec::with_capacity(2 << 20));
+        assert!(take_recycled((2 << 20) + 1).is_none());
+        assert!(take_recycled(usize::MAX).is_none());
+        assert!(take_recycled(2 << 20).is_some());
     }
 
     #[test]

@@ -390,14 +390,21 @@ fn take_data(
 }
 
 impl Incoming {
-    /// Starts a message with memory for what is about to be added, and for what is announced as far
-    /// as that is not out of proportion to what has arrived.
+    /// Starts a message with memory for what is about to be added. For what the rest of the frame is
+    /// announced to be there is memory if it can be recycled, else as far as that is not out of
+    /// proportion to what has arrived.
     fn new(data: &Data<'_>, mode: Mode) -> Self {
         let announced = match mode {
             Mode::Chunks | Mode::FirstChunk => 0,
-            Mode::Messages => data.frame_bytes_left.min(data.len().max(READ_BYTES) as u64) as usize,
+            Mode::Messages => usize::try_from(data.frame_bytes_left).unwrap_or(usize::MAX),
         };
-        let memory = pool::take(data.len() + announced);
+        let proportionate = data.len() + announced.min(data.len().max(READ_BYTES));
+        let whole = data.len().saturating_add(announced);
+        let memory = if whole > proportionate {
+            pool::take_recycled(whole).unwrap_or_else(|| pool::take(proportionate))
+        } else {
+            pool::take(whole)
+        };
         match data.kind {
             MessageKind::Binary => Self::Binary(memory),
             MessageKind::Text => Self::Text(TextBuf::from_recycled(memory)),
