@@ -6,6 +6,7 @@
 //! caller chose.
 
 mod closing;
+mod event;
 mod keepalive;
 mod receive;
 mod send;
@@ -23,8 +24,9 @@ use crate::{
 };
 
 pub use closing::{Closed, State};
+pub use event::{Chunk, Data, Event, RawEvent};
 pub use keepalive::Timeout;
-pub use receive::{Chunk, Data, Event, Events, RawEvent};
+pub use receive::Events;
 
 /// The kind of a message (RFC 6455 §5.6).
 ///
