@@ -39,8 +39,8 @@ impl Default for Limits {
 pub struct Config {
     /// Bounds on what the peer may send.
     pub limits: Limits,
-    /// How long the peer may be silent before it is sent a Ping; `None` sends none. Default: 20 s,
-    /// below the 30 to 60 s after which common proxies drop an idle connection.
+    /// How long the peer may be silent before it is sent a Ping; `None` or zero sends none. Default:
+    /// 20 s, below the 30 to 60 s after which common proxies drop an idle connection.
     pub ping_interval: Option<Duration>,
     /// How long after such a Ping anything at all must have arrived. Default: 20 s.
     pub ping_timeout: Duration,

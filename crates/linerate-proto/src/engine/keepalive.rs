@@ -108,9 +108,9 @@ impl<E: Endpoint> Engine<E> {
                 .ping_sent
                 .saturating_add(time(self.config.ping_timeout))
         } else {
-            self.keepalive
-                .last_input
-                .saturating_add(time(self.config.ping_interval?))
+            // An interval of zero would be a Ping for each Pong, for ever.
+            let interval = self.config.ping_interval.filter(|it| !it.is_zero())?;
+            self.keepalive.last_input.saturating_add(time(interval))
         };
         Some(Duration::from_nanos(at))
     }

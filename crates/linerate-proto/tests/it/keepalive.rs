@@ -165,14 +165,16 @@ fn a_ping_that_is_due_is_not_sent_beside_our_close() {
 
 #[test]
 fn without_an_interval_there_is_no_deadline() {
-    let mut pair = Pair::new(Config {
-        ping_interval: None,
-        ..config()
-    });
-    assert_eq!(pair.server.engine.poll_timeout(), None);
-    pair.advance(Duration::from_secs(1_000_000));
-    assert!(!pair.server.engine.wants_transmit());
-    assert_eq!(pair.server.timeouts, []);
+    for ping_interval in [None, Some(Duration::ZERO)] {
+        let mut pair = Pair::new(Config {
+            ping_interval,
+            ..config()
+        });
+        assert_eq!(pair.server.engine.poll_timeout(), None);
+        pair.advance(Duration::from_secs(1_000_000));
+        assert!(!pair.server.engine.wants_transmit());
+        assert_eq!(pair.server.timeouts, []);
+    }
 }
 
 #[test]
