@@ -1,0 +1,82 @@
+//! The load: clients on their own sockets that check every answer.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+
+/// Whom the load talks to.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The `Host` header.
+    pub host: String,
+    /// The request target, for instance `/`.
+    pub path: String,
+    /// What it speaks.
+    pub wire: Wire,
+    /// TLS, and the name that the certificate has to be for.
+    pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+}
+
+/// What a server speaks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Wire {
+    /// Bytes: no handshake, and what comes back is what was sent, masked as it was. A server that
+    /// acknowledges is first told, in eight bytes, little-endian, after how many bytes it has to
+    /// answer with one byte.
+    Raw,
+    /// RFC 6455.
+    WebSocket,
+}
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Load that does not count, before each measurement.
+    pub warm_up: Duration,
+    /// The measurement. Loads that have an end of their own, like an upload, may take longer.
+    pub measured: Duration,
+    /// A server that is silent for so long, with answers due, has failed.
+    pub silence_max: Duration,
+}
+
+/// What a server has used since it was started; differences count.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// CPU time of all threads.
+    pub cpu: Duration,
+    /// The part in user mode, in ticks of the kernel.
+    pub user: Duration,
+    /// The part in the kernel, in ticks of the kernel.
+    pub system: Duration,
+    /// Resident memory now.
+    pub resident_bytes: u64,
+    /// Its peak since [`Probe::reset_peak`].
+    pub resident_bytes_peak: u64,
+}
+
+/// A look into a server's process, taken by the load at the moments that count.
+pub trait Probe: fmt::Debug {
+    /// Returns what the server has used, `None` for a server that cannot be looked into.
+    ///
+    /// # Errors
+    ///
+    /// The process is gone.
+    fn usage(&mut self) -> io::Result<Option<Usage>>;
+
+    /// Forgets the peak of resident memory.
+    ///
+    /// # Errors
+    ///
+    /// The process is gone.
+    fn reset_peak(&mut self) -> io::Result<()>;
+
+    /// Cores that the server may use.
+    fn cores(&self) -> u32;
+}
