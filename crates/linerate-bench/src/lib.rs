@@ -11,3 +11,4 @@
 pub mod cell;
 pub mod load;
 pub mod record;
+pub mod scenario;
