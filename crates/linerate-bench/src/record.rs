@@ -7,6 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::Cell;
 
+/// A record that has been read: all that a report or a comparison needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Where, when and with what was measured.
+    pub run: Run,
+    /// The cells, in the order in which they were announced.
+    pub cells: Vec<Cell>,
+    /// What the contenders did. A resumed run may hold the same round of a cell and a contender
+    /// more than once; the last one counts.
+    pub measurements: Vec<Measurement>,
+}
+
 /// A line of a record.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
@@ -40,6 +52,8 @@ pub struct Run {
     pub linerate: String,
     /// The machine.
     pub host: Host,
+    /// The scenarios that the cells belong to, in the order of a report.
+    pub scenarios: Vec<ScenarioNote>,
     /// All contenders, also those that could not be had.
     pub contenders: Vec<ContenderNote>,
 }
@@ -67,6 +81,17 @@ pub struct Host {
     pub mitigations: Vec<String>,
     /// Versions of compilers and run-times, as `name version`.
     pub tools: Vec<String>,
+}
+
+/// What a report says of a scenario.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct ScenarioNote {
+    /// The name that [`Cell::scenario`] refers to.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// What it is like in practice, and what it shows; plain text.
+    pub about: String,
 }
 
 /// What a report says of a contender.
