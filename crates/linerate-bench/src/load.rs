@@ -9,6 +9,12 @@ use std::time::Duration;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
+mod error;
+mod opening;
+mod socket;
+
+pub use error::LoadError;
+
 /// Whom the load talks to.
 #[derive(Clone, Debug)]
 pub struct Target {
