@@ -108,7 +108,9 @@ fn client(arguments: &Arguments) -> anyhow::Result<Client> {
     if let Some(file) = &arguments.tls_ca {
         client = client.with_tls(Arc::new(tls::trusting(file)?));
     } else if arguments.tls_insecure {
-        client = client.with_tls(Arc::new(tls::danger_trusting_anybody()));
+        client = client.with_tls(Arc::new(
+            linerate::tls::danger_client_config_trusting_anybody(),
+        ));
     }
     Ok(client)
 }
