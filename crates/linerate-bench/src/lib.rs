@@ -9,6 +9,8 @@
 #![forbid(unsafe_code)]
 
 pub mod cell;
+pub mod contender;
 pub mod load;
 pub mod record;
 pub mod scenario;
+pub mod server;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use serde::Deserialize;
 
 mod error;
 mod opening;
@@ -31,7 +32,8 @@ pub struct Target {
 }
 
 /// What a server speaks.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
 pub enum Wire {
     /// Bytes: no handshake, and what comes back is what was sent, masked as it was. A server that
     /// acknowledges is first told, in eight bytes, little-endian, after how many bytes it has to

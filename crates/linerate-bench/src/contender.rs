@@ -1,0 +1,322 @@
+//! Contenders: the folders of `bench/contenders`, what their manifests say, and where their programs are.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::cell::{Deflate, Mode, Service};
+use crate::load::Wire;
+use crate::record::ContenderNote;
+
+/// The file that makes a folder a contender.
+const MANIFEST: &str = "contender.toml";
+
+/// Where `make contenders` puts a contender's program, seen from two folders above its own.
+const BUILT: &str = ".cache/contenders";
+
+/// A server that takes part, or would.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    /// The name of its folder.
+    pub name: String,
+    /// What it says of itself.
+    pub manifest: Manifest,
+    /// Where it is.
+    pub program: Program,
+}
+
+/// What `contender.toml` says; `bench/contenders/README.md` explains the fields.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// For people.
+    pub title: String,
+    /// The language that its users write.
+    pub language: String,
+    /// The version of the library.
+    pub version: String,
+    /// Programs that building and running it call.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// What it offers besides a plain echo.
+    #[serde(default)]
+    pub offers: Vec<Offer>,
+    /// What it speaks.
+    #[serde(default = "websocket")]
+    pub wire: Wire,
+    /// Milliseconds of load before its first measurement in a run, besides what all get before each.
+    #[serde(default)]
+    pub warm_up_ms: u64,
+    /// How it is written, and each setting that is not the library's default.
+    pub notes: String,
+}
+
+/// What a server can do besides a plain echo.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Offer {
+    /// It answers with the number of bytes that it got.
+    Acknowledge,
+    /// It compresses each message for itself.
+    Deflate,
+    /// It compresses with context takeover.
+    DeflateTakeover,
+    /// It sends a message to all connections.
+    Fanout,
+    /// It serves `wss://`.
+    Tls,
+}
+
+/// Where a contender's program is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Program {
+    /// It cannot be had, because of this.
+    Absent(String),
+    /// An executable file.
+    Built(PathBuf),
+}
+
+impl Contender {
+    /// Reads all contenders of a folder, in the order of their names.
+    ///
+    /// A folder that has an executable `server` needs no building. For the others, what
+    /// `make contenders` has left in `.cache/contenders`, two folders further up, says whether there
+    /// is one.
+    ///
+    /// # Errors
+    ///
+    /// The folder or a manifest can't be read, or a manifest is wrong. A program that is not there
+    /// is no error.
+    pub fn discover(folder: &Path) -> Result<Vec<Self>, ContenderError> {
+        let unreadable = |source| ContenderError::Unreadable {
+            path: folder.to_path_buf(),
+            source,
+        };
+        let built = folder
+            .canonicalize()
+            .map_err(unreadable)?
+            .join("../..")
+            .join(BUILT);
+        let mut contenders = Vec::new();
+        for entry in fs::read_dir(folder).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            if path.join(MANIFEST).is_file() {
+                contenders.push(Self::read(&path, &built)?);
+            }
+        }
+        contenders.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(contenders)
+    }
+
+    fn read(folder: &Path, built: &Path) -> Result<Self, ContenderError> {
+        let path = folder.join(MANIFEST);
+        let text = fs::read_to_string(&path).map_err(|source| ContenderError::Unreadable {
+            path: path.clone(),
+            source,
+        })?;
+        let manifest = toml::from_str(&text).map_err(|source| ContenderError::Manifest {
+            path,
+            source: Box::new(source),
+        })?;
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        Ok(Self {
+            program: Program::find(folder, &built.join(&*name)),
+            name: name.into_owned(),
+            manifest,
+        })
+    }
+
+    /// Returns what it lacks to be started in this mode, as part of a sentence: "TLS is not offered".
+    pub fn lacks(&self, mode: Mode) -> Option<&'static str> {
+        let service = match mode.service {
+            Service::Acknowledge => Some((Offer::Acknowledge, "acknowledging is not offered")),
+            Service::Echo => None,
+            Service::Fanout => Some((Offer::Fanout, "publishing is not offered")),
+        };
+        let tls = mode.tls.then_some((Offer::Tls, "TLS is not offered"));
+        let deflate = match mode.deflate {
+            Deflate::NoTakeover => Some((Offer::Deflate, "compression is not offered")),
+            Deflate::Off => None,
+            Deflate::Takeover => Some((
+                Offer::DeflateTakeover,
+                "compression with context takeover is not offered",
+            )),
+        };
+        let needed = [service, tls, deflate].into_iter().flatten();
+        needed
+            .filter(|(offer, _)| !self.manifest.offers.contains(offer))
+            .map(|(_, lack)| lack)
+            .next()
+    }
+
+    /// Returns what a record says of it.
+    pub fn note(&self) -> ContenderNote {
+        let manifest = &self.manifest;
+        ContenderNote {
+            name: self.name.clone(),
+            title: manifest.title.clone(),
+            language: manifest.language.clone(),
+            version: manifest.version.clone(),
+            notes: manifest.notes.trim().to_owned(),
+            absent: match &self.program {
+                Program::Absent(reason) => Some(reason.clone()),
+                Program::Built(_) => None,
+            },
+        }
+    }
+}
+
+impl Program {
+    fn find(folder: &Path, built: &Path) -> Self {
+        for folder in [folder, built] {
+            let server = folder.join("server");
+            if server.is_file() {
+                return Self::Built(server);
+            }
+        }
+        match fs::read_to_string(built.join("absent")) {
+            Ok(reason) => Self::Absent(reason.trim().to_owned()),
+            Err(_) => Self::Absent("it has not been built, see `make contenders`".into()),
+        }
+    }
+}
+
+fn websocket() -> Wire {
+    Wire::WebSocket
+}
+
+/// Why a contender's folder can't be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ContenderError {
+    /// A manifest is no TOML, or not of this form.
+    #[error("{} is no manifest of a contender", path.display())]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+    /// A file or folder cannot be read.
+    #[error("can't read {}", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    const TEXT: &str = r#"
+        title = "Some library"
+        language = "Rust"
+        version = "1.2.3"
+        offers = ["acknowledge", "tls"]
+        notes = "As in its example.\n"
+    "#;
+
+    /// Makes `bench/contenders/<name>` in a folder of its own; returns `bench/contenders`.
+    fn folder_with(manifests: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let contenders = root.path().join("bench/contenders");
+        for (name, text) in manifests {
+            let folder = contenders.join(name);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join(MANIFEST), text).unwrap();
+        }
+        (root, contenders)
+    }
+
+    fn some_contender() -> Contender {
+        let (_root, folder) = folder_with(&[("some", TEXT)]);
+        Contender::discover(&folder).unwrap().remove(0)
+    }
+
+    #[test]
+    fn what_a_manifest_does_not_say_has_a_default() {
+        let manifest = some_contender().manifest;
+        assert_eq!(manifest.offers, [Offer::Acknowledge, Offer::Tls]);
+        assert_eq!((manifest.wire, manifest.warm_up_ms), (Wire::WebSocket, 0));
+    }
+
+    #[test]
+    fn an_unknown_offer_is_named_with_its_file_and_what_is_allowed() {
+        let text = TEXT.replace("tls", "ssl");
+        let (_root, folder) = folder_with(&[("some", &text)]);
+        let error = Contender::discover(&folder).unwrap_err();
+        assert!(error.to_string().contains("some/contender.toml"), "{error}");
+        let source = error.source().unwrap().to_string();
+        assert!(
+            source.contains("`ssl`") && source.contains("`deflate-takeover`"),
+            "{source}"
+        );
+    }
+
+    #[test]
+    fn an_unknown_field_is_an_error() {
+        let text = format!("{TEXT}\nthreads = 2");
+        let (_root, folder) = folder_with(&[("some", &text)]);
+        let error = Contender::discover(&folder).unwrap_err();
+        let source = error.source().unwrap().to_string();
+        assert!(source.contains("`threads`"), "{source}");
+    }
+
+    #[test]
+    fn programs_are_found_where_they_were_built_or_lie() {
+        let (root, folder) = folder_with(&[
+            ("script", TEXT),
+            ("built", TEXT),
+            ("failed", TEXT),
+            ("new", TEXT),
+        ]);
+        // No contender: it has no manifest.
+        fs::create_dir(folder.join("common")).unwrap();
+        fs::write(folder.join("script/server"), "").unwrap();
+        let cache = root.path().join(BUILT);
+        for (name, file, text) in [("built", "server", ""), ("failed", "absent", "no go\n")] {
+            fs::create_dir_all(cache.join(name)).unwrap();
+            fs::write(cache.join(name).join(file), text).unwrap();
+        }
+        let found = Contender::discover(&folder).unwrap();
+        let absent: Vec<_> = found
+            .iter()
+            .map(|contender| (contender.name.as_str(), contender.note().absent))
+            .collect();
+        let unbuilt = "it has not been built, see `make contenders`";
+        assert_eq!(
+            absent,
+            [
+                ("built", None),
+                ("failed", Some("no go".into())),
+                ("new", Some(unbuilt.into())),
+                ("script", None),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_mode_is_refused_for_what_is_not_offered() {
+        let contender = some_contender();
+        let mut mode = Mode::plain(Service::Echo);
+        assert_eq!(contender.lacks(mode), None);
+        mode.tls = true;
+        assert_eq!(contender.lacks(mode), None);
+        mode.deflate = Deflate::Takeover;
+        assert_eq!(
+            contender.lacks(mode),
+            Some("compression with context takeover is not offered")
+        );
+        let lack = contender.lacks(Mode::plain(Service::Fanout));
+        assert_eq!(lack, Some("publishing is not offered"));
+        assert_eq!(contender.lacks(Mode::plain(Service::Acknowledge)), None);
+    }
+}

@@ -1,0 +1,246 @@
+//! Servers under test: a process each, started, pinned, looked into and ended by us.
+
+mod certificate;
+mod launcher;
+mod port;
+mod process;
+mod stderr;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use thiserror::Error;
+
+use crate::cell::{Deflate, Mode, Service};
+use crate::load::{Probe, Usage};
+pub use certificate::{Certificate, CertificateError};
+pub use launcher::{Launcher, launch};
+pub use process::Process;
+use stderr::Tail;
+
+/// A server that takes no connection for so long after its start has failed.
+const START_MAX: Duration = Duration::from_secs(10);
+
+/// How often a starting server is asked whether it takes connections.
+const START_STEP: Duration = Duration::from_millis(10);
+
+/// A server that did not come to rest within this time after its load ended is busy with itself, and
+/// the next contender's turn begins all the same.
+const REST_MAX: Duration = Duration::from_millis(200);
+
+/// How long it is watched at a time, and how much CPU time it may use meanwhile and still rests.
+const REST_STEP: Duration = Duration::from_millis(10);
+const REST_CPU: Duration = Duration::from_micros(200);
+
+/// How a server is started.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// The program that becomes the server, and ties its life to ours.
+    pub launcher: &'a Launcher,
+    /// The contender's program.
+    pub program: &'a PathBuf,
+    /// What it has to do.
+    pub mode: Mode,
+    /// The numbers of the cores that it may use; it is told to handle connections with as many
+    /// threads.
+    pub cores: &'a [u32],
+    /// What it shows to clients where the mode has TLS.
+    pub certificate: &'a Certificate,
+}
+
+/// A server that runs; with this value it ends, its children included.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    address: SocketAddr,
+    process: Process,
+    stderr: Tail,
+}
+
+impl Server {
+    /// Starts a server on a free port and waits until it takes connections.
+    ///
+    /// It ends with the calling thread at the latest, which therefore has to stay as long as it is
+    /// needed.
+    ///
+    /// # Errors
+    ///
+    /// The program can't be run, ends at once, or takes no connections within ten seconds.
+    pub fn start(start: &Start<'_>) -> Result<Self, ServerError> {
+        let port = port::free().map_err(ServerError::Port)?;
+        let mut command = start.launcher.command(start.cores, start.program);
+        command.args(arguments(start, port));
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|source| ServerError::Spawn {
+                program: start.launcher.program.clone(),
+                source,
+            })?;
+        let stderr = Tail::of(child.stderr.take());
+        let mut server = Self {
+            address: (Ipv4Addr::LOCALHOST, port).into(),
+            process: Process::new(child.id(), start.cores.len() as u32),
+            child,
+            stderr,
+        };
+        server.wait_until_it_listens()?;
+        Ok(server)
+    }
+
+    fn wait_until_it_listens(&mut self) -> Result<(), ServerError> {
+        let started = Instant::now();
+        while TcpStream::connect(self.address).is_err() {
+            if let Some(end) = self.end() {
+                return Err(ServerError::Ended(end));
+            }
+            if started.elapsed() > START_MAX {
+                return Err(ServerError::Deaf {
+                    seconds: START_MAX.as_secs(),
+                    stderr: self.stderr.last_lines(),
+                });
+            }
+            thread::sleep(START_STEP);
+        }
+        Ok(())
+    }
+
+    /// Returns how it ended and what it said at last; `None` while it runs.
+    pub fn end(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok()??;
+        // The rest of what it wrote may still be on its way through the pipe.
+        self.stderr.wait_for_end();
+        let how = describe(status);
+        Some(match self.stderr.last_lines() {
+            lines if lines.is_empty() => how,
+            lines => format!("{how}: {lines}"),
+        })
+    }
+
+    /// Waits until it uses no more CPU time, a fifth of a second at most.
+    pub fn wait_for_rest(&mut self) {
+        let started = Instant::now();
+        let mut before = self.process.cpu();
+        while before.is_some() && started.elapsed() < REST_MAX {
+            thread::sleep(REST_STEP);
+            let now = self.process.cpu();
+            match (before, now) {
+                (Some(before), Some(now)) if now.saturating_sub(before) > REST_CPU => {}
+                _ => return,
+            }
+            before = now;
+        }
+    }
+
+    /// Returns where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Probe for Server {
+    fn usage(&mut self) -> io::Result<Option<Usage>> {
+        match self.end() {
+            Some(end) => Err(io::Error::other(end)),
+            None => self.process.usage(),
+        }
+    }
+
+    fn reset_peak(&mut self) -> io::Result<()> {
+        self.process.reset_peak()
+    }
+
+    fn cores(&self) -> u32 {
+        self.process.cores()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The group outlives its leader where workers are left, so it is told even if the leader is
+        // gone. It fails only if nobody is left.
+        if let Some(group) = Pid::from_raw(self.child.id() as i32) {
+            _ = kill_process_group(group, Signal::KILL);
+        }
+        _ = self.child.wait();
+    }
+}
+
+/// Returns the arguments of `bench/contenders/README.md`.
+fn arguments(start: &Start<'_>, port: u16) -> Vec<String> {
+    let mut arguments = vec![
+        "--port".into(),
+        port.to_string(),
+        "--threads".into(),
+        start.cores.len().to_string(),
+    ];
+    let service = match start.mode.service {
+        Service::Acknowledge => "acknowledge",
+        Service::Echo => "echo",
+        Service::Fanout => "fanout",
+    };
+    arguments.extend(["--service", service].map(String::from));
+    if start.mode.tls {
+        let files = [start.certificate.chain_file(), start.certificate.key_file()];
+        arguments.push("--tls".into());
+        arguments.extend(files.map(|file| file.display().to_string()));
+    }
+    match start.mode.deflate {
+        Deflate::NoTakeover => arguments.extend(["--deflate", "no-takeover"].map(String::from)),
+        Deflate::Off => {}
+        Deflate::Takeover => arguments.extend(["--deflate", "takeover"].map(String::from)),
+    }
+    arguments
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("the server ended with status {code}"),
+        (None, Some(signal)) => format!("the server was ended by signal {signal}"),
+        (None, None) => "the server ended".into(),
+    }
+}
+
+/// Why a server can't be had.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// It runs, but takes no connections.
+    #[error("it took no connection within {seconds} s{}{stderr}", colon(stderr))]
+    Deaf {
+        /// How long was waited.
+        seconds: u64,
+        /// What it said at last.
+        stderr: String,
+    },
+    /// It ended by itself; how, and what it said at last.
+    #[error("{0}")]
+    Ended(String),
+    /// No port is free.
+    #[error("no port is free")]
+    Port(#[source] io::Error),
+    /// The launcher can't be run.
+    #[error("can't run {}", program.display())]
+    Spawn {
+        /// The launcher.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn colon(stderr: &str) -> &'static str {
+    if stderr.is_empty() { "" } else { ": " }
+}
+
+#[cfg(test)]
+mod tests;
