@@ -99,6 +99,18 @@ exhaustive: ## UTF-8 validation of every sequence of up to four bytes, at every 
 bench: ## all benchmarks, also those against other libraries; leave the machine alone meanwhile
 	cargo bench --locked --workspace --all-features --bench '*'
 
+.PHONY: contenders
+contenders: ## the servers that `linerate bench` compares, into .cache/contenders; ONLY="NAME…" for some of them
+	scripts/contenders $(ONLY)
+
+.PHONY: bench-all
+bench-all: contenders build ## compare all servers in all scenarios (hours); leave the machine alone meanwhile
+	$(LINERATE_BIN) bench --effort standard $(ARGS)
+
+.PHONY: bench-quick
+bench-quick: contenders build ## compare all servers in a few cells of each scenario (a quarter of an hour)
+	$(LINERATE_BIN) bench --effort quick $(ARGS)
+
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := .cache/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 
