@@ -1,0 +1,65 @@
+//! linerate as a contender.
+#![forbid(unsafe_code)]
+
+use std::{future, sync::Arc};
+
+use kit::{Arguments, Hub, MESSAGE_BYTES_MAX, Service};
+use linerate::{Message, Options, OriginPolicy, Server, WebSocket};
+
+/// Behind an `Arc`, because cloning a message copies its payload.
+type Publication = Arc<Message>;
+
+fn main() -> kit::Result {
+    let arguments = Arguments::from_command_line()?.without_deflate()?;
+    let mut options = Options::default();
+    options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX as u64;
+    let mut server = Server::new()
+        .with_options(options)
+        .with_origins(OriginPolicy::DangerAny);
+    if let Some(tls) = kit::server_config(&arguments)? {
+        server = server.with_tls(tls);
+    }
+    let (service, hub) = (arguments.service, Hub::new());
+    kit::on_each_thread(&arguments, move |listener| {
+        let (server, hub) = (server.clone(), hub.clone());
+        async move {
+            let talk = move |ws, _request| talk(ws, service, hub.clone());
+            Ok(server.serve(listener, talk, future::pending()).await?)
+        }
+    })
+}
+
+async fn talk(mut ws: WebSocket, service: Service, hub: Hub<Publication>) -> linerate::Result<()> {
+    match service {
+        Service::Acknowledge => {
+            while let Some(message) = ws.recv().await? {
+                ws.send(message.len().to_string()).await?;
+            }
+            Ok(())
+        }
+        Service::Echo => {
+            while let Some(message) = ws.recv().await? {
+                ws.send(message).await?;
+            }
+            Ok(())
+        }
+        Service::Fanout => fan_out(ws, hub).await,
+    }
+}
+
+async fn fan_out(mut ws: WebSocket, hub: Hub<Publication>) -> linerate::Result<()> {
+    let mut publications = hub.subscribe();
+    loop {
+        tokio::select! {
+            received = ws.recv() => match received? {
+                None => return Ok(()),
+                Some(message) => hub.publish(Arc::new(message)),
+            },
+            published = publications.recv() => match published.as_deref() {
+                Err(_) => return Ok(()),
+                Ok(Message::Binary(bytes)) => ws.send_binary(bytes).await?,
+                Ok(Message::Text(text)) => ws.send_text(text).await?,
+            },
+        }
+    }
+}
