@@ -17,11 +17,12 @@ const BYTES_MAX: usize = 1 << 20;
 /// The number of classes.
 const CLASSES: usize = (BYTES_MAX.ilog2() - BYTES_MIN.ilog2()) as usize + 1;
 
-/// What a thread keeps of each class, in bytes, and at least one buffer.
+/// What a thread keeps of each class but the last, in bytes; a capacity counts as rounded down.
 const CLASS_BYTES_MAX: usize = 512 << 10;
 
-/// Buffers above this capacity are freed, not kept.
-const KEPT_BYTES_MAX: usize = 32 << 20;
+/// What a thread keeps of the last class, in bytes. Several, because connections that receive large
+/// messages at the same time would otherwise grow a buffer each time, and copy the message so.
+const LARGE_BYTES_MAX: usize = 32 << 20;
 
 /// How many read buffers a thread keeps besides the one in use.
 const READ_BUFFERS_MAX: usize = 16;
@@ -82,15 +83,21 @@ pub(crate) fn take_recycled(bytes: usize) -> Option<Vec<u8>> {
 /// Gives a buffer back.
 pub(crate) fn give(mut buffer: Vec<u8>) {
     let capacity = buffer.capacity();
-    if !(BYTES_MIN..=KEPT_BYTES_MAX).contains(&capacity) {
+    if capacity < BYTES_MIN {
         return;
     }
     let class = class_of(capacity);
     buffer.clear();
     _ = FREE.try_with(|free| {
-        let mut free = free.borrow_mut();
-        if free[class].len() < (CLASS_BYTES_MAX / (BYTES_MIN << class)).max(1) {
-            free[class].push(buffer);
+        let kept = &mut free.borrow_mut()[class];
+        let has_room = if capacity < BYTES_MAX {
+            kept.len() < CLASS_BYTES_MAX / (BYTES_MIN << class)
+        } else {
+            let kept_bytes: usize = kept.iter().map(Vec::capacity).sum();
+            kept_bytes + capacity <= LARGE_BYTES_MAX
+        };
+        if has_room {
+            kept.push(buffer);
         }
     });
 }
@@ -156,11 +163,18 @@ mod tests {
     fn what_is_kept_is_bounded() {
         for _ in 0..10_000 {
             give(Vec::with_capacity(256));
-            give(Vec::with_capacity(600_000));
+            give(Vec::with_capacity(4_096));
         }
-        give(Vec::with_capacity(KEPT_BYTES_MAX + 1));
-        let kept: usize = FREE.with_borrow(|free| free.iter().flatten().map(Vec::capacity).sum());
-        assert!(kept <= CLASS_BYTES_MAX + 600_000, "{kept} bytes");
+        let kept = || FREE.with_borrow(|free| free.iter().flatten().map(Vec::capacity).sum());
+        let small: usize = kept();
+        assert!(small <= 2 * CLASS_BYTES_MAX, "{small} bytes");
+        for _ in 0..100 {
+            give(Vec::with_capacity(1 << 20));
+            give(Vec::with_capacity(3 << 20));
+        }
+        give(Vec::with_capacity(LARGE_BYTES_MAX + 1));
+        let large: usize = kept() - small;
+        assert!((1..=LARGE_BYTES_MAX).contains(&large), "{large} bytes");
     }
 
     #[test]
