@@ -42,7 +42,7 @@ pub struct Run {
     pub started: String,
     /// The command line as typed.
     pub command: String,
-    /// Rounds for each cell.
+    /// Rounds for each cell, unless its scenario is content with fewer.
     pub rounds: u32,
     /// Milliseconds of each measurement.
     pub measured_ms: u64,
@@ -92,6 +92,8 @@ pub struct ScenarioNote {
     pub title: String,
     /// What it is like in practice, and what it shows; plain text.
     pub about: String,
+    /// Rounds for each of its cells, at most [`Run::rounds`].
+    pub rounds: u32,
 }
 
 /// What a report says of a contender.
