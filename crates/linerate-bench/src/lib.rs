@@ -10,6 +10,7 @@
 
 pub mod cell;
 pub mod contender;
+pub mod host;
 pub mod load;
 pub mod record;
 pub mod scenario;

@@ -3,9 +3,17 @@
 //! A record is one file. Its first line describes the [`Run`]; then come the cells and the
 //! measurements in the order in which they were made. A report needs nothing else.
 
+mod journal;
+mod read;
+
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Cell;
+pub use journal::Journal;
+pub use read::RecordError;
+
+/// The version of the format that is written, and the only one that is read.
+pub const FORMAT: u32 = 1;
 
 /// A record that has been read: all that a report or a comparison needs.
 #[derive(Clone, Debug, PartialEq)]

@@ -20,6 +20,7 @@ use thiserror::Error;
 use crate::cell::{Deflate, Mode, Service};
 use crate::load::{Probe, Usage};
 pub use certificate::{Certificate, CertificateError};
+pub(crate) use launcher::pin;
 pub use launcher::{Launcher, launch};
 pub use process::Process;
 use stderr::Tail;

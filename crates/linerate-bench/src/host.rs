@@ -1,0 +1,186 @@
+//! The machine: what it is, and who runs on which of its cores.
+
+mod cores;
+mod tools;
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rustix::system::uname;
+
+use crate::record::Host;
+pub use cores::{Cores, CoresError};
+
+/// How long the cores are watched before a run, and how busy they may be meanwhile.
+const WATCHED: Duration = Duration::from_millis(400);
+const BUSY_MAX: f64 = 0.05;
+
+/// Describes the machine.
+pub fn describe(cores: &Cores) -> Host {
+    let cpuinfo = read("/proc/cpuinfo");
+    let uname = uname();
+    Host {
+        cpu: cpu_name(&cpuinfo),
+        server_cores: cores.server.clone(),
+        load_cores: cores.load.clone(),
+        cores: cpuinfo
+            .lines()
+            .filter(|line| line.starts_with("processor"))
+            .count() as u32,
+        memory_bytes: memory_bytes(&read("/proc/meminfo")),
+        kernel: format!(
+            "{} {}",
+            uname.sysname().to_string_lossy(),
+            uname.release().to_string_lossy()
+        ),
+        hypervisor: hypervisor(&cpuinfo),
+        governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        mitigations: mitigations(Path::new("/sys/devices/system/cpu/vulnerabilities")),
+        tools: tools::versions(),
+    }
+}
+
+/// Returns what else the machine does, if that is enough to disturb measurements: the share of the
+/// time in which its cores were busy.
+pub fn disturbance() -> Option<f64> {
+    let before = CpuTimes::parse(&read("/proc/stat"))?;
+    thread::sleep(WATCHED);
+    let after = CpuTimes::parse(&read("/proc/stat"))?;
+    let all = after.all.checked_sub(before.all).filter(|&all| all > 0)?;
+    let idle = after.idle.saturating_sub(before.idle);
+    let busy = 1.0 - idle as f64 / all as f64;
+    (busy > BUSY_MAX).then_some(busy)
+}
+
+/// Ticks of all cores since the start of the machine.
+struct CpuTimes {
+    idle: u64,
+    all: u64,
+}
+
+impl CpuTimes {
+    /// Finds them in the text of `/proc/stat`.
+    fn parse(stat: &str) -> Option<Self> {
+        let line = stat.lines().next()?.strip_prefix("cpu ")?;
+        // proc(5): user nice system idle iowait irq softirq steal; what follows is part of user.
+        let times: Vec<u64> = line
+            .split_whitespace()
+            .flat_map(str::parse)
+            .take(8)
+            .collect();
+        Some(Self {
+            idle: times.get(3)? + times.get(4)?,
+            all: times.iter().sum(),
+        })
+    }
+}
+
+/// Returns the text of a file without white space around it; none if it can't be read, as much of
+/// `/sys` is on some machine.
+fn read(path: impl AsRef<Path>) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.trim().to_owned()
+}
+
+/// Returns the value of the first line `name : value`.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim_end() == name).then(|| value.trim())
+    })
+}
+
+fn cpu_name(cpuinfo: &str) -> String {
+    // Arm has no names there, but numbers.
+    let arm = || {
+        let part = field(cpuinfo, "CPU part")?;
+        Some(format!(
+            "{} part {part}",
+            field(cpuinfo, "CPU implementer")?
+        ))
+    };
+    let name = field(cpuinfo, "model name").map(str::to_owned);
+    name.or_else(arm).unwrap_or_else(|| "unknown".into())
+}
+
+fn memory_bytes(meminfo: &str) -> u64 {
+    let total = field(meminfo, "MemTotal").and_then(|value| value.strip_suffix(" kB"));
+    1_024
+        * total
+            .and_then(|kilobytes| kilobytes.parse().ok())
+            .unwrap_or(0)
+}
+
+/// Returns the hypervisor's name, "unknown" where it does not tell, nothing where there is none.
+fn hypervisor(cpuinfo: &str) -> String {
+    let is_virtual = field(cpuinfo, "flags")
+        .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+    let names = [
+        read("/sys/hypervisor/type"),
+        read("/sys/class/dmi/id/sys_vendor"),
+    ];
+    let name = names.into_iter().find(|name| !name.is_empty());
+    match (is_virtual, name) {
+        (true, Some(name)) => name,
+        (true, None) => "unknown".into(),
+        // The vendor of a machine that is none of a hypervisor's guests.
+        (false, _) => String::new(),
+    }
+}
+
+fn mitigations(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut lines: Vec<String> = entries
+        .map(|entry| {
+            let flaw = entry.file_name();
+            format!("{}: {}", flaw.to_string_lossy(), read(entry.path()))
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let text = "model\t\t: 167\nmodel name\t: Some CPU @ 2 GHz\nflags\t\t: fpu hypervisor\n";
+        assert_eq!(cpu_name(text), "Some CPU @ 2 GHz");
+        assert_eq!(
+            cpu_name("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"),
+            "0x41 part 0xd0c"
+        );
+        assert_eq!(cpu_name(""), "unknown");
+        assert_eq!(hypervisor("flags : fpu hypervisors"), "");
+        assert_ne!(hypervisor(text), "");
+    }
+
+    #[test]
+    fn memory_is_given_in_bytes() {
+        assert_eq!(
+            memory_bytes("MemTotal:        2048 kB\nMemFree: 1 kB\n"),
+            2 << 20
+        );
+        assert_eq!(memory_bytes(""), 0);
+    }
+
+    #[test]
+    fn waiting_for_disks_is_not_being_busy() {
+        let times = CpuTimes::parse("cpu  1 2 3 40 5 6 7 8 9 10\ncpu0 1 2 3 40 5 6 7 8 9 10\n");
+        let times = times.unwrap();
+        assert_eq!((times.idle, times.all), (45, 72));
+    }
+
+    #[test]
+    fn this_machine_can_be_described() {
+        let cores = Cores::choose(None, None).unwrap();
+        let host = describe(&cores);
+        assert!(host.cores >= 1 && host.memory_bytes > 0);
+        assert!(host.kernel.starts_with("Linux "));
+        assert_eq!(host.server_cores, cores.server);
+    }
+}

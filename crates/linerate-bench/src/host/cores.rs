@@ -1,0 +1,170 @@
+//! Who runs on which cores.
+
+use std::io;
+
+use rustix::thread::{CpuSet, sched_getaffinity};
+use thiserror::Error;
+
+use crate::server::pin;
+
+/// The numbers of the cores that servers and load run on.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Cores {
+    /// Servers, one at a time.
+    pub server: Vec<u32>,
+    /// The load, and all that we do besides.
+    pub load: Vec<u32>,
+}
+
+impl Cores {
+    /// Chooses those that are not given: servers get the first half of the cores that this process
+    /// may use, one at least, and the load the others.
+    ///
+    /// # Errors
+    ///
+    /// A core that is given may not be used, or none is left.
+    pub fn choose(server: Option<Vec<u32>>, load: Option<Vec<u32>>) -> Result<Self, CoresError> {
+        let set = sched_getaffinity(None).map_err(|error| CoresError::Unknown(error.into()))?;
+        let allowed: Vec<u32> = (0..CpuSet::MAX_CPU as u32)
+            .filter(|&core| set.is_set(core as usize))
+            .collect();
+        Self::choose_from(&allowed, server, load)
+    }
+
+    fn choose_from(
+        allowed: &[u32],
+        server: Option<Vec<u32>>,
+        load: Option<Vec<u32>>,
+    ) -> Result<Self, CoresError> {
+        for &core in server.iter().chain(&load).flatten() {
+            if !allowed.contains(&core) {
+                return Err(CoresError::NotAllowed {
+                    core,
+                    allowed: allowed.to_vec(),
+                });
+            }
+        }
+        let others = |taken: &[u32]| -> Vec<u32> {
+            let free = allowed.iter().filter(|core| !taken.contains(core));
+            free.copied().collect()
+        };
+        let (server, load) = match (server, load) {
+            (Some(server), Some(load)) => (server, load),
+            (Some(server), None) => {
+                let load = others(&server);
+                (server, load)
+            }
+            (None, Some(load)) => (others(&load), load),
+            (None, None) => {
+                let half = (allowed.len() / 2).max(1).min(allowed.len());
+                let (server, load) = allowed.split_at(half);
+                (server.to_vec(), load.to_vec())
+            }
+        };
+        // With a single core, or where one side was given all, both have to share.
+        let or_all = |cores: Vec<u32>| {
+            if cores.is_empty() {
+                allowed.to_vec()
+            } else {
+                cores
+            }
+        };
+        Ok(Self {
+            server: or_all(server),
+            load: or_all(load),
+        })
+    }
+
+    /// Tells whether servers and load get into each other's way.
+    pub fn are_shared(&self) -> bool {
+        self.server.iter().any(|core| self.load.contains(core))
+    }
+
+    /// Binds the calling thread, and those that it will start, to the cores of the load.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    pub fn pin_load(&self) -> io::Result<()> {
+        pin(&self.load)
+    }
+}
+
+/// Why cores can't be chosen.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CoresError {
+    /// A core is not there, or not for this process.
+    #[error("core {core} can't be used, only {}", list(allowed))]
+    NotAllowed {
+        /// Its number.
+        core: u32,
+        /// Those that can.
+        allowed: Vec<u32>,
+    },
+    /// The system does not say which cores may be used.
+    #[error("can't ask for the cores")]
+    Unknown(#[source] io::Error),
+}
+
+fn list(cores: &[u32]) -> String {
+    let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
+    cores.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(
+        allowed: &[u32],
+        server: Option<&[u32]>,
+        load: Option<&[u32]>,
+    ) -> (Vec<u32>, Vec<u32>, bool) {
+        let vec = |cores: &[u32]| cores.to_vec();
+        let cores = Cores::choose_from(allowed, server.map(vec), load.map(vec)).unwrap();
+        let shared = cores.are_shared();
+        (cores.server, cores.load, shared)
+    }
+
+    #[test]
+    fn the_first_half_is_for_servers() {
+        assert_eq!(chosen(&[0, 1], None, None), (vec![0], vec![1], false));
+        assert_eq!(
+            chosen(&[2, 3, 5, 7, 9], None, None),
+            (vec![2, 3], vec![5, 7, 9], false)
+        );
+    }
+
+    #[test]
+    fn a_single_core_is_shared() {
+        assert_eq!(chosen(&[4], None, None), (vec![4], vec![4], true));
+        assert_eq!(
+            chosen(&[4, 5], Some(&[4, 5]), None),
+            (vec![4, 5], vec![4, 5], true)
+        );
+    }
+
+    #[test]
+    fn what_is_not_given_is_what_is_left() {
+        let allowed = [0, 1, 2, 3];
+        assert_eq!(
+            chosen(&allowed, Some(&[3]), None),
+            (vec![3], vec![0, 1, 2], false)
+        );
+        assert_eq!(
+            chosen(&allowed, None, Some(&[0, 1])),
+            (vec![2, 3], vec![0, 1], false)
+        );
+        assert_eq!(
+            chosen(&allowed, Some(&[1]), Some(&[1])),
+            (vec![1], vec![1], true)
+        );
+    }
+
+    #[test]
+    fn a_core_that_may_not_be_used_is_named_with_those_that_may() {
+        let error = Cores::choose_from(&[0, 2], Some(vec![1]), None).unwrap_err();
+        assert_eq!(error.to_string(), "core 1 can't be used, only 0, 2");
+    }
+}
