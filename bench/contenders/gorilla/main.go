@@ -2,95 +2,99 @@
 package main
 
 import (
-	"crypto/tls"
-	"flag"
-	"fmt"
+	"io"
 	"log"
-	"net"
 	"net/http"
-	"runtime"
 	"strconv"
+
+	"contender/kit-go"
 
 	"github.com/gorilla/websocket"
 )
 
-// messageBytesMax is the longest message that is taken; without it there is no limit.
-const messageBytesMax = 64 << 20
-
 func main() {
-	port := flag.Int("port", 0, "the port to listen on")
-	threads := flag.Int("threads", 1, "the threads that run Go code at a time")
-	service := flag.String("service", "echo", "echo, acknowledge or fanout")
-	certificate := flag.String("tls", "", "a certificate, followed by its key")
-	deflate := flag.String("deflate", "", "no-takeover")
-	flag.Parse()
-	key := flag.Arg(0)
-	if *certificate != "" && flag.NArg() > 1 {
-		flag.CommandLine.Parse(flag.Args()[1:])
+	listener, options := kit.Start()
+	if options.Deflate == "takeover" {
+		log.Fatal("the library has no context takeover")
 	}
-	if *deflate != "" && *deflate != "no-takeover" {
-		log.Fatalf("no deflate %q", *deflate)
-	}
-	runtime.GOMAXPROCS(*threads)
-
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", *port))
-	if err != nil {
-		log.Fatal(err)
-	}
-	if *certificate != "" {
-		pair, err := tls.LoadX509KeyPair(*certificate, key)
-		if err != nil {
-			log.Fatal(err)
-		}
-		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}})
-	}
-
-	var serve func(*websocket.Conn)
-	switch *service {
-	case "echo":
-		serve = echo
-	case "acknowledge":
-		serve = acknowledge
-	case "fanout":
-		hub := newHub()
-		go hub.run()
-		serve = hub.serve
-	default:
-		log.Fatalf("no service %q", *service)
-	}
-	upgrader := websocket.Upgrader{EnableCompression: *deflate != ""}
+	serve := service(options.Service)
+	upgrader := websocket.Upgrader{EnableCompression: options.Deflate != ""}
 	log.Fatal(http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		connection, err := upgrader.Upgrade(w, r, nil)
 		if err != nil {
 			return
 		}
 		defer connection.Close()
-		connection.SetReadLimit(messageBytesMax)
-		serve(connection)
+		connection.SetReadLimit(kit.MessageBytesMax)
+		// Serving ends with the connection, whose errors are the client's business.
+		_ = serve(connection)
 	})))
 }
 
-func echo(connection *websocket.Conn) {
+func service(name string) func(*websocket.Conn) error {
+	switch name {
+	case "echo":
+		return echo
+	case "acknowledge":
+		return acknowledge
+	case "fanout":
+		hub := kit.NewHub[*websocket.PreparedMessage]()
+		return func(connection *websocket.Conn) error { return fanout(hub, connection) }
+	default:
+		log.Fatalf("there is no service %q", name)
+		return nil
+	}
+}
+
+func echo(connection *websocket.Conn) error {
 	for {
 		kind, payload, err := connection.ReadMessage()
 		if err != nil {
-			return
+			return err
 		}
-		if connection.WriteMessage(kind, payload) != nil {
-			return
+		if err := connection.WriteMessage(kind, payload); err != nil {
+			return err
 		}
 	}
 }
 
-func acknowledge(connection *websocket.Conn) {
+func acknowledge(connection *websocket.Conn) error {
 	for {
-		_, payload, err := connection.ReadMessage()
+		_, reader, err := connection.NextReader()
 		if err != nil {
-			return
+			return err
 		}
-		count := strconv.AppendInt(nil, int64(len(payload)), 10)
-		if connection.WriteMessage(websocket.TextMessage, count) != nil {
-			return
+		count, err := io.Copy(io.Discard, reader)
+		if err != nil {
+			return err
 		}
+		text := strconv.AppendInt(nil, count, 10)
+		if err := connection.WriteMessage(websocket.TextMessage, text); err != nil {
+			return err
+		}
+	}
+}
+
+func fanout(hub *kit.Hub[*websocket.PreparedMessage], connection *websocket.Conn) error {
+	queue := hub.Join()
+	defer hub.Leave(queue)
+	go func() {
+		defer connection.Close()
+		for message := range queue {
+			if connection.WritePreparedMessage(message) != nil {
+				return
+			}
+		}
+	}()
+	for {
+		kind, payload, err := connection.ReadMessage()
+		if err != nil {
+			return err
+		}
+		message, err := websocket.NewPreparedMessage(kind, payload)
+		if err != nil {
+			return err
+		}
+		hub.Publish(message)
 	}
 }

@@ -1,0 +1,3 @@
+module contender/kit-go
+
+go 1.26
