@@ -12,6 +12,8 @@ pub mod cell;
 pub mod contender;
 pub mod host;
 pub mod load;
+pub mod progress;
 pub mod record;
+pub mod run;
 pub mod scenario;
 pub mod server;

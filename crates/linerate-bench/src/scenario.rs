@@ -26,7 +26,7 @@
 
 mod effort;
 mod group;
-mod naming;
+pub(crate) mod naming;
 
 use std::collections::HashSet;
 use std::fs;

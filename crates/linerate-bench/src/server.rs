@@ -31,14 +31,6 @@ const START_MAX: Duration = Duration::from_secs(10);
 /// How often a starting server is asked whether it takes connections.
 const START_STEP: Duration = Duration::from_millis(10);
 
-/// A server that did not come to rest within this time after its load ended is busy with itself, and
-/// the next contender's turn begins all the same.
-const REST_MAX: Duration = Duration::from_millis(200);
-
-/// How long it is watched at a time, and how much CPU time it may use meanwhile and still rests.
-const REST_STEP: Duration = Duration::from_millis(10);
-const REST_CPU: Duration = Duration::from_micros(200);
-
 /// How a server is started.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
@@ -128,18 +120,8 @@ impl Server {
     }
 
     /// Waits until it uses no more CPU time, a fifth of a second at most.
-    pub fn wait_for_rest(&mut self) {
-        let started = Instant::now();
-        let mut before = self.process.cpu();
-        while before.is_some() && started.elapsed() < REST_MAX {
-            thread::sleep(REST_STEP);
-            let now = self.process.cpu();
-            match (before, now) {
-                (Some(before), Some(now)) if now.saturating_sub(before) > REST_CPU => {}
-                _ => return,
-            }
-            before = now;
-        }
+    pub fn wait_for_rest(&self) {
+        self.process.wait_for_rest();
     }
 
     /// Returns where it listens.

@@ -3,7 +3,7 @@
 use crate::cell::{Deflate, Echo, Load, Payload};
 
 /// Returns a name without spaces, the sizes first: `1KiB-64c-1w-tls`.
-pub(super) fn name(load: &Load) -> String {
+pub(crate) fn name(load: &Load) -> String {
     match load {
         Load::Echo(echo) => echo_name(echo),
         Load::Fanout(fanout) => {
@@ -50,7 +50,7 @@ fn echo_name(echo: &Echo) -> String {
 }
 
 /// Returns what a person would say: `1 KiB text, 64 connections, 1 in flight, TLS`.
-pub(super) fn title(load: &Load) -> String {
+pub(crate) fn title(load: &Load) -> String {
     match load {
         Load::Echo(echo) => echo_title(echo),
         Load::Fanout(fanout) => format!(

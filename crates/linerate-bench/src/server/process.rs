@@ -2,13 +2,22 @@
 
 use std::fs;
 use std::io;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::time::ClockId;
 use nix::unistd::Pid;
 use rustix::param::clock_ticks_per_second;
 
 use crate::load::{Probe, Usage};
+
+/// A process that did not come to rest within this time after its load ended is busy with itself,
+/// and others have their turn all the same.
+const REST_MAX: Duration = Duration::from_millis(200);
+
+/// How long it is watched at a time, and how much CPU time it may use meanwhile and still rests.
+const REST_STEP: Duration = Duration::from_millis(10);
+const REST_CPU: Duration = Duration::from_micros(200);
 
 /// A process that can be looked into, with all that descend from it.
 #[derive(Clone, Copy, Debug)]
@@ -23,11 +32,26 @@ impl Process {
         Self { pid, cores }
     }
 
+    /// Waits until it uses no more CPU time, a fifth of a second at most.
+    pub fn wait_for_rest(self) {
+        let started = Instant::now();
+        let mut before = self.cpu();
+        while before.is_some() && started.elapsed() < REST_MAX {
+            thread::sleep(REST_STEP);
+            let now = self.cpu();
+            match (before, now) {
+                (Some(before), Some(now)) if now.saturating_sub(before) > REST_CPU => {}
+                _ => return,
+            }
+            before = now;
+        }
+    }
+
     /// Returns the CPU time of all threads that run or ever ran, `None` if it has ended.
     ///
     /// Kernels bring the clock of a running thread up to date with each tick and whenever it starts
     /// or stops to run, so that it is exact for one that waits.
-    pub(super) fn cpu(self) -> Option<Duration> {
+    fn cpu(self) -> Option<Duration> {
         let own = cpu_of(self.pid).ok()?;
         let descendants = descendants(self.pid).into_iter();
         Some(own + descendants.flat_map(cpu_of).sum::<Duration>())
@@ -134,7 +158,6 @@ fn status_bytes(status: &str, field: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
-    use std::time::Instant;
 
     use super::*;
 

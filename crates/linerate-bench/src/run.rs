@@ -1,0 +1,314 @@
+//! Runs: contenders take turns in every cell, and what comes of it goes into a record.
+
+mod bound;
+mod local;
+mod order;
+mod plan;
+mod remote;
+mod subject;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::cell::{Cell, Load};
+use crate::load::{Budget, LoadError, Probe, Target};
+use crate::progress::Progress;
+use crate::record::{Figures, Journal, Line, Measurement, Outcome, Record, RecordError};
+pub use local::Local;
+pub use plan::{Plan, Planned, Selection, SelectionError};
+pub use remote::{Remote, RemoteError};
+pub use subject::{Running, Subject};
+
+/// A contender that failed so often in a cell is not asked again in it.
+const FAILURES_MAX: u32 = 2;
+
+/// What puts a load on a server; [`crate::load::measure`], save in tests.
+pub type Measure<'a> =
+    &'a dyn Fn(&Load, &Target, &Budget, &[u32], &mut dyn Probe) -> Result<Figures, LoadError>;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum End {
+    /// Everything was measured.
+    Complete,
+    /// It was asked to stop before.
+    Stopped,
+}
+
+/// A run that is going to be made.
+#[derive(Debug)]
+pub struct Run<'a> {
+    /// What is measured.
+    pub plan: &'a Plan,
+    /// Who is measured.
+    pub subjects: Vec<Box<dyn Subject + 'a>>,
+    /// The numbers of the cores that the load runs on.
+    pub load_cores: &'a [u32],
+    /// Becomes true when the run has to stop after the present measurement.
+    pub stop: &'a AtomicBool,
+}
+
+impl Run<'_> {
+    /// Makes it: measures what `done` does not have yet, and appends each result to the journal.
+    ///
+    /// Servers end with the calling thread at the latest.
+    ///
+    /// # Errors
+    ///
+    /// The journal can't be written. What servers do wrong is a result.
+    pub fn make(
+        &self,
+        measure: Measure<'_>,
+        journal: &mut Journal,
+        done: &Record,
+        progress: &mut Progress,
+    ) -> Result<End, RecordError> {
+        let done = Done::from(done);
+        progress.begin(&self.outstanding(&done), self.plan.budget);
+        for group in order::groups(&self.plan.cells) {
+            let subjects = self.subjects.iter();
+            let mut entrants: Vec<Entrant<'_>> = subjects
+                .map(|subject| Entrant::new(subject.as_ref()))
+                .collect();
+            for index in group {
+                let planned = &self.plan.cells[index];
+                progress.begin_cell(index, &planned.cell);
+                let mut turns = Turns {
+                    run: self,
+                    planned,
+                    index,
+                    measure,
+                    failures: done.failures(&planned.cell),
+                };
+                for (round, place) in order::turns(planned.rounds, entrants.len()) {
+                    if self.stop.load(Ordering::Relaxed) {
+                        return Ok(End::Stopped);
+                    }
+                    let entrant = &mut entrants[place];
+                    if done.has(&planned.cell, entrant.subject.name(), round) {
+                        continue;
+                    }
+                    if let Some(outcome) = turns.take(entrant, place, round, progress) {
+                        journal.append(&Line::Measurement(Measurement {
+                            cell: planned.cell.id(),
+                            contender: entrant.subject.name().to_owned(),
+                            round,
+                            outcome,
+                        }))?;
+                    }
+                }
+                progress.end_cell();
+            }
+        }
+        Ok(End::Complete)
+    }
+
+    /// Returns how many measurements there are to make, of each cell and subject, by their places.
+    fn outstanding(&self, done: &Done) -> Vec<Vec<u32>> {
+        let cells = self.plan.cells.iter();
+        cells
+            .map(|Planned { cell, rounds }| {
+                let subjects = self.subjects.iter();
+                subjects
+                    .map(|subject| match subject.lacks(cell) {
+                        Some(_) => 0,
+                        None => (0..*rounds)
+                            .filter(|&round| !done.has(cell, subject.name(), round))
+                            .count() as u32,
+                    })
+                    .collect()
+            })
+            .collect()
+    }
+}
+
+/// A subject and its server, if it runs.
+struct Entrant<'a> {
+    subject: &'a dyn Subject,
+    server: Option<Box<dyn Running + 'a>>,
+}
+
+impl<'a> Entrant<'a> {
+    fn new(subject: &'a dyn Subject) -> Self {
+        Self {
+            subject,
+            server: None,
+        }
+    }
+}
+
+/// The turns of one cell.
+struct Turns<'a> {
+    run: &'a Run<'a>,
+    planned: &'a Planned,
+    /// The place of the cell in the plan.
+    index: usize,
+    measure: Measure<'a>,
+    failures: HashMap<String, u32>,
+}
+
+impl Turns<'_> {
+    /// Lets one contender have its turn; `None` if there is nothing to say.
+    fn take(
+        &mut self,
+        entrant: &mut Entrant<'_>,
+        place: usize,
+        round: u32,
+        progress: &mut Progress,
+    ) -> Option<Outcome> {
+        let (cell, name) = (&self.planned.cell, entrant.subject.name());
+        if let Some(reason) = entrant.subject.lacks(cell) {
+            return (round == 0).then_some(Outcome::Unsupported { reason });
+        }
+        let failures = self.failures.entry(name.to_owned()).or_default();
+        if *failures >= FAILURES_MAX {
+            progress.skip(self.index, place);
+            return None;
+        }
+        progress.begin_turn(name, round, self.planned.rounds);
+        let started = Instant::now();
+        let outcome = self.measure(entrant);
+        progress.end_turn(self.index, place, started.elapsed());
+        match &outcome {
+            Outcome::Failed { reason } => {
+                *self.failures.entry(name.to_owned()).or_default() += 1;
+                progress.say(&format!("{}: {name} failed: {reason}", cell.id()));
+            }
+            Outcome::LoadBound(_) => {
+                progress.say(&format!(
+                    "{}: {name} was faster than the load; not counted",
+                    cell.id()
+                ));
+            }
+            // Nobody else can know before it was tried.
+            Outcome::Unsupported { .. } => {
+                self.failures.insert(name.to_owned(), FAILURES_MAX);
+            }
+            Outcome::Measured(_) => {}
+        }
+        Some(outcome)
+    }
+
+    fn measure(&self, entrant: &mut Entrant<'_>) -> Outcome {
+        let cell = &self.planned.cell;
+        // Memory that a server got for earlier connections would not be counted for those of an
+        // idle cell, so that each of them needs a server of its own.
+        if matches!(cell.load, Load::Idle(_)) {
+            entrant.server = None;
+        }
+        let subject = entrant.subject;
+        let mut is_new = false;
+        let server = match &mut entrant.server {
+            Some(server) => server,
+            none => match subject.start(cell.mode()) {
+                Ok(server) => {
+                    is_new = true;
+                    none.insert(server)
+                }
+                Err(error) => {
+                    return Outcome::Failed {
+                        reason: in_words(&error),
+                    };
+                }
+            },
+        };
+        let result = if is_new {
+            self.warm_up(subject, server.as_mut())
+        } else {
+            Ok(())
+        };
+        match result.and_then(|()| self.load(&self.run.plan.budget, server.as_mut())) {
+            Ok(figures) => {
+                server.wait_for_rest();
+                bound::judge(&cell.load, figures)
+            }
+            Err(error) if subject.may_decline(&error) => Outcome::Unsupported {
+                reason: error.to_string(),
+            },
+            Err(error) => {
+                let reason = match server.end() {
+                    Some(end) if !error.to_string().contains(&end) => format!("{error}; {end}"),
+                    _ => error.to_string(),
+                };
+                // Whatever state it is in, the next turn begins with another.
+                entrant.server = None;
+                Outcome::Failed { reason }
+            }
+        }
+    }
+
+    /// Gives the compilers of some run-times time to see what there is to do.
+    fn warm_up(&self, subject: &dyn Subject, server: &mut dyn Running) -> Result<(), LoadError> {
+        if subject.warm_up().is_zero() || matches!(self.planned.cell.load, Load::Idle(_)) {
+            return Ok(());
+        }
+        let budget = Budget {
+            warm_up: Duration::ZERO,
+            measured: subject.warm_up(),
+            ..self.run.plan.budget
+        };
+        self.load(&budget, server).map(|_| ())
+    }
+
+    fn load(&self, budget: &Budget, server: &mut dyn Running) -> Result<Figures, LoadError> {
+        let target = server.target().clone();
+        let load = &self.planned.cell.load;
+        (self.measure)(load, &target, budget, self.run.load_cores, server)
+    }
+}
+
+/// What a record has already.
+struct Done {
+    measured: HashSet<(String, String, u32)>,
+    /// Failures of each contender in each cell.
+    failures: HashMap<String, HashMap<String, u32>>,
+}
+
+impl Done {
+    fn from(record: &Record) -> Self {
+        let mut done = Self {
+            measured: HashSet::new(),
+            failures: HashMap::new(),
+        };
+        for measurement in &record.measurements {
+            let (cell, name) = (measurement.cell.clone(), measurement.contender.clone());
+            let failures = done.failures.entry(cell.clone()).or_default();
+            match measurement.outcome {
+                Outcome::Failed { .. } => *failures.entry(name.clone()).or_default() += 1,
+                Outcome::Unsupported { .. } => {
+                    failures.insert(name.clone(), FAILURES_MAX);
+                }
+                Outcome::LoadBound(_) | Outcome::Measured(_) => {}
+            }
+            done.measured.insert((cell, name, measurement.round));
+        }
+        done
+    }
+
+    /// Tells whether nothing is left to do in a round.
+    fn has(&self, cell: &Cell, subject: &str, round: u32) -> bool {
+        let cell = cell.id();
+        let failures = self.failures.get(&cell).and_then(|all| all.get(subject));
+        failures.is_some_and(|&failures| failures >= FAILURES_MAX)
+            || self.measured.contains(&(cell, subject.to_owned(), round))
+    }
+
+    fn failures(&self, cell: &Cell) -> HashMap<String, u32> {
+        self.failures.get(&cell.id()).cloned().unwrap_or_default()
+    }
+}
+
+/// Returns what an error says, and its causes.
+fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        words = format!("{words}: {error}");
+        source = error.source();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! Whether figures are about the server or about the load.
+
+use crate::cell::Load;
+use crate::record::{Figures, Outcome};
+
+/// A load that used more of its threads' time had no time to wait for the server. It waits a little
+/// even if the server is the faster one, whenever both finish at once.
+const LOAD_BUSY: f64 = 0.9;
+
+/// A server that used less of its cores' time waited for the load. One that is busy all the time
+/// may still miss a tenth of it to whatever else runs on its cores.
+const SERVER_BUSY: f64 = 0.85;
+
+/// Returns what the figures are worth.
+///
+/// Where nobody can look into the server, a busy load is to blame.
+pub(super) fn judge(load: &Load, figures: Figures) -> Outcome {
+    let load_share = figures.load_cpu_s / (figures.elapsed_s * f64::from(figures.load_threads));
+    let server_share = figures.server.map_or(0.0, |spent| {
+        spent.cpu_s / (figures.elapsed_s * f64::from(spent.cores))
+    });
+    if !is_slow_on_purpose(load) && load_share > LOAD_BUSY && server_share < SERVER_BUSY {
+        Outcome::LoadBound(figures)
+    } else {
+        Outcome::Measured(figures)
+    }
+}
+
+/// Loads that keep neither side busy, or the clients by design, say nothing about throughput.
+fn is_slow_on_purpose(load: &Load) -> bool {
+    match load {
+        Load::Echo(echo) => echo.rate.is_some() || echo.write_bytes_max.is_some(),
+        Load::Fanout(_) | Load::Upload(_) => false,
+        Load::Idle(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Spent;
+    use crate::scenario::Scenario;
+
+    fn load(field: &str) -> Load {
+        let text = format!(
+            "title = 'a'\nabout = 'b'\n[[cells]]\nkind = 'echo'\nconnections = 1\n\
+            payload-bytes = 8\n{field}\n"
+        );
+        Scenario::parse("a", &text).unwrap().cells.remove(0).load
+    }
+
+    /// One second with two threads of load and two cores for the server.
+    fn figures(load_share: f64, server_share: Option<f64>) -> Figures {
+        Figures {
+            elapsed_s: 1.0,
+            load_cpu_s: 2.0 * load_share,
+            load_threads: 2,
+            server: server_share.map(|share| Spent {
+                cpu_s: 2.0 * share,
+                cores: 2,
+                ..Spent::default()
+            }),
+            ..Figures::default()
+        }
+    }
+
+    fn counts(load: &Load, load_share: f64, server_share: Option<f64>) -> bool {
+        matches!(
+            judge(load, figures(load_share, server_share)),
+            Outcome::Measured(_)
+        )
+    }
+
+    #[test]
+    fn a_busy_load_before_an_idle_server_does_not_count() {
+        let load = load("");
+        assert!(!counts(&load, 0.91, Some(0.84)));
+        assert!(counts(&load, 0.89, Some(0.84)), "the load had time");
+        assert!(counts(&load, 0.91, Some(0.86)), "the server had none");
+    }
+
+    #[test]
+    fn a_server_that_nobody_looks_into_is_taken_for_idle() {
+        assert!(!counts(&load(""), 0.91, None));
+        assert!(counts(&load(""), 0.89, None));
+    }
+
+    #[test]
+    fn loads_that_are_slow_on_purpose_count() {
+        for field in ["rate = 1000.0", "write-bytes-max = 10"] {
+            assert!(counts(&load(field), 1.0, Some(0.1)), "{field}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Contenders, whose servers we start.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use super::subject::{Running, Subject};
+use crate::cell::{Cell, Mode};
+use crate::contender::{Contender, Program};
+use crate::load::{Probe, Target, Usage};
+use crate::server::{Certificate, Launcher, Server, ServerError, Start};
+
+/// How long a server that broke a connection may take to end, if it crashes: writing its memory to
+/// a file, for instance, comes in between.
+const END_STEP: Duration = Duration::from_millis(20);
+const END_STEPS: u32 = 15;
+
+/// A contender that takes part.
+#[derive(Debug)]
+pub struct Local<'a> {
+    /// The contender.
+    pub contender: &'a Contender,
+    /// What its servers are started by.
+    pub launcher: &'a Launcher,
+    /// The numbers of the cores that its servers run on.
+    pub cores: &'a [u32],
+    /// What they show over TLS.
+    pub certificate: &'a Certificate,
+}
+
+impl Subject for Local<'_> {
+    fn name(&self) -> &str {
+        &self.contender.name
+    }
+
+    fn lacks(&self, cell: &Cell) -> Option<String> {
+        self.contender.lacks(cell.mode()).map(String::from)
+    }
+
+    fn warm_up(&self) -> Duration {
+        Duration::from_millis(self.contender.manifest.warm_up_ms)
+    }
+
+    fn start(&self, mode: Mode) -> Result<Box<dyn Running + '_>, ServerError> {
+        let program = match &self.contender.program {
+            Program::Absent(reason) => return Err(ServerError::Ended(reason.clone())),
+            Program::Built(program) => program,
+        };
+        let server = Server::start(&Start {
+            launcher: self.launcher,
+            program,
+            mode,
+            cores: self.cores,
+            certificate: self.certificate,
+        })?;
+        let target = Target {
+            address: server.address(),
+            host: format!("localhost:{}", server.address().port()),
+            path: "/".into(),
+            wire: self.contender.manifest.wire,
+            tls: mode.tls.then(|| self.certificate.client()),
+        };
+        Ok(Box::new(Started { server, target }))
+    }
+}
+
+/// A server that we started.
+#[derive(Debug)]
+struct Started {
+    server: Server,
+    target: Target,
+}
+
+impl Running for Started {
+    fn target(&self) -> &Target {
+        &self.target
+    }
+
+    fn wait_for_rest(&mut self) {
+        self.server.wait_for_rest();
+    }
+
+    fn end(&mut self) -> Option<String> {
+        for _ in 0..END_STEPS {
+            if let Some(end) = self.server.end() {
+                return Some(end);
+            }
+            thread::sleep(END_STEP);
+        }
+        None
+    }
+}
+
+impl Probe for Started {
+    fn usage(&mut self) -> io::Result<Option<Usage>> {
+        self.server.usage()
+    }
+
+    fn reset_peak(&mut self) -> io::Result<()> {
+        self.server.reset_peak()
+    }
+
+    fn cores(&self) -> u32 {
+        self.server.cores()
+    }
+}

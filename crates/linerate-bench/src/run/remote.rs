@@ -1,0 +1,396 @@
+//! A server that somebody else runs, which is taken for an echo server.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use thiserror::Error;
+use url::Url;
+
+use super::plan::Plan;
+use super::subject::{Running, Subject};
+use crate::cell::{Cell, Load, Mode};
+use crate::load::{LoadError, Probe, Target, Usage, Wire};
+use crate::record::ContenderNote;
+use crate::scenario::naming;
+use crate::server::{Process, ServerError};
+
+/// The contender's name in records.
+const NAME: &str = "server";
+
+/// A server that runs already.
+#[derive(Debug)]
+pub struct Remote {
+    url: Url,
+    target: Target,
+    process: Option<Process>,
+}
+
+impl Remote {
+    /// Looks up where a `ws://` or `wss://` server is. Its process, if it runs on this machine and
+    /// its number is given, is looked into.
+    ///
+    /// A load is an attack on whoever did not ask for it, so that only addresses of this machine
+    /// are accepted unless `is_own` says that the server belongs to whoever asks.
+    ///
+    /// # Errors
+    ///
+    /// The URL is none of these, its host is unknown or not allowed, or there is no such process.
+    pub fn find(
+        url: &str,
+        tls: ClientConfig,
+        pid: Option<u32>,
+        is_own: bool,
+    ) -> Result<Self, RemoteError> {
+        let malformed = |reason: &str| RemoteError::Malformed {
+            url: url.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let parsed = Url::parse(url).map_err(|error| malformed(&error.to_string()))?;
+        let is_tls = match parsed.scheme() {
+            "ws" => false,
+            "wss" => true,
+            _ => return Err(malformed("it begins with neither ws:// nor wss://")),
+        };
+        let host = parsed
+            .host_str()
+            .ok_or_else(|| malformed("it has no host"))?;
+        let port = parsed
+            .port_or_known_default()
+            .ok_or_else(|| malformed("it has no port"))?;
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let address = look_up(bare, port)?;
+        if !is_own && !address.ip().is_loopback() {
+            return Err(RemoteError::Elsewhere {
+                host: host.to_owned(),
+                address,
+            });
+        }
+        let name = ServerName::try_from(bare.to_owned())
+            .map_err(|_| malformed("its host can't be the name of a certificate"))?;
+        let path = match parsed.query() {
+            Some(query) => format!("{}?{query}", parsed.path()),
+            None => parsed.path().to_owned(),
+        };
+        let target = Target {
+            address,
+            host: match parsed.port() {
+                Some(port) => format!("{host}:{port}"),
+                None => host.to_owned(),
+            },
+            path,
+            wire: Wire::WebSocket,
+            tls: is_tls.then(|| (Arc::new(tls), name)),
+        };
+        let process = pid.map(find_process).transpose()?;
+        Ok(Self {
+            url: parsed,
+            target,
+            process,
+        })
+    }
+
+    /// Makes all cells of a plan speak TLS if the server does. Those that differed in nothing else
+    /// become one.
+    pub fn adapt(&self, plan: &mut Plan) {
+        if self.target.tls.is_none() {
+            return;
+        }
+        let mut names = HashSet::new();
+        plan.cells.retain_mut(|planned| {
+            let cell = &mut planned.cell;
+            if let Load::Echo(echo) = &mut cell.load {
+                echo.tls = true;
+                cell.name = naming::name(&cell.load);
+                cell.title = naming::title(&cell.load);
+            }
+            names.insert(cell.id())
+        });
+    }
+
+    /// Returns what a record says of it.
+    pub fn note(&self) -> ContenderNote {
+        let watched = match self.process {
+            Some(_) => "its process was looked into",
+            None => "nobody could look into its process, so that its CPU time is unknown",
+        };
+        ContenderNote {
+            name: NAME.into(),
+            title: self.url.to_string(),
+            language: String::new(),
+            version: String::new(),
+            notes: format!("A server that ran already; {watched}."),
+            absent: None,
+        }
+    }
+}
+
+impl Subject for Remote {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn lacks(&self, cell: &Cell) -> Option<String> {
+        let lack = match &cell.load {
+            Load::Echo(echo) if echo.tls && self.target.tls.is_none() => {
+                "the server speaks ws://, not wss://"
+            }
+            Load::Idle(_) if self.process.is_none() => {
+                "the number of the server's process (--pid) is needed to see its memory"
+            }
+            Load::Echo(_) | Load::Idle(_) => return None,
+            Load::Fanout(_) => "an echo server does not send messages to others",
+            Load::Upload(_) => "an echo server does not acknowledge, it sends back",
+        };
+        Some(lack.into())
+    }
+
+    fn may_decline(&self, error: &LoadError) -> bool {
+        matches!(
+            error,
+            LoadError::DeflateDeclined | LoadError::DeflateParameters
+        )
+    }
+
+    fn warm_up(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn start(&self, _mode: Mode) -> Result<Box<dyn Running + '_>, ServerError> {
+        Ok(Box::new(Found(self)))
+    }
+}
+
+/// The server as a run uses it.
+#[derive(Debug)]
+struct Found<'a>(&'a Remote);
+
+impl Running for Found<'_> {
+    fn target(&self) -> &Target {
+        &self.0.target
+    }
+
+    fn wait_for_rest(&mut self) {
+        if let Some(process) = self.0.process {
+            process.wait_for_rest();
+        }
+    }
+
+    fn end(&mut self) -> Option<String> {
+        None
+    }
+}
+
+impl Probe for Found<'_> {
+    fn usage(&mut self) -> io::Result<Option<Usage>> {
+        match self.0.process {
+            Some(mut process) => process.usage(),
+            None => Ok(None),
+        }
+    }
+
+    fn reset_peak(&mut self) -> io::Result<()> {
+        match self.0.process {
+            Some(mut process) => process.reset_peak(),
+            None => Ok(()),
+        }
+    }
+
+    fn cores(&self) -> u32 {
+        self.0.process.map_or(1, |process| process.cores())
+    }
+}
+
+fn look_up(host: &str, port: u16) -> Result<SocketAddr, RemoteError> {
+    let unknown = |source| RemoteError::Unknown {
+        host: host.to_owned(),
+        source,
+    };
+    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(unknown)?.collect();
+    // Servers of this machine listen on one address as a rule, and `localhost` has two.
+    let listening = addresses.iter().find(|address| {
+        std::net::TcpStream::connect_timeout(address, Duration::from_secs(5)).is_ok()
+    });
+    listening.copied().ok_or_else(|| RemoteError::Deaf {
+        host: host.to_owned(),
+        port,
+    })
+}
+
+fn find_process(pid: u32) -> Result<Process, RemoteError> {
+    let cores = i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .and_then(|pid| sched_getaffinity(Some(pid)).ok());
+    // Peaks are reset there.
+    let is_ours = fs::OpenOptions::new()
+        .write(true)
+        .open(format!("/proc/{pid}/clear_refs"));
+    match (cores, is_ours) {
+        (Some(cores), Ok(_)) => Ok(Process::new(pid, count(&cores))),
+        _ => Err(RemoteError::Process { pid }),
+    }
+}
+
+fn count(cores: &CpuSet) -> u32 {
+    (0..CpuSet::MAX_CPU)
+        .filter(|&core| cores.is_set(core))
+        .count() as u32
+}
+
+/// Why a server can't be measured.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RemoteError {
+    /// It takes no connections.
+    #[error("nobody takes connections on port {port} of {host}")]
+    Deaf {
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// It is on another machine, and nobody said that it may be put under load.
+    #[error(
+        "{host} is {address}, not this machine: a load test is an attack on whoever did not ask for it"
+    )]
+    Elsewhere {
+        /// The host.
+        host: String,
+        /// Where it is.
+        address: SocketAddr,
+    },
+    /// The URL is none, or not of a WebSocket.
+    #[error("{url:?} is no URL of a WebSocket server: {reason}")]
+    Malformed {
+        /// The URL.
+        url: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is no such process, or it may not be looked into.
+    #[error("there is no process {pid} on this machine that may be looked into")]
+    Process {
+        /// Its number.
+        pid: u32,
+    },
+    /// The host is unknown.
+    #[error("can't look up {host}")]
+    Unknown {
+        /// The host.
+        host: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use rustls::RootCertStore;
+
+    use super::*;
+    use crate::run::plan::Planned;
+    use crate::scenario::Scenario;
+
+    fn find(url: &str, pid: Option<u32>) -> Result<Remote, RemoteError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        Remote::find(url, tls, pid, false)
+    }
+
+    fn listening(scheme: &str, path: &str) -> (TcpListener, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        (listener, format!("{scheme}://localhost:{port}{path}"))
+    }
+
+    #[test]
+    fn a_url_becomes_a_target() {
+        let (listener, url) = listening("wss", "/echo?a=b#c");
+        let target = find(&url, None).unwrap().target;
+        assert_eq!(target.address, listener.local_addr().unwrap());
+        assert_eq!(target.path, "/echo?a=b");
+        assert_eq!(target.host, format!("localhost:{}", target.address.port()));
+        let (_, name) = target.tls.unwrap();
+        assert_eq!(name, ServerName::try_from("localhost").unwrap());
+    }
+
+    #[test]
+    fn what_can_not_be_measured_is_named() {
+        let error = find("http://localhost/", None).unwrap_err().to_string();
+        assert!(error.contains("neither ws:// nor wss://"), "{error}");
+        let error = find("ws:", None).unwrap_err().to_string();
+        assert!(error.contains("\"ws:\""), "{error}");
+        let (listener, url) = listening("ws", "/");
+        drop(listener);
+        let error = find(&url, None).unwrap_err().to_string();
+        assert!(error.contains("takes connections"), "{error}");
+        let (_listener, url) = listening("ws", "/");
+        let error = find(&url, Some(u32::MAX)).unwrap_err().to_string();
+        assert!(error.contains("4294967295"), "{error}");
+    }
+
+    #[test]
+    fn cells_that_an_echo_server_can_not_serve_are_left_out() {
+        let lacks = |url: &str, pid: Option<u32>| -> Vec<String> {
+            let remote = find(url, pid).unwrap();
+            let scenarios = Scenario::bundled().unwrap();
+            let cells = scenarios.iter().flat_map(|scenario| &scenario.cells);
+            let mut lacks: Vec<String> = cells
+                .filter_map(|cell| remote.lacks(cell).map(|_| cell.scenario.clone()))
+                .collect();
+            lacks.dedup();
+            lacks
+        };
+        let (_listener, url) = listening("ws", "/");
+        assert_eq!(lacks(&url, None), ["codec", "fanout", "upload", "idle"]);
+        let pid = Some(std::process::id());
+        assert_eq!(lacks(&url, pid), ["codec", "fanout", "upload"]);
+        let (_listener, url) = listening("wss", "/");
+        assert_eq!(lacks(&url, pid), ["fanout", "upload"]);
+    }
+
+    #[test]
+    fn over_tls_all_cells_are_and_each_is_once() {
+        let scenarios = Scenario::bundled().unwrap();
+        let codec = scenarios
+            .iter()
+            .find(|scenario| scenario.name == "codec")
+            .unwrap();
+        let plan = Plan {
+            cells: codec
+                .cells
+                .iter()
+                .map(|cell| Planned {
+                    cell: cell.clone(),
+                    rounds: 1,
+                })
+                .collect(),
+            budget: crate::scenario::Effort::Quick.budgets().each,
+            scenarios: Vec::new(),
+        };
+        let (_listener, url) = listening("wss", "/");
+        let mut adapted = plan.clone();
+        find(&url, None).unwrap().adapt(&mut adapted);
+        assert_eq!(adapted.cells.len(), plan.cells.len() / 2);
+        let is_tls = |planned: &Planned| planned.cell.name.ends_with("-tls");
+        assert!(adapted.cells.iter().all(is_tls));
+        let (_listener, url) = listening("ws", "/");
+        let mut adapted = plan.clone();
+        find(&url, None).unwrap().adapt(&mut adapted);
+        assert_eq!(adapted.cells, plan.cells);
+    }
+}
