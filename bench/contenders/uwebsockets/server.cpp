@@ -1,7 +1,5 @@
 // A WebSocket server over uWebSockets: one App a thread, all of them listening on one port.
 
-#include <getopt.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <latch>
@@ -11,40 +9,9 @@
 #include <vector>
 
 #include "App.h"
+#include "options.hpp"
 
 namespace {
-
-struct Options {
-    int port = 0;
-    unsigned threads = 1;
-    std::string service = "echo";
-    std::string certificate;
-    std::string key;
-    std::string deflate;
-};
-
-Options parse(int argc, char **argv) {
-    const option known[] = {
-        {"port", required_argument, nullptr, 'p'},    {"threads", required_argument, nullptr, 'n'},
-        {"service", required_argument, nullptr, 's'}, {"tls", required_argument, nullptr, 't'},
-        {"deflate", required_argument, nullptr, 'd'}, {},
-    };
-    Options options;
-    for (int found; (found = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
-        switch (found) {
-        case 'p': options.port = std::atoi(optarg); break;
-        case 'n': options.threads = static_cast<unsigned>(std::atoi(optarg)); break;
-        case 's': options.service = optarg; break;
-        case 't':
-            options.certificate = optarg;
-            options.key = optind < argc ? argv[optind++] : "";
-            break;
-        case 'd': options.deflate = optarg; break;
-        default: std::exit(2);
-        }
-    }
-    return options;
-}
 
 uWS::CompressOptions compression(const std::string &deflate) {
     if (deflate == "takeover") {
@@ -61,7 +28,7 @@ struct Connection {};
 template <bool SSL>
 class Server {
 public:
-    explicit Server(const Options &options)
+    explicit Server(const kit::Options &options)
         : options_(options), compress_(!options.deflate.empty()), apps_(options.threads), ready_(options.threads) {}
 
     void run() {
@@ -102,7 +69,7 @@ private:
     typename uWS::TemplatedApp<SSL>::template WebSocketBehavior<Connection> behavior(unsigned index) {
         typename uWS::TemplatedApp<SSL>::template WebSocketBehavior<Connection> behavior;
         behavior.compression = compression(options_.deflate);
-        behavior.maxPayloadLength = 64 * 1024 * 1024;
+        behavior.maxPayloadLength = kit::message_bytes_max;
         // Beyond this many unsent bytes, messages would be dropped; 0 drops none.
         behavior.maxBackpressure = 0;
         if (options_.service == "acknowledge") {
@@ -135,7 +102,7 @@ private:
         }
     }
 
-    const Options options_;
+    const kit::Options options_;
     const bool compress_;
     std::vector<Worker> apps_;
     std::latch ready_;
@@ -144,7 +111,7 @@ private:
 } // namespace
 
 int main(int argc, char **argv) {
-    const Options options = parse(argc, argv);
+    const kit::Options options = kit::parse(argc, argv);
     if (options.certificate.empty()) {
         Server<false>(options).run();
     } else {
