@@ -10,10 +10,22 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use serde::Deserialize;
 
+mod answers;
+mod crowd;
 mod error;
+mod fanout;
+mod idle;
+mod link;
+mod message;
+mod meter;
 mod opening;
 mod socket;
+#[cfg(test)]
+mod testing;
+mod upload;
+mod watch;
 
+pub use crowd::raise_file_limit;
 pub use error::LoadError;
 
 /// Whom the load talks to.
@@ -37,7 +49,7 @@ pub struct Target {
 pub enum Wire {
     /// Bytes: no handshake, and what comes back is what was sent, masked as it was. A server that
     /// acknowledges is first told, in eight bytes, little-endian, after how many bytes it has to
-    /// answer with one byte.
+    /// answer with one byte, which is 0x06 (ACK in ASCII).
     Raw,
     /// RFC 6455.
     WebSocket,

@@ -154,6 +154,18 @@ pub enum LoadError {
         /// The message.
         message: u64,
     },
+    /// There may not be as many connections as the cell is about: not the server's failure.
+    #[error("{files} files have to be open at a time, and the system allows {files_max}")]
+    TooManyFiles {
+        /// Connections, and what a load needs besides.
+        files: u64,
+        /// The hard limit of the process.
+        files_max: u64,
+    },
+    /// The cell is about the memory of a process that cannot be looked into: not the server's
+    /// failure.
+    #[error("this needs a server whose process we can see")]
+    Unseen,
     /// The cell asks for what there is no such load for: not the server's failure.
     #[error("there is no such load: {what}")]
     Unsupported {
@@ -168,7 +180,11 @@ impl LoadError {
     pub fn is_ours(&self) -> bool {
         matches!(
             self,
-            Self::System { .. } | Self::TooLarge { .. } | Self::Unsupported { .. }
+            Self::System { .. }
+                | Self::TooLarge { .. }
+                | Self::TooManyFiles { .. }
+                | Self::Unseen
+                | Self::Unsupported { .. }
         )
     }
 

@@ -1,0 +1,151 @@
+//! Many connections: opened several at a time, so that none waits for the round trips of another.
+
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::time::Timespec;
+
+use super::error::system;
+use super::opening::{Opened, Opening};
+use super::socket::Socket;
+use super::{LoadError, Target};
+use crate::cell::Deflate;
+
+/// Opening handshakes that are under way at a time. A server's queue of connections that wait to be
+/// accepted is longer.
+const OPENING_MAX: usize = 64;
+
+/// Descriptors that a load needs besides its connections.
+const SPARE_FILES: u64 = 64;
+
+/// Allows this process to have as many files open as it may at most, and returns how many that are;
+/// `None` is any number. Servers that are started afterwards may have as many.
+///
+/// # Errors
+///
+/// The system does not let a process have what it may have.
+pub fn raise_file_limit() -> Result<Option<u64>, LoadError> {
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        limit.current = limit.maximum;
+        setrlimit(Resource::Nofile, limit).map_err(system("the file limit cannot be raised"))?;
+    }
+    Ok(limit.maximum)
+}
+
+/// Opens `connections` connections that do not compress.
+///
+/// # Errors
+///
+/// One could not be opened, or none made progress for `silence_max`.
+pub(crate) fn open_all(
+    target: &Target,
+    connections: u32,
+    silence_max: Duration,
+) -> Result<Vec<Opened>, LoadError> {
+    check_file_limit(connections, raise_file_limit()?)?;
+    let connections = connections as usize;
+    let mut opened = Vec::with_capacity(connections);
+    let mut under_way: Vec<(Socket, Opening)> = Vec::new();
+    while opened.len() < connections {
+        while under_way.len() < OPENING_MAX && opened.len() + under_way.len() < connections {
+            let opening = Opening::new(target, Deflate::Off)?;
+            under_way.push((Socket::connect(target)?, opening));
+        }
+        let mut is_ready = wait(&under_way, silence_max)?.into_iter();
+        for (mut socket, mut opening) in std::mem::take(&mut under_way) {
+            let leftover = match is_ready.next() {
+                Some(true) => opening.drive(&mut socket)?,
+                _ => None,
+            };
+            match leftover {
+                Some(leftover) => opened.push(Opened { socket, leftover }),
+                None => under_way.push((socket, opening)),
+            }
+        }
+    }
+    Ok(opened)
+}
+
+/// Waits until one of the connections can go on; tells of each whether it can.
+fn wait(under_way: &[(Socket, Opening)], silence_max: Duration) -> Result<Vec<bool>, LoadError> {
+    let mut fds: Vec<PollFd<'_>> = under_way
+        .iter()
+        .map(|(socket, opening)| {
+            let mut wanted = PollFlags::IN;
+            if opening.wants_write(socket) {
+                wanted |= PollFlags::OUT;
+            }
+            PollFd::new(socket, wanted)
+        })
+        .collect();
+    let deadline = Instant::now() + silence_max;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+            Ok(0) => {
+                return Err(LoadError::Silent {
+                    silence: silence_max,
+                });
+            }
+            Ok(_) => return Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(system("poll failed")(errno)),
+        }
+    }
+}
+
+/// `limit` is `None` where there is none.
+fn check_file_limit(connections: u32, limit: Option<u64>) -> Result<(), LoadError> {
+    let files = u64::from(connections) + SPARE_FILES;
+    match limit {
+        Some(files_max) if files > files_max => Err(LoadError::TooManyFiles { files, files_max }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::testing::{BUDGET, IMPATIENT, serve_raw, serve_websocket};
+
+    #[test]
+    fn more_connections_are_opened_than_are_under_way_at_a_time() {
+        let target = serve_websocket(|peer, _| peer.read().map(|_| ()));
+        let opened = open_all(&target, 150, BUDGET.silence_max).unwrap();
+        assert_eq!(opened.len(), 150);
+    }
+
+    #[test]
+    fn one_handshake_that_is_not_answered_is_noticed() {
+        let target = serve_raw(|_stream, _| {
+            std::thread::sleep(BUDGET.silence_max);
+            Ok(())
+        });
+        let target = Target {
+            wire: crate::load::Wire::WebSocket,
+            ..target
+        };
+        let error = open_all(&target, 1, IMPATIENT.silence_max).unwrap_err();
+        assert!(matches!(error, LoadError::Silent { .. }), "{error}");
+    }
+
+    #[test]
+    fn the_file_limit_has_to_hold_connections_and_what_else_is_open() {
+        let files_max = 100 + SPARE_FILES;
+        check_file_limit(100, Some(files_max)).unwrap();
+        check_file_limit(u32::MAX, None).unwrap();
+        let error = check_file_limit(101, Some(files_max)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "165 files have to be open at a time, and the system allows 164"
+        );
+    }
+
+    #[test]
+    fn the_file_limit_is_raised_as_far_as_it_goes() {
+        let files_max = raise_file_limit().unwrap();
+        assert_eq!(getrlimit(Resource::Nofile).current, files_max);
+    }
+}

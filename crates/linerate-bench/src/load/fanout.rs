@@ -1,0 +1,179 @@
+//! A fan-out: one publisher's messages, each delivered to all connections.
+//!
+//! The messages carry their numbers, and every connection has to get the same bytes in the same
+//! order, so that a delivery that is lost, doubled or late is a byte that differs. What is expected
+//! is kept once for all connections.
+
+mod publication;
+
+use std::time::{Duration, Instant};
+
+use linerate_proto::engine::MessageKind;
+
+use super::crowd::open_all;
+use super::link::Link;
+use super::meter::{Latencies, Meter};
+use super::watch::Watch;
+use super::{Budget, LoadError, Probe, Target};
+use crate::cell::Fanout;
+use crate::record::Figures;
+use publication::Publications;
+
+/// What is read at a time.
+const READ_BYTES: usize = 64 << 10;
+
+/// A connection that has not got a message, after nothing came on any connection for so long, was
+/// not subscribed yet when it was published.
+const SUBSCRIBING: Duration = Duration::from_millis(500);
+
+/// The place of the connection that publishes.
+const PUBLISHER: usize = 0;
+
+/// Publishes for the time to warm up and for the measurement.
+///
+/// # Errors
+///
+/// The server fails, or a connection gets something else than what was published.
+pub(super) fn measure(
+    load: &Fanout,
+    target: &Target,
+    budget: &Budget,
+    probe: &mut dyn Probe,
+) -> Result<Figures, LoadError> {
+    probe.reset_peak().map_err(LoadError::Gone)?;
+    let mut audience = Audience::open(load, target, budget)?;
+    audience.subscribe()?;
+    audience.publish_for(budget.warm_up)?;
+
+    audience.latencies.clear();
+    audience.delivered = 0;
+    let meter = Meter::start(probe)?;
+    audience.publish_for(budget.measured)?;
+    let figures = meter.read(probe)?;
+    let messages = audience.delivered as f64;
+    let latency = audience.latencies.percentiles();
+
+    audience.finish()?;
+    Ok(Figures {
+        messages,
+        payload_bytes: messages * f64::from(load.payload_bytes),
+        latency,
+        ..figures
+    })
+}
+
+/// All connections: the publisher's and the subscribers'.
+struct Audience {
+    links: Vec<Link>,
+    watch: Watch,
+    silence_max: Duration,
+    window: u64,
+    publications: Publications,
+    /// Deliveries to subscribers.
+    delivered: u64,
+    latencies: Latencies,
+    buffer: Vec<u8>,
+}
+
+impl Audience {
+    fn open(load: &Fanout, target: &Target, budget: &Budget) -> Result<Self, LoadError> {
+        let connections = load.subscribers + 1;
+        let links = open_all(target, connections, budget.silence_max)?
+            .into_iter()
+            .map(|opened| Link::new(opened, target.wire, MessageKind::Text))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            watch: Watch::new(&links)?,
+            links,
+            silence_max: budget.silence_max,
+            window: u64::from(load.window.max(1)),
+            publications: Publications::new(load, target.wire),
+            delivered: 0,
+            latencies: Latencies::new(),
+            buffer: vec![0; READ_BYTES],
+        })
+    }
+
+    /// Publishes messages one by one until one has come to all connections: servers may answer an
+    /// opening handshake before the connection gets what is published.
+    fn subscribe(&mut self) -> Result<(), LoadError> {
+        let start = Instant::now();
+        while start.elapsed() < self.silence_max {
+            self.publish()?;
+            while self.publications.in_flight() > 0 && self.receive(SUBSCRIBING)? {}
+            if self.publications.in_flight() == 0 {
+                return Ok(());
+            }
+            // It is taken for delivered; a connection to which it comes after all fails by that.
+            self.publications.give_up();
+            let next = self.publications.published();
+            if !self.links.iter_mut().all(|link| link.skip_to(next)) {
+                break;
+            }
+        }
+        Err(LoadError::Silent {
+            silence: self.silence_max,
+        })
+    }
+
+    /// Keeps the window full for `time`.
+    fn publish_for(&mut self, time: Duration) -> Result<(), LoadError> {
+        let start = Instant::now();
+        while start.elapsed() < time {
+            while self.publications.in_flight() < self.window {
+                self.publish()?;
+            }
+            self.receive_or_fail()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for what is still in flight.
+    fn finish(mut self) -> Result<(), LoadError> {
+        while self.publications.in_flight() > 0 {
+            self.receive_or_fail()?;
+        }
+        self.links.into_iter().try_for_each(Link::abandon)
+    }
+
+    fn publish(&mut self) -> Result<(), LoadError> {
+        let connections = self.links.len() as u32;
+        let frame = self.publications.publish(connections);
+        self.links[PUBLISHER].send(frame)
+    }
+
+    fn receive_or_fail(&mut self) -> Result<(), LoadError> {
+        match self.receive(self.silence_max)? {
+            true => Ok(()),
+            false => Err(LoadError::Silent {
+                silence: self.silence_max,
+            }),
+        }
+    }
+
+    /// Takes what comes on the connections that are ready first; returns whether any was ready
+    /// within `time`.
+    fn receive(&mut self, time: Duration) -> Result<bool, LoadError> {
+        let mut any = false;
+        for place in self.watch.wait(time)? {
+            any = true;
+            let link = &mut self.links[place];
+            let before = link.messages();
+            let publications = &self.publications;
+            link.receive(&mut self.buffer, |message| publications.expected(message))?;
+            link.flush()?;
+            let now = Instant::now();
+            for message in before..link.messages() {
+                let published = self.publications.deliver(message);
+                if place != PUBLISHER {
+                    self.delivered += 1;
+                    self.latencies.record(now - published);
+                }
+            }
+        }
+        Ok(any)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! Idle connections: what they cost a server in memory.
+//!
+//! Resident memory is read before the first connection, with all of them open, and once more after
+//! each has had one message echoed, since that is when many servers allocate buffers, which some of
+//! them keep.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate_proto::Opcode;
+use linerate_proto::engine::MessageKind;
+
+use super::crowd::open_all;
+use super::link::Link;
+use super::message::{Expected, Message, mask_key};
+use super::meter::Meter;
+use super::watch::Watch;
+use super::{Budget, LoadError, Probe, Target, Wire};
+use crate::cell::Idle;
+use crate::record::{Figures, IdleMemory};
+
+/// Connections whose messages are in flight at a time.
+const BATCH: usize = 64;
+
+/// What is read at a time.
+const READ_BYTES: usize = 64 << 10;
+
+/// Resident memory has settled when it stays the same for so many looks in a row.
+const SETTLED_LOOKS: u32 = 5;
+
+/// The time between two looks.
+const LOOK_INTERVAL: Duration = Duration::from_millis(40);
+
+/// Memory that never settles is taken as it is then: some run-times return it over minutes.
+const SETTLE_MAX: Duration = Duration::from_secs(2);
+
+/// Differences that do not count as change: a fraction, and an absolute one for small servers.
+const SETTLED_FRACTION: f64 = 0.001;
+const SETTLED_BYTES: u64 = 64 << 10;
+
+/// Opens the connections, has each echo one message, and closes them.
+///
+/// # Errors
+///
+/// The server fails or cannot be looked into, or there may not be so many connections.
+pub(super) fn measure(
+    load: &Idle,
+    target: &Target,
+    budget: &Budget,
+    probe: &mut dyn Probe,
+) -> Result<Figures, LoadError> {
+    probe.reset_peak().map_err(LoadError::Gone)?;
+    // What a server loads or allocates for its first connection is not what one more costs.
+    let mut first = Crowd::open(1, load, target, budget)?;
+    first.echo()?;
+    first.abandon()?;
+    let resident_bytes_before = settle(probe)?;
+
+    let meter = Meter::start(probe)?;
+    let mut crowd = Crowd::open(load.connections, load, target, budget)?;
+    let resident_bytes_idle = settle(probe)?;
+    crowd.echo()?;
+    let resident_bytes_after = settle(probe)?;
+    let figures = meter.read(probe)?;
+
+    crowd.abandon()?;
+    let messages = f64::from(load.connections);
+    Ok(Figures {
+        messages,
+        payload_bytes: messages * f64::from(load.payload_bytes),
+        connections: messages,
+        idle: Some(IdleMemory {
+            connections: load.connections,
+            resident_bytes_before,
+            resident_bytes_idle,
+            resident_bytes_after,
+        }),
+        ..figures
+    })
+}
+
+/// Waits until the server's memory is the same for a while; returns how much it is.
+fn settle(probe: &mut dyn Probe) -> Result<u64, LoadError> {
+    let deadline = Instant::now() + SETTLE_MAX;
+    let mut settled = resident_bytes(probe)?;
+    let mut looks = 0;
+    while looks < SETTLED_LOOKS && Instant::now() < deadline {
+        thread::sleep(LOOK_INTERVAL);
+        let now = resident_bytes(probe)?;
+        let tolerance = SETTLED_BYTES.max((settled as f64 * SETTLED_FRACTION) as u64);
+        if now.abs_diff(settled) > tolerance {
+            settled = now;
+            looks = 0;
+        } else {
+            looks += 1;
+        }
+    }
+    resident_bytes(probe)
+}
+
+fn resident_bytes(probe: &mut dyn Probe) -> Result<u64, LoadError> {
+    match probe.usage().map_err(LoadError::Gone)? {
+        Some(usage) => Ok(usage.resident_bytes),
+        None => Err(LoadError::Unseen),
+    }
+}
+
+/// Connections, and the message that each is going to echo.
+struct Crowd {
+    links: Vec<Link>,
+    wire: Wire,
+    silence_max: Duration,
+    payload: Vec<u8>,
+}
+
+impl Crowd {
+    fn open(
+        connections: u32,
+        load: &Idle,
+        target: &Target,
+        budget: &Budget,
+    ) -> Result<Self, LoadError> {
+        let links = open_all(target, connections, budget.silence_max)?
+            .into_iter()
+            .map(|opened| Link::new(opened, target.wire, MessageKind::Binary))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            links,
+            wire: target.wire,
+            silence_max: budget.silence_max,
+            // Bytes of all values, which are no UTF-8.
+            payload: (0..load.payload_bytes).map(|place| !place as u8).collect(),
+        })
+    }
+
+    /// Has every connection echo a message of its own.
+    fn echo(&mut self) -> Result<(), LoadError> {
+        let mut buffer = vec![0; READ_BYTES];
+        for (batch, links) in self.links.chunks_mut(BATCH).enumerate() {
+            let echoes: Vec<Echo> = (0..links.len())
+                .map(|place| Echo::new(batch * BATCH + place, &mut self.payload, self.wire))
+                .collect();
+            let mut watch = Watch::new(&*links)?;
+            for (link, echo) in links.iter_mut().zip(&echoes) {
+                link.send(echo.sent.frame())?;
+            }
+            let mut missing = links.len();
+            while missing > 0 {
+                let mut any = false;
+                for place in watch.wait(self.silence_max)? {
+                    any = true;
+                    let (link, echo) = (&mut links[place], &echoes[place]);
+                    let before = link.messages();
+                    link.receive(&mut buffer, |message| {
+                        (message == 0).then(|| echo.expected())
+                    })?;
+                    link.flush()?;
+                    missing -= (link.messages() - before) as usize;
+                }
+                if !any {
+                    return Err(LoadError::Silent {
+                        silence: self.silence_max,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes all, at once and without a trace.
+    fn abandon(self) -> Result<(), LoadError> {
+        self.links.into_iter().try_for_each(Link::abandon)
+    }
+}
+
+/// A message and its echo.
+struct Echo {
+    sent: Message,
+    /// `None` on a raw wire, where it is what was sent.
+    due: Option<Message>,
+}
+
+impl Echo {
+    /// Builds the message of the connection `number`, by which it begins.
+    fn new(number: usize, payload: &mut [u8], wire: Wire) -> Self {
+        let stamp = (number as u32).to_be_bytes();
+        let stamp_bytes = stamp.len().min(payload.len());
+        payload[..stamp_bytes].copy_from_slice(&stamp[stamp.len() - stamp_bytes..]);
+        Self {
+            sent: Message::new(Opcode::Binary, payload, Some(mask_key(number as u64))),
+            due: match wire {
+                Wire::Raw => None,
+                Wire::WebSocket => Some(Message::new(Opcode::Binary, payload, None)),
+            },
+        }
+    }
+
+    fn expected(&self) -> Expected<'_> {
+        match &self.due {
+            Some(due) => due.expected(),
+            None => self.sent.expected_raw(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

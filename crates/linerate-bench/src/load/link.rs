@@ -1,0 +1,150 @@
+//! A connection on which answers are compared as they come.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use linerate_proto::engine::MessageKind;
+
+use super::answers::Answers;
+use super::message::Expected;
+use super::opening::Opened;
+use super::socket::Socket;
+use super::{LoadError, Wire};
+
+/// A socket, what waits to be sent, and what was answered.
+#[derive(Debug)]
+pub(crate) struct Link {
+    socket: Socket,
+    answers: Answers,
+    /// Whole frames; `unsent[sent..]` waits for room in the socket.
+    unsent: Vec<u8>,
+    sent: usize,
+}
+
+impl Link {
+    /// Takes over a connection on which answers of one `kind` are going to come.
+    ///
+    /// # Errors
+    ///
+    /// The server has already sent a message.
+    pub(crate) fn new(opened: Opened, wire: Wire, kind: MessageKind) -> Result<Self, LoadError> {
+        let mut link = Self {
+            socket: opened.socket,
+            answers: Answers::new(wire, kind),
+            unsent: Vec::new(),
+            sent: 0,
+        };
+        let mut leftover = opened.leftover;
+        link.answers
+            .handle_input(&mut leftover, &mut link.unsent, |_| None)?;
+        Ok(link)
+    }
+
+    /// Queues whole frames and sends as much as there is room for.
+    ///
+    /// # Errors
+    ///
+    /// The connection is broken.
+    pub(crate) fn send(&mut self, frames: &[u8]) -> Result<(), LoadError> {
+        self.unsent.extend_from_slice(frames);
+        self.flush().map(|_| ())
+    }
+
+    /// Sends what waits; returns whether nothing waits any more.
+    ///
+    /// # Errors
+    ///
+    /// The connection is broken.
+    pub(crate) fn flush(&mut self) -> Result<bool, LoadError> {
+        self.socket.flush().map_err(LoadError::of_socket)?;
+        while self.sent < self.unsent.len() {
+            let bytes = self.unsent.split_at(self.sent).1;
+            match write(&mut self.socket, bytes)? {
+                0 => return Ok(false),
+                bytes => self.sent += bytes,
+            }
+        }
+        self.unsent.clear();
+        self.sent = 0;
+        Ok(true)
+    }
+
+    /// Sends the start of `bytes`, past what waits; returns how much there was room for. The caller
+    /// sees to it that this does not cut a frame that waits, or is cut by one.
+    ///
+    /// # Errors
+    ///
+    /// The connection is broken.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<usize, LoadError> {
+        write(&mut self.socket, bytes)
+    }
+
+    /// Reads all that has come, as [`Answers::handle_input`] does; returns whether there was
+    /// anything.
+    ///
+    /// # Errors
+    ///
+    /// The connection has ended, or something else came.
+    pub(crate) fn receive<'e>(
+        &mut self,
+        buffer: &mut [u8],
+        expected: impl Fn(u64) -> Option<Expected<'e>>,
+    ) -> Result<bool, LoadError> {
+        let mut any = false;
+        loop {
+            let bytes = match self.socket.read(buffer) {
+                Ok(0) => return Err(LoadError::Ended),
+                Ok(bytes) => bytes,
+                Err(error) if is_wait(&error) => return Ok(any),
+                Err(error) => return Err(LoadError::of_socket(error)),
+            };
+            any = true;
+            self.answers
+                .handle_input(&mut buffer[..bytes], &mut self.unsent, &expected)?;
+            if self.socket.drained() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Returns how many messages have come.
+    pub(crate) fn messages(&self) -> u64 {
+        self.answers.messages()
+    }
+
+    /// Has the next message be the one that is numbered `message`; returns whether that can be, which
+    /// is not so within a message.
+    pub(crate) fn skip_to(&mut self, message: u64) -> bool {
+        self.answers.skip_to(message)
+    }
+
+    /// Has the connection reset, so that neither end keeps anything of it.
+    ///
+    /// # Errors
+    ///
+    /// The socket's option is not to be had.
+    pub(crate) fn abandon(self) -> Result<(), LoadError> {
+        self.socket.abandon()
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn write(socket: &mut Socket, bytes: &[u8]) -> Result<usize, LoadError> {
+    match socket.write(bytes) {
+        Ok(bytes) => Ok(bytes),
+        Err(error) if is_wait(&error) => Ok(0),
+        Err(error) => Err(LoadError::of_socket(error)),
+    }
+}
+
+fn is_wait(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+    )
+}

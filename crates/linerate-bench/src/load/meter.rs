@@ -1,0 +1,131 @@
+//! What a stretch of time cost: the clock, the server's process, the load's own thread.
+
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{LoadError, Probe, Usage};
+use crate::record::{Figures, Latency, Spent};
+
+/// The longest latency that is told from longer ones. No answer takes so long without the server
+/// being taken for silent.
+const LATENCY_MAX: Duration = Duration::from_secs(600);
+
+/// The moment at which the load of one thread begins to count.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    start: Instant,
+    load_cpu: Duration,
+    server: Option<Usage>,
+}
+
+impl Meter {
+    /// Starts counting.
+    ///
+    /// # Errors
+    ///
+    /// The server's process is gone.
+    pub(crate) fn start(probe: &mut dyn Probe) -> Result<Self, LoadError> {
+        Ok(Self {
+            server: probe.usage().map_err(LoadError::Gone)?,
+            load_cpu: thread_cpu(),
+            start: Instant::now(),
+        })
+    }
+
+    /// Returns what was spent since the start, on the thread that started; what was achieved is for
+    /// the caller to fill in.
+    ///
+    /// # Errors
+    ///
+    /// The server's process is gone.
+    pub(crate) fn read(&self, probe: &mut dyn Probe) -> Result<Figures, LoadError> {
+        let elapsed = self.start.elapsed();
+        let load_cpu = thread_cpu() - self.load_cpu;
+        let end = probe.usage().map_err(LoadError::Gone)?;
+        let server = self.server.zip(end).map(|(start, end)| Spent {
+            cpu_s: (end.cpu - start.cpu).as_secs_f64(),
+            user_s: (end.user - start.user).as_secs_f64(),
+            system_s: (end.system - start.system).as_secs_f64(),
+            resident_bytes_peak: end.resident_bytes_peak,
+            cores: probe.cores(),
+        });
+        Ok(Figures {
+            elapsed_s: elapsed.as_secs_f64(),
+            server,
+            load_cpu_s: load_cpu.as_secs_f64(),
+            load_threads: 1,
+            ..Figures::default()
+        })
+    }
+}
+
+/// Latencies, counted in nanoseconds with three digits.
+#[derive(Debug)]
+pub(crate) struct Latencies(Histogram<u64>);
+
+impl Latencies {
+    /// Starts with none.
+    pub(crate) fn new() -> Self {
+        let nanoseconds = LATENCY_MAX.as_nanos() as u64;
+        Self(Histogram::new_with_max(nanoseconds, 3).expect("three digits of a long time fit"))
+    }
+
+    /// Counts an answer that took `latency`.
+    pub(crate) fn record(&mut self, latency: Duration) {
+        self.0.saturating_record(latency.as_nanos() as u64);
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.0.reset();
+    }
+
+    /// Returns the percentiles, `None` if nothing was timed.
+    pub(crate) fn percentiles(&self) -> Option<Latency> {
+        let microseconds = |nanoseconds: u64| nanoseconds as f64 / 1e3;
+        let at = |quantile| microseconds(self.0.value_at_quantile(quantile));
+        (!self.0.is_empty()).then(|| Latency {
+            count: self.0.len(),
+            p50_us: at(0.5),
+            p90_us: at(0.9),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            max_us: microseconds(self.0.max()),
+        })
+    }
+}
+
+fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_what_was_recorded_since_it_was_cleared() {
+        let mut latencies = Latencies::new();
+        latencies.record(Duration::from_secs(7));
+        latencies.clear();
+        assert_eq!(latencies.percentiles(), None);
+        for milliseconds in 1..=1000 {
+            latencies.record(Duration::from_millis(milliseconds));
+        }
+        let latency = latencies.percentiles().unwrap();
+        assert_eq!(latency.count, 1000);
+        for (found, milliseconds) in [
+            (latency.p50_us, 500.0),
+            (latency.p90_us, 900.0),
+            (latency.p99_us, 990.0),
+            (latency.p999_us, 999.0),
+            (latency.max_us, 1000.0),
+        ] {
+            let expected = milliseconds * 1e3;
+            assert!((found - expected).abs() < expected * 1e-3, "{found} µs");
+        }
+    }
+}

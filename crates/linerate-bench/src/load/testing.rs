@@ -1,0 +1,169 @@
+//! Servers for tests, right ones and wrong ones: a thread for each connection, blocking calls.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use linerate_proto::handshake::{HandshakeLimits, RequestReader};
+use linerate_proto::{Header, MaskKey, Opcode};
+
+use super::message::Message;
+use super::{Budget, Probe, Target, Usage, Wire};
+
+/// Short, since nothing is to be learnt from figures here.
+pub(crate) const BUDGET: Budget = Budget {
+    warm_up: Duration::from_millis(20),
+    measured: Duration::from_millis(50),
+    silence_max: Duration::from_secs(5),
+};
+
+/// With little patience, for servers that are silent.
+pub(crate) const IMPATIENT: Budget = Budget {
+    silence_max: Duration::from_millis(100),
+    ..BUDGET
+};
+
+/// Starts a WebSocket server that has `serve` talk to each client once the handshake is done. The
+/// second argument numbers the connections from 0.
+pub(crate) fn serve_websocket<F>(serve: F) -> Target
+where
+    F: Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
+{
+    let serve = move |stream, number| {
+        let mut peer = Peer::accept(stream)?;
+        serve(&mut peer, number)
+    };
+    Target {
+        wire: Wire::WebSocket,
+        ..serve_raw(serve)
+    }
+}
+
+/// Starts a server of bytes.
+pub(crate) fn serve_raw<F>(serve: F) -> Target
+where
+    F: Fn(TcpStream, usize) -> io::Result<()> + Send + Sync + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serve = Arc::new(serve);
+    // It lives as long as the tests do.
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let serve = Arc::clone(&serve);
+            thread::spawn(move || {
+                let stream = stream.unwrap();
+                stream.set_nodelay(true).unwrap();
+                // An error is that the client has gone.
+                let _ = serve(stream, number);
+            });
+        }
+    });
+    Target {
+        address,
+        host: address.to_string(),
+        path: "/".to_owned(),
+        wire: Wire::Raw,
+        tls: None,
+    }
+}
+
+/// A server's end of a WebSocket.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) stream: TcpStream,
+    received: Vec<u8>,
+}
+
+impl Peer {
+    fn accept(mut stream: TcpStream) -> io::Result<Self> {
+        let mut reader = RequestReader::new(HandshakeLimits::default());
+        let mut buffer = [0; 2048];
+        loop {
+            let bytes = stream.read(&mut buffer)?;
+            if bytes == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let Some((request, head_bytes)) = reader.handle_input(&buffer[..bytes]).unwrap() else {
+                continue;
+            };
+            let mut response = Vec::new();
+            request.websocket().unwrap().accept().encode(&mut response);
+            stream.write_all(&response)?;
+            return Ok(Self {
+                stream,
+                received: buffer[head_bytes..bytes].to_vec(),
+            });
+        }
+    }
+
+    /// Reads a message of one frame, and answers none but those.
+    pub(crate) fn read(&mut self) -> io::Result<(Opcode, Vec<u8>)> {
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            if let Some((header, prefix_bytes)) = Header::decode(&self.received).unwrap() {
+                let end = prefix_bytes + header.payload_bytes as usize;
+                if end <= self.received.len() {
+                    let mut payload = self.received[prefix_bytes..end].to_vec();
+                    self.received.drain(..end);
+                    let MaskKey(key) = header.mask.unwrap();
+                    linerate_simd::mask::apply(key, 0, &mut payload);
+                    return Ok((header.opcode, payload));
+                }
+            }
+            match self.stream.read(&mut buffer)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                bytes => self.received.extend_from_slice(&buffer[..bytes]),
+            }
+        }
+    }
+
+    /// Sends a message of one frame.
+    pub(crate) fn send(&mut self, opcode: Opcode, payload: &[u8]) -> io::Result<()> {
+        self.stream
+            .write_all(Message::new(opcode, payload, None).frame())
+    }
+}
+
+/// A process whose resident memory is a page larger at each look, so that it never settles.
+#[derive(Debug, Default)]
+pub(crate) struct Growing(u64);
+
+impl Probe for Growing {
+    fn usage(&mut self) -> io::Result<Option<Usage>> {
+        self.0 += 4096;
+        Ok(Some(Usage {
+            resident_bytes: self.0,
+            resident_bytes_peak: self.0,
+            ..Usage::default()
+        }))
+    }
+
+    fn reset_peak(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn cores(&self) -> u32 {
+        1
+    }
+}
+
+/// Somebody else's process.
+#[derive(Debug)]
+pub(crate) struct Opaque;
+
+impl Probe for Opaque {
+    fn usage(&mut self) -> io::Result<Option<Usage>> {
+        Ok(None)
+    }
+
+    fn reset_peak(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn cores(&self) -> u32 {
+        1
+    }
+}

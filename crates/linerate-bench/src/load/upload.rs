@@ -1,0 +1,191 @@
+//! An upload: messages that are acknowledged, not echoed.
+//!
+//! Writing and reading take turns on one thread, so that a server that waits for its
+//! acknowledgements to be taken, before it reads on, cannot bring both to a halt.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use linerate_proto::Opcode;
+use linerate_proto::engine::MessageKind;
+
+use super::link::Link;
+use super::message::{Expected, Message, mask_key};
+use super::meter::{Latencies, Meter};
+use super::opening::open;
+use super::watch::Watch;
+use super::{Budget, LoadError, Probe, Target, Wire};
+use crate::cell::{Deflate, Upload};
+use crate::record::Figures;
+
+/// Different messages that take turns.
+const DISTINCT: u64 = 4;
+
+/// The longest write, so that acknowledgements are read, and timed, meanwhile.
+const WRITE_BYTES_MAX: usize = 1 << 20;
+
+/// What is read at a time; acknowledgements are short.
+const READ_BYTES: usize = 4 << 10;
+
+/// The answer to a message where there are no frames: ACK in ASCII.
+const RAW_ACKNOWLEDGEMENT: Expected<'static> = Expected {
+    frame: &[0x06],
+    header_bytes: 0,
+};
+
+/// Uploads `total_bytes`, after an upload of the time to warm up. The time of the measurement is
+/// not bounded.
+///
+/// # Errors
+///
+/// The server fails, or an acknowledgement is wrong.
+pub(super) fn measure(
+    load: &Upload,
+    target: &Target,
+    budget: &Budget,
+    probe: &mut dyn Probe,
+) -> Result<Figures, LoadError> {
+    let messages = load
+        .total_bytes
+        .div_ceil(u64::from(load.payload_bytes))
+        .max(1);
+    probe.reset_peak().map_err(LoadError::Gone)?;
+    let mut uploading = Uploading::open(load, target, budget)?;
+    let start = Instant::now();
+    uploading
+        .send_while(|sent| sent == 0 || (sent < messages && start.elapsed() < budget.warm_up))?;
+
+    let before = uploading.sent;
+    uploading.latencies.clear();
+    let meter = Meter::start(probe)?;
+    uploading.send_while(|sent| sent - before < messages)?;
+    let figures = meter.read(probe)?;
+    Ok(Figures {
+        messages: messages as f64,
+        payload_bytes: messages as f64 * f64::from(load.payload_bytes),
+        latency: uploading.latencies.percentiles(),
+        ..figures
+    })
+}
+
+/// An upload that is under way.
+struct Uploading {
+    link: Link,
+    watch: Watch,
+    budget: Budget,
+    window: usize,
+    /// Messages that take turns.
+    messages: Vec<Message>,
+    wire: Wire,
+    /// What acknowledges each where there are frames.
+    acknowledgement: Message,
+    /// Messages of which the kernel has all bytes.
+    sent: u64,
+    /// How many bytes the kernel has of the next one.
+    at: usize,
+    /// When the first bytes of those that are not acknowledged were sent.
+    begun: VecDeque<Instant>,
+    latencies: Latencies,
+}
+
+impl Uploading {
+    fn open(load: &Upload, target: &Target, budget: &Budget) -> Result<Self, LoadError> {
+        let opened = open(target, Deflate::Off, budget.silence_max)?;
+        let mut link = Link::new(opened, target.wire, MessageKind::Text)?;
+        let messages: Vec<Message> = (0..DISTINCT)
+            .map(|number| message(number, load.payload_bytes))
+            .collect();
+        if target.wire == Wire::Raw {
+            link.send(&(messages[0].frame().len() as u64).to_le_bytes())?;
+        }
+        let number = load.payload_bytes.to_string();
+        Ok(Self {
+            watch: Watch::new([&link])?,
+            link,
+            budget: *budget,
+            window: load.window.max(1) as usize,
+            messages,
+            wire: target.wire,
+            acknowledgement: Message::new(Opcode::Text, number.as_bytes(), None),
+            sent: 0,
+            at: 0,
+            begun: VecDeque::new(),
+            latencies: Latencies::new(),
+        })
+    }
+
+    /// Sends messages for as long as `more`, which is told how many were sent, says so, and waits
+    /// until all are acknowledged.
+    fn send_while(&mut self, more: impl Fn(u64) -> bool) -> Result<(), LoadError> {
+        let mut buffer = [0; READ_BYTES];
+        loop {
+            let has_sent = self.send_some(&more)?;
+            let has_received = self.receive(&mut buffer)?;
+            if self.begun.is_empty() && !more(self.sent) {
+                return Ok(());
+            }
+            if has_sent || has_received {
+                continue;
+            }
+            let silence = self.budget.silence_max;
+            if self.watch.wait(silence)?.next().is_none() {
+                return Err(LoadError::Silent { silence });
+            }
+        }
+    }
+
+    /// Writes once, if there is something to write; returns whether anything was taken.
+    fn send_some(&mut self, more: impl Fn(u64) -> bool) -> Result<bool, LoadError> {
+        if self.at == 0 {
+            let may_begin = self.link.flush()?;
+            if !may_begin || self.begun.len() >= self.window || !more(self.sent) {
+                return Ok(false);
+            }
+        }
+        let frame = self.messages[(self.sent % DISTINCT) as usize].frame();
+        let end = frame.len().min(self.at + WRITE_BYTES_MAX);
+        let now = Instant::now();
+        let bytes = self.link.write(&frame[self.at..end])?;
+        if bytes > 0 && self.at == 0 {
+            self.begun.push_back(now);
+        }
+        self.at += bytes;
+        if self.at == frame.len() {
+            self.at = 0;
+            self.sent += 1;
+        }
+        Ok(bytes > 0)
+    }
+
+    /// Reads what has come; returns whether there was anything.
+    fn receive(&mut self, buffer: &mut [u8]) -> Result<bool, LoadError> {
+        let expected = match self.wire {
+            Wire::Raw => RAW_ACKNOWLEDGEMENT,
+            Wire::WebSocket => self.acknowledgement.expected(),
+        };
+        let (before, sent) = (self.link.messages(), self.sent);
+        let any = self
+            .link
+            .receive(buffer, |message| (message < sent).then_some(expected))?;
+        let now = Instant::now();
+        for _ in before..self.link.messages() {
+            if let Some(begun) = self.begun.pop_front() {
+                self.latencies.record(now - begun);
+            }
+        }
+        Ok(any)
+    }
+}
+
+/// Builds the message `number`: bytes of all values, none of them in the same place of two messages.
+fn message(number: u64, payload_bytes: u32) -> Message {
+    let values: Vec<u8> = (0..=u8::MAX)
+        .map(|value| value.wrapping_add(number as u8).wrapping_mul(167))
+        .collect();
+    let mut payload = values.repeat(payload_bytes as usize / values.len() + 1);
+    payload.truncate(payload_bytes as usize);
+    Message::new(Opcode::Binary, &payload, Some(mask_key(number)))
+}
+
+#[cfg(test)]
+mod tests;
