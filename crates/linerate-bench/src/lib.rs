@@ -17,3 +17,4 @@ pub mod record;
 pub mod run;
 pub mod scenario;
 pub mod server;
+pub mod summary;

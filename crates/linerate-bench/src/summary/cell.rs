@@ -1,0 +1,233 @@
+//! The contenders of a cell: who counts, in which order, and how far apart.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::cell::Cell;
+use crate::record::{Figures, Measurement, Outcome};
+use crate::summary::medians::Medians;
+use crate::summary::metric::Metric;
+use crate::summary::spread::Spread;
+use crate::summary::{OURS, REFERENCE};
+
+/// What came of a cell.
+#[derive(Clone, Debug)]
+pub struct CellSummary {
+    /// The cell.
+    pub cell: Cell,
+    /// What its contenders are compared by.
+    pub metric: Metric,
+    /// All contenders that had a turn: those with a headline first, the best of them at the top,
+    /// then the others by name.
+    pub standings: Vec<Standing>,
+}
+
+impl CellSummary {
+    /// Summarises the measurements of a cell; of several of one round the last one counts.
+    pub(super) fn of(cell: &Cell, measurements: &[&Measurement]) -> Self {
+        let mut turns: BTreeMap<&str, BTreeMap<u32, &Outcome>> = BTreeMap::new();
+        for measurement in measurements {
+            let rounds = turns.entry(&measurement.contender).or_default();
+            rounds.insert(measurement.round, &measurement.outcome);
+        }
+        let cpu_known = turns.values().flat_map(BTreeMap::values).any(|outcome| {
+            matches!(outcome, Outcome::Measured(it) | Outcome::LoadBound(it) if it.server.is_some())
+        });
+        let metric = Metric::new(cell.headline(), cpu_known);
+        let mut standings: Vec<Standing> = turns
+            .into_iter()
+            .map(|(contender, rounds)| Standing::of(contender, metric, &rounds))
+            .collect();
+        standings.sort_by(|a, b| match (a.headline, b.headline) {
+            (Some(a), Some(b)) if metric.more_is_better() => b.median.total_cmp(&a.median),
+            (Some(a), Some(b)) => a.median.total_cmp(&b.median),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        });
+        let mut summary = Self {
+            cell: cell.clone(),
+            metric,
+            standings,
+        };
+        summary.rank();
+        summary.relate();
+        summary
+    }
+
+    /// Returns those with a headline, the best first, the reference among them.
+    pub fn counted(&self) -> impl Iterator<Item = &Standing> {
+        self.standings.iter().filter(|it| it.headline.is_some())
+    }
+
+    /// Returns those without a headline.
+    pub fn not_counted(&self) -> impl Iterator<Item = &Standing> {
+        self.standings.iter().filter(|it| it.headline.is_none())
+    }
+
+    /// Returns the best, `None` if nobody has a figure. The reference is nobody's rival.
+    pub fn first(&self) -> Option<&Standing> {
+        self.standings.iter().find(|it| it.rank == Some(1))
+    }
+
+    /// Returns a contender's standing.
+    pub fn standing(&self, contender: &str) -> Option<&Standing> {
+        self.standings.iter().find(|it| it.contender == contender)
+    }
+
+    fn rank(&mut self) {
+        let ranked = self.standings.iter_mut();
+        let ranked = ranked.filter(|it| it.headline.is_some() && it.contender != REFERENCE);
+        for (index, standing) in ranked.enumerate() {
+            standing.rank = Some(index + 1);
+        }
+    }
+
+    fn relate(&mut self) {
+        let rounds_of = |found: Option<&Standing>| found.map(|it| it.rounds.clone());
+        let reference = rounds_of(self.standing(REFERENCE));
+        let first = rounds_of(self.first());
+        let is_peer = |it: &&Standing| it.rank.is_some() && it.contender != OURS;
+        let best_peer = rounds_of(self.counted().find(is_peer));
+        let metric = self.metric;
+        for standing in &mut self.standings {
+            let ratio = |other: &Option<HashMap<u32, f64>>| {
+                paired_ratio(metric, &standing.rounds, other.as_ref()?)
+            };
+            standing.to_reference = ratio(&reference);
+            standing.to_best_peer = ratio(&best_peer);
+            standing.to_first = ratio(&first);
+        }
+    }
+}
+
+/// How a contender did in a cell.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Its name.
+    pub contender: String,
+    /// Whether its figures count, and why not.
+    pub status: Status,
+    /// Its figures, if they count.
+    pub medians: Option<Medians>,
+    /// The figure that the cell compares; `None` if it doesn't count or isn't known.
+    pub headline: Option<Spread>,
+    /// From 1; `None` without a headline, and for the reference.
+    pub rank: Option<usize>,
+    /// How many times as good as `raw-tcp`.
+    pub to_reference: Option<f64>,
+    /// How many times as good as the best that is neither linerate nor `raw-tcp`.
+    pub to_best_peer: Option<f64>,
+    /// How many times as good as the best but `raw-tcp`; linerate may be it.
+    pub to_first: Option<f64>,
+    /// The headline of each round that counts.
+    rounds: HashMap<u32, f64>,
+}
+
+impl Standing {
+    fn of(contender: &str, metric: Metric, rounds: &BTreeMap<u32, &Outcome>) -> Self {
+        let (status, counted) = Status::of(rounds);
+        let headlines: HashMap<u32, f64> = counted
+            .iter()
+            .filter_map(|(round, figures)| Some((*round, metric.of(figures)?)))
+            .collect();
+        let figures: Vec<&Figures> = counted.into_values().collect();
+        Self {
+            contender: contender.into(),
+            status,
+            medians: (!figures.is_empty()).then(|| Medians::of(&figures)),
+            headline: Spread::of(headlines.values().copied()),
+            rank: None,
+            to_reference: None,
+            to_best_peer: None,
+            to_first: None,
+            rounds: headlines,
+        }
+    }
+}
+
+/// Whether a contender's figures in a cell count.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Status {
+    /// It failed in at least one round: a server that answers wrongly now and then is not counted
+    /// for the other times.
+    Failed {
+        /// What happened the first time.
+        reason: String,
+        /// Rounds in which it failed.
+        failed: usize,
+        /// Rounds in all.
+        rounds: usize,
+    },
+    /// The load generator was the bottleneck in at least half of the rounds.
+    LoadBound {
+        /// The share of the time in which the load was busy, 0 to 1, median.
+        load_busy: Option<f64>,
+    },
+    /// The figures count.
+    Measured {
+        /// Rounds that count.
+        rounds: usize,
+        /// Rounds that don't, because the load generator was the bottleneck in them.
+        load_bound: usize,
+    },
+    /// It does not offer what the cell needs.
+    Unsupported {
+        /// What it lacks.
+        reason: String,
+    },
+}
+
+impl Status {
+    /// Returns the status, and the figures of the rounds that count.
+    fn of<'a>(rounds: &BTreeMap<u32, &'a Outcome>) -> (Self, BTreeMap<u32, &'a Figures>) {
+        let mut failures = Vec::new();
+        let mut measured = BTreeMap::new();
+        let mut bound = Vec::new();
+        for (round, outcome) in rounds {
+            match outcome {
+                Outcome::Failed { reason } => failures.push(reason),
+                Outcome::LoadBound(figures) => bound.push(figures),
+                Outcome::Measured(figures) => _ = measured.insert(*round, figures),
+                Outcome::Unsupported { reason } => {
+                    let reason = reason.clone();
+                    return (Self::Unsupported { reason }, BTreeMap::new());
+                }
+            }
+        }
+        if let Some(reason) = failures.first() {
+            let status = Self::Failed {
+                reason: (*reason).clone(),
+                failed: failures.len(),
+                rounds: rounds.len(),
+            };
+            return (status, BTreeMap::new());
+        }
+        if bound.len() >= measured.len() {
+            let busy = bound
+                .iter()
+                .map(|it| it.load_cpu_s / (it.elapsed_s * f64::from(it.load_threads)));
+            let load_busy = Spread::of(busy).map(|spread| spread.median);
+            return (Self::LoadBound { load_busy }, BTreeMap::new());
+        }
+        let status = Self::Measured {
+            rounds: measured.len(),
+            load_bound: bound.len(),
+        };
+        (status, measured)
+    }
+}
+
+/// Returns the median of the ratios within rounds that both have, because what disturbs a round
+/// disturbs both; without such a round, the ratio of the medians.
+fn paired_ratio(
+    metric: Metric,
+    figures: &HashMap<u32, f64>,
+    others: &HashMap<u32, f64>,
+) -> Option<f64> {
+    let pairs = figures
+        .iter()
+        .filter_map(|(round, figure)| Some(metric.ratio(*figure, *others.get(round)?)));
+    if let Some(spread) = Spread::of(pairs) {
+        return Some(spread.median);
+    }
+    let median = |figures: &HashMap<u32, f64>| Some(Spread::of(figures.values().copied())?.median);
+    Some(metric.ratio(median(figures)?, median(others)?))
+}

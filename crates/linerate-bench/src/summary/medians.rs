@@ -1,0 +1,75 @@
+//! A contender's figures in a cell, over the rounds.
+
+use serde::Serialize;
+
+use crate::record::{Figures, Latency};
+use crate::summary::metric::grown;
+use crate::summary::spread::Spread;
+
+/// Each figure over the rounds; `None` where none of them has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Medians {
+    /// Messages per second.
+    pub messages_per_second: Option<Spread>,
+    /// Payload, in bytes per second, one way.
+    pub bytes_per_second: Option<Spread>,
+    /// Messages per second of the server's CPU time.
+    pub messages_per_cpu_second: Option<Spread>,
+    /// The server's CPU time in user mode for a message, microseconds.
+    pub user_us: Option<Spread>,
+    /// The server's CPU time in the kernel for a message, microseconds.
+    pub system_us: Option<Spread>,
+    /// Peak resident memory of the server, bytes.
+    pub resident_bytes_peak: Option<Spread>,
+    /// Half of the answers came faster, microseconds.
+    pub p50_us: Option<Spread>,
+    /// 90th percentile of latency, microseconds.
+    pub p90_us: Option<Spread>,
+    /// 99th percentile of latency, microseconds.
+    pub p99_us: Option<Spread>,
+    /// 99.9th percentile of latency, microseconds.
+    pub p999_us: Option<Spread>,
+    /// Resident bytes per connection before the first message.
+    pub idle_bytes_before: Option<Spread>,
+    /// Resident bytes per connection after one message each.
+    pub idle_bytes_after: Option<Spread>,
+}
+
+impl Medians {
+    /// Summarises rounds that count.
+    pub(super) fn of(rounds: &[&Figures]) -> Self {
+        let spread = |figure: &dyn Fn(&Figures) -> Option<f64>| {
+            Spread::of(rounds.iter().filter_map(|figures| figure(figures)))
+        };
+        let latency = |percentile: fn(&Latency) -> f64| {
+            spread(&|it: &Figures| it.latency.as_ref().map(percentile))
+        };
+        Self {
+            messages_per_second: spread(&|it| Some(it.messages / it.elapsed_s)),
+            bytes_per_second: spread(&|it| Some(it.payload_bytes / it.elapsed_s)),
+            messages_per_cpu_second: spread(&|it| Some(it.messages / it.server?.cpu_s)),
+            user_us: spread(&|it| Some(microseconds(it.server?.user_s, it.messages))),
+            system_us: spread(&|it| Some(microseconds(it.server?.system_s, it.messages))),
+            resident_bytes_peak: spread(&|it| Some(it.server?.resident_bytes_peak as f64)),
+            p50_us: latency(|it| it.p50_us),
+            p90_us: latency(|it| it.p90_us),
+            p99_us: latency(|it| it.p99_us),
+            p999_us: latency(|it| it.p999_us),
+            idle_bytes_before: spread(&|it| {
+                let idle = it.idle?;
+                let bytes = grown(idle.resident_bytes_idle, idle.resident_bytes_before);
+                Some(bytes / f64::from(idle.connections))
+            }),
+            idle_bytes_after: spread(&|it| {
+                let idle = it.idle?;
+                let bytes = grown(idle.resident_bytes_after, idle.resident_bytes_before);
+                Some(bytes / f64::from(idle.connections))
+            }),
+        }
+    }
+}
+
+/// Returns the microseconds that each of `messages` had of `seconds`.
+fn microseconds(seconds: f64, messages: f64) -> f64 {
+    seconds * 1e6 / messages
+}

@@ -1,0 +1,118 @@
+//! What a cell compares its contenders by.
+
+use serde::Serialize;
+
+use crate::cell::Headline;
+use crate::record::Figures;
+
+/// A figure that contenders are ranked by: a cell's headline, or what stands in for it.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Resident bytes per idle connection, once each has had a message echoed; less is better.
+    BytesPerConnection,
+    /// The 99th percentile of latency, microseconds; less is better.
+    LatencyP99,
+    /// Messages per second of the server's CPU time; more is better.
+    PerServerCpuSecond,
+    /// Messages per second, for servers whose CPU time cannot be seen; more is better.
+    PerSecond,
+}
+
+impl Metric {
+    /// Returns what a cell with this headline is compared by. `cpu_known` says whether the CPU time
+    /// of any of its servers is in the record.
+    pub(super) fn new(headline: Headline, cpu_known: bool) -> Self {
+        match headline {
+            Headline::BytesPerConnection => Self::BytesPerConnection,
+            Headline::LatencyP99 => Self::LatencyP99,
+            Headline::PerServerCpuSecond if cpu_known => Self::PerServerCpuSecond,
+            Headline::PerServerCpuSecond => Self::PerSecond,
+        }
+    }
+
+    /// Returns the figure of a round: above 0 and finite, or none. A clock or a memory that did not
+    /// move is none, because nothing can be divided by it.
+    pub fn of(self, figures: &Figures) -> Option<f64> {
+        let figure = match self {
+            Self::BytesPerConnection => {
+                let idle = figures.idle?;
+                grown(idle.resident_bytes_after, idle.resident_bytes_before)
+                    / f64::from(idle.connections)
+            }
+            Self::LatencyP99 => figures.latency?.p99_us,
+            Self::PerServerCpuSecond => figures.messages / figures.server?.cpu_s,
+            Self::PerSecond => figures.messages / figures.elapsed_s,
+        };
+        (figure.is_finite() && figure > 0.0).then_some(figure)
+    }
+
+    /// Returns whether a larger figure is the better one.
+    pub fn more_is_better(self) -> bool {
+        matches!(self, Self::PerServerCpuSecond | Self::PerSecond)
+    }
+
+    /// Returns how many times as good `figure` is as `other`; both are above 0.
+    pub fn ratio(self, figure: f64, other: f64) -> f64 {
+        if self.more_is_better() {
+            figure / other
+        } else {
+            other / figure
+        }
+    }
+}
+
+/// Returns how many bytes a memory has grown by; below 0 where it has shrunk.
+pub(super) fn grown(now: u64, before: u64) -> f64 {
+    now as f64 - before as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Metric;
+    use crate::cell::Headline;
+    use crate::record::{Figures, IdleMemory, Spent};
+
+    #[test]
+    fn without_cpu_time_messages_per_second_stand_in() {
+        let metric = |known| Metric::new(Headline::PerServerCpuSecond, known);
+        assert_eq!(metric(true), Metric::PerServerCpuSecond);
+        assert_eq!(metric(false), Metric::PerSecond);
+        assert_eq!(Metric::new(Headline::LatencyP99, false), Metric::LatencyP99);
+    }
+
+    #[test]
+    fn nothing_is_divided_by_a_clock_or_a_memory_that_did_not_move() {
+        let figures = Figures {
+            messages: 10.0,
+            server: Some(Spent::default()),
+            idle: Some(IdleMemory::default()),
+            ..Figures::default()
+        };
+        assert_eq!(Metric::PerServerCpuSecond.of(&figures), None);
+        assert_eq!(Metric::PerSecond.of(&figures), None);
+        assert_eq!(Metric::BytesPerConnection.of(&figures), None);
+        assert_eq!(Metric::LatencyP99.of(&figures), None);
+    }
+
+    #[test]
+    fn memory_per_connection_is_what_the_process_grew_by() {
+        let idle = IdleMemory {
+            connections: 1_000,
+            resident_bytes_before: 5_000_000,
+            resident_bytes_idle: 6_000_000,
+            resident_bytes_after: 7_000_000,
+        };
+        let figures = Figures {
+            idle: Some(idle),
+            ..Figures::default()
+        };
+        assert_eq!(Metric::BytesPerConnection.of(&figures), Some(2_000.0));
+    }
+
+    #[test]
+    fn a_ratio_above_one_is_better_in_both_directions() {
+        assert_eq!(Metric::PerServerCpuSecond.ratio(6.0, 3.0), 2.0);
+        assert_eq!(Metric::LatencyP99.ratio(3.0, 6.0), 2.0);
+    }
+}
