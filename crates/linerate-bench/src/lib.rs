@@ -14,6 +14,7 @@ pub mod host;
 pub mod load;
 pub mod progress;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod server;

@@ -1,0 +1,161 @@
+//! The summary: how good each contender is in each scenario, as a table coloured by ratio.
+
+use maud::{Markup, html};
+
+use crate::report::number::{counted, ratio};
+use crate::report::words::Names;
+use crate::summary::{Base, Mean, OURS, REFERENCE, ScenarioSummary, Summary};
+
+/// Shades of the table, from the lightest on.
+const SHADES: f64 = 8.0;
+
+/// A ratio of this or less has the lightest shade; 1 and more the darkest.
+const RATIO_MIN: f64 = 0.02;
+
+/// Writes what the table shows, and the table.
+pub(super) fn section(summary: &Summary, names: &Names<'_>) -> Markup {
+    html! {
+        section #summary {
+            h2 { "At a glance" }
+            @for sentence in sentences(summary, names) { p { (sentence) } }
+            @if summary.contenders.len() > 1 { (heat_map(summary, names)) }
+        }
+    }
+}
+
+/// Says in words how linerate did.
+pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
+    let counted_cells = summary
+        .cells()
+        .filter(|cell| cell.first().is_some())
+        .count();
+    let ours = summary.cells().filter_map(|cell| cell.standing(OURS));
+    let ranks: Vec<Option<usize>> = ours.map(|it| it.rank).collect();
+    if ranks.is_empty() {
+        return vec![format!(
+            "{} figures that count. linerate did not take part.",
+            have(counted_cells)
+        )];
+    }
+    let behind = summary.behind();
+    let clear = behind
+        .iter()
+        .filter(|it| it.lead.is_some_and(|lead| lead.is_clear))
+        .count();
+    let without = behind.iter().filter(|it| it.lead.is_none()).count();
+    let mut sentences = vec![format!(
+        "{} figures that count. linerate is first in {} of them and not first in {}: in {clear} of these \
+         by more than the spread of the rounds; in {without} it has no figure that counts.",
+        have(counted_cells),
+        ranks.iter().filter(|rank| **rank == Some(1)).count(),
+        behind.len(),
+    )];
+    if let Some(mean) = summary.overall(OURS, Base::RawTcp) {
+        let rival = summary
+            .contenders
+            .iter()
+            .filter(|name| name.as_str() != OURS && name.as_str() != REFERENCE)
+            .filter_map(|name| Some((name, summary.overall(name, Base::RawTcp)?)))
+            .filter(|(_, it)| it.count == it.of)
+            .max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
+        let rival = rival.map_or(String::new(), |(name, it)| {
+            format!(
+                "; {}, the best of the others that have a figure in all of them, {}",
+                names.title(name),
+                ratio(it.ratio)
+            )
+        });
+        sentences.push(format!(
+            "Over {} that can be compared with a bare TCP echo, linerate does {} of what that does{rival}.",
+            counted(mean.count, "scenario"),
+            ratio(mean.ratio),
+        ));
+    }
+    sentences
+}
+
+fn have(cells: usize) -> String {
+    let verb = if cells == 1 { "has" } else { "have" };
+    format!("{} {verb}", counted(cells, "cell"))
+}
+
+fn heat_map(summary: &Summary, names: &Names<'_>) -> Markup {
+    let has_overall = summary.scenarios.iter().any(|it| it.base == Base::RawTcp);
+    html! {
+        figure {
+            div.scroll role="region" tabindex="0" aria-label="Ratios by contender and scenario" {
+                table.heat {
+                    thead {
+                        tr {
+                            th scope="col" { "contender" }
+                            @if has_overall { th scope="col" { "overall" } }
+                            @for scenario in &summary.scenarios {
+                                th scope="col" {
+                                    a href={ "#scenario-" (scenario.note.name) } { (scenario.note.name) }
+                                    @if scenario.base == Base::First { sup { "†" } }
+                                }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for name in &summary.contenders {
+                            tr class=(names.class(name)) {
+                                th scope="row" { (names.title(name)) }
+                                @if has_overall { (shaded(summary.overall(name, Base::RawTcp))) }
+                                @for scenario in &summary.scenarios { (shaded(scenario.mean(name))) }
+                            }
+                        }
+                    }
+                }
+            }
+            figcaption { (caption(&summary.scenarios)) }
+        }
+    }
+}
+
+fn caption(scenarios: &[ScenarioSummary]) -> Markup {
+    html! {
+        "How many times as good as "
+        code { "raw-tcp" }
+        ", a bare TCP echo that speaks no WebSocket: the geometric mean over the cells of a scenario, of what they compare. \
+         Darker is better. “Overall” is the geometric mean of the scenarios, each weighing the same. A small “3/4” means that a \
+         contender has figures in three of four cells (or scenarios): such a mean is of other cells than its neighbours’. \
+         Cells that compare latency are left out unless a scenario has no others."
+        @if scenarios.iter().any(|it| it.base == Base::First) {
+            " † A share of the first of each cell instead, because " code { "raw-tcp" }
+            " can’t take part or memory is compared; not in “overall”."
+        }
+    }
+}
+
+fn shaded(mean: Option<Mean>) -> Markup {
+    let Some(mean) = mean else {
+        return html! { td.none { "–" } };
+    };
+    html! {
+        td class=(format!("h{}", shade(mean.ratio))) {
+            (ratio(mean.ratio))
+            @if mean.count < mean.of { small { (mean.count) "/" (mean.of) } }
+        }
+    }
+}
+
+/// Returns the number of a shade, by the logarithm of the ratio.
+fn shade(ratio: f64) -> u32 {
+    let share = 1.0 - (ratio.clamp(RATIO_MIN, 1.0).ln() / RATIO_MIN.ln());
+    (share * SHADES).floor().min(SHADES - 1.0) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shade;
+
+    #[test]
+    fn shades_follow_the_ratio_and_end_at_both_ends() {
+        assert_eq!(shade(0.000_1), 0);
+        assert_eq!(shade(0.02), 0);
+        assert_eq!(shade(1.0), 7);
+        assert_eq!(shade(31.0), 7);
+        assert!(shade(0.2) < shade(0.6));
+    }
+}

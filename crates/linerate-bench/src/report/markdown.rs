@@ -1,0 +1,193 @@
+//! Markdown for a README: the summary, some headlines, and every cell in which we are not first.
+
+use crate::record::Record;
+use crate::report::about::machine_line;
+use crate::report::number::{NONE, ratio};
+use crate::report::words::{Names, figure, metric_short};
+use crate::report::{date, heat};
+use crate::summary::{Base, Behind, Mean, OURS, REFERENCE, Standing, Summary};
+
+/// Lines are filled up to this many characters.
+const LINE_CHARS_MAX: usize = 120;
+
+/// Writes the Markdown of a record, without a heading of its own.
+pub fn markdown(record: &Record) -> String {
+    let summary = Summary::of(record);
+    let names = Names::new(record);
+    let run = &record.run;
+    let mut text = String::new();
+    text.push_str(&filled(
+        &format!(
+            "{}, {}; effort “{}”, taken by `{}`.",
+            date(&run.started),
+            machine_line(&run.host),
+            run.effort,
+            run.command
+        ),
+        "",
+    ));
+    text.push('\n');
+    text.push_str(&filled(&heat::sentences(&summary, &names).join(" "), ""));
+    text.push_str(&ratios(&summary, &names));
+    text.push_str(&headlines(&summary, &names));
+    text.push_str(&behind(&summary, &names));
+    text
+}
+
+/// Writes contenders × scenarios.
+fn ratios(summary: &Summary, names: &Names<'_>) -> String {
+    let has_overall = summary.scenarios.iter().any(|it| it.base == Base::RawTcp);
+    let mut head = vec![String::new()];
+    head.extend(has_overall.then(|| "overall".into()));
+    head.extend(summary.scenarios.iter().map(|scenario| {
+        let mark = if scenario.base == Base::First {
+            " †"
+        } else {
+            ""
+        };
+        format!("{}{mark}", scenario.note.name)
+    }));
+    let rows = summary.contenders.iter().map(|name| {
+        let mut row = vec![names.title(name).to_owned()];
+        row.extend(has_overall.then(|| mean(summary.overall(name, Base::RawTcp))));
+        row.extend(summary.scenarios.iter().map(|it| mean(it.mean(name))));
+        row
+    });
+    let mut text = String::from("\n");
+    text.push_str(&filled(
+        "How many times as good as a bare TCP echo, geometric mean over the cells of each scenario; in brackets how many \
+         cells (or scenarios) it is the mean of, where not of all. † As a share of the first of each cell: there the bare \
+         echo can't take part, or memory is compared.",
+        "",
+    ));
+    text.push('\n');
+    text.push_str(&table(&head, rows));
+    text
+}
+
+fn mean(mean: Option<Mean>) -> String {
+    match mean {
+        None => NONE.into(),
+        Some(it) if it.count < it.of => format!("{} ({}/{})", ratio(it.ratio), it.count, it.of),
+        Some(it) => ratio(it.ratio),
+    }
+}
+
+/// Writes the first cell of each scenario: a choice that nobody made with the figures in sight.
+fn headlines(summary: &Summary, names: &Names<'_>) -> String {
+    let head = [
+        "first cell of",
+        "compared",
+        "linerate",
+        "best other",
+        "raw TCP",
+    ]
+    .map(String::from);
+    let cells = summary.scenarios.iter().filter_map(|it| it.cells.first());
+    let rows = cells.map(|cell| {
+        let text = |standing: Option<&Standing>| {
+            let median = standing.and_then(|it| it.headline).map(|it| it.median);
+            median.map_or(NONE.into(), |it| figure(cell.metric, it))
+        };
+        let other = cell
+            .counted()
+            .find(|it| it.rank.is_some() && it.contender != OURS);
+        let other_name = other.map_or(String::new(), |it| {
+            format!(" ({})", names.title(&it.contender))
+        });
+        vec![
+            format!("{}: {}", cell.cell.scenario, cell.cell.title),
+            metric_short(cell.metric).to_owned(),
+            text(cell.standing(OURS)),
+            format!("{}{other_name}", text(other)),
+            text(cell.standing(REFERENCE)),
+        ]
+    });
+    format!("\n{}", table(&head, rows))
+}
+
+/// Lists the cells in which we are not first, a paragraph for each scenario.
+fn behind(summary: &Summary, names: &Names<'_>) -> String {
+    let all = summary.behind();
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "\n{}",
+        filled(
+            "Every cell in which linerate is not first, with who is and by how much; in **bold** where every round of the \
+             first was better than every round of linerate, the others are within the spread:",
+            ""
+        )
+    );
+    text.push('\n');
+    for scenario in &summary.scenarios {
+        let name = &scenario.note.name;
+        let entries: Vec<String> = all
+            .iter()
+            .filter(|it| it.cell.cell.scenario == *name)
+            .map(|it| entry(it, names))
+            .collect();
+        if !entries.is_empty() {
+            let line = format!(
+                "- `{name}`, {} of {}: {}",
+                entries.len(),
+                scenario.cells.len(),
+                entries.join(", ")
+            );
+            text.push_str(&filled(&line, "  "));
+        }
+    }
+    text
+}
+
+fn entry(behind: &Behind<'_>, names: &Names<'_>) -> String {
+    let cell = &behind.cell.cell.name;
+    let first = escaped(names.title(&behind.first.contender));
+    match behind.lead {
+        None => format!("{cell} ({first}; linerate has no figure)"),
+        Some(lead) if lead.is_clear => format!("**{cell}** ({first} {}×)", ratio(lead.factor)),
+        Some(lead) => format!("{cell} ({first} {}×)", ratio(lead.factor)),
+    }
+}
+
+fn table(head: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let line = |cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let mut text = line(head);
+    text.push('|');
+    text.push_str(&" --- |".repeat(head.len()));
+    text.push('\n');
+    text.extend(rows.map(|row| line(&row)));
+    text
+}
+
+/// Escapes what would end a cell of a table, or begin HTML.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|")
+        .replace('<', "&lt;")
+        .replace('\n', " ")
+}
+
+/// Breaks a paragraph into lines at spaces; those after the first are indented.
+fn filled(paragraph: &str, indent: &str) -> String {
+    let mut text = String::new();
+    let mut chars = 0;
+    for word in paragraph.split(' ').filter(|word| !word.is_empty()) {
+        let word_chars = word.chars().count();
+        if chars > 0 && chars + 1 + word_chars > LINE_CHARS_MAX {
+            text.push('\n');
+            text.push_str(indent);
+            chars = indent.len();
+        } else if chars > 0 {
+            text.push(' ');
+            chars += 1;
+        }
+        text.push_str(word);
+        chars += word_chars;
+    }
+    text.push('\n');
+    text
+}

@@ -1,0 +1,102 @@
+//! The texts about method and bias, from Markdown to the page.
+
+use maud::{Markup, PreEscaped};
+use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+/// What is measured and how.
+pub(super) const METHOD: &str = include_str!("../../../../bench/METHODOLOGY.md");
+
+/// What that favours.
+pub(super) const BIAS: &str = include_str!("../../../../bench/BIAS.md");
+
+/// Renders Markdown. Headings go down by one level, because the page has a title of its own; links
+/// to the other text go to its section; links to other files, which the page hasn't with it, are
+/// only text; HTML is shown, not obeyed.
+pub(super) fn render(markdown: &str) -> Markup {
+    let mut is_text_only = Vec::new();
+    let events =
+        Parser::new_ext(markdown, Options::ENABLE_TABLES).filter_map(|event| match event {
+            Event::Start(Tag::Heading {
+                level,
+                id,
+                classes,
+                attrs,
+            }) => Some(Event::Start(Tag::Heading {
+                level: lower(level),
+                id,
+                classes,
+                attrs,
+            })),
+            Event::End(TagEnd::Heading(level)) => Some(Event::End(TagEnd::Heading(lower(level)))),
+            Event::Start(Tag::Link {
+                link_type,
+                dest_url,
+                title,
+                id,
+            }) => {
+                let target = target(dest_url);
+                is_text_only.push(target.is_none());
+                target.map(|dest_url| {
+                    Event::Start(Tag::Link {
+                        link_type,
+                        dest_url,
+                        title,
+                        id,
+                    })
+                })
+            }
+            Event::End(TagEnd::Link) => (is_text_only.pop() == Some(false)).then_some(event),
+            Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
+            event => Some(event),
+        });
+    let mut page = String::new();
+    pulldown_cmark::html::push_html(&mut page, events);
+    PreEscaped(page)
+}
+
+fn lower(level: HeadingLevel) -> HeadingLevel {
+    match level {
+        HeadingLevel::H1 => HeadingLevel::H2,
+        HeadingLevel::H2 => HeadingLevel::H3,
+        HeadingLevel::H3 => HeadingLevel::H4,
+        HeadingLevel::H4 => HeadingLevel::H5,
+        HeadingLevel::H5 | HeadingLevel::H6 => HeadingLevel::H6,
+    }
+}
+
+/// Returns where a link leads on the page.
+fn target(link: CowStr<'_>) -> Option<CowStr<'_>> {
+    match link.as_ref() {
+        "BIAS.md" => Some("#bias".into()),
+        "METHODOLOGY.md" => Some("#method".into()),
+        other if other.starts_with("https://") || other.starts_with('#') => Some(link),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BIAS, METHOD, render};
+
+    #[test]
+    fn headings_make_room_for_the_title_of_the_page() {
+        let page = render("# One\n\n## Two\n").into_string();
+        assert_eq!(page, "<h2>One</h2>\n<h3>Two</h3>\n");
+        for text in [METHOD, BIAS] {
+            assert!(render(text).into_string().starts_with("<h2>"));
+        }
+    }
+
+    #[test]
+    fn links_stay_on_the_page_or_leave_it_for_good() {
+        let page = render("[a](BIAS.md) [b](../README.md) [c](https://example.org/)").into_string();
+        let expected = "<p><a href=\"#bias\">a</a> b <a href=\"https://example.org/\">c</a></p>\n";
+        assert_eq!(page, expected);
+    }
+
+    #[test]
+    fn html_is_shown_and_not_obeyed() {
+        let page = render("a <script>b</script>\n").into_string();
+        assert_eq!(page, "<p>a &lt;script&gt;b&lt;/script&gt;</p>\n");
+    }
+}

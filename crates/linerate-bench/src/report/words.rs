@@ -1,0 +1,112 @@
+//! What a report calls things.
+
+use std::collections::HashMap;
+
+use crate::record::{ContenderNote, Record};
+use crate::report::number::{bytes, counted, duration_us, percent, si};
+use crate::summary::{Metric, OURS, REFERENCE, Status};
+
+/// The contenders' titles and colours.
+#[derive(Debug)]
+pub(super) struct Names<'a>(HashMap<&'a str, &'a ContenderNote>);
+
+impl<'a> Names<'a> {
+    pub(super) fn new(record: &'a Record) -> Self {
+        let notes = record.run.contenders.iter();
+        Self(notes.map(|note| (note.name.as_str(), note)).collect())
+    }
+
+    /// Returns what people call a contender.
+    pub(super) fn title<'b>(&'b self, contender: &'b str) -> &'b str {
+        self.0.get(contender).map_or(contender, |note| &note.title)
+    }
+
+    /// Returns the language that its users write, or nothing.
+    pub(super) fn language(&self, contender: &str) -> &str {
+        self.0.get(contender).map_or("", |note| &note.language)
+    }
+
+    /// Returns the class that colours a contender: by its language, two of them by themselves.
+    pub(super) fn class(&self, contender: &str) -> &'static str {
+        match contender {
+            OURS => "us",
+            REFERENCE => "raw",
+            _ => language_class(self.language(contender)),
+        }
+    }
+}
+
+/// Returns the class that colours a language.
+pub(super) fn language_class(language: &str) -> &'static str {
+    match language {
+        "Rust" => "rust",
+        "C" | "C++" => "cpp",
+        "Go" => "go",
+        "Java" | "Kotlin" | "Scala" => "java",
+        "JavaScript" | "TypeScript" => "js",
+        "Python" => "py",
+        _ => "other",
+    }
+}
+
+/// Returns a figure with the prefix and unit that its metric has in a chart.
+pub(super) fn figure(metric: Metric, figure: f64) -> String {
+    match metric {
+        Metric::BytesPerConnection => bytes(figure),
+        Metric::LatencyP99 => duration_us(figure),
+        Metric::PerServerCpuSecond | Metric::PerSecond => si(figure),
+    }
+}
+
+/// Returns what a metric counts, and which direction is the better one.
+pub(super) fn metric(metric: Metric) -> &'static str {
+    match metric {
+        Metric::BytesPerConnection => {
+            "resident memory per connection after one message; less is better"
+        }
+        Metric::LatencyP99 => "99th percentile of latency; less is better",
+        Metric::PerServerCpuSecond => "messages per second of server CPU time; more is better",
+        Metric::PerSecond => "messages per second; more is better",
+    }
+}
+
+/// Returns a metric as a column's head.
+pub(super) fn metric_short(metric: Metric) -> &'static str {
+    match metric {
+        Metric::BytesPerConnection => "bytes/connection after",
+        Metric::LatencyP99 => "p99",
+        Metric::PerServerCpuSecond => "messages/CPU-s",
+        Metric::PerSecond => "messages/s",
+    }
+}
+
+/// Returns why figures are not shown, or what is special about them; `None` if nothing is.
+pub(super) fn status(status: &Status) -> Option<String> {
+    match status {
+        Status::Failed {
+            reason,
+            failed,
+            rounds,
+        } => Some(format!(
+            "failed in {failed} of {}: {reason}",
+            counted(*rounds, "round")
+        )),
+        Status::LoadBound { load_busy } => {
+            let busy = load_busy.map_or(String::new(), |busy| {
+                format!(" (busy {} of the time)", percent(busy))
+            });
+            Some(format!(
+                "not published: the load generator was the bottleneck{busy}"
+            ))
+        }
+        Status::Measured { load_bound: 0, .. } => None,
+        Status::Measured { rounds, load_bound } => Some(format!(
+            "{load_bound} of {} left out, because the load generator was the bottleneck",
+            counted(rounds + load_bound, "round")
+        )),
+        Status::Unsupported { reason } => Some(format!("cannot take part: {reason}")),
+    }
+}
+
+/// Returns why a contender that has figures has no headline.
+pub(super) const NO_HEADLINE: &str = "the figure that is compared is not known";
