@@ -129,12 +129,17 @@ func echo(c *connection) error {
 // forward writes a message while it is being read.
 func forward(c *connection, opcode ws.OpCode) error {
 	writer := writers.Get().(*wsutil.Writer)
-	defer writers.Put(writer)
 	writer.Reset(c, state, opcode)
 	if _, err := io.Copy(writer, c.reader); err != nil {
 		return err
 	}
-	return writer.Flush()
+	if err := writer.Flush(); err != nil {
+		return err
+	}
+	// A writer that has failed goes on failing, also after a Reset, and is left to the collector.
+	writer.Reset(nil, state, opcode)
+	writers.Put(writer)
+	return nil
 }
 
 func acknowledge(c *connection) error {
