@@ -11,7 +11,9 @@ use rustls::pki_types::ServerName;
 use serde::Deserialize;
 
 mod answers;
+mod check;
 mod crowd;
+mod echo;
 mod error;
 mod fanout;
 mod idle;
@@ -19,6 +21,8 @@ mod link;
 mod message;
 mod meter;
 mod opening;
+mod pin;
+mod script;
 mod socket;
 #[cfg(test)]
 mod testing;
@@ -27,6 +31,35 @@ mod watch;
 
 pub use crowd::raise_file_limit;
 pub use error::LoadError;
+
+use crate::cell::Load;
+use crate::record::Figures;
+
+/// Puts a server under a load, and tells what came of it.
+///
+/// The clients are on `cores`, and so is the calling thread meanwhile: an echo has one thread on each
+/// of them, the other loads have but the calling one. Without cores, threads run where the kernel puts
+/// them.
+///
+/// # Errors
+///
+/// The server failed: it answered wrongly, was silent, closed the connection. Or the load could not
+/// be put on it ([`LoadError::is_ours`]).
+pub fn measure(
+    load: &Load,
+    target: &Target,
+    budget: &Budget,
+    cores: &[u32],
+    probe: &mut dyn Probe,
+) -> Result<Figures, LoadError> {
+    let _pinned = pin::Pinned::to(cores)?;
+    match load {
+        Load::Echo(echo) => echo::measure(echo, target, budget, cores, probe),
+        Load::Fanout(fanout) => fanout::measure(fanout, target, budget, probe),
+        Load::Idle(idle) => idle::measure(idle, target, budget, probe),
+        Load::Upload(upload) => upload::measure(upload, target, budget, probe),
+    }
+}
 
 /// Whom the load talks to.
 #[derive(Clone, Debug)]

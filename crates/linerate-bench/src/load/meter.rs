@@ -77,6 +77,16 @@ impl Latencies {
         self.0.saturating_record(latency.as_nanos() as u64);
     }
 
+    /// Counts `answers` that took so many nanoseconds each.
+    pub(crate) fn record_n(&mut self, nanoseconds: u64, answers: u64) {
+        self.0.saturating_record_n(nanoseconds, answers);
+    }
+
+    /// Counts what another has counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.0 += &other.0;
+    }
+
     /// Forgets all.
     pub(crate) fn clear(&mut self) {
         self.0.reset();

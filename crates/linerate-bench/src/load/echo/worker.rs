@@ -1,0 +1,347 @@
+//! A thread of the load: an epoll instance and the clients on it.
+
+use std::mem::MaybeUninit;
+use std::time::{Duration, Instant};
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::fd::OwnedFd;
+
+use super::Plan;
+use super::client::{Client, Outcome};
+use super::schedule::Schedule;
+use super::station::{Phase, Station};
+use crate::load::LoadError;
+use crate::load::error::system;
+use crate::load::meter::Latencies;
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 128 << 10;
+
+/// Sockets that are handled between two waits.
+const EVENTS: usize = 256;
+
+/// What the coordinator's signal and the timer are known by; clients, by their place.
+const SIGNAL: u64 = u64::MAX;
+const TIMER: u64 = u64::MAX - 1;
+
+/// An open loop that is so far behind its schedule is ended: latency would only grow.
+const BACKLOG_MAX: Duration = Duration::from_secs(10);
+
+/// The clients of one thread.
+pub(super) struct Worker<'a> {
+    plan: &'a Plan<'a>,
+    station: &'a Station,
+    epoll: OwnedFd,
+    slots: Vec<Slot>,
+    schedule: Option<Schedule>,
+    buffer: Box<[u8]>,
+    base: Instant,
+    latencies: Latencies,
+    phase: Phase,
+    /// When the measurement ended.
+    ended: Option<Instant>,
+    /// Bytes of answers that came, also on connections that are over.
+    verified: u64,
+    /// Connections that are over.
+    connections: u64,
+}
+
+/// A client, and how long it has been silent.
+struct Slot {
+    client: Client,
+    /// Its activity when it was last looked at, and since when that has been so.
+    activity: u64,
+    since: Instant,
+    /// Whether it has done anything since the measurement began.
+    moved: bool,
+}
+
+impl Slot {
+    fn new(client: Client) -> Self {
+        Self {
+            client,
+            activity: 0,
+            since: Instant::now(),
+            moved: false,
+        }
+    }
+}
+
+impl<'a> Worker<'a> {
+    /// Opens the connections of the clients `numbers`; those that come and go are opened later.
+    ///
+    /// # Errors
+    ///
+    /// A connection cannot be opened.
+    pub(super) fn new(
+        plan: &'a Plan<'a>,
+        station: &'a Station,
+        numbers: impl Iterator<Item = usize>,
+    ) -> Result<Self, LoadError> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system("no epoll can be had"))?;
+        let edges = EventFlags::IN | EventFlags::ET;
+        epoll::add(&epoll, station.signal(), EventData::new_u64(SIGNAL), edges)
+            .map_err(system("a descriptor cannot be watched"))?;
+        let mut worker = Self {
+            plan,
+            station,
+            epoll,
+            slots: Vec::new(),
+            schedule: None,
+            buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            base: Instant::now(),
+            latencies: Latencies::new(),
+            phase: Phase::Opening,
+            ended: None,
+            verified: 0,
+            connections: 0,
+        };
+        for number in numbers {
+            let client = match plan.echo.messages {
+                None => Client::open(plan, number)?,
+                Some(_) => Client::start(plan, number)?,
+            };
+            worker.slots.push(Slot::new(client));
+        }
+        Ok(worker)
+    }
+
+    /// Runs until the coordinator says that it is enough, and gives the latencies in nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// The server failed, or we did.
+    pub(super) fn run(mut self) -> Result<Latencies, LoadError> {
+        let mut space = [MaybeUninit::uninit(); EVENTS];
+        while !self.is_done()? {
+            let ready = match epoll::wait(&self.epoll, &mut space, None) {
+                Ok((ready, _)) => &*ready,
+                Err(rustix::io::Errno::INTR) => &[],
+                Err(errno) => return Err(system("epoll failed")(errno)),
+            };
+            for &Event { data, flags, .. } in ready {
+                match data.u64() {
+                    SIGNAL => self.handle_signal()?,
+                    TIMER => self.send_due()?,
+                    place => self.handle_ready(place as usize, flags)?,
+                }
+            }
+            self.station.report(self.verified, self.connections);
+        }
+        self.finish()
+    }
+
+    fn handle_ready(&mut self, place: usize, flags: EventFlags) -> Result<(), LoadError> {
+        let Self {
+            plan,
+            slots,
+            schedule,
+            buffer,
+            base,
+            latencies,
+            phase,
+            ..
+        } = self;
+        let clients = slots.len() as u64;
+        let slot = &mut slots[place];
+        let before = slot.client.check().verified(&plan.script);
+        let mut first = slot.client.check().answered();
+        let is_measured =
+            *phase == Phase::Measured || (*phase == Phase::Ending && schedule.is_some());
+        let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        let outcome = slot.client.handle_ready(
+            plan,
+            ended,
+            buffer,
+            || base.elapsed().as_nanos() as u64,
+            |now, since_window, messages| {
+                if !is_measured {
+                    return;
+                }
+                match schedule {
+                    None => latencies.record_n(since_window, messages),
+                    Some(schedule) => {
+                        for message in first..first + messages {
+                            let number = message * clients + place as u64;
+                            if let Some(delay) = schedule.delay(number, now) {
+                                latencies.record_n(delay, 1);
+                            }
+                        }
+                        first += messages;
+                    }
+                }
+            },
+        )?;
+        self.verified += slot.client.check().verified(&plan.script) - before;
+        if outcome == Outcome::Done {
+            self.replace(place)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a new connection in place of one that is over.
+    fn replace(&mut self, place: usize) -> Result<(), LoadError> {
+        self.connections += 1;
+        let number = self.slots[place].client.number();
+        self.slots[place] = Slot {
+            moved: true,
+            ..Slot::new(Client::start(self.plan, number)?)
+        };
+        self.watch(place)
+    }
+
+    /// Edges of both directions: a wait for room to write needs no system call of its own.
+    fn watch(&self, place: usize) -> Result<(), LoadError> {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let socket = self.slots[place].client.socket();
+        epoll::add(&self.epoll, socket, EventData::new_u64(place as u64), flags)
+            .map_err(system("a socket cannot be watched"))
+    }
+
+    /// Follows the coordinator, and looks whether any client has been silent for too long.
+    fn handle_signal(&mut self) -> Result<(), LoadError> {
+        let phase = self.station.phase();
+        let is_new = phase != self.phase;
+        let was_opening = self.phase == Phase::Opening;
+        self.phase = phase;
+        if phase == Phase::Abandoned {
+            return Ok(());
+        }
+        if is_new && was_opening {
+            self.begin()?;
+        }
+        if is_new && phase == Phase::Measured {
+            if let Some(schedule) = &mut self.schedule {
+                schedule.measure_from(self.base.elapsed().as_nanos() as u64);
+            }
+            for slot in &mut self.slots {
+                slot.activity = slot.client.activity();
+                slot.moved = false;
+            }
+        }
+        if is_new && phase == Phase::Ending {
+            self.ended = Some(Instant::now());
+        }
+        self.look_for_silence()
+    }
+
+    fn begin(&mut self) -> Result<(), LoadError> {
+        for place in 0..self.slots.len() {
+            self.slots[place].since = Instant::now();
+            self.watch(place)?;
+            if self.plan.echo.messages.is_none() && self.plan.echo.rate.is_none() {
+                let now = self.base.elapsed().as_nanos() as u64;
+                self.slots[place].client.begin(self.plan, now)?;
+            }
+        }
+        let share = self.slots.len() as f64 / f64::from(self.plan.echo.connections);
+        if let Some(rate) = self.plan.echo.rate {
+            let schedule = Schedule::new(rate * share, self.base.elapsed().as_nanos() as u64)?;
+            let edges = EventFlags::IN | EventFlags::ET;
+            epoll::add(
+                &self.epoll,
+                schedule.timer(),
+                EventData::new_u64(TIMER),
+                edges,
+            )
+            .map_err(system("the timer cannot be watched"))?;
+            self.schedule = Some(schedule);
+        }
+        Ok(())
+    }
+
+    /// Sends the messages of an open loop whose time has come.
+    fn send_due(&mut self) -> Result<(), LoadError> {
+        let Some(schedule) = &mut self.schedule else {
+            return Ok(());
+        };
+        if self.phase == Phase::Ending {
+            return Ok(());
+        }
+        let clients = self.slots.len() as u64;
+        for number in schedule.take_due(self.base.elapsed().as_nanos() as u64) {
+            let slot = &mut self.slots[(number % clients) as usize];
+            slot.client.send(self.plan, 1)?;
+        }
+        Ok(())
+    }
+
+    fn look_for_silence(&mut self) -> Result<(), LoadError> {
+        let silence_max = self.plan.budget.silence_max;
+        for slot in &mut self.slots {
+            let activity = slot.client.activity();
+            if activity != slot.activity || !slot.client.waits() {
+                slot.activity = activity;
+                slot.since = Instant::now();
+                slot.moved = true;
+            } else if slot.since.elapsed() > silence_max {
+                return Err(LoadError::Silent {
+                    silence: silence_max,
+                });
+            }
+        }
+        let oldest = self.oldest_unanswered();
+        if oldest.is_some_and(|age| age > BACKLOG_MAX.as_nanos() as u64) {
+            self.station.report_behind();
+        }
+        Ok(())
+    }
+
+    /// Returns for how long, in nanoseconds, the oldest message of an open loop has been due.
+    fn oldest_unanswered(&self) -> Option<u64> {
+        let schedule = self.schedule.as_ref()?;
+        let now = self.base.elapsed().as_nanos() as u64;
+        let clients = self.slots.len() as u64;
+        let waiting = self
+            .slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| slot.client.waits());
+        waiting
+            .filter_map(|(place, slot)| {
+                let number = slot.client.check().answered() * clients + place as u64;
+                schedule.delay(number, now)
+            })
+            .max()
+    }
+
+    /// Returns whether the thread can end. Whoever owes an answer since the measurement began is
+    /// waited for, so that a lost message is noticed however short the measurement; in an open loop
+    /// whoever owes any is, since the answers that take longest count most there.
+    fn is_done(&mut self) -> Result<bool, LoadError> {
+        let Some(ended) = self.ended else {
+            return Ok(self.phase == Phase::Abandoned);
+        };
+        if self.phase == Phase::Abandoned {
+            return Ok(true);
+        }
+        let is_open_loop = self.schedule.is_some();
+        let owes = |slot: &Slot| {
+            slot.client.waits()
+                && (is_open_loop || !(slot.moved || slot.client.activity() != slot.activity))
+        };
+        let is_late = is_open_loop && ended.elapsed() > self.plan.budget.silence_max;
+        Ok(is_late || !self.slots.iter().any(owes))
+    }
+
+    fn finish(mut self) -> Result<Latencies, LoadError> {
+        if let Some(schedule) = &self.schedule {
+            // What never came took at least as long as it was waited for.
+            let now = self.base.elapsed().as_nanos() as u64;
+            let clients = self.slots.len() as u64;
+            for (place, slot) in self.slots.iter().enumerate() {
+                let mut number = slot.client.check().answered() * clients + place as u64;
+                while number < schedule.sent() {
+                    if let Some(delay) = schedule.delay(number, now) {
+                        self.latencies.record_n(delay, 1);
+                    }
+                    number += clients;
+                }
+            }
+        }
+        for slot in self.slots {
+            slot.client.abandon()?;
+        }
+        Ok(self.latencies)
+    }
+}
