@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cell;
+pub mod compare;
 pub mod contender;
 pub mod host;
 pub mod load;

@@ -29,9 +29,15 @@ impl CellSummary {
             let rounds = turns.entry(&measurement.contender).or_default();
             rounds.insert(measurement.round, &measurement.outcome);
         }
-        let cpu_known = turns.values().flat_map(BTreeMap::values).any(|outcome| {
-            matches!(outcome, Outcome::Measured(it) | Outcome::LoadBound(it) if it.server.is_some())
-        });
+        let figures: Vec<&Figures> = turns
+            .values()
+            .flat_map(BTreeMap::values)
+            .filter_map(|outcome| match outcome {
+                Outcome::LoadBound(figures) | Outcome::Measured(figures) => Some(figures),
+                Outcome::Failed { .. } | Outcome::Unsupported { .. } => None,
+            })
+            .collect();
+        let cpu_known = figures.is_empty() || figures.iter().any(|it| it.server.is_some());
         let metric = Metric::new(cell.headline(), cpu_known);
         let mut standings: Vec<Standing> = turns
             .into_iter()

@@ -20,8 +20,8 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Returns what a cell with this headline is compared by. `cpu_known` says whether the CPU time
-    /// of any of its servers is in the record.
+    /// Returns what a cell with this headline is compared by. `cpu_known` is false if
+    /// none of its figures tells the CPU time of a server.
     pub(super) fn new(headline: Headline, cpu_known: bool) -> Self {
         match headline {
             Headline::BytesPerConnection => Self::BytesPerConnection,

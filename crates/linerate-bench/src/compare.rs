@@ -1,0 +1,294 @@
+//! Comparisons of two records: what changed, and which changes exceed the noise.
+//!
+//! A change counts if two things hold.
+//!
+//! 1. The ranges over the rounds do not overlap: every round of one record is better than every
+//!    round of the other. Rounds are few, so that a test that assumes a distribution would promise
+//!    more than it can keep.
+//! 2. The medians differ by more than [`CHANGE_MIN`] and by more than the pooled spread, which is
+//!    the root mean square of the half ranges, relative to the medians. Ranges of three or five
+//!    rounds fall apart by chance now and then; two runs of the same server do differ by a few per
+//!    cent, because code and memory lie elsewhere.
+//!
+//! One round has no range, so that nothing can be said to exceed it.
+
+#[cfg(test)]
+mod tests;
+mod text;
+
+use serde::Serialize;
+
+use crate::record::{Host, Record, Run};
+use crate::report::number::counted;
+use crate::summary::{CellSummary, Metric, Spread, Standing, Status, Summary};
+
+/// Changes of a median that are not more than this share are noise, whatever the rounds say.
+pub const CHANGE_MIN: f64 = 0.03;
+
+/// Rounds that each record needs before a change can exceed the noise.
+const ROUNDS_MIN: usize = 2;
+
+/// What differs between two records, the first of which is the base.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// What makes the two hard to compare: other machines, efforts, versions, cells. To be told
+    /// first.
+    pub cautions: Vec<String>,
+    /// Contenders in cells that have a headline in both, in the order of the second record.
+    pub changes: Vec<Change>,
+    /// Those that have one in only one of the two.
+    pub one_sided: Vec<OneSided>,
+    /// How many changes are of each kind.
+    pub totals: Totals,
+}
+
+/// How a contender's headline in a cell changed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Change {
+    /// The cell's id.
+    pub cell: String,
+    /// The contender's name.
+    pub contender: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// The figure in the first record.
+    pub before: Spread,
+    /// The figure in the second.
+    pub after: Spread,
+    /// Change of the median as a share of the first: 0.1 is 10 % more, whichever is better.
+    pub change: f64,
+    /// What to make of it.
+    pub verdict: Verdict,
+}
+
+/// What to make of a change.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It exceeds the noise, and is an improvement.
+    Better,
+    /// It does not exceed the noise.
+    WithinNoise,
+    /// It exceeds the noise, and is none.
+    Worse,
+}
+
+/// A contender that has a headline in a cell of only one of the records.
+#[derive(Clone, Debug, Serialize)]
+pub struct OneSided {
+    /// The cell's id.
+    pub cell: String,
+    /// The contender's name.
+    pub contender: String,
+    /// Whether the first record has it.
+    pub in_first: bool,
+    /// Why the other one has not.
+    pub reason: String,
+}
+
+/// Numbers of changes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Totals {
+    /// [`Verdict::Better`].
+    pub better: usize,
+    /// [`Verdict::WithinNoise`].
+    pub within_noise: usize,
+    /// [`Verdict::Worse`].
+    pub worse: usize,
+}
+
+/// Compares two records; `first` is what `second` is said to have changed from.
+pub fn compare(first: &Record, second: &Record) -> Comparison {
+    let (before, after) = (Summary::of(first), Summary::of(second));
+    let mut comparison = Comparison {
+        cautions: cautions(&first.run, &second.run),
+        changes: Vec::new(),
+        one_sided: Vec::new(),
+        totals: Totals::default(),
+    };
+    for cell in after.cells() {
+        let id = cell.cell.id();
+        let Some(base) = before.cells().find(|it| it.cell.id() == id) else {
+            continue;
+        };
+        if base.cell.load != cell.cell.load || base.metric != cell.metric {
+            let caution = format!("{id} is another cell in each record, and is left out");
+            comparison.cautions.push(caution);
+            continue;
+        }
+        comparison.add_cell(base, cell);
+    }
+    comparison.cautions.extend(missing(&before, &after));
+    comparison
+}
+
+impl Comparison {
+    fn add_cell(&mut self, base: &CellSummary, cell: &CellSummary) {
+        for standing in &cell.standings {
+            let Some(earlier) = base.standing(&standing.contender) else {
+                continue;
+            };
+            match (earlier.headline, standing.headline) {
+                (Some(before), Some(after)) => {
+                    let rounds = rounds(earlier).min(rounds(standing));
+                    let verdict = judge(cell.metric, before, after, rounds);
+                    self.totals.add(verdict);
+                    self.changes.push(Change {
+                        cell: cell.cell.id(),
+                        contender: standing.contender.clone(),
+                        metric: cell.metric,
+                        before,
+                        after,
+                        change: after.median / before.median - 1.0,
+                        verdict,
+                    });
+                }
+                (None, None) => {}
+                (earlier_figure, _) => {
+                    let in_first = earlier_figure.is_some();
+                    let without = if in_first { standing } else { earlier };
+                    self.one_sided.push(OneSided {
+                        cell: cell.cell.id(),
+                        contender: standing.contender.clone(),
+                        in_first,
+                        reason: reason(&without.status),
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl Totals {
+    fn add(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Better => self.better += 1,
+            Verdict::WithinNoise => self.within_noise += 1,
+            Verdict::Worse => self.worse += 1,
+        }
+    }
+}
+
+/// Judges a change by the rule at the head of this module.
+fn judge(metric: Metric, before: Spread, after: Spread, rounds: usize) -> Verdict {
+    let pooled = ((before.relative().powi(2) + after.relative().powi(2)) / 2.0).sqrt();
+    let change = (after.median / before.median - 1.0).abs();
+    let exceeds_noise =
+        rounds >= ROUNDS_MIN && before.is_apart_from(&after) && change > pooled.max(CHANGE_MIN);
+    match exceeds_noise {
+        false => Verdict::WithinNoise,
+        true if metric.ratio(after.median, before.median) > 1.0 => Verdict::Better,
+        true => Verdict::Worse,
+    }
+}
+
+/// Returns how many rounds of a contender count.
+fn rounds(standing: &Standing) -> usize {
+    match standing.status {
+        Status::Measured { rounds, .. } => rounds,
+        Status::Failed { .. } | Status::LoadBound { .. } | Status::Unsupported { .. } => 0,
+    }
+}
+
+fn reason(status: &Status) -> String {
+    match status {
+        Status::Failed { reason, .. } => format!("failed: {reason}"),
+        Status::LoadBound { .. } => "the load generator was the bottleneck".into(),
+        Status::Measured { .. } => "the figure that is compared is not known".into(),
+        Status::Unsupported { reason } => format!("cannot take part: {reason}"),
+    }
+}
+
+/// Returns what differs between two runs beside their figures.
+fn cautions(first: &Run, second: &Run) -> Vec<String> {
+    let mut cautions = Vec::new();
+    let mut check = |what: &str, a: &str, b: &str| {
+        if a != b {
+            cautions.push(format!("{what}: {} before, {} after", told(a), told(b)));
+        }
+    };
+    let numbers = |cores: &[u32]| format!("{cores:?}");
+    let tools = |host: &Host| host.tools.join(", ");
+    let (a, b) = (&first.host, &second.host);
+    check("processor", &a.cpu, &b.cpu);
+    check("cores", &a.cores.to_string(), &b.cores.to_string());
+    check(
+        "cores of servers",
+        &numbers(&a.server_cores),
+        &numbers(&b.server_cores),
+    );
+    check(
+        "cores of the load",
+        &numbers(&a.load_cores),
+        &numbers(&b.load_cores),
+    );
+    check(
+        "bytes of memory",
+        &a.memory_bytes.to_string(),
+        &b.memory_bytes.to_string(),
+    );
+    check("kernel", &a.kernel, &b.kernel);
+    check("hypervisor", &a.hypervisor, &b.hypervisor);
+    check("clock governor", &a.governor, &b.governor);
+    check(
+        "mitigations",
+        &a.mitigations.join("; "),
+        &b.mitigations.join("; "),
+    );
+    check("tools", &tools(a), &tools(b));
+    check("effort", &first.effort, &second.effort);
+    check(
+        "milliseconds of a round",
+        &first.measured_ms.to_string(),
+        &second.measured_ms.to_string(),
+    );
+    check(
+        "milliseconds of warm-up",
+        &first.warm_up_ms.to_string(),
+        &second.warm_up_ms.to_string(),
+    );
+    check("linerate that measured", &first.linerate, &second.linerate);
+    for note in &second.contenders {
+        let earlier = first.contenders.iter().find(|it| it.name == note.name);
+        if let Some(earlier) = earlier {
+            check(
+                &format!("version of {}", note.name),
+                &earlier.version,
+                &note.version,
+            );
+        }
+    }
+    if first.rounds.min(second.rounds) < ROUNDS_MIN as u32 {
+        cautions.push("one round has no spread: no change can be told from noise".into());
+    }
+    cautions
+}
+
+fn told(text: &str) -> &str {
+    if text.is_empty() { "nothing" } else { text }
+}
+
+/// Returns which contenders, and how many cells, are in only one of the records.
+fn missing(first: &Summary, second: &Summary) -> Vec<String> {
+    let sides = [("first", first, second), ("second", second, first)];
+    let mut missing = Vec::new();
+    for (which, these, those) in sides {
+        let names = these.contenders.iter();
+        let names = names.filter(|name| !those.contenders.contains(name));
+        let names: Vec<&str> = names.map(String::as_str).collect();
+        if !names.is_empty() {
+            missing.push(format!("only in the {which} record: {}", names.join(", ")));
+        }
+    }
+    for (which, these, those) in sides {
+        let has = |id: &str| those.cells().any(|it| it.cell.id() == id);
+        let count = these.cells().filter(|it| !has(&it.cell.id())).count();
+        if count > 0 {
+            missing.push(format!(
+                "only in the {which} record: {}",
+                counted(count, "cell")
+            ));
+        }
+    }
+    missing
+}

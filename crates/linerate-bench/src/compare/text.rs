@@ -1,0 +1,98 @@
+//! A comparison as text for a terminal.
+
+use std::fmt;
+
+use crate::compare::{Change, Comparison, Verdict};
+use crate::report::number::{bytes, duration_us, si};
+use crate::summary::Metric;
+
+impl fmt::Display for Comparison {
+    /// Tells the cautions, then what exceeds the noise, then the rest, then the totals.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for caution in &self.cautions {
+            writeln!(f, "caution: {caution}")?;
+        }
+        if !self.cautions.is_empty() {
+            writeln!(f)?;
+        }
+        self.write_changes(f)?;
+        for it in &self.one_sided {
+            let which = if it.in_first { "first" } else { "second" };
+            writeln!(
+                f,
+                "{} {}: a figure in the {which} record only; in the other: {}",
+                it.cell, it.contender, it.reason
+            )?;
+        }
+        if !self.one_sided.is_empty() {
+            writeln!(f)?;
+        }
+        let totals = self.totals;
+        writeln!(
+            f,
+            "{} better, {} worse, {} within noise",
+            totals.better, totals.worse, totals.within_noise
+        )
+    }
+}
+
+impl Comparison {
+    fn write_changes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.changes.is_empty() {
+            return Ok(());
+        }
+        let longest = |text: fn(&Change) -> &str| {
+            let chars = self.changes.iter().map(|it| text(it).chars().count());
+            chars.max().unwrap_or(0)
+        };
+        let cell_width = longest(|it| &it.cell);
+        let name_width = longest(|it| &it.contender);
+        for verdict in [Verdict::Worse, Verdict::Better, Verdict::WithinNoise] {
+            for it in self.changes.iter().filter(|it| it.verdict == verdict) {
+                writeln!(
+                    f,
+                    "{:<cell_width$}  {:<name_width$}  {:>9} ±{:<5} → {:>9} ±{:<5} {:<16} {:>8}  {}",
+                    it.cell,
+                    it.contender,
+                    figure(it.metric, it.before.median),
+                    half_range(it.before.relative()),
+                    figure(it.metric, it.after.median),
+                    half_range(it.after.relative()),
+                    unit(it.metric),
+                    format!("{:+.1} %", it.change * 100.0),
+                    name(verdict),
+                )?;
+            }
+        }
+        writeln!(f)
+    }
+}
+
+fn figure(metric: Metric, figure: f64) -> String {
+    match metric {
+        Metric::BytesPerConnection => bytes(figure),
+        Metric::LatencyP99 => duration_us(figure),
+        Metric::PerServerCpuSecond | Metric::PerSecond => si(figure),
+    }
+}
+
+fn unit(metric: Metric) -> &'static str {
+    match metric {
+        Metric::BytesPerConnection => "per connection",
+        Metric::LatencyP99 => "p99",
+        Metric::PerServerCpuSecond => "messages/CPU-s",
+        Metric::PerSecond => "messages/s",
+    }
+}
+
+fn half_range(relative: f64) -> String {
+    format!("{:.1}%", relative * 100.0)
+}
+
+fn name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::WithinNoise => "within noise",
+        Verdict::Worse => "worse",
+    }
+}
