@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use crate::cell::{Echo, Load};
 use crate::report::behind::anchor;
-use crate::report::number::{bytes, counted};
+use crate::report::number::{counted, size};
 use crate::report::scenario::{not_counted, verdict};
 use crate::report::words::{Names, metric};
 use crate::report::{chart, table};
@@ -57,7 +57,7 @@ impl<'a> Matrix<'a> {
         html! {
             p.metric { "Each picture: " (compared.unwrap_or_default()) ". The scale is its own; what counts is the shape." }
             @for payload_bytes in self.distinct(|place| place.payload_bytes) {
-                h3 { "Messages of " (bytes(f64::from(payload_bytes))) }
+                h3 { "Messages of " (size(payload_bytes.into())) }
                 (self.grid(payload_bytes, names))
             }
             details {
@@ -75,7 +75,7 @@ impl<'a> Matrix<'a> {
     fn grid(&self, payload_bytes: u32, names: &Names<'_>) -> Markup {
         let columns = self.distinct(|place| place.column);
         html! {
-            div.scroll role="region" tabindex="0" aria-label=(format!("Messages of {}", bytes(f64::from(payload_bytes)))) {
+            div.scroll role="region" tabindex="0" aria-label=(format!("Messages of {}", size(payload_bytes.into()))) {
                 table.matrix {
                     thead {
                         tr {
@@ -156,7 +156,7 @@ impl Column {
 
 fn short_verdict(cell: &CellSummary, names: &Names<'_>) -> String {
     let Some(first) = cell.first() else {
-        return NO_FIRST.into();
+        return "no figure that counts".into();
     };
     let ours = cell.standing(OURS).and_then(|it| it.rank);
     match ours {
@@ -168,5 +168,3 @@ fn short_verdict(cell: &CellSummary, names: &Names<'_>) -> String {
         None => format!("{} first", names.title(&first.contender)),
     }
 }
-
-const NO_FIRST: &str = "no figure that counts";

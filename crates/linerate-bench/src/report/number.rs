@@ -14,6 +14,16 @@ pub(crate) fn bytes(figure: f64) -> String {
     scaled(figure, 1_024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
 
+/// Returns a number of bytes that somebody chose, without digits that say nothing: `64 KiB`.
+pub(crate) fn size(figure: u64) -> String {
+    let prefixes = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let whole = |(step, _): &(u64, &str)| figure >= *step && figure.is_multiple_of(*step);
+    match prefixes.into_iter().find(whole) {
+        Some((step, prefix)) => format!("{}\u{202f}{prefix}", figure / step),
+        None => format!("{}\u{202f}B", grouped(figure)),
+    }
+}
+
 /// Returns a number of bytes with three significant digits and a decimal prefix: `1.50 GB`.
 pub(crate) fn decimal_bytes(figure: f64) -> String {
     scaled(figure, 1_000.0, &["B", "kB", "MB", "GB", "TB"])
@@ -89,7 +99,7 @@ fn scaled(figure: f64, step: f64, prefixes: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, counted, decimal_bytes, duration_us, grouped, percent, ratio, si};
+    use super::{bytes, counted, decimal_bytes, duration_us, grouped, percent, ratio, si, size};
 
     #[test]
     fn figures_have_three_digits_and_a_prefix() {
@@ -108,6 +118,8 @@ mod tests {
         assert_eq!(bytes(920.0), "920\u{202f}B");
         assert_eq!(bytes(1_536.0), "1.50\u{202f}KiB");
         assert_eq!(bytes(1_023.0), "1.00\u{202f}KiB");
+        assert_eq!(size(65_536), "64\u{202f}KiB");
+        assert_eq!(size(1_000), "1,000\u{202f}B");
         assert_eq!(decimal_bytes(1.5e9), "1.50\u{202f}GB");
         assert_eq!(duration_us(0.95), "950\u{202f}ns");
         assert_eq!(duration_us(12.34), "12.3\u{202f}µs");
