@@ -8,7 +8,7 @@ mod publication;
 
 use std::time::{Duration, Instant};
 
-use linerate_proto::engine::MessageKind;
+use linerate_proto::Opcode;
 
 use super::crowd::open_all;
 use super::link::Link;
@@ -80,7 +80,7 @@ impl Audience {
         let connections = load.subscribers + 1;
         let links = open_all(target, connections, budget.silence_max)?
             .into_iter()
-            .map(|opened| Link::new(opened, target.wire, MessageKind::Text))
+            .map(|opened| Link::new(opened, target.wire, Opcode::Text))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             watch: Watch::new(&links)?,

@@ -8,7 +8,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_proto::Opcode;
-use linerate_proto::engine::MessageKind;
 
 use super::crowd::open_all;
 use super::link::Link;
@@ -122,7 +121,7 @@ impl Crowd {
     ) -> Result<Self, LoadError> {
         let links = open_all(target, connections, budget.silence_max)?
             .into_iter()
-            .map(|opened| Link::new(opened, target.wire, MessageKind::Binary))
+            .map(|opened| Link::new(opened, target.wire, Opcode::Binary))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             links,

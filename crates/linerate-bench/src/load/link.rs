@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linerate_proto::engine::MessageKind;
+use linerate_proto::Opcode;
 
 use super::answers::Answers;
 use super::message::Expected;
@@ -22,21 +22,20 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Takes over a connection on which answers of one `kind` are going to come.
+    /// Takes over a connection on which answers of one kind are going to come.
     ///
     /// # Errors
     ///
     /// The server has already sent a message.
-    pub(crate) fn new(opened: Opened, wire: Wire, kind: MessageKind) -> Result<Self, LoadError> {
+    pub(crate) fn new(opened: Opened, wire: Wire, opcode: Opcode) -> Result<Self, LoadError> {
         let mut link = Self {
             socket: opened.socket,
-            answers: Answers::new(wire, kind),
+            answers: Answers::new(wire, opcode),
             unsent: Vec::new(),
             sent: 0,
         };
-        let mut leftover = opened.leftover;
         link.answers
-            .handle_input(&mut leftover, &mut link.unsent, |_| None)?;
+            .handle_input(&opened.leftover, &mut link.unsent, |_| None)?;
         Ok(link)
     }
 
@@ -100,7 +99,7 @@ impl Link {
             };
             any = true;
             self.answers
-                .handle_input(&mut buffer[..bytes], &mut self.unsent, &expected)?;
+                .handle_input(&buffer[..bytes], &mut self.unsent, &expected)?;
             if self.socket.drained() {
                 return Ok(true);
             }

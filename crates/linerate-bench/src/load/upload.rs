@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use linerate_proto::Opcode;
-use linerate_proto::engine::MessageKind;
 
 use super::link::Link;
 use super::message::{Expected, Message, mask_key};
@@ -91,7 +90,7 @@ struct Uploading {
 impl Uploading {
     fn open(load: &Upload, target: &Target, budget: &Budget) -> Result<Self, LoadError> {
         let opened = open(target, Deflate::Off, budget.silence_max)?;
-        let mut link = Link::new(opened, target.wire, MessageKind::Text)?;
+        let mut link = Link::new(opened, target.wire, Opcode::Text)?;
         let messages: Vec<Message> = (0..DISTINCT)
             .map(|number| message(number, load.payload_bytes))
             .collect();

@@ -10,9 +10,9 @@ fn compare(input: &[u8], texts: &[&str]) -> Result<(u64, Vec<u8>), String> {
     let expected = |message: u64| messages.get(message as usize).map(Message::expected);
     let outcomes: Vec<Result<(u64, Vec<u8>), String>> = (0..=input.len())
         .map(|cut| {
-            let (mut input, mut control) = (input.to_vec(), Vec::new());
-            let mut answers = Answers::new(Wire::WebSocket, MessageKind::Text);
-            let (first, second) = input.split_at_mut(cut);
+            let mut control = Vec::new();
+            let mut answers = Answers::new(Wire::WebSocket, Opcode::Text);
+            let (first, second) = input.split_at(cut);
             answers
                 .handle_input(first, &mut control, expected)
                 .and_then(|()| answers.handle_input(second, &mut control, expected))
@@ -46,20 +46,18 @@ fn messages_count_when_they_are_whole() {
 }
 
 #[test]
-fn fragments_and_longer_headers_are_allowed() {
+fn fragments_are_allowed() {
     let fragments = b"\x01\x02Sp\x80\x02am\x81\x02am";
     assert_eq!(count(fragments, &["Spam", "am"]), Ok(2));
-    let long = b"\x81\x04Spam\x81\x7e\x00\x7eno";
-    let text = format!("no{}", "!".repeat(124));
-    assert_eq!(count(long, &["Spam", &text]), Ok(1));
+    let empty = b"\x01\x00\x00\x04Spam\x80\x00\x81\x00";
+    assert_eq!(count(empty, &["Spam", ""]), Ok(2));
 }
 
 #[test]
 fn pings_are_answered_and_do_not_count() {
     let (messages, control) = compare(b"\x81\x01a\x89\x01!\x81\x01b", &["a", "b"]).unwrap();
     assert_eq!(messages, 2);
-    // Masked with 9E 37 79 B9.
-    assert_eq!(control, b"\x8a\x81\x9e\x37\x79\xb9\xbf");
+    assert_eq!(control, masked_frame(Opcode::Pong, b"!"));
 }
 
 #[test]
@@ -70,7 +68,7 @@ fn what_differs_is_told() {
         differs,
         "the server answered message 1 with other bytes: byte 2 is 0x78 and should be 0x61"
     );
-    // Read by the engine.
+    // Parsed.
     assert_eq!(
         error(b"\x89\x00\x81\x04Spam\x81\x04Spxm", &["Spam", "Spam"]),
         differs
@@ -93,26 +91,23 @@ fn what_differs_is_told() {
     );
     assert_eq!(
         error(b"\x81\x81\x00\x00\x00\x00a", &["a"]),
-        format!(
-            "the server broke the protocol in message 0: {}",
-            linerate_proto::ProtocolError::MaskedFrame
-        )
+        "the server masked a frame of message 0"
     );
 }
 
 #[test]
 fn an_answer_is_too_long_as_soon_as_that_is_known() {
-    let mut answers = Answers::new(Wire::WebSocket, MessageKind::Text);
+    let mut answers = Answers::new(Wire::WebSocket, Opcode::Text);
     let message = Message::new(Opcode::Text, b"Spam", None);
     let expected = |_| Some(message.expected());
-    let mut input = *b"\x81\x7e\x02\x00Spam!";
-    let error = answers.handle_input(&mut input, &mut Vec::new(), expected);
+    let input = b"\x81\x7e\x02\x00";
+    let error = answers.handle_input(input, &mut Vec::new(), expected);
     assert!(
         matches!(
             error,
             Err(LoadError::Long {
                 message: 0,
-                bytes: 5,
+                bytes: 512,
                 expected: 4
             })
         ),
@@ -124,9 +119,9 @@ fn an_answer_is_too_long_as_soon_as_that_is_known() {
 fn a_raw_wire_has_no_other_way_to_say_it() {
     let message = Message::new(Opcode::Text, b"a", None);
     let expected = |number| (number < 2).then(|| message.expected_raw());
-    let mut answers = Answers::new(Wire::Raw, MessageKind::Text);
+    let mut answers = Answers::new(Wire::Raw, Opcode::Text);
     let mut nothing = Vec::new();
-    let mut take = |input: &[u8]| answers.handle_input(&mut input.to_vec(), &mut nothing, expected);
+    let mut take = |input: &[u8]| answers.handle_input(input, &mut nothing, expected);
     take(b"\x81\x01").unwrap();
     take(b"a\x81").unwrap();
     let error = take(b"\x7e").unwrap_err();
