@@ -5,7 +5,7 @@
 //! and in compressed sessions, the frames are parsed ([`parse`]): a server may fragment as it likes
 //! and send Pings.
 
-mod parse;
+pub(crate) mod parse;
 
 use linerate_proto::frame::BulkEncoder;
 use linerate_proto::{Header, MaskKey, Opcode};
@@ -213,7 +213,7 @@ pub(crate) fn masked_frame(opcode: Opcode, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Returns how many bytes at the start of both are the same.
-fn common(one: &[u8], other: &[u8]) -> usize {
+pub(crate) fn common(one: &[u8], other: &[u8]) -> usize {
     let bytes = one.len().min(other.len());
     // One comparison of memory tells in the usual case.
     if one[..bytes] == other[..bytes] {

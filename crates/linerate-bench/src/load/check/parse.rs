@@ -8,18 +8,18 @@ use crate::cell::Deflate;
 
 /// What the frames have to carry next.
 #[derive(Debug)]
-pub(super) struct Expected<'a> {
+pub(crate) struct Expected<'a> {
     /// The number of the message on its connection.
-    pub(super) message: u64,
+    pub(crate) message: u64,
     /// Its kind.
-    pub(super) opcode: Opcode,
+    pub(crate) opcode: Opcode,
     /// Its payload; `None` if no message is due.
-    pub(super) payload: Option<&'a [u8]>,
+    pub(crate) payload: Option<&'a [u8]>,
 }
 
 /// How far some input led.
 #[derive(Debug, PartialEq)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     /// A Close frame, with its code.
     Closed(Option<u16>),
     /// To the end of a message, all of which is right.
@@ -34,7 +34,7 @@ pub(super) enum Progress {
 
 /// Parses frames and compares their payload.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(crate) struct Frames {
     /// A header that came in part.
     head: [u8; Header::BYTES_MAX],
     head_bytes: usize,
@@ -49,7 +49,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    pub(super) fn new(deflate: Deflate) -> Self {
+    pub(crate) fn new(deflate: Deflate) -> Self {
         Self {
             head: [0; Header::BYTES_MAX],
             head_bytes: 0,
@@ -65,13 +65,13 @@ impl Frames {
     }
 
     /// Begins with a part of a header that came before.
-    pub(super) fn begin(&mut self, head: &[u8]) {
+    pub(crate) fn begin(&mut self, head: &[u8]) {
         self.head[..head.len()].copy_from_slice(head);
         self.head_bytes = head.len();
     }
 
     /// Takes some of `input` and tells how many bytes.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         expected: &Expected<'_>,
         input: &[u8],
@@ -99,7 +99,7 @@ impl Frames {
     }
 
     /// Returns whether the next byte is the first of a message's, or of a control frame between two.
-    pub(super) fn is_between_messages(&self) -> bool {
+    pub(crate) fn is_between_messages(&self) -> bool {
         !self.in_message && self.head_bytes == 0 && self.frame.is_none()
     }
 
