@@ -80,7 +80,7 @@ def main():
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--service", choices=SERVICES, default="echo")
     parser.add_argument("--tls", nargs=2)
-    parser.add_argument("--deflate", choices=["takeover"])
+    parser.add_argument("--deflate", choices=["no-takeover", "takeover"])
     arguments = parser.parse_args()
 
     processes = 1 if arguments.service == "fanout" else arguments.threads
