@@ -52,7 +52,7 @@ pub fn html(record: &Record) -> String {
                     (behind::section(&summary, &names))
                     (legend(record, &names))
                     @for scenario in &summary.scenarios { (scenario::section(scenario, &names)) }
-                    (about::contenders(record))
+                    (about::contenders(record, &names))
                     (about::method())
                     (about::machine(&run.host))
                 }

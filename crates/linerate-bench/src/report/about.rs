@@ -5,10 +5,10 @@ use maud::{Markup, html};
 use crate::record::{Host, Record};
 use crate::report::number::bytes;
 use crate::report::prose::{self, BIAS, METHOD};
-use crate::report::words::language_class;
+use crate::report::words::Names;
 
 /// Lists all contenders, the absent ones with the reason.
-pub(super) fn contenders(record: &Record) -> Markup {
+pub(super) fn contenders(record: &Record, names: &Names<'_>) -> Markup {
     let (absent, present): (Vec<_>, Vec<_>) = record
         .run
         .contenders
@@ -19,8 +19,8 @@ pub(super) fn contenders(record: &Record) -> Markup {
             h2 { "Contenders" }
             dl.contenders {
                 @for note in present {
-                    div id={ "contender-" (note.name) } {
-                        dt class=(language_class(&note.language)) {
+                    div class=(names.class(&note.name)) {
+                        dt {
                             (note.title) " " small { (note.version) " · " (note.language) }
                         }
                         dd { (note.notes) }

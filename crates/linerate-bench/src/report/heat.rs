@@ -118,7 +118,7 @@ fn caption(scenarios: &[ScenarioSummary]) -> Markup {
         "How many times as good as "
         code { "raw-tcp" }
         ", a bare TCP echo that speaks no WebSocket: the geometric mean over the cells of a scenario, of what they compare. \
-         Darker is better. “Overall” is the geometric mean of the scenarios, each weighing the same. A small “3/4” means that a \
+         The stronger the colour, the better. “Overall” is the geometric mean of the scenarios, each weighing the same. A small “3/4” means that a \
          contender has figures in three of four cells (or scenarios): such a mean is of other cells than its neighbours’. \
          Cells that compare latency are left out unless a scenario has no others."
         @if scenarios.iter().any(|it| it.base == Base::First) {

@@ -37,7 +37,7 @@ impl<'a> Names<'a> {
 }
 
 /// Returns the class that colours a language.
-pub(super) fn language_class(language: &str) -> &'static str {
+fn language_class(language: &str) -> &'static str {
     match language {
         "Rust" => "rust",
         "C" | "C++" => "cpp",
