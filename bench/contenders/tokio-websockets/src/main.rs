@@ -1,10 +1,13 @@
-//! tokio-websockets as a contender: a stream of messages forwarded into a sink, which flushes when no
-//! input is left.
+//! tokio-websockets as a contender: as many messages as are ready are taken, and their replies flushed
+//! together. `forward` would write each reply for itself, because reading flushes what is queued.
 #![forbid(unsafe_code)]
 
-use futures_util::{StreamExt, TryStreamExt, future};
+use futures_util::{SinkExt, StreamExt, TryStreamExt, future};
 use kit::{Arguments, Hub, Program, Service, Socket};
 use tokio_websockets::{Message, ServerBuilder};
+
+/// Messages that are answered together.
+const GATHERED_MAX: usize = 32;
 
 #[derive(Clone)]
 struct Server {
@@ -24,17 +27,19 @@ fn main() -> kit::Result {
 impl Program for Server {
     async fn talk(self, socket: impl Socket) -> kit::Result {
         let (_request, ws) = ServerBuilder::new().accept(socket).await?;
-        let (replies, messages) = ws.split();
+        let (mut replies, messages) = ws.split();
         let messages =
             messages.try_filter(|message| future::ready(message.is_text() || message.is_binary()));
         match self.service {
-            Service::Acknowledge => {
-                messages
-                    .map_ok(|message| Message::text(message.as_payload().len().to_string()))
-                    .forward(replies)
-                    .await?;
+            Service::Acknowledge | Service::Echo => {
+                let mut gathered = messages.try_ready_chunks(GATHERED_MAX);
+                while let Some(messages) = gathered.try_next().await.map_err(|stopped| stopped.1)? {
+                    for message in messages {
+                        replies.feed(self.reply(message)).await?;
+                    }
+                    replies.flush().await?;
+                }
             }
-            Service::Echo => messages.forward(replies).await?,
             Service::Fanout => {
                 let deliver = self.hub.stream().map(Ok).forward(replies);
                 let publish = messages.try_for_each(|message| {
@@ -47,5 +52,14 @@ impl Program for Server {
             }
         }
         Ok(())
+    }
+}
+
+impl Server {
+    fn reply(&self, message: Message) -> Message {
+        match self.service {
+            Service::Acknowledge => Message::text(message.as_payload().len().to_string()),
+            Service::Echo | Service::Fanout => message,
+        }
     }
 }
