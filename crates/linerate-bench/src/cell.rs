@@ -51,7 +51,7 @@ impl Cell {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Headline {
-    /// Resident bytes per idle connection; less is better.
+    /// Resident bytes per idle connection, once each has had a message echoed; less is better.
     BytesPerConnection,
     /// The 99th percentile of latency from the intended send time; less is better.
     LatencyP99,
