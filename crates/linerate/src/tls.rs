@@ -17,9 +17,9 @@ pub use rustls;
 
 use crate::Result;
 
-/// Returns the configuration of clients that have not been given another: the roots of the system,
-/// or bundled ones if the system has none.
-pub(crate) fn default_client_config() -> Arc<ClientConfig> {
+/// Returns the configuration of clients that have not been given another: it trusts the roots of
+/// the system, or bundled ones if the system has none.
+pub fn default_client_config() -> Arc<ClientConfig> {
     static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
         let mut roots = RootCertStore::empty();
         let native = rustls_native_certs::load_native_certs();
