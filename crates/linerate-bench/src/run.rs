@@ -42,7 +42,7 @@ pub struct Run<'a> {
     /// What is measured.
     pub plan: &'a Plan,
     /// Who is measured.
-    pub subjects: Vec<Box<dyn Subject + 'a>>,
+    pub subjects: Vec<&'a dyn Subject>,
     /// The numbers of the cores that the load runs on.
     pub load_cores: &'a [u32],
     /// Becomes true when the run has to stop after the present measurement.
@@ -68,9 +68,8 @@ impl Run<'_> {
         progress.begin(&self.outstanding(&done), self.plan.budget);
         for group in order::groups(&self.plan.cells) {
             let subjects = self.subjects.iter();
-            let mut entrants: Vec<Entrant<'_>> = subjects
-                .map(|subject| Entrant::new(subject.as_ref()))
-                .collect();
+            let mut entrants: Vec<Entrant<'_>> =
+                subjects.map(|subject| Entrant::new(*subject)).collect();
             for index in group {
                 let planned = &self.plan.cells[index];
                 progress.begin_cell(index, &planned.cell);
@@ -170,6 +169,16 @@ impl Turns<'_> {
         let started = Instant::now();
         let outcome = self.measure(entrant);
         progress.end_turn(self.index, place, started.elapsed());
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            // It says nothing about the server, so that there is nothing to record; a run that is
+            // resumed tries again.
+            Err(ours) => {
+                progress.say(&format!("{}: {name} was not measured: {ours}", cell.id()));
+                self.failures.insert(name.to_owned(), FAILURES_MAX);
+                return None;
+            }
+        };
         match &outcome {
             Outcome::Failed { reason } => {
                 *self.failures.entry(name.to_owned()).or_default() += 1;
@@ -190,7 +199,8 @@ impl Turns<'_> {
         Some(outcome)
     }
 
-    fn measure(&self, entrant: &mut Entrant<'_>) -> Outcome {
+    /// Measures one contender; an error is one of the load, not of the server.
+    fn measure(&self, entrant: &mut Entrant<'_>) -> Result<Outcome, LoadError> {
         let cell = &self.planned.cell;
         // Memory that a server got for earlier connections would not be counted for those of an
         // idle cell, so that each of them needs a server of its own.
@@ -207,9 +217,8 @@ impl Turns<'_> {
                     none.insert(server)
                 }
                 Err(error) => {
-                    return Outcome::Failed {
-                        reason: in_words(&error),
-                    };
+                    let reason = in_words(&error);
+                    return Ok(Outcome::Failed { reason });
                 }
             },
         };
@@ -221,11 +230,12 @@ impl Turns<'_> {
         match result.and_then(|()| self.load(&self.run.plan.budget, server.as_mut())) {
             Ok(figures) => {
                 server.wait_for_rest();
-                bound::judge(&cell.load, figures)
+                Ok(bound::judge(&cell.load, figures))
             }
-            Err(error) if subject.may_decline(&error) => Outcome::Unsupported {
+            Err(error) if error.is_ours() => Err(error),
+            Err(error) if subject.may_decline(&error) => Ok(Outcome::Unsupported {
                 reason: error.to_string(),
-            },
+            }),
             Err(error) => {
                 let reason = match server.end() {
                     Some(end) if !error.to_string().contains(&end) => format!("{error}; {end}"),
@@ -233,7 +243,7 @@ impl Turns<'_> {
                 };
                 // Whatever state it is in, the next turn begins with another.
                 entrant.server = None;
-                Outcome::Failed { reason }
+                Ok(Outcome::Failed { reason })
             }
         }
     }

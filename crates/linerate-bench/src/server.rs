@@ -6,11 +6,13 @@ mod port;
 mod process;
 mod stderr;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -47,6 +49,9 @@ pub struct Start<'a> {
     pub certificate: &'a Certificate,
 }
 
+/// The process groups of all servers that run, for an end in a hurry.
+static GROUPS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
 /// A server that runs; with this value it ends, its children included.
 #[derive(Debug)]
 pub struct Server {
@@ -79,6 +84,7 @@ impl Server {
                 program: start.launcher.program.clone(),
                 source,
             })?;
+        groups().insert(child.id());
         let stderr = Tail::of(child.stderr.take());
         let mut server = Self {
             address: (Ipv4Addr::LOCALHOST, port).into(),
@@ -151,10 +157,25 @@ impl Drop for Server {
     fn drop(&mut self) {
         // The group outlives its leader where workers are left, so it is told even if the leader is
         // gone. It fails only if nobody is left.
-        if let Some(group) = Pid::from_raw(self.child.id() as i32) {
-            _ = kill_process_group(group, Signal::KILL);
-        }
+        kill_group(self.child.id());
+        groups().remove(&self.child.id());
         _ = self.child.wait();
+    }
+}
+
+/// Ends all servers at once, for a process that will not get to drop them. What uses them meanwhile
+/// sees them fail.
+pub fn end_all() {
+    groups().iter().copied().for_each(kill_group);
+}
+
+fn groups() -> MutexGuard<'static, BTreeSet<u32>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn kill_group(leader: u32) {
+    if let Some(group) = Pid::from_raw(leader as i32) {
+        _ = kill_process_group(group, Signal::KILL);
     }
 }
 

@@ -45,7 +45,7 @@ impl Remote {
     /// The URL is none of these, its host is unknown or not allowed, or there is no such process.
     pub fn find(
         url: &str,
-        tls: ClientConfig,
+        tls: Arc<ClientConfig>,
         pid: Option<u32>,
         is_own: bool,
     ) -> Result<Self, RemoteError> {
@@ -87,7 +87,7 @@ impl Remote {
             },
             path,
             wire: Wire::WebSocket,
-            tls: is_tls.then(|| (Arc::new(tls), name)),
+            tls: is_tls.then_some((tls, name)),
         };
         let process = pid.map(find_process).transpose()?;
         Ok(Self {
@@ -308,7 +308,7 @@ mod tests {
             .unwrap()
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
-        Remote::find(url, tls, pid, false)
+        Remote::find(url, Arc::new(tls), pid, false)
     }
 
     fn listening(scheme: &str, path: &str) -> (TcpListener, String) {

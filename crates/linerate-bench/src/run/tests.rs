@@ -152,11 +152,11 @@ impl Book {
         stop: &AtomicBool,
     ) -> End {
         let (mut journal, done) = Journal::resume(&self.path()).unwrap();
-        let subjects = subjects.into_iter();
         let run = Run {
             plan,
             subjects: subjects
-                .map(|subject| Box::new(subject) as Box<dyn Subject>)
+                .iter()
+                .map(|subject| subject as &dyn Subject)
                 .collect(),
             load_cores: &[0],
             stop,
@@ -332,6 +332,24 @@ fn a_run_that_was_stopped_anywhere_goes_on_where_it_was() {
         assert_eq!(book.lines(), all, "{stop_after}");
         book.run(&plan, subjects(), &|_, _, _, _, _| panic!("all is done"));
     }
+}
+
+#[test]
+fn what_the_load_can_not_do_is_no_failure_of_the_server() {
+    let log = RefCell::new(Vec::new());
+    let plan = plan(ECHO);
+    let book = Book::new(&plan);
+    let asked = StdCell::new(0);
+    book.run(&plan, vec![Fake::new("a", &log)], &|_, _, _, _, _| {
+        asked.set(asked.get() + 1);
+        Err(LoadError::Unseen)
+    });
+    assert_eq!(book.lines(), Vec::<String>::new());
+    assert_eq!(asked.get(), 2, "once in each cell");
+    book.run(&plan, vec![Fake::new("a", &log)], &|_, _, _, _, _| {
+        Ok(half_a_second())
+    });
+    assert_eq!(book.lines().len(), 6);
 }
 
 #[test]

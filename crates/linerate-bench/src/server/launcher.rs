@@ -11,14 +11,17 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 
-use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Resource, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
+};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// How to run [`launch`] in a process of its own.
 #[derive(Clone, Debug)]
 pub struct Launcher {
-    /// A program that calls [`launch`] with the arguments that follow `arguments`: the number of our
-    /// process, those of the cores, separated by commas, the server's program and its arguments.
+    /// A program that calls [`launch`] with what follows `arguments`: `--parent` and the number of our
+    /// process, `--cores` and the numbers of the cores, separated by commas, then the server's program
+    /// and its arguments.
     pub program: PathBuf,
     /// What leads it there.
     pub arguments: Vec<OsString>,
@@ -43,8 +46,8 @@ impl Launcher {
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
-            .arg(process::id().to_string())
-            .arg(cores.join(","))
+            .args(["--parent", &process::id().to_string()])
+            .args(["--cores", &cores.join(",")])
             .arg(program);
         command
     }
@@ -66,6 +69,10 @@ fn prepare(parent: u32, cores: &[u32]) -> io::Result<()> {
     if getppid() != Pid::from_raw(parent as i32) {
         return Err(io::Error::other("whoever started this server is gone"));
     }
+    // A thousand files, as many systems allow at first, are fewer than some cells have connections.
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    setrlimit(Resource::Nofile, files)?;
     pin(cores)
 }
 

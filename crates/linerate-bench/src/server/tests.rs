@@ -13,7 +13,7 @@ fn script(lines: &str) -> (tempfile::TempDir, Launcher, PathBuf) {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let launcher = Launcher {
         program: "/bin/sh".into(),
-        arguments: ["-c", "shift 2; exec \"$@\"", "sh"].map(Into::into).into(),
+        arguments: ["-c", "shift 4; exec \"$@\"", "sh"].map(Into::into).into(),
     };
     (folder, launcher, program)
 }
@@ -103,5 +103,6 @@ fn a_launcher_is_told_of_us_the_cores_and_the_program() {
     let command = launcher.command(&[2, 3], &program);
     let arguments: Vec<_> = command.get_args().skip(3).collect();
     let pid = std::process::id().to_string();
-    assert_eq!(arguments, [pid.as_str(), "2,3", program.to_str().unwrap()]);
+    let program = program.to_str().unwrap();
+    assert_eq!(arguments, ["--parent", &pid, "--cores", "2,3", program]);
 }
