@@ -1,6 +1,7 @@
 //! The `linerate` binary: its verbs, each in a file of its own.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod certificate;
 mod connect;
 mod echo;
@@ -17,7 +18,7 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// WebSocket at line rate: realtime server, echo server, client and log viewer.
+/// WebSocket at line rate: realtime server, echo server, client, log viewer and benchmark.
 #[derive(Debug, Parser)]
 #[command(version, about, after_help = EXAMPLES)]
 struct Arguments {
@@ -31,11 +32,14 @@ Examples:
   linerate logs /var/log/nginx/access.log
   echo hello | linerate connect ws://127.0.0.1:8080/echo
   linerate echo --listen 127.0.0.1:9001
+  linerate bench --url ws://127.0.0.1:9001/
 
 `linerate VERB --help` has more. LINERATE_LOG sets what is logged, `LINERATE_LOG=linerate=debug` for instance.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Compare WebSocket servers, or measure one.
+    Bench(Box<bench::Arguments>),
     /// Open a WebSocket: type to send, see what arrives.
     Connect(connect::Arguments),
     /// Send each message back: for conformance tests and benchmarks.
@@ -53,6 +57,7 @@ fn main() -> anyhow::Result<()> {
         .with_writer(std::io::stderr)
         .init();
     match Arguments::parse().verb {
+        Verb::Bench(arguments) => bench::run(*arguments),
         Verb::Connect(arguments) => connect::run(arguments),
         Verb::Echo(arguments) => echo::run(arguments),
         Verb::Logs(arguments) => logs::run(arguments),

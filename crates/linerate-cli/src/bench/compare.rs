@@ -1,0 +1,34 @@
+//! `linerate bench compare`: what changed between two records.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use linerate_bench::{compare, record::Record};
+
+/// Shows what changed between two records, and which changes exceed the noise.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The record to start from.
+    #[arg(value_name = "BEFORE")]
+    before: PathBuf,
+
+    /// The record to compare with it.
+    #[arg(value_name = "AFTER")]
+    after: PathBuf,
+
+    /// Print everything as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let before = Record::read(&arguments.before)?;
+    let after = Record::read(&arguments.after)?;
+    let comparison = compare::compare(&before, &after);
+    let text = if arguments.json {
+        serde_json::to_string(&comparison)? + "\n"
+    } else {
+        comparison.to_string()
+    };
+    super::print(&text)
+}

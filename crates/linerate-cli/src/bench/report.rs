@@ -1,0 +1,69 @@
+//! `linerate bench report`: what came of a run, for people.
+
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use linerate_bench::{record::Record, report, summary::Summary};
+
+use super::table;
+
+/// Writes the page and the Markdown of a record.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// A record of `linerate bench`.
+    #[arg(value_name = "RECORD")]
+    record: PathBuf,
+
+    /// Folder for the report [default: beside the record].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let beside = arguments.record.parent().unwrap_or(Path::new(""));
+    let folder = arguments.out.as_deref().unwrap_or(beside);
+    write(&arguments.record, folder)
+}
+
+/// Writes the report of a record beside it, and shows the summary.
+pub(super) fn write_beside(path: &Path) -> anyhow::Result<()> {
+    write(path, path.parent().unwrap_or(Path::new("")))
+}
+
+fn write(path: &Path, folder: &Path) -> anyhow::Result<()> {
+    let mut record = Record::read(path)?;
+    if record.measurements.is_empty() {
+        bail!("{} has no measurement", path.display());
+    }
+    forget_unmeasured(&mut record);
+    let name = path.file_stem().context("a record has a name")?;
+    let files = [
+        ("html", report::html(&record)),
+        ("md", report::markdown(&record)),
+    ];
+    if !folder.as_os_str().is_empty() {
+        fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
+    }
+    let mut told = table::summary(&Summary::of(&record));
+    told += &format!("\n{}\n", path.display());
+    for (extension, text) in files {
+        let file = folder.join(name).with_extension(extension);
+        fs::write(&file, text).with_context(|| format!("can't write {}", file.display()))?;
+        told += &format!("{}\n", file.display());
+    }
+    super::print(&told)
+}
+
+/// Leaves out the cells that a run which was stopped has announced and not come to.
+fn forget_unmeasured(record: &mut Record) {
+    let measurements = record.measurements.iter();
+    let measured: HashSet<&str> = measurements.map(|it| it.cell.as_str()).collect();
+    record
+        .cells
+        .retain(|cell| measured.contains(cell.id().as_str()));
+}

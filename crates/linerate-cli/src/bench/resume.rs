@@ -1,0 +1,173 @@
+//! `linerate bench --resume`: going on with a record.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context, bail};
+use linerate_bench::{
+    host::{self, Cores},
+    load::Budget,
+    record::{ContenderNote, Host, Journal, Run},
+    run::Plan,
+    scenario::Effort,
+};
+
+use super::run::Prepared;
+
+/// Opens a record to go on with it, if machine and contenders are those that began it.
+pub(super) fn prepare(path: &Path, contenders: &[ContenderNote]) -> anyhow::Result<Prepared> {
+    let (journal, done) = Journal::resume(path)?;
+    let run = &done.run;
+    let begun_with = &run.host;
+    let cores = Cores::choose(
+        Some(begun_with.server_cores.clone()),
+        Some(begun_with.load_cores.clone()),
+    )
+    .with_context(|| format!("{} can't be gone on with", path.display()))?;
+    let mut differences = compare_hosts(begun_with, &host::describe(&cores));
+    differences.extend(compare_contenders(run, contenders));
+    if run.linerate != env!("CARGO_PKG_VERSION") {
+        differences.push(format!(
+            "it was begun by linerate {}, this is {}",
+            run.linerate,
+            env!("CARGO_PKG_VERSION")
+        ));
+    }
+    if !differences.is_empty() {
+        bail!(
+            "{} can't be gone on with, its figures could not be compared with new ones:\n  {}",
+            path.display(),
+            differences.join("\n  ")
+        );
+    }
+    let budget = Budget {
+        warm_up: Duration::from_millis(run.warm_up_ms),
+        measured: Duration::from_millis(run.measured_ms),
+        // It is no part of what is measured, and the same for all efforts.
+        silence_max: Effort::Standard.budgets().each.silence_max,
+    };
+    Ok(Prepared {
+        plan: Plan::resumed(&done, budget),
+        cores,
+        journal,
+        done,
+    })
+}
+
+/// Returns how two machines differ, as far as figures depend on it.
+fn compare_hosts(then: &Host, now: &Host) -> Vec<String> {
+    let fields = [
+        ("the processor", &then.cpu, &now.cpu),
+        ("the kernel", &then.kernel, &now.kernel),
+        ("the hypervisor", &then.hypervisor, &now.hypervisor),
+        ("the frequency governor", &then.governor, &now.governor),
+        (
+            "the number of cores",
+            &then.cores.to_string(),
+            &now.cores.to_string(),
+        ),
+        (
+            "the mitigations",
+            &then.mitigations.join("; "),
+            &now.mitigations.join("; "),
+        ),
+    ];
+    fields
+        .into_iter()
+        .filter(|(_, then, now)| then != now)
+        .map(|(what, then, now)| format!("{what} was {then:?} and is {now:?}"))
+        .collect()
+}
+
+/// Returns which contenders that took part can't any more, or not as they were.
+fn compare_contenders(run: &Run, now: &[ContenderNote]) -> Vec<String> {
+    let took_part = run.contenders.iter().filter(|note| note.absent.is_none());
+    took_part
+        .filter_map(|then| {
+            let name = &then.name;
+            let Some(now) = now.iter().find(|note| note.name == *name) else {
+                return Some(format!("the contender {name} is not there any more"));
+            };
+            if let Some(reason) = &now.absent {
+                return Some(format!("the contender {name} is absent now: {reason}"));
+            }
+            ((&then.title, &then.version) != (&now.title, &now.version)).then(|| {
+                format!(
+                    "the contender {name} was {} {} and is {} {}",
+                    then.title, then.version, now.title, now.version
+                )
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(name: &str, version: &str) -> ContenderNote {
+        ContenderNote {
+            name: name.into(),
+            title: name.to_uppercase(),
+            language: String::new(),
+            version: version.into(),
+            notes: String::new(),
+            absent: None,
+        }
+    }
+
+    fn run_with(contenders: Vec<ContenderNote>) -> Run {
+        let cores = Cores::choose(None, None).unwrap();
+        Run {
+            format: 1,
+            effort: "quick".into(),
+            started: String::new(),
+            command: String::new(),
+            rounds: 3,
+            measured_ms: 1,
+            warm_up_ms: 1,
+            linerate: String::new(),
+            host: host::describe(&cores),
+            scenarios: Vec::new(),
+            contenders,
+        }
+    }
+
+    #[test]
+    fn another_machine_is_told_by_what_differs() {
+        let run = run_with(Vec::new());
+        assert_eq!(compare_hosts(&run.host, &run.host), Vec::<String>::new());
+        let other = Host {
+            cpu: "other".into(),
+            cores: 1_000,
+            // New tools are no other machine.
+            tools: vec!["rustc 99".into()],
+            ..run.host.clone()
+        };
+        let differences = compare_hosts(&run.host, &other);
+        assert_eq!(differences.len(), 2);
+        assert!(differences[0].ends_with("and is \"other\""));
+    }
+
+    #[test]
+    fn contenders_have_to_be_the_same() {
+        let absent = ContenderNote {
+            absent: Some("no go".into()),
+            ..note("c", "1")
+        };
+        let run = run_with(vec![
+            note("a", "1"),
+            note("b", "1"),
+            note("c", "1"),
+            absent.clone(),
+        ]);
+        let now = [note("a", "1"), note("b", "2"), absent];
+        assert_eq!(
+            compare_contenders(&run, &now),
+            [
+                "the contender b was B 1 and is B 2",
+                "the contender c is absent now: no go",
+            ]
+        );
+        assert_eq!(compare_contenders(&run, &[note("a", "1")]).len(), 2);
+    }
+}

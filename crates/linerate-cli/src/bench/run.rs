@@ -1,0 +1,309 @@
+//! `linerate bench` itself: a run.
+
+use std::{env, ffi::OsString, path::PathBuf, time::Duration};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use linerate_bench::{
+    contender::{Contender, Program},
+    host::{self, Cores},
+    load,
+    progress::Progress,
+    record::{ContenderNote, FORMAT, Journal, Line, Record, Run as RunLine},
+    run::{End, Local, Plan, Remote, Run, Selection, Subject},
+    scenario::Effort,
+    server::{Certificate, Launcher},
+};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+use super::{launch, place, remote, report, resume, stop};
+
+/// Longer measurements are for something else than this program.
+const MEASURED_MS_MAX: u64 = 600_000;
+
+/// What is measured, how often, and where it is kept.
+#[derive(Args, Clone, Debug)]
+// The verb's own arguments have the group of this name.
+#[group(skip)]
+pub(super) struct Arguments {
+    /// How many cells, how often and how long: quick (minutes), standard (hours) or thorough.
+    #[arg(long, default_value_t = Effort::Quick)]
+    effort: Effort,
+
+    /// Only the scenario of this name; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    scenario: Vec<String>,
+
+    /// Only cells with this in their name, SCENARIO/CELL, also those that the effort leaves out; may be repeated.
+    #[arg(long, value_name = "PART")]
+    cell: Vec<String>,
+
+    /// Only the contender of this name; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    contender: Vec<String>,
+
+    /// How often each contender is measured in a cell [default: by effort, 3, 5 or 11].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    rounds: Option<u32>,
+
+    /// Milliseconds of each measurement [default: by effort, 100, 200 or 1000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MEASURED_MS_MAX))]
+    measured_ms: Option<u64>,
+
+    /// The record to write [default: bench/record/DATE-EFFORT.jsonl in a checkout, else linerate-bench-DATE.jsonl].
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
+    /// Go on with the run of this record, with the same cells, contenders and times.
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "effort", "scenario", "cell", "contender", "rounds", "measured_ms", "record", "scenarios_dir", "server_cores",
+        "load_cores",
+    ])]
+    resume: Option<PathBuf>,
+
+    /// Cores for servers, like 0,1 [default: the first half].
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    server_cores: Option<Vec<u32>>,
+
+    /// Cores for the load, like 2,3 [default: those that servers don't use].
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    load_cores: Option<Vec<u32>>,
+
+    #[command(flatten)]
+    pub(super) places: place::Arguments,
+
+    #[command(flatten)]
+    pub(super) remote: remote::Arguments,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let remote = arguments.remote.find()?;
+    let contenders = match &remote {
+        Some(_) => Vec::new(),
+        None => arguments.contenders()?,
+    };
+    let notes = match &remote {
+        Some(remote) => vec![remote.note()],
+        None => contenders.iter().map(Contender::note).collect(),
+    };
+    let mut prepared = match &arguments.resume {
+        Some(path) => resume::prepare(path, &notes)?,
+        None => arguments.prepare(notes, remote.as_ref())?,
+    };
+    warn(&prepared.cores);
+    let certificate = Certificate::new()?;
+    let launcher = Launcher::this_binary(&launch::VERBS).context("can't find this binary")?;
+    let locals: Vec<Local<'_>> = contenders
+        .iter()
+        .filter(|contender| prepared.takes_part(&contender.name))
+        .map(|contender| Local {
+            contender,
+            launcher: &launcher,
+            cores: &prepared.cores.server,
+            certificate: &certificate,
+        })
+        .collect();
+    let locals = locals.iter().map(|local| local as &dyn Subject);
+    let remotes = remote.iter().map(|remote| remote as &dyn Subject);
+    let stop = stop::on_signal().context("can't listen to signals")?;
+    prepared
+        .cores
+        .pin_load()
+        .context("can't choose the cores of the load")?;
+    let mut progress = Progress::on_stderr();
+    let run = Run {
+        plan: &prepared.plan,
+        subjects: remotes.chain(locals).collect(),
+        load_cores: &prepared.cores.load,
+        stop: &stop,
+    };
+    let end = run.make(
+        &load::measure,
+        &mut prepared.journal,
+        &prepared.done,
+        &mut progress,
+    )?;
+    drop(progress);
+    let path = prepared.journal.path();
+    if end == End::Stopped {
+        bail!(
+            "stopped before the end; what is done is in {0}, go on with: linerate bench --resume {0}{1}",
+            path.display(),
+            arguments
+                .remote
+                .url
+                .as_ref()
+                .map_or(String::new(), |url| format!(" --url {url}"))
+        );
+    }
+    report::write_beside(path)
+}
+
+/// What a run needs besides those who take part.
+pub(super) struct Prepared {
+    pub(super) plan: Plan,
+    pub(super) cores: Cores,
+    pub(super) journal: Journal,
+    /// What the record has already.
+    pub(super) done: Record,
+}
+
+impl Prepared {
+    fn takes_part(&self, name: &str) -> bool {
+        let mut notes = self.done.run.contenders.iter();
+        notes.any(|note| note.name == name && note.absent.is_none())
+    }
+}
+
+impl Arguments {
+    /// Returns the contenders that are asked for.
+    fn contenders(&self) -> anyhow::Result<Vec<Contender>> {
+        let mut contenders = self.places.contenders()?;
+        for name in &self.contender {
+            let Some(contender) = contenders.iter().find(|contender| contender.name == *name)
+            else {
+                let names: Vec<&str> = contenders
+                    .iter()
+                    .map(|contender| contender.name.as_str())
+                    .collect();
+                bail!("there is no contender {name:?}, only {}", names.join(", "));
+            };
+            if let Program::Absent(reason) = &contender.program {
+                bail!("the contender {name} is absent: {reason}");
+            }
+        }
+        if !self.contender.is_empty() {
+            contenders.retain(|contender| self.contender.contains(&contender.name));
+        }
+        if contenders
+            .iter()
+            .all(|contender| matches!(contender.program, Program::Absent(_)))
+        {
+            bail!("no contender has been built, see `make contenders`");
+        }
+        Ok(contenders)
+    }
+
+    /// Begins a new record.
+    fn prepare(
+        &self,
+        contenders: Vec<ContenderNote>,
+        remote: Option<&Remote>,
+    ) -> anyhow::Result<Prepared> {
+        let mut budgets = self.effort.budgets();
+        budgets.rounds = self.rounds.unwrap_or(budgets.rounds);
+        if let Some(measured_ms) = self.measured_ms {
+            budgets.each.measured = Duration::from_millis(measured_ms);
+        }
+        let selection = Selection {
+            scenarios: self.scenario.clone(),
+            cells: self.cell.clone(),
+        };
+        let scenarios = self.places.scenarios()?;
+        let mut plan = Plan::new(
+            &scenarios,
+            self.effort,
+            budgets.rounds,
+            budgets.each,
+            &selection,
+        )?;
+        if let Some(remote) = remote {
+            remote.adapt(&mut plan);
+        }
+        let cores = Cores::choose(self.server_cores.clone(), self.load_cores.clone())?;
+        let now = OffsetDateTime::now_utc();
+        let run = RunLine {
+            format: FORMAT,
+            effort: self.effort.name().into(),
+            started: now.replace_nanosecond(0)?.format(&Rfc3339)?,
+            command: command_line(env::args_os()),
+            rounds: budgets.rounds,
+            measured_ms: budgets.each.measured.as_millis() as u64,
+            warm_up_ms: budgets.each.warm_up.as_millis() as u64,
+            linerate: env!("CARGO_PKG_VERSION").into(),
+            host: host::describe(&cores),
+            scenarios: plan.scenarios.clone(),
+            contenders,
+        };
+        let path = match &self.record {
+            Some(path) => path.clone(),
+            None => place::new_record(
+                &now.date().to_string(),
+                self.effort.name(),
+                remote.is_none(),
+            )?,
+        };
+        let mut journal = Journal::create(&path, &run)?;
+        let cells: Vec<_> = plan
+            .cells
+            .iter()
+            .map(|planned| planned.cell.clone())
+            .collect();
+        for cell in &cells {
+            journal.append(&Line::Cell(cell.clone()))?;
+        }
+        let done = Record {
+            run,
+            cells,
+            measurements: Vec::new(),
+        };
+        Ok(Prepared {
+            plan,
+            cores,
+            journal,
+            done,
+        })
+    }
+}
+
+/// Says what makes figures worth less.
+fn warn(cores: &Cores) {
+    if cores.are_shared() {
+        eprintln!("Warning: servers and load share cores, so that they get into each other's way.");
+    }
+    if let Some(busy) = host::disturbance() {
+        eprintln!(
+            "Warning: something else keeps this machine busy, {:.0} % of its time; the figures will be noisy.",
+            100.0 * busy
+        );
+    }
+}
+
+/// Returns the command line as one would type it; of where the binary is, nobody needs to know.
+fn command_line(mut arguments: impl Iterator<Item = OsString>) -> String {
+    _ = arguments.next();
+    let words = arguments.map(|argument| quote(&argument.to_string_lossy()));
+    let mut line = vec!["linerate".to_owned()];
+    line.extend(words);
+    line.join(" ")
+}
+
+fn quote(word: &str) -> String {
+    let is_plain = |char: char| char.is_alphanumeric() || "-_./:,=@%+".contains(char);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::command_line;
+
+    #[test]
+    fn the_command_line_can_be_typed_again() {
+        let words = [
+            "/some/where/linerate",
+            "bench",
+            "--url",
+            "ws://a/?b&c",
+            "--cell",
+            "it's",
+        ];
+        assert_eq!(
+            command_line(words.into_iter().map(Into::into)),
+            r"linerate bench --url 'ws://a/?b&c' --cell 'it'\''s'"
+        );
+    }
+}
