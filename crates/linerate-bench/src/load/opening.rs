@@ -1,6 +1,7 @@
 //! Opening a connection: TCP, TLS and the opening handshake (RFC 6455 §4.1), none of which blocks.
 
 use std::io;
+use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -162,30 +163,30 @@ impl Opening {
             }));
         }
         self.head.extend_from_slice(input);
-        let Some(end) = head_end(&self.head) else {
-            if self.head.len() > HEAD_BYTES_MAX {
-                return Err(LoadError::Handshake(HandshakeError::HeadTooLarge {
-                    head_bytes: self.head.len(),
-                    head_bytes_max: HEAD_BYTES_MAX,
-                }));
+        while let Some(end) = head_end(&self.head) {
+            let behind = self.head.split_off(end);
+            let mut head = mem::replace(&mut self.head, behind);
+            // linerate-proto does not know our offer and would take an answer to it for a mistake.
+            let answer = match self.deflate {
+                Deflate::Off => None,
+                _ => take_extensions(&mut head),
+            };
+            // An interim response may come first, which gives nothing.
+            if let Some(_negotiated) = handshake
+                .handle_input(&head)
+                .map_err(LoadError::Handshake)?
+            {
+                check_agreement(self.deflate, answer.as_deref())?;
+                return Ok(Some(mem::take(&mut self.head)));
             }
-            return Ok(None);
-        };
-        // linerate-proto does not know our offer and would take an answer to it for a mistake.
-        let answer = match self.deflate {
-            Deflate::Off => None,
-            _ => take_extensions(&mut self.head, end),
-        };
-        let negotiated = handshake
-            .handle_input(&self.head)
-            .map_err(LoadError::Handshake)?;
-        let Some((_, head_bytes)) = negotiated else {
-            // An interim response; the next one is judged when it is whole.
-            self.head.clear();
-            return Ok(None);
-        };
-        check_agreement(self.deflate, answer.as_deref())?;
-        Ok(Some(self.head.split_off(head_bytes)))
+        }
+        if self.head.len() > HEAD_BYTES_MAX {
+            return Err(LoadError::Handshake(HandshakeError::HeadTooLarge {
+                head_bytes: self.head.len(),
+                head_bytes_max: HEAD_BYTES_MAX,
+            }));
+        }
+        Ok(None)
     }
 }
 
@@ -218,10 +219,9 @@ fn head_end(head: &[u8]) -> Option<usize> {
     Some(at + 4)
 }
 
-/// Takes the extensions out of a head that ends at `end`, and returns them in lower case.
-fn take_extensions(head: &mut Vec<u8>, end: usize) -> Option<String> {
+/// Takes the extensions out of a head, and returns them in lower case.
+fn take_extensions(head: &mut Vec<u8>) -> Option<String> {
     const NAME: &[u8] = b"sec-websocket-extensions:";
-    let behind = head.split_off(end);
     let mut extensions: Option<String> = None;
     let mut rest = Vec::with_capacity(head.len());
     for line in head.split_inclusive(|&byte| byte == b'\n') {
@@ -236,7 +236,6 @@ fn take_extensions(head: &mut Vec<u8>, end: usize) -> Option<String> {
             rest.extend_from_slice(line);
         }
     }
-    rest.extend(behind);
     *head = rest;
     extensions
 }
@@ -270,3 +269,6 @@ fn check_agreement(deflate: Deflate, answer: Option<&str>) -> Result<(), LoadErr
         Err(LoadError::DeflateParameters)
     }
 }
+
+#[cfg(test)]
+mod tests;

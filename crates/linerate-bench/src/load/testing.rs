@@ -31,8 +31,16 @@ pub(crate) fn serve_websocket<F>(serve: F) -> Target
 where
     F: Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
 {
+    serve_websocket_with("", serve)
+}
+
+/// Starts a WebSocket server whose response has more headers, each with its end of line.
+pub(crate) fn serve_websocket_with<F>(headers: &'static str, serve: F) -> Target
+where
+    F: Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
+{
     let serve = move |stream, number| {
-        let mut peer = Peer::accept(stream)?;
+        let mut peer = Peer::accept(stream, headers)?;
         serve(&mut peer, number)
     };
     Target {
@@ -78,7 +86,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    fn accept(mut stream: TcpStream) -> io::Result<Self> {
+    fn accept(mut stream: TcpStream, headers: &str) -> io::Result<Self> {
         let mut reader = RequestReader::new(HandshakeLimits::default());
         let mut buffer = [0; 2048];
         loop {
@@ -91,6 +99,8 @@ impl Peer {
             };
             let mut response = Vec::new();
             request.websocket().unwrap().accept().encode(&mut response);
+            // In front of the empty line.
+            response.splice(response.len() - 2..response.len() - 2, headers.bytes());
             stream.write_all(&response)?;
             return Ok(Self {
                 stream,

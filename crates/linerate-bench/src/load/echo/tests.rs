@@ -3,13 +3,16 @@ use std::net::TcpStream;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 use linerate_proto::{CloseCode, Opcode};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
 use crate::cell::{Deflate, Payload};
-use crate::load::testing::{BUDGET, IMPATIENT, Opaque, Peer, serve_raw, serve_websocket};
+use crate::load::testing::{
+    BUDGET, IMPATIENT, Opaque, Peer, serve_raw, serve_websocket, serve_websocket_with,
+};
 
 const ECHO: Echo = Echo {
     connections: 3,
@@ -439,6 +442,56 @@ fn what_makes_no_sense_is_our_own_failure() {
     ] {
         let error = run(&case, &target).unwrap_err();
         assert!(error.is_ours(), "{case:?}: {error}");
+    }
+}
+
+/// Undoes the compression of each message and compresses it anew, with the context of those before
+/// or without.
+fn echo_compressed(peer: &mut Peer, deflate: Deflate) -> io::Result<()> {
+    let mut inflate = Decompress::new(false);
+    let mut compress = Compress::new(Compression::default(), false);
+    loop {
+        let (_, mut payload) = peer.read()?;
+        if deflate == Deflate::NoTakeover {
+            inflate.reset(false);
+            compress.reset();
+        }
+        payload.extend(b"\0\0\xff\xff");
+        let mut plain = Vec::with_capacity(4_000);
+        inflate.decompress_vec(&payload, &mut plain, FlushDecompress::Sync)?;
+        let mut frame = Vec::with_capacity(4_000);
+        frame.extend([0xc1, 126, 0, 0]);
+        compress.compress_vec(&plain, &mut frame, FlushCompress::Sync)?;
+        frame.truncate(frame.len() - 4);
+        let bytes = (frame.len() - 4) as u16;
+        assert!(bytes > 125, "{bytes}");
+        frame[2..4].copy_from_slice(&bytes.to_be_bytes());
+        peer.stream.write_all(&frame)?;
+    }
+}
+
+#[test]
+fn compressed_echo_is_counted() {
+    let answers = [
+        (
+            Deflate::NoTakeover,
+            "Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; \
+            client_no_context_takeover\r\n",
+        ),
+        (
+            Deflate::Takeover,
+            "Sec-WebSocket-Extensions: permessage-deflate\r\n",
+        ),
+    ];
+    for (deflate, answer) in answers {
+        let target = serve_websocket_with(answer, move |peer, _| echo_compressed(peer, deflate));
+        let case = Echo {
+            deflate,
+            payload: Payload::Json,
+            payload_bytes: 3_000,
+            ..ECHO
+        };
+        assert_counted(&case, &run(&case, &target).unwrap());
     }
 }
 
