@@ -23,8 +23,7 @@ func main() {
 			ClientContextTakeover: options.Deflate == "takeover",
 			// Compress all messages; 0 would stand for the default of 512 bytes.
 			Threshold: 1,
-			// With takeover the default is 12, which may not be asked of every client.
-			ServerMaxWindowBits: 15,
+			// With takeover the default is 12, which may be asked only of clients that have offered it.
 			ClientMaxWindowBits: 15,
 		},
 	})
