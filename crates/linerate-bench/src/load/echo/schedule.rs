@@ -82,8 +82,13 @@ impl Schedule {
 
     /// Returns how long ago a message was to be sent, `None` if that is not measured.
     pub(super) fn delay(&self, number: u64, now: u64) -> Option<u64> {
-        let intended = self.start + ((number + 1) as f64 * self.interval) as u64;
+        let intended = self.intended(number);
         (intended >= self.measured_from).then(|| now.saturating_sub(intended))
+    }
+
+    /// Returns when a message is to be sent.
+    pub(super) fn intended(&self, number: u64) -> u64 {
+        self.start + ((number + 1) as f64 * self.interval) as u64
     }
 
     /// Returns how many messages were due until now.

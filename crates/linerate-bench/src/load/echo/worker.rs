@@ -1,7 +1,7 @@
 //! A thread of the load: an epoll instance and the clients on it.
 
 use std::mem::MaybeUninit;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::OwnedFd;
@@ -23,9 +23,6 @@ const EVENTS: usize = 256;
 /// What the coordinator's signal and the timer are known by; clients, by their place.
 const SIGNAL: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
-
-/// An open loop that is so far behind its schedule is ended: latency would only grow.
-const BACKLOG_MAX: Duration = Duration::from_secs(10);
 
 /// The clients of one thread.
 pub(super) struct Worker<'a> {
@@ -280,29 +277,25 @@ impl<'a> Worker<'a> {
                 });
             }
         }
-        let oldest = self.oldest_unanswered();
-        if oldest.is_some_and(|age| age > BACKLOG_MAX.as_nanos() as u64) {
+        if self.phase == Phase::Measured && self.is_behind() {
             self.station.report_behind();
         }
         Ok(())
     }
 
-    /// Returns for how long, in nanoseconds, the oldest message of an open loop has been due.
-    fn oldest_unanswered(&self) -> Option<u64> {
-        let schedule = self.schedule.as_ref()?;
+    /// Returns whether a server is so far behind its schedule that it will not catch up: latency
+    /// would only grow.
+    fn is_behind(&self) -> bool {
+        let Some(schedule) = &self.schedule else {
+            return false;
+        };
+        let backlog_max = 2 * self.plan.budget.silence_max.as_nanos() as u64;
         let now = self.base.elapsed().as_nanos() as u64;
         let clients = self.slots.len() as u64;
-        let waiting = self
-            .slots
-            .iter()
-            .enumerate()
-            .filter(|(_, slot)| slot.client.waits());
-        waiting
-            .filter_map(|(place, slot)| {
-                let number = slot.client.check().answered() * clients + place as u64;
-                schedule.delay(number, now)
-            })
-            .max()
+        self.slots.iter().enumerate().any(|(place, slot)| {
+            let oldest = slot.client.check().answered() * clients + place as u64;
+            slot.client.waits() && schedule.intended(oldest) + backlog_max < now
+        })
     }
 
     /// Returns whether the thread can end. Whoever owes an answer since the measurement began is
