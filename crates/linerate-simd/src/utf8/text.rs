@@ -81,6 +81,14 @@ impl TextBuf {
         self.bytes.reserve(additional);
     }
 
+    /// Moves the text into other memory, whose content is dropped, and returns the memory that it
+    /// was in. For callers that recycle memory, where [`reserve`](Self::reserve) would allocate.
+    pub fn move_into(&mut self, mut memory: Vec<u8>) -> Vec<u8> {
+        memory.clear();
+        memory.extend_from_slice(&self.bytes);
+        core::mem::replace(&mut self.bytes, memory)
+    }
+
     /// Returns whether the text is valid and ends at the end of a code point.
     #[inline]
     pub fn is_complete(&self) -> bool {
