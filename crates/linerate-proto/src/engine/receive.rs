@@ -1,7 +1,7 @@
 //! Input: from bytes to frames to events (RFC 6455 §5.2–§5.6, §6.2, §8.1).
 
 use alloc::{boxed::Box, vec::Vec};
-use core::mem;
+use core::{mem, ops::Range};
 
 use linerate_simd::{mask, utf8};
 
@@ -159,46 +159,18 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     /// to [`step`](Self::step) to find out what comes next.
     #[inline]
     fn take_whole_message(&mut self) -> Option<(Piece, usize)> {
-        let Engine {
-            receiving,
-            config,
-            endpoint,
-            ..
-        } = &*self.engine;
-        if self.engine.input != Direction::Open
-            || receiving.frame.is_some()
-            || receiving.header_bytes != 0
-            || receiving.message.is_some()
-        {
-            return None;
-        }
-        let rest = &self.input[self.at..];
-        let kind = match rest.first() {
-            Some(0x81) => MessageKind::Text,
-            Some(0x82) => MessageKind::Binary,
-            _ => return None,
-        };
-        let (header, prefix_bytes) = Header::decode(rest).ok()??;
-        if header.mask.is_some() != endpoint.role().expects_masked()
-            || header.payload_bytes > (rest.len() - prefix_bytes) as u64
-            || !config
-                .limits
-                .allow_message_of_one_frame(header.payload_bytes)
-        {
-            return None;
-        }
-        let bytes = header.payload_bytes as usize;
-        self.at += prefix_bytes + bytes;
+        let whole = self.engine.whole_message(&self.input[self.at..])?;
+        self.at += whole.prefix_bytes + whole.bytes;
         let piece = Piece {
-            kind,
+            kind: whole.kind,
             begins: true,
             ends: true,
             frame_bytes_left: 0,
-            mask: header.mask,
+            mask: whole.mask,
             phase: 0,
             offset: 0,
         };
-        Some((piece, bytes))
+        Some((piece, whole.bytes))
     }
 
     /// Takes what has arrived of the payload of a data frame; `None` if that is nothing yet.
@@ -286,7 +258,65 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     }
 }
 
+/// A message that stands whole, in one frame, at the start of the input.
+struct WholeMessage {
+    kind: MessageKind,
+    mask: Option<MaskKey>,
+    prefix_bytes: usize,
+    bytes: usize,
+}
+
 impl<E: Endpoint> Engine<E> {
+    /// Takes the message that stands whole, in one frame, at the start of `input`: unmasks it in
+    /// place and returns its kind and where its payload is. `None` leaves everything as it is, for
+    /// [`handle_input`](Self::handle_input) to find out what comes next.
+    ///
+    /// This is for callers that use the engine while they hold a payload. It is not told the time:
+    /// [`handle_input`](Self::handle_input) has to be called once for each read, be it with nothing.
+    /// Text is not validated; the caller must [`fail`](Self::fail) if it is not UTF-8.
+    #[inline]
+    pub fn take_message(&mut self, input: &mut [u8]) -> Option<(MessageKind, Range<usize>)> {
+        let whole = self.whole_message(input)?;
+        let payload = whole.prefix_bytes..whole.prefix_bytes + whole.bytes;
+        if let Some(MaskKey(key)) = whole.mask {
+            mask::apply(key, 0, &mut input[payload.clone()]);
+        }
+        Some((whole.kind, payload))
+    }
+
+    /// Returns the message that stands whole, in one frame, at the start of `input`, if nothing is
+    /// wrong with it.
+    #[inline]
+    fn whole_message(&self, input: &[u8]) -> Option<WholeMessage> {
+        let receiving = &self.receiving;
+        if self.input != Direction::Open
+            || receiving.frame.is_some()
+            || receiving.header_bytes != 0
+            || receiving.message.is_some()
+        {
+            return None;
+        }
+        let kind = match input.first() {
+            Some(0x81) => MessageKind::Text,
+            Some(0x82) => MessageKind::Binary,
+            _ => return None,
+        };
+        let (header, prefix_bytes) = Header::decode(input).ok()??;
+        let limits = &self.config.limits;
+        if header.mask.is_some() != self.endpoint.role().expects_masked()
+            || header.payload_bytes > (input.len() - prefix_bytes) as u64
+            || !limits.allow_message_of_one_frame(header.payload_bytes)
+        {
+            return None;
+        }
+        Some(WholeMessage {
+            kind,
+            mask: header.mask,
+            prefix_bytes,
+            bytes: header.payload_bytes as usize,
+        })
+    }
+
     /// Unmasks a message or a piece of one and, if it is text, validates it.
     #[inline]
     fn message<'a>(
@@ -627,5 +657,49 @@ impl Receiving {
         } else {
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::sync::Arc;
+    use core::time::Duration;
+
+    use super::*;
+    use crate::role::Server;
+
+    #[test]
+    fn take_message_takes_whole_messages_and_nothing_else() {
+        let mut engine = Engine::new(Server, Arc::default(), Duration::ZERO);
+        let mut input = *b"\x81\x82\x01\x01\x01\x01`c\x82\x80\0\0\0\0\x01\x81\0\0\0\0x";
+        let (kind, payload) = engine.take_message(&mut input).unwrap();
+        assert_eq!((kind, &input[payload]), (MessageKind::Text, &b"ab"[..]));
+        let taken = engine.take_message(&mut input[8..]);
+        assert_eq!(taken, Some((MessageKind::Binary, 6..6)));
+        // A fragment, and then what looks like a message inside the fragmented one.
+        assert_eq!(engine.take_message(&mut input[14..]), None);
+        let mut events = engine.handle_input(&mut input[14..], Duration::ZERO);
+        assert!(matches!(events.next_raw(), Some(Ok(RawEvent::Data(data))) if !data.ends));
+        assert_eq!(engine.take_message(&mut input.clone()), None);
+    }
+
+    #[test]
+    fn take_message_leaves_what_is_wrong_or_unfinished() {
+        let mut engine = Engine::new(Server, Arc::default(), Duration::ZERO);
+        for wire in [
+            &b""[..],
+            b"\x81",
+            b"\x81\x82\0\0\0\0a",
+            b"\x81\x01a",
+            b"\xC1\x81\0\0\0\0a",
+            b"\x89\x80\0\0\0\0",
+            b"\x82\xFE\0\x01\0\0\0\0a",
+        ] {
+            let mut input = wire.to_vec();
+            assert_eq!(engine.take_message(&mut input), None, "{wire:02x?}");
+            assert_eq!(input, wire);
+        }
+        engine.fail(&ProtocolError::UnmaskedFrame);
+        assert_eq!(engine.take_message(&mut b"\x81\x80\0\0\0\0".to_vec()), None);
     }
 }
