@@ -1,0 +1,25 @@
+//! Sends each message back, on any path: `cargo run --release --example reactor_echo -- 127.0.0.1:9001`
+
+use linerate_reactor::{Handler, Message, Server, Tx, handshake::Request};
+
+#[derive(Clone)]
+struct Echo;
+
+impl Handler for Echo {
+    type Data = ();
+
+    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+
+    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        // The connection may be closing; then nobody waits for the answer.
+        _ = tx.send(message);
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let address = std::env::args().nth(1);
+    let address = address.as_deref().unwrap_or("127.0.0.1:9001").parse()?;
+    let server = Server::builder().fallback(Echo).listen(address)?;
+    println!("ws://{}", server.local_addr());
+    Ok(server.run()?)
+}

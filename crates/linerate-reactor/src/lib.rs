@@ -1,0 +1,74 @@
+//! A WebSocket server of callbacks for Linux: a thread per core, corked by construction.
+//!
+//! Each worker thread has its own listener on the shared port, its own event loop and its own
+//! connections; a connection lives and dies on its worker, and no lock is taken for a message.
+//! Messages are lent from the worker's read buffer, and all that the callbacks of one read send is
+//! one write. An idle connection costs about its 256 bytes: memory for unfinished messages and for
+//! what waits to be written is the worker's, and goes back to it.
+//!
+//! ```
+//! use linerate_reactor::{Handler, Message, Server, Tx, handshake::Request};
+//!
+//! #[derive(Clone)]
+//! struct Chat;
+//!
+//! impl Handler for Chat {
+//!     /// The messages that this client has sent.
+//!     type Data = u64;
+//!
+//!     fn open(&mut self, tx: &mut Tx<'_>, _request: &Request) -> u64 {
+//!         _ = tx.subscribe("room");
+//!         0
+//!     }
+//!
+//!     fn message(&mut self, sent: &mut u64, tx: &mut Tx<'_>, message: Message<'_>) {
+//!         *sent += 1;
+//!         tx.publish("room", message);
+//!     }
+//! }
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let server = Server::builder()
+//!     .workers(2)
+//!     .route("/chat", Chat)
+//!     .listen(([127, 0, 0, 1], 0).into())?;
+//! println!("ws://{}/chat", server.local_addr());
+//! # let remote = server.remote();
+//! # remote.shut_down();
+//! server.run()
+//! # }
+//! ```
+//!
+//! What a client may use up is limited by [`Options`], and the defaults are meant to stay. A client
+//! that does not read is not read from either once its backlog is at the limit, and is dropped when
+//! it takes nothing for a while; nobody else waits for it.
+#![forbid(unsafe_code)]
+
+mod burst;
+mod connection;
+mod driver;
+mod handler;
+mod mailbox;
+mod options;
+mod pool;
+mod remote;
+mod route;
+mod server;
+mod socket;
+mod topics;
+mod tx;
+mod wheel;
+mod worker;
+
+pub use handler::{ConnectionId, Handler, Message};
+pub use linerate_proto::{
+    CloseCode, Config, Limits, SendError,
+    engine::{Closed, MessageKind},
+    frame::BulkEncoder,
+    handshake,
+};
+pub use options::{Counters, Options};
+pub use remote::Remote;
+pub use server::{Builder, Server};
+pub use topics::SubscribeError;
+pub use tx::Tx;

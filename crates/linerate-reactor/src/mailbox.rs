@@ -1,0 +1,153 @@
+//! What reaches a worker from other threads.
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::burst::{Burst, Publications};
+
+/// Connections to be resumed that may wait for one worker.
+const RESUMES_MAX: usize = 65_536;
+
+/// Memory that a mailbox keeps while it is empty, in bytes.
+const KEPT_BYTES_MAX: usize = 256 << 10;
+
+/// A bounded mailbox with an eventfd that wakes its worker, once for all that waits.
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    wake: OwnedFd,
+    mail: Mutex<Mail>,
+}
+
+/// What waits for a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Mail {
+    pub(crate) burst: Burst,
+    /// Index and serial of connections whose input goes on.
+    pub(crate) resumes: Vec<(u32, u32)>,
+    pub(crate) shutdown: bool,
+    /// Whether the worker has been woken for this mail.
+    woken: bool,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> io::Result<Self> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self {
+            wake,
+            mail: Mutex::default(),
+        })
+    }
+
+    /// Leaves publications as far as they fit; returns how many did not.
+    pub(crate) fn publish<'a>(
+        &self,
+        publications: impl Iterator<Item = Publications<'a>>,
+        bytes_max: usize,
+    ) -> u64 {
+        let mut dropped = 0;
+        self.leave(|mail| {
+            for stretch in publications {
+                let bytes = mail.burst.bytes() + stretch.topic.len() + stretch.frames.len();
+                if bytes <= bytes_max {
+                    mail.burst.push_encoded(stretch);
+                } else {
+                    dropped += stretch.count;
+                }
+            }
+        });
+        dropped
+    }
+
+    /// Asks for a connection's input to go on; returns whether there was room for that.
+    pub(crate) fn resume(&self, index: u32, serial: u32) -> bool {
+        let mut room = false;
+        self.leave(|mail| {
+            room = mail.resumes.len() < RESUMES_MAX;
+            if room {
+                mail.resumes.push((index, serial));
+            }
+        });
+        room
+    }
+
+    /// Asks the worker to close its connections and to end.
+    pub(crate) fn shut_down(&self) {
+        self.leave(|mail| mail.shutdown = true);
+    }
+
+    /// Takes what waits; `mail` becomes the empty mailbox.
+    pub(crate) fn take(&self, mail: &mut Mail) {
+        // An error means that nothing was there to be read.
+        _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        mail.burst.clear(KEPT_BYTES_MAX);
+        mail.resumes.clear();
+        mail.resumes
+            .shrink_to(KEPT_BYTES_MAX / size_of::<(u32, u32)>());
+        (mail.shutdown, mail.woken) = (false, false);
+        std::mem::swap(&mut *self.lock(), mail);
+    }
+
+    fn leave(&self, leave: impl FnOnce(&mut Mail)) {
+        let mut mail = self.lock();
+        leave(&mut mail);
+        if !std::mem::replace(&mut mail.woken, true) {
+            // It can fail only if the counter is full, and then the worker wakes all the same.
+            _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Mail> {
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsFd for Mailbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn publications_beyond_the_limit_are_dropped_and_counted() {
+        let mailbox = Mailbox::new().unwrap();
+        let frames = [7; 100];
+        let publications = Publications {
+            topic: "t",
+            frames: &frames,
+            count: 3,
+        };
+        let mut one = Burst::default();
+        one.push_encoded(publications);
+        assert_eq!(mailbox.publish(one.iter(), 101), 0);
+        let used = one.bytes();
+        assert_eq!(mailbox.publish(one.iter(), used + 100), 3);
+        assert_eq!(mailbox.publish(one.iter(), used + 101), 0);
+        let mut mail = Mail::default();
+        mailbox.take(&mut mail);
+        assert_eq!(mail.burst.iter().map(|it| it.count).sum::<u64>(), 6);
+        mailbox.take(&mut mail);
+        assert!(mail.burst.is_empty());
+    }
+
+    #[test]
+    fn resumes_are_bounded() {
+        let mailbox = Mailbox::new().unwrap();
+        for index in 0..RESUMES_MAX as u32 {
+            assert!(mailbox.resume(index, 0));
+        }
+        assert!(!mailbox.resume(0, 0));
+        let mut mail = Mail::default();
+        mailbox.take(&mut mail);
+        assert_eq!(mail.resumes.len(), RESUMES_MAX);
+        assert!(mailbox.resume(0, 0));
+    }
+}

@@ -1,0 +1,318 @@
+//! From input to the callbacks of one route's handler.
+
+use linerate_proto::{
+    ProtocolError,
+    engine::{Closed, Data, MessageKind, RawEvent},
+    handshake::{Acceptance, Refusal, Request, Upgrade},
+};
+use linerate_simd::utf8;
+
+use crate::{
+    Handler, Message, Tx,
+    connection::{Connection, Gather},
+    worker::Core,
+};
+
+/// Pings of one input that are answered each; of further ones only the newest is (RFC 6455 §5.5.3).
+const PONGS_MAX: u32 = 64;
+
+/// A handler with the data of its connections, whatever their type.
+pub(crate) trait Serve {
+    fn accept<'u>(&mut self, upgrade: &'u Upgrade<'_>) -> Result<Acceptance<'u>, Refusal>;
+
+    /// Starts a connection; returns where its data is kept.
+    fn open(&mut self, core: &mut Core, connection: &mut Connection, request: &Request) -> u32;
+
+    /// Hands over what is in `input`; returns how many bytes of it are done with, which is all
+    /// unless the connection was stopped.
+    fn input(
+        &mut self,
+        data: u32,
+        core: &mut Core,
+        connection: &mut Connection,
+        input: &mut [u8],
+    ) -> usize;
+
+    fn drain(&mut self, data: u32, core: &mut Core, connection: &mut Connection);
+
+    /// Ends a connection.
+    fn close(&mut self, data: u32, core: &mut Core, connection: &mut Connection, closed: Closed);
+}
+
+/// A handler with the data of its connections.
+pub(crate) struct Route<H: Handler> {
+    handler: H,
+    data: slab::Slab<H::Data>,
+}
+
+impl<H: Handler> Route<H> {
+    pub(crate) const fn new(handler: H) -> Self {
+        Self {
+            handler,
+            data: slab::Slab::new(),
+        }
+    }
+
+    /// Takes a piece of a message that did not arrive whole; hands the message over when it ends.
+    fn piece(
+        &mut self,
+        data: u32,
+        core: &mut Core,
+        connection: &mut Connection,
+        mut gather: Box<Gather>,
+        input: &[u8],
+        last_in_input: bool,
+    ) {
+        let message = match &*gather {
+            Gather::Binary(bytes) => Some(Message::Binary(bytes)),
+            Gather::Text(text) => text.as_str().map(Message::Text),
+        };
+        let mut tail = 0..0;
+        if let Some(message) = message {
+            let mut tx = Tx {
+                core,
+                connection,
+                input,
+                gathered: gather.as_bytes(),
+                tail: 0..0,
+                last_in_input,
+            };
+            self.handler
+                .message(&mut self.data[data as usize], &mut tx, message);
+            tail = std::mem::take(&mut tx.tail);
+        }
+        let mut memory = gather.take();
+        core.spare.give(gather);
+        if tail.is_empty() {
+            core.pool.give(memory);
+        } else if tail.start == 0 {
+            memory.truncate(tail.end);
+            core.flush_owned(connection, input, memory);
+        } else {
+            core.flush(connection, input, &memory[tail]);
+            core.pool.give(memory);
+        }
+    }
+
+    /// Takes what comes next at `at` and is no whole message; returns how many bytes it took.
+    fn event(
+        &mut self,
+        data: u32,
+        core: &mut Core,
+        connection: &mut Connection,
+        input: &mut [u8],
+        at: usize,
+        pongs: &mut u32,
+    ) -> usize {
+        let Connection { engine, gather, .. } = connection;
+        let mut events = engine.handle_input(&mut input[at..], core.now);
+        let seen = match events.next_raw() {
+            Some(Ok(RawEvent::Data(data))) => add(data, gather, core),
+            Some(Ok(RawEvent::Ping(payload))) => Seen::Ping(Control::new(payload)),
+            Some(Ok(RawEvent::Pong(payload))) => Seen::Pong(Control::new(payload)),
+            Some(Err(error)) => Seen::Error(error),
+            // Whatever follows a Close frame means nothing; the answer is queued.
+            Some(Ok(RawEvent::Close(_))) | None => Seen::Nothing,
+        };
+        let bytes = events.consumed();
+        let rest = input.len() - at;
+        match seen {
+            Seen::Gathered(gather) => {
+                self.piece(data, core, connection, gather, input, bytes == rest);
+            }
+            Seen::Piece(piece) => connection.gather = Some(piece),
+            Seen::Ping(payload) => {
+                if *pongs < PONGS_MAX {
+                    *pongs += 1;
+                    connection.engine.poll_transmit(&mut core.output.cork);
+                }
+                self.call(data, core, connection, input, |handler, data, tx| {
+                    handler.ping(data, tx, payload.as_slice());
+                });
+            }
+            Seen::Pong(payload) => self.call(data, core, connection, input, |handler, data, tx| {
+                handler.pong(data, tx, payload.as_slice());
+            }),
+            Seen::Error(error) => {
+                connection.engine.fail(&error);
+                return rest;
+            }
+            Seen::Nothing => return rest,
+        }
+        bytes
+    }
+
+    /// Calls one of the handler's functions outside of messages.
+    fn call(
+        &mut self,
+        data: u32,
+        core: &mut Core,
+        connection: &mut Connection,
+        input: &[u8],
+        callback: impl FnOnce(&mut H, &mut H::Data, &mut Tx<'_>),
+    ) {
+        let mut tx = Tx {
+            core,
+            connection,
+            input,
+            gathered: &[],
+            tail: 0..0,
+            last_in_input: false,
+        };
+        callback(&mut self.handler, &mut self.data[data as usize], &mut tx);
+    }
+}
+
+/// What an event was, once nothing of the engine is borrowed any more.
+enum Seen {
+    /// Nothing that is anybody's business, and nothing behind it.
+    Nothing,
+    /// The last piece of a message.
+    Gathered(Box<Gather>),
+    /// Not the last piece.
+    Piece(Box<Gather>),
+    Ping(Control),
+    Pong(Control),
+    /// The peer broke the rules; the engine may not know yet.
+    Error(ProtocolError),
+}
+
+/// A copy of what a control frame carries.
+struct Control {
+    bytes: [u8; 125],
+    len: usize,
+}
+
+impl Control {
+    fn new(payload: &[u8]) -> Self {
+        let mut control = Self {
+            bytes: [0; 125],
+            len: payload.len(),
+        };
+        control.bytes[..payload.len()].copy_from_slice(payload);
+        control
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl<H: Handler> Serve for Route<H> {
+    fn accept<'u>(&mut self, upgrade: &'u Upgrade<'_>) -> Result<Acceptance<'u>, Refusal> {
+        self.handler.accept(upgrade)
+    }
+
+    fn open(&mut self, core: &mut Core, connection: &mut Connection, request: &Request) -> u32 {
+        let mut tx = Tx {
+            core,
+            connection,
+            input: &[],
+            gathered: &[],
+            tail: 0..0,
+            last_in_input: false,
+        };
+        let data = self.handler.open(&mut tx, request);
+        self.data.insert(data) as u32
+    }
+
+    fn input(
+        &mut self,
+        data: u32,
+        core: &mut Core,
+        connection: &mut Connection,
+        input: &mut [u8],
+    ) -> usize {
+        // The engine learns the time once; what is taken below does not tell it.
+        _ = connection.engine.handle_input(&mut [], core.now);
+        let (mut at, mut pongs) = (0, 0);
+        while at < input.len() && !connection.is_stopped() {
+            let Some((kind, payload)) = connection.engine.take_message(&mut input[at..]) else {
+                at += self.event(data, core, connection, input, at, &mut pongs);
+                continue;
+            };
+            let payload = at + payload.start..at + payload.end;
+            at = payload.end;
+            let payload = &input[payload];
+            let message = match kind {
+                MessageKind::Binary => Message::Binary(payload),
+                MessageKind::Text => match utf8::validate(payload) {
+                    Ok(text) => Message::Text(text),
+                    Err(error) => {
+                        let offset = error.valid_up_to() as u64;
+                        connection
+                            .engine
+                            .fail(&ProtocolError::InvalidUtf8 { offset });
+                        return input.len();
+                    }
+                },
+            };
+            let mut tx = Tx {
+                core: &mut *core,
+                connection: &mut *connection,
+                input,
+                gathered: &[],
+                tail: 0..0,
+                last_in_input: at == input.len(),
+            };
+            self.handler
+                .message(&mut self.data[data as usize], &mut tx, message);
+        }
+        at
+    }
+
+    fn drain(&mut self, data: u32, core: &mut Core, connection: &mut Connection) {
+        self.call(data, core, connection, &[], |handler, data, tx| {
+            handler.drain(data, tx)
+        });
+    }
+
+    fn close(&mut self, data: u32, core: &mut Core, connection: &mut Connection, closed: Closed) {
+        let Some(data) = self.data.try_remove(data as usize) else {
+            return;
+        };
+        let mut tx = Tx {
+            core,
+            connection,
+            input: &[],
+            gathered: &[],
+            tail: 0..0,
+            last_in_input: false,
+        };
+        self.handler.close(data, &mut tx, closed);
+    }
+}
+
+/// Adds a piece to the message that it belongs to.
+fn add(data: Data<'_>, gathering: &mut Option<Box<Gather>>, core: &mut Core) -> Seen {
+    let ends = data.ends;
+    let mut gather = match gathering.take() {
+        Some(gather) => gather,
+        None => core.spare.begin(&data, &mut core.pool),
+    };
+    let added = match &mut *gather {
+        Gather::Binary(bytes) => {
+            core.pool.reserve(bytes, data.len());
+            data.append_to(bytes);
+            Ok(())
+        }
+        Gather::Text(text) => {
+            if text.capacity() - text.len() < data.len() {
+                let larger = core
+                    .pool
+                    .take((text.len() + data.len()).max(2 * text.len()));
+                core.pool.give(text.move_into(larger));
+            }
+            data.append_text_to(text)
+        }
+    };
+    match added {
+        Ok(()) if ends => Seen::Gathered(gather),
+        Ok(()) => Seen::Piece(gather),
+        Err(error) => {
+            core.pool.give(gather.take());
+            core.spare.give(gather);
+            Seen::Error(error)
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The system calls on sockets.
+
+use std::{io, io::IoSlice, net::SocketAddr, os::fd::OwnedFd};
+
+use rustix::{
+    io::Errno,
+    net::{
+        AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags,
+        SocketType, accept_with, bind, getsockname, listen, recv, send, sendmsg, shutdown,
+        socket_with, sockopt,
+    },
+};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 4_096;
+
+/// Listens on `address` once for each worker; the kernel spreads connections over them.
+///
+/// Only the listeners of one call share the port: a second server on it is refused.
+pub(crate) fn listen_on(
+    address: SocketAddr,
+    workers: usize,
+) -> io::Result<(SocketAddr, Vec<OwnedFd>)> {
+    // Without `SO_REUSEPORT` this fails if somebody else listens there.
+    let probe = socket(address)?;
+    bind(&probe, &address)?;
+    let address: SocketAddr = getsockname(&probe)?.try_into()?;
+    drop(probe);
+    let listeners = (0..workers).map(|_| {
+        let listener = socket(address)?;
+        sockopt::set_socket_reuseport(&listener, true)?;
+        bind(&listener, &address)?;
+        listen(&listener, BACKLOG)?;
+        Ok(listener)
+    });
+    Ok((address, listeners.collect::<io::Result<_>>()?))
+}
+
+fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    Ok(socket)
+}
+
+/// What came of an attempt to accept.
+pub(crate) enum Accepted {
+    /// A connection.
+    Connection(OwnedFd),
+    /// Nobody waits.
+    Nothing,
+    /// Files or memory are short; to try again at once would only spin.
+    Shortage,
+}
+
+/// Accepts one connection.
+pub(crate) fn accept(listener: &OwnedFd) -> io::Result<Accepted> {
+    match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+        Ok(socket) => {
+            // It fails only where the connection is gone, which reading tells.
+            _ = sockopt::set_tcp_nodelay(&socket, true);
+            Ok(Accepted::Connection(socket))
+        }
+        Err(Errno::AGAIN) => Ok(Accepted::Nothing),
+        Err(error @ (Errno::INVAL | Errno::NOTSOCK | Errno::BADF | Errno::OPNOTSUPP)) => {
+            Err(error.into())
+        }
+        Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Ok(Accepted::Shortage),
+        // accept(2): errors of the network that a new connection had are to be treated "like
+        // EAGAIN"; the listener reports again if more wait.
+        Err(_) => Ok(Accepted::Nothing),
+    }
+}
+
+/// What a read gave.
+pub(crate) enum Received {
+    /// So many bytes, at least one.
+    Bytes(usize),
+    /// The end of the stream.
+    End,
+    /// Nothing for now.
+    Nothing,
+    /// The connection is lost.
+    Lost,
+}
+
+/// Reads what has arrived.
+#[inline]
+pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Received {
+    loop {
+        return match recv(socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((0, _)) => Received::End,
+            Ok((bytes, _)) => Received::Bytes(bytes),
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => Received::Nothing,
+            Err(_) => Received::Lost,
+        };
+    }
+}
+
+/// The connection is lost.
+#[derive(Debug)]
+pub(crate) struct Lost;
+
+/// Writes; returns how many bytes the kernel took.
+#[inline]
+pub(crate) fn write(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Lost> {
+    outcome(|| send(socket, bytes, SendFlags::NOSIGNAL))
+}
+
+/// Writes from several places; returns how many bytes the kernel took.
+pub(crate) fn write_slices(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Lost> {
+    outcome(|| {
+        let mut control = SendAncillaryBuffer::default();
+        sendmsg(socket, slices, &mut control, SendFlags::NOSIGNAL)
+    })
+}
+
+#[inline]
+fn outcome(mut attempt: impl FnMut() -> rustix::io::Result<usize>) -> Result<usize, Lost> {
+    loop {
+        return match attempt() {
+            Ok(bytes) => Ok(bytes),
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(0),
+            Err(_) => Err(Lost),
+        };
+    }
+}
+
+/// Ends the stream that we send; we go on reading.
+pub(crate) fn end_output(socket: &OwnedFd) {
+    // It fails only where the connection is gone, which reading tells.
+    _ = shutdown(socket, Shutdown::Write);
+}

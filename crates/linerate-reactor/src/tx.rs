@@ -1,0 +1,331 @@
+//! What a callback can do.
+
+use std::{fmt, ops::Range};
+
+use linerate_proto::{CloseCode, SendError, engine::MessageKind, frame::BulkEncoder};
+
+use crate::{ConnectionId, Message, Remote, SubscribeError, connection::Connection, worker::Core};
+
+/// A payload of this many bytes or more is written from where it is; a shorter one is copied into
+/// the cork buffer, which costs less than one more slice for the kernel.
+const COPIED_BYTES_MAX: usize = 4 << 10;
+
+/// The cork buffer is flushed when it holds so much.
+const CORK_BYTES_MAX: usize = 128 << 10;
+
+/// The connection that a callback is about: replies, topics, the flow of input, the end.
+pub struct Tx<'a> {
+    pub(crate) core: &'a mut Core,
+    pub(crate) connection: &'a mut Connection,
+    /// What the last read gave.
+    pub(crate) input: &'a [u8],
+    /// The message, if it was put together from pieces.
+    pub(crate) gathered: &'a [u8],
+    /// The part of `gathered` that is to go out behind the output.
+    pub(crate) tail: Range<usize>,
+    pub(crate) last_in_input: bool,
+}
+
+impl<'a> Tx<'a> {
+    /// Sends a message.
+    ///
+    /// A message or a part of one that is being received may be sent back: it is written from where
+    /// it lies, without a copy where that pays.
+    ///
+    /// # Errors
+    /// The connection is closing.
+    #[inline]
+    pub fn send(&mut self, message: Message<'_>) -> Result<(), SendError> {
+        self.send_payload(message.kind(), message.as_bytes())
+    }
+
+    /// Sends a text message; see [`send`](Self::send).
+    ///
+    /// # Errors
+    /// The connection is closing.
+    #[inline]
+    pub fn send_text(&mut self, text: &str) -> Result<(), SendError> {
+        self.send_payload(MessageKind::Text, text.as_bytes())
+    }
+
+    /// Sends a binary message; see [`send`](Self::send).
+    ///
+    /// # Errors
+    /// The connection is closing.
+    #[inline]
+    pub fn send_binary(&mut self, bytes: &[u8]) -> Result<(), SendError> {
+        self.send_payload(MessageKind::Binary, bytes)
+    }
+
+    /// Sends a message whose payload is that of all `parts`, one behind the other. Together, the
+    /// parts of a text message must be UTF-8.
+    ///
+    /// # Errors
+    /// The connection is closing.
+    pub fn send_parts(&mut self, kind: MessageKind, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.settle_tail();
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        self.begin(kind, bytes)?;
+        for part in parts {
+            self.add(part);
+        }
+        self.limit_cork();
+        Ok(())
+    }
+
+    /// Sends a message of `bytes` bytes that `fill` writes into the output, zeros at first. That of
+    /// a text message must be UTF-8.
+    ///
+    /// # Errors
+    /// The connection is closing; `fill` was not called.
+    pub fn send_with(
+        &mut self,
+        kind: MessageKind,
+        bytes: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), SendError> {
+        self.settle_tail();
+        self.begin(kind, bytes)?;
+        let cork = &mut self.core.output.cork;
+        let start = cork.len();
+        cork.resize(start + bytes, 0);
+        fill(&mut cork[start..]);
+        self.limit_cork();
+        Ok(())
+    }
+
+    /// Sends as many frames as `encode` pushes, at most `bytes_max` bytes with their headers. They
+    /// must be whole messages, unmasked.
+    ///
+    /// # Errors
+    /// The connection is closing; `encode` was not called.
+    pub fn send_frames(
+        &mut self,
+        bytes_max: usize,
+        encode: impl FnOnce(&mut BulkEncoder<'_>),
+    ) -> Result<(), SendError> {
+        self.settle_tail();
+        if !self.connection.is_open() {
+            return Err(SendError::Closed);
+        }
+        let cork = &mut self.core.output.cork;
+        let start = cork.len();
+        cork.resize(start + bytes_max, 0);
+        let mut encoder = BulkEncoder::new(&mut cork[start..]);
+        encode(&mut encoder);
+        let end = start + encoder.written().len();
+        cork.truncate(end);
+        self.limit_cork();
+        Ok(())
+    }
+
+    /// Sends a Ping; the answer comes to [`Handler::pong`](crate::Handler::pong).
+    ///
+    /// # Errors
+    /// The connection is closing, or `payload` has more than 125 bytes.
+    pub fn ping(&mut self, payload: &[u8]) -> Result<(), SendError> {
+        self.settle_tail();
+        let Self {
+            core, connection, ..
+        } = self;
+        connection
+            .engine
+            .send_ping(&mut core.output.cork, payload)?;
+        self.limit_cork();
+        Ok(())
+    }
+
+    /// Starts the closing handshake. Messages may still arrive until the peer's Close frame.
+    ///
+    /// # Errors
+    /// A reason of more than 123 bytes.
+    pub fn close(&mut self, code: CloseCode, reason: &str) -> Result<(), SendError> {
+        self.connection.engine.close(code, reason, self.core.now)
+    }
+
+    /// Stops the input: no further message is handed over, and none is read, until
+    /// [`resume`](Self::resume) or [`Remote::resume`]. Control frames are not seen either, and no
+    /// keepalive Ping is due meanwhile.
+    pub fn pause(&mut self) {
+        self.connection.paused = true;
+    }
+
+    /// Lets the input go on.
+    pub fn resume(&mut self) {
+        self.connection.paused = false;
+    }
+
+    /// Subscribes to a topic; returns whether that is new.
+    ///
+    /// # Errors
+    /// The name is too long, or there are too many subscriptions.
+    pub fn subscribe(&mut self, topic: &str) -> Result<bool, SubscribeError> {
+        let Core { shared, topics, .. } = &mut *self.core;
+        let bytes_max = shared.options.topic_bytes_max;
+        if topic.len() > bytes_max {
+            let bytes = topic.len();
+            return Err(SubscribeError::NameTooLong { bytes, bytes_max });
+        }
+        let subscriptions_max = shared.options.subscriptions_max;
+        topics.subscribe(self.connection.id.index, topic, subscriptions_max)
+    }
+
+    /// Ends a subscription; returns whether there was one.
+    pub fn unsubscribe(&mut self, topic: &str) -> bool {
+        self.core
+            .topics
+            .unsubscribe(self.connection.id.index, topic)
+    }
+
+    /// Publishes a message to all subscribers of a topic, this connection too if it is one.
+    ///
+    /// The message is encoded once. It goes out when the worker has read what is there to be read,
+    /// together with all other publications since, and so behind what this callback sends.
+    #[inline]
+    pub fn publish(&mut self, topic: &str, message: Message<'_>) {
+        self.core
+            .burst
+            .push(topic, message.kind(), message.as_bytes());
+    }
+
+    /// Returns whether the message ends what has been read, so that nothing more is going to be
+    /// written together with the answer.
+    ///
+    /// `false` may also mean that an unfinished message follows.
+    #[inline]
+    pub const fn last_in_input(&self) -> bool {
+        self.last_in_input
+    }
+
+    /// Returns how many bytes the kernel has not taken so far; see
+    /// [`Options::backlog_bytes_max`](crate::Options::backlog_bytes_max).
+    pub fn backlog_bytes(&self) -> usize {
+        self.connection.backlog.len()
+    }
+
+    /// Returns the name of the connection, for [`Remote::resume`].
+    pub const fn id(&self) -> ConnectionId {
+        self.connection.id
+    }
+
+    /// Returns the handle on the server.
+    pub fn remote(&self) -> Remote {
+        Remote(self.core.shared.clone())
+    }
+
+    #[inline]
+    fn send_payload(&mut self, kind: MessageKind, payload: &[u8]) -> Result<(), SendError> {
+        self.settle_tail();
+        if payload.len() >= COPIED_BYTES_MAX {
+            return self.send_large(kind, payload);
+        }
+        let Self {
+            core, connection, ..
+        } = self;
+        connection
+            .engine
+            .send(&mut core.output.cork, kind, payload)?;
+        self.limit_cork();
+        Ok(())
+    }
+
+    fn send_large(&mut self, kind: MessageKind, payload: &[u8]) -> Result<(), SendError> {
+        self.begin(kind, payload.len())?;
+        match place(payload, self.gathered) {
+            // Whatever is added later settles it; if nothing is, its memory can become the backlog.
+            Some(part) => self.tail = part,
+            None => self.add(payload),
+        }
+        Ok(())
+    }
+
+    /// Adds the header of a message.
+    fn begin(&mut self, kind: MessageKind, bytes: usize) -> Result<(), SendError> {
+        let Self {
+            core, connection, ..
+        } = self;
+        let cork = &mut core.output.cork;
+        connection.engine.send_prefix(cork, kind, bytes as u64)?;
+        Ok(())
+    }
+
+    /// Adds a part of a payload.
+    fn add(&mut self, part: &[u8]) {
+        let output = &mut self.core.output;
+        if part.len() < COPIED_BYTES_MAX {
+            output.cork.extend_from_slice(part);
+        } else if let Some(part) = place(part, self.input) {
+            output.splice(part);
+        } else {
+            let Self {
+                core,
+                connection,
+                input,
+                ..
+            } = self;
+            core.flush(connection, input, part);
+        }
+    }
+
+    /// Writes the part of the gathered message that is to go out before anything else.
+    #[inline]
+    fn settle_tail(&mut self) {
+        if !self.tail.is_empty() {
+            let part = std::mem::take(&mut self.tail);
+            let Self {
+                core,
+                connection,
+                input,
+                gathered,
+                ..
+            } = self;
+            core.flush(connection, input, &gathered[part]);
+        }
+    }
+
+    /// Keeps the cork buffer bounded.
+    #[inline]
+    fn limit_cork(&mut self) {
+        if self.core.output.cork.len() >= CORK_BYTES_MAX {
+            let Self {
+                core,
+                connection,
+                input,
+                ..
+            } = self;
+            core.flush(connection, input, &[]);
+        }
+    }
+}
+
+/// Returns where `part` lies in `whole`, if it does.
+fn place(part: &[u8], whole: &[u8]) -> Option<Range<usize>> {
+    let start = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
+    let end = start.checked_add(part.len())?;
+    (end <= whole.len()).then_some(start..end)
+}
+
+impl fmt::Debug for Tx<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tx")
+            .field("id", &self.id())
+            .field("backlog_bytes", &self.backlog_bytes())
+            .field("last_in_input", &self.last_in_input)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_found_only_where_it_lies() {
+        let whole = [1, 2, 3, 4];
+        assert_eq!(place(&whole[1..3], &whole), Some(1..3));
+        assert_eq!(place(&whole, &whole), Some(0..4));
+        assert_eq!(place(&whole, &whole[1..]), None);
+        assert_eq!(place(&whole, &whole[..3]), None);
+        assert_eq!(place(&[1, 2], &whole), None);
+    }
+}

@@ -1,0 +1,121 @@
+//! The opening handshake on a connection.
+
+use linerate_proto::{
+    Engine, Server,
+    handshake::{BuildError, HandshakeError, Refusal, Request, Scheme},
+};
+
+use super::Worker;
+use crate::{
+    connection::Stage,
+    wheel::{TICK, Tick, tick_at},
+};
+
+/// How long a client that is refused may take to read why.
+const REFUSAL_TICKS: Tick = (1_000 / TICK.as_millis()) as Tick;
+
+/// Connections that may be in the course of being refused; further ones are dropped.
+const REFUSED_MAX: usize = 1_024;
+
+impl Worker {
+    /// Takes input of the opening handshake; returns how many bytes belonged to it.
+    pub(super) fn take_opening(&mut self, key: usize, input: &[u8]) -> usize {
+        let Stage::Opening(opening) = &mut self.connections[key].stage else {
+            return 0;
+        };
+        match opening.reader.handle_input(input) {
+            Ok(None) => input.len(),
+            Ok(Some((request, head_bytes))) => {
+                self.answer(key, &request);
+                head_bytes
+            }
+            Err(error) => {
+                self.refuse(key, &error.into());
+                input.len()
+            }
+        }
+    }
+
+    /// Refuses a connection for which there is no room.
+    pub(super) fn refuse_overload(&mut self, key: usize) {
+        self.refuse_with(key, 503, "too many connections");
+    }
+
+    /// Refuses a handshake that took too long.
+    pub(super) fn refuse_late(&mut self, key: usize) {
+        let time_max = self.core.shared.options.handshake.time_max;
+        self.refuse(key, &HandshakeError::TimedOut { time_max }.into());
+    }
+
+    fn answer(&mut self, key: usize, request: &Request) {
+        let routes = &mut self.routes;
+        let found = routes.by_path.get(request.path()).copied();
+        let Some(route) = found.or(routes.fallback) else {
+            return self.refuse_request(key, request, Refusal::new(404, "no such path"));
+        };
+        if let Err(refusal) = self.accept_request(key, route, request) {
+            self.refuse_request(key, request, Ok(refusal));
+        }
+    }
+
+    fn accept_request(&mut self, key: usize, route: u16, request: &Request) -> Result<(), Refusal> {
+        let upgrade = request.websocket()?;
+        let core = &mut self.core;
+        core.shared.options.origins.check(request, Scheme::Http)?;
+        let handler = &mut self.routes.handlers[usize::from(route)];
+        let acceptance = handler.accept(&upgrade)?;
+        let connection = &mut self.connections[key];
+        connection.engine = Engine::new(Server, core.shared.config.clone(), core.now);
+        acceptance.encode(&mut core.output.cork);
+        // Written alone, so that a client sees no frames before it has seen the answer.
+        core.flush(connection, &[], &[]);
+        // The handler sends in `open` already; its data is not there before.
+        connection.stage = Stage::Open {
+            route,
+            data: u32::MAX,
+        };
+        let data = handler.open(core, connection, request);
+        connection.stage = Stage::Open { route, data };
+        // The deadline of the handshake is over; the wheel asks for the next one.
+        connection.alarm = 0;
+        Ok(())
+    }
+
+    fn refuse_request(
+        &mut self,
+        key: usize,
+        request: &Request,
+        refusal: Result<Refusal, BuildError>,
+    ) {
+        match refusal {
+            Ok(refusal) if request.method() == "HEAD" => self.refuse(key, &refusal.without_body()),
+            Ok(refusal) => self.refuse(key, &refusal),
+            Err(_) => self.connections[key].lost = true,
+        }
+    }
+
+    fn refuse_with(&mut self, key: usize, status: u16, text: &str) {
+        match Refusal::new(status, text) {
+            Ok(refusal) => self.refuse(key, &refusal),
+            Err(_) => self.connections[key].lost = true,
+        }
+    }
+
+    /// Sends a refusal; the connection ends when the client has read it, or its time is up.
+    fn refuse(&mut self, key: usize, refusal: &Refusal) {
+        let connection = &mut self.connections[key];
+        if self.refused >= REFUSED_MAX {
+            connection.lost = true;
+            return;
+        }
+        self.refused += 1;
+        self.core.count_closed();
+        connection.stage = Stage::Refused {
+            due: tick_at(self.core.now) + 1 + REFUSAL_TICKS,
+        };
+        connection.alarm = 0;
+        refusal.encode(&mut self.core.output.cork);
+        self.core.flush(connection, &[], &[]);
+        connection.congested = false;
+    }
+}

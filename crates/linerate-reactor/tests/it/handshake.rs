@@ -1,0 +1,112 @@
+//! The opening handshake: what opens a WebSocket, and what is refused.
+
+use linerate_reactor::{
+    Handler, Message, Options, Server, Tx,
+    handshake::{Acceptance, Refusal, Request, Upgrade},
+};
+
+use crate::support::{ACCEPTED, Echo, REQUEST, Raw, Running, masked};
+
+fn answer(request: &str) -> String {
+    let server = Running::echo();
+    let mut raw = Raw::connect(server.address);
+    raw.send(request.as_bytes());
+    String::from_utf8(raw.rest()).unwrap()
+}
+
+#[test]
+fn requests_that_open_nothing_are_refused() {
+    let edited = |from, to| REQUEST.replacen(from, to, 1);
+    for (request, status) in [
+        (edited("/chat", "/other"), "404"),
+        (edited("GET", "POST"), "405"),
+        (edited("Version: 13", "Version: 12"), "426"),
+        (edited("Upgrade: websocket", "Upgrade: h2c"), "400"),
+        (edited("dGhl", "!"), "400"),
+        (
+            edited("\r\n\r\n", "\r\nOrigin: https://evil.example\r\n\r\n"),
+            "403",
+        ),
+        ("nonsense\r\n\r\n".to_owned(), "400"),
+    ] {
+        let answer = answer(&request);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+    }
+}
+
+#[test]
+fn the_answer_to_head_has_no_body() {
+    let answer = answer(&REQUEST.replacen("GET", "HEAD", 1));
+    assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+}
+
+#[test]
+fn a_request_in_pieces_is_answered_once_it_is_whole() {
+    let server = Running::echo();
+    let mut raw = Raw::connect(server.address);
+    REQUEST.bytes().for_each(|byte| raw.send(&[byte]));
+    assert_eq!(raw.read(ACCEPTED.len()), ACCEPTED.as_bytes());
+    raw.round_trip();
+}
+
+/// Tells the first of the offered subprotocols, or refuses.
+#[derive(Clone)]
+struct Choosy(&'static str);
+
+impl Handler for Choosy {
+    type Data = String;
+
+    fn accept<'u>(&mut self, upgrade: &'u Upgrade<'_>) -> Result<Acceptance<'u>, Refusal> {
+        let refused = || Refusal::new(403, "no subprotocol").expect("a valid refusal");
+        let first = upgrade.subprotocols().first().ok_or_else(refused)?;
+        upgrade
+            .accept()
+            .with_subprotocol(first)
+            .map_err(|_| refused())
+    }
+
+    fn open(&mut self, tx: &mut Tx<'_>, request: &Request) -> String {
+        tx.send_text(self.0).unwrap();
+        request.query().unwrap_or_default().to_owned()
+    }
+
+    fn message(&mut self, query: &mut String, tx: &mut Tx<'_>, _message: Message<'_>) {
+        tx.send_text(query).unwrap();
+    }
+}
+
+#[test]
+fn routes_have_handlers_and_data_of_their_own() {
+    let server = Server::builder()
+        .workers(1)
+        .options(Options::default())
+        .route("/a", Choosy("this is a"))
+        .route("/b", Choosy("this is b"))
+        .fallback(Echo)
+        .listen(([127, 0, 0, 1], 0).into())
+        .unwrap();
+    let (address, remote) = (server.local_addr(), server.remote());
+    let thread = std::thread::spawn(move || server.run());
+    for (path, greeting) in [("/a", "this is a"), ("/b", "this is b")] {
+        let target = format!("GET {path}?x={path}");
+        let request = REQUEST.replacen("GET /chat", &target, 1);
+        let mut raw = Raw::connect(address);
+        raw.send(request.as_bytes());
+        assert!(raw.rest().starts_with(b"HTTP/1.1 403 "));
+
+        let mut raw = Raw::connect(address);
+        let offer = "\r\nSec-WebSocket-Protocol: one, two\r\n\r\n";
+        raw.send(request.replacen("\r\n\r\n", offer, 1).as_bytes());
+        let head = ACCEPTED.replacen("\r\n\r\n", "\r\nSec-WebSocket-Protocol: one\r\n\r\n", 1);
+        assert_eq!(raw.read(head.len()), head.as_bytes());
+        assert_eq!(raw.frame(), (0x81, greeting.into()));
+        raw.send(&masked(0x1, b"?"));
+        assert_eq!(raw.frame(), (0x81, format!("x={path}").into()));
+    }
+    Raw::open(address).round_trip();
+    remote.shut_down();
+    thread.join().unwrap().unwrap();
+}

@@ -1,0 +1,199 @@
+//! Limits at their maximum and one beyond it.
+
+use std::{net::TcpStream, time::Duration};
+
+use linerate_proto::Role;
+use linerate_reactor::{Handler, Message, Options, SubscribeError, Tx, handshake::Request};
+use linerate_testkit::Frame;
+
+use crate::support::{
+    ACCEPTED, Echo, PATIENCE, REQUEST, Raw, Running, close, fragment, masked, unmasked, wait_until,
+};
+
+#[test]
+fn a_message_of_the_limit_passes_and_one_byte_more_fails_with_1009() {
+    let mut options = Options::default();
+    options.config.limits.message_bytes_max = 5_000;
+    let server = Running::start(Echo, 1, options);
+    let mut raw = Raw::open(server.address);
+    raw.send(&masked(0x2, &[7; 5_000]));
+    assert_eq!(raw.frame(), (0x82, vec![7; 5_000]));
+    // Told by the header already.
+    let claimed = Frame::new(0x2, b"").with_claimed_bytes(5_001);
+    raw.send(&claimed.to_role(Role::Server).to_bytes());
+    assert_eq!(raw.rest(), close(1009));
+
+    let mut raw = Raw::open(server.address);
+    raw.send(&fragment(0x2, &[7; 5_000], false));
+    raw.send(&fragment(0x0, &[7; 1], true));
+    assert_eq!(raw.rest(), close(1009));
+}
+
+#[test]
+fn connections_beyond_the_limit_are_refused_with_503_until_one_ends() {
+    let mut options = Options::default();
+    options.connections_max = 2;
+
+    let server = Running::start(Echo, 1, options);
+    let (first, mut second) = (Raw::open(server.address), Raw::open(server.address));
+    let mut third = Raw::connect(server.address);
+    assert!(third.rest().starts_with(b"HTTP/1.1 503 "));
+    second.round_trip();
+    drop(first);
+    wait_until(|| server.remote.counters().connections() == 1);
+    Raw::open(server.address).round_trip();
+}
+
+#[test]
+fn a_handshake_that_takes_too_long_is_refused_with_408() {
+    let mut options = Options::default();
+    options.handshake.time_max = Duration::from_millis(100);
+    let server = Running::start(Echo, 1, options);
+    let mut raw = Raw::connect(server.address);
+    raw.send(&REQUEST.as_bytes()[..20]);
+    assert!(raw.rest().starts_with(b"HTTP/1.1 408 "));
+    wait_until(|| server.remote.counters().connections() == 0);
+}
+
+#[test]
+fn a_head_of_the_limit_passes_and_one_byte_more_is_refused_with_431() {
+    let mut options = Options::default();
+    options.handshake.head_bytes_max = REQUEST.len();
+    let server = Running::start(Echo, 1, options);
+    Raw::open(server.address).round_trip();
+    let mut raw = Raw::connect(server.address);
+    raw.send(REQUEST.replacen("/chat", "/chat?", 1).as_bytes());
+    assert!(raw.rest().starts_with(b"HTTP/1.1 431 "));
+}
+
+#[test]
+fn a_peer_that_answers_no_ping_is_closed() {
+    let mut options = Options::default();
+    options.config.ping_interval = Some(Duration::from_millis(50));
+    options.config.ping_timeout = Duration::from_millis(50);
+    options.config.close_timeout = Duration::from_millis(50);
+    let server = Running::start(Echo, 1, options);
+    let mut raw = Raw::open(server.address);
+    let (first, payload) = raw.frame();
+    assert_eq!((first, payload.len()), (0x89, 8));
+    assert_eq!(raw.rest(), close(1011));
+    wait_until(|| server.remote.counters().connections() == 0);
+}
+
+#[test]
+fn a_peer_that_does_not_end_the_closing_handshake_is_dropped() {
+    let mut options = Options::default();
+    options.config.close_timeout = Duration::from_millis(50);
+    let server = Running::start(Echo, 1, options);
+    let mut raw = Raw::open(server.address);
+    raw.send(&Frame::new(0x1, b"not masked").to_bytes());
+    let expected = close(1002);
+    assert_eq!(raw.read(expected.len()), expected);
+    // We keep our end open.
+    wait_until(|| server.remote.counters().connections() == 0);
+}
+
+#[test]
+fn a_flood_of_pings_is_answered_within_bounds_and_in_order() {
+    let server = Running::echo();
+    let mut raw = Raw::open(server.address);
+    let pings: Vec<u8> = (0..2_000_u32)
+        .flat_map(|number| masked(0x9, &number.to_be_bytes()))
+        .collect();
+    raw.send(&pings);
+    raw.send(&masked(0x1, b"end"));
+    let mut last = None;
+    loop {
+        let (first, payload) = raw.frame();
+        if first == 0x81 {
+            break;
+        }
+        assert_eq!(first, 0x8A);
+        let number = u32::from_be_bytes(payload.try_into().unwrap());
+        assert!(last < Some(number));
+        last = Some(number);
+    }
+    // The newest may be answered with the message or behind it, never less than that.
+    if last != Some(1_999) {
+        assert_eq!(raw.frame(), (0x8A, 1_999_u32.to_be_bytes().to_vec()));
+    }
+}
+
+/// Subscribes to what it is told, and says how that went.
+#[derive(Clone)]
+struct Subscriber;
+
+impl Handler for Subscriber {
+    type Data = ();
+
+    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+
+    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        let Message::Text(topic) = message else {
+            return;
+        };
+        let answer = match tx.subscribe(topic) {
+            Ok(new) => format!("new: {new}"),
+            Err(error @ SubscribeError::NameTooLong { .. }) => format!("name: {error}"),
+            Err(error) => error.to_string(),
+        };
+        tx.send_text(&answer).unwrap();
+    }
+}
+
+#[test]
+fn subscriptions_are_limited_in_number_and_length() {
+    let mut options = Options::default();
+    options.subscriptions_max = 2;
+    options.topic_bytes_max = 3;
+
+    let server = Running::start(Subscriber, 1, options);
+    let mut raw = Raw::open(server.address);
+    for (topic, answer) in [
+        ("abc", "new: true"),
+        ("abcd", "name: topic name of 4 bytes exceeds the limit of 3"),
+        ("b", "new: true"),
+        ("c", "connection has 2 subscriptions, which is the limit"),
+        ("b", "new: false"),
+    ] {
+        raw.send(&masked(0x1, topic.as_bytes()));
+        assert_eq!(raw.read(answer.len() + 2), unmasked(0x1, answer.as_bytes()));
+    }
+}
+
+#[test]
+fn a_shortage_of_files_passes() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    // The limit is the process's, so the test runs in one of its own.
+    if std::env::var_os("LINERATE_FILES_SHORT").is_none() {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "limits::a_shortage_of_files_passes"])
+            .env("LINERATE_FILES_SHORT", "1")
+            .status();
+        assert!(status.unwrap().success());
+        return;
+    }
+    let server = Running::echo();
+    let mut open = Raw::open(server.address);
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let current = Some(64);
+    setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
+    let mut files = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        files.push(file);
+    }
+    // One for the client's end of a connection, and none for the server's.
+    files.pop();
+    let stream = TcpStream::connect(server.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut late = Raw { stream };
+    late.send(REQUEST.as_bytes());
+    for _ in 0..100 {
+        open.round_trip();
+    }
+    assert_eq!(server.remote.counters().connections(), 1);
+    // The server finds by itself that files have become free.
+    drop(files);
+    assert_eq!(late.read(ACCEPTED.len()), ACCEPTED.as_bytes());
+    late.round_trip();
+}

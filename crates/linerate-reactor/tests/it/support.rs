@@ -1,0 +1,177 @@
+//! A running server, and a client made of a socket and bytes that knows nothing of the library.
+
+use std::{
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpStream},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use linerate_proto::{Header, Role};
+use linerate_reactor::{Handler, Message, Options, Remote, Server, Tx, handshake::Request};
+use linerate_testkit::Frame;
+
+/// No answer takes longer, on however busy a machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A request that opens a WebSocket, with the key of RFC 6455 §1.3.
+pub(crate) const REQUEST: &str = "GET /chat HTTP/1.1\r\n\
+    Host: example.com\r\n\
+    Upgrade: websocket\r\n\
+    Connection: Upgrade\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+    Sec-WebSocket-Version: 13\r\n\
+    \r\n";
+
+/// The answer to [`REQUEST`].
+pub(crate) const ACCEPTED: &str = "HTTP/1.1 101 Switching Protocols\r\n\
+    Upgrade: websocket\r\n\
+    Connection: Upgrade\r\n\
+    Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
+    \r\n";
+
+/// Sends each message back.
+#[derive(Clone)]
+pub(crate) struct Echo;
+
+impl Handler for Echo {
+    type Data = ();
+
+    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+
+    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        _ = tx.send(message);
+    }
+}
+
+/// A server on threads of its own; shut down on drop.
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) remote: Remote,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Running {
+    pub(crate) fn start<H: Handler>(handler: H, workers: usize, options: Options) -> Self {
+        let server = Server::builder()
+            .workers(workers)
+            .options(options)
+            .route("/chat", handler)
+            .listen(([127, 0, 0, 1], 0).into())
+            .unwrap();
+        let (address, remote) = (server.local_addr(), server.remote());
+        let thread = Some(std::thread::spawn(move || server.run()));
+        Self {
+            address,
+            remote,
+            thread,
+        }
+    }
+
+    pub(crate) fn echo() -> Self {
+        Self::start(Echo, 1, Options::default())
+    }
+
+    /// Waits for the end of the server.
+    pub(crate) fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap().unwrap();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.remote.shut_down();
+        if let Some(thread) = self.thread.take() {
+            let served = thread.join();
+            if !std::thread::panicking() {
+                served.unwrap().unwrap();
+            }
+        }
+    }
+}
+
+/// The client's end of a connection.
+pub(crate) struct Raw {
+    pub(crate) stream: TcpStream,
+}
+
+impl Raw {
+    pub(crate) fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Self { stream }
+    }
+
+    /// Connects and opens a WebSocket.
+    pub(crate) fn open(address: SocketAddr) -> Self {
+        let mut raw = Self::connect(address);
+        raw.send(REQUEST.as_bytes());
+        assert_eq!(raw.read(ACCEPTED.len()), ACCEPTED.as_bytes());
+        raw
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    pub(crate) fn read(&mut self, bytes: usize) -> Vec<u8> {
+        let mut read = vec![0; bytes];
+        self.stream.read_exact(&mut read).unwrap();
+        read
+    }
+
+    /// Reads up to the end of the stream.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        self.stream.read_to_end(&mut rest).unwrap();
+        rest
+    }
+
+    /// Reads one frame: its first byte and its payload.
+    pub(crate) fn frame(&mut self) -> (u8, Vec<u8>) {
+        let mut head = self.read(2);
+        head.extend(self.read(Header::bytes(head[1]) - 2));
+        let (header, _) = Header::decode(&head).unwrap().unwrap();
+        (head[0], self.read(header.payload_bytes as usize))
+    }
+
+    /// Sends a text and waits until it has come back, so that the server has seen all before it.
+    pub(crate) fn round_trip(&mut self) {
+        self.send(&masked(0x1, b"Spam"));
+        assert_eq!(self.frame(), (0x81, b"Spam".to_vec()));
+    }
+}
+
+/// Returns a whole frame as a client sends it.
+pub(crate) fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
+    Frame::new(opcode, payload).to_role(Role::Server).to_bytes()
+}
+
+/// Returns a fragment as a client sends it.
+pub(crate) fn fragment(opcode: u8, payload: &[u8], fin: bool) -> Vec<u8> {
+    let frame = Frame::new(opcode, payload).with_fin(fin);
+    frame.to_role(Role::Server).to_bytes()
+}
+
+/// Returns a whole frame as the server sends it.
+pub(crate) fn unmasked(opcode: u8, payload: &[u8]) -> Vec<u8> {
+    Frame::new(opcode, payload).to_bytes()
+}
+
+/// Returns a Close frame of the server.
+pub(crate) fn close(code: u16) -> Vec<u8> {
+    unmasked(0x8, &code.to_be_bytes())
+}
+
+/// Waits until something has become true.
+pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < PATIENCE, "it never became true");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
