@@ -1,0 +1,77 @@
+//! linerate's reactor as a contender.
+#![forbid(unsafe_code)]
+
+use kit::{Arguments, MESSAGE_BYTES_MAX, Service};
+use linerate_reactor::{
+    Handler, Message, Options, Server, Tx,
+    handshake::{OriginPolicy, Request},
+};
+
+/// The topic that all connections subscribe to.
+const ALL: &str = "all";
+
+fn main() -> kit::Result {
+    let arguments = Arguments::from_command_line()?.without_deflate()?;
+    if arguments.tls.is_some() {
+        return Err("the reactor has no TLS".into());
+    }
+    let mut options = Options::default();
+    options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX as u64;
+    options.origins = OriginPolicy::DangerAny;
+    let server = Server::builder()
+        .workers(arguments.threads.into())
+        .options(options);
+    let server = match arguments.service {
+        Service::Acknowledge => server.fallback(Acknowledge),
+        Service::Echo => server.fallback(Echo),
+        Service::Fanout => server.fallback(Fanout),
+    };
+    let address = ([127, 0, 0, 1], arguments.port).into();
+    Ok(server.listen(address)?.run()?)
+}
+
+/// Answers with the number of payload bytes.
+#[derive(Clone)]
+struct Acknowledge;
+
+impl Handler for Acknowledge {
+    type Data = ();
+
+    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+
+    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        // A send fails only where the connection is closing, and nobody waits for it.
+        _ = tx.send_text(&message.as_bytes().len().to_string());
+    }
+}
+
+/// Sends each message back.
+#[derive(Clone)]
+struct Echo;
+
+impl Handler for Echo {
+    type Data = ();
+
+    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+
+    #[inline]
+    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        _ = tx.send(message);
+    }
+}
+
+/// Sends each message to all connections.
+#[derive(Clone)]
+struct Fanout;
+
+impl Handler for Fanout {
+    type Data = ();
+
+    fn open(&mut self, tx: &mut Tx<'_>, _request: &Request) {
+        _ = tx.subscribe(ALL);
+    }
+
+    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        tx.publish(ALL, message);
+    }
+}
