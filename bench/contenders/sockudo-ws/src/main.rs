@@ -37,6 +37,7 @@ fn main() -> kit::Result {
         Some(kind) => config.deflate_config(DeflateConfig {
             client_no_context_takeover: kind == Deflate::NoTakeover,
             server_no_context_takeover: kind == Deflate::NoTakeover,
+            compression_threshold: 1,
             ..DeflateConfig::default()
         }),
     };
