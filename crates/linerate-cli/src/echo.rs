@@ -1,6 +1,8 @@
 //! `linerate echo`: sends each message back, on any path.
 
-use clap::Args;
+mod reactor;
+
+use clap::{Args, ValueEnum};
 use linerate::{Options, OriginPolicy, Server};
 
 use crate::{certificate, workers};
@@ -13,6 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   linerate echo
   linerate echo --listen 127.0.0.1:9001 --workers 1
+  linerate echo --engine reactor
   linerate echo --listen 127.0.0.1:0 --tls-self-signed";
 
 /// Sends each message back: for conformance tests and benchmarks.
@@ -22,12 +25,30 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     workers: workers::Arguments,
 
+    /// What serves: the library on tokio, or the callbacks of the reactor.
+    #[arg(long, value_enum, default_value_t = Engine::Tokio)]
+    engine: Engine,
+
     /// Serve wss:// with a self-signed certificate made for this run.
     #[arg(long)]
     tls_self_signed: bool,
 }
 
+/// The shells around the one protocol engine.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum Engine {
+    Reactor,
+    Tokio,
+}
+
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    if arguments.engine == Engine::Reactor {
+        anyhow::ensure!(
+            !arguments.tls_self_signed,
+            "the reactor serves ws:// only; for wss:// use `--engine tokio`"
+        );
+        return reactor::run(&arguments.workers);
+    }
     let workers = workers::Workers::bind(&arguments.workers)?;
     let mut options = Options::default();
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX;

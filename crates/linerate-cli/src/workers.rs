@@ -30,6 +30,16 @@ pub(crate) struct Arguments {
     pub(crate) workers: Option<u16>,
 }
 
+impl Arguments {
+    /// Returns the number of threads.
+    pub(crate) fn workers(&self) -> usize {
+        match self.workers {
+            Some(workers) => usize::from(workers),
+            None => thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
 /// Listeners on one address, one for each worker; the kernel spreads connections over them.
 #[derive(Debug)]
 pub(crate) struct Workers {
@@ -41,10 +51,7 @@ pub(crate) struct Workers {
 impl Workers {
     /// Binds the address.
     pub(crate) fn bind(arguments: &Arguments) -> anyhow::Result<Self> {
-        let workers = match arguments.workers {
-            Some(workers) => usize::from(workers),
-            None => thread::available_parallelism().map_or(1, usize::from),
-        };
+        let workers = arguments.workers();
         let first = listen(arguments.listen, false)
             .with_context(|| format!("can't listen on {}", arguments.listen))?;
         let address = first.local_addr()?;
@@ -156,14 +163,15 @@ fn probe(address: SocketAddr) -> anyhow::Result<()> {
 
 /// Ctrl-c or SIGTERM.
 #[derive(Debug)]
-struct StopSignal {
+pub(crate) struct StopSignal {
     runtime: Runtime,
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl StopSignal {
-    fn new() -> std::io::Result<Self> {
+    /// Hears signals from now on.
+    pub(crate) fn new() -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -179,7 +187,7 @@ impl StopSignal {
     }
 
     /// Waits for a signal, or until a worker has ended.
-    fn wait(mut self, ended: &Notify) {
+    pub(crate) fn wait(mut self, ended: &Notify) {
         self.runtime.block_on(async {
             tokio::select! {
                 _ = self.interrupt.recv() => {}

@@ -44,3 +44,33 @@ fn tls_needs_no_certificate_of_ones_own() {
     let refused = connect(&[]).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
 }
+
+#[tokio::test]
+async fn the_reactor_sends_messages_back_until_it_is_stopped() {
+    let mut server = Server::start_verb("echo", &["--engine", "reactor"]);
+    let mut options = Options::default();
+    options.config.limits.message_bytes_max = 64 << 20;
+    let client = Client::new().with_options(options);
+    let mut ws = client.connect(&server.url("/any/path")).await.unwrap();
+    for message in [
+        Message::from("Spam"),
+        Message::from("€".repeat(100_000)),
+        Message::from(vec![7; 64 << 20]),
+    ] {
+        ws.send(message.clone()).await.unwrap();
+        assert!(ws.recv().await.unwrap() == Some(message));
+    }
+    server.signal("-TERM");
+    assert_eq!(ws.recv().await.unwrap(), None);
+    assert_eq!(crate::support::close_code(&mut ws).await, 1001);
+    assert!(server.child.wait().unwrap().success());
+}
+
+#[test]
+fn the_reactor_says_that_it_has_no_tls() {
+    let flags = ["echo", "--listen", "127.0.0.1:0", "--engine", "reactor"];
+    let output = linerate(&flags).arg("--tls-self-signed").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(complaint.contains("--engine tokio"), "{complaint}");
+}

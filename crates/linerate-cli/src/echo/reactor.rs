@@ -1,0 +1,59 @@
+//! The echo on the reactor.
+
+use std::{sync::Arc, thread};
+
+use anyhow::Context;
+use linerate_reactor::{
+    Handler, Message, Options, Server, Tx,
+    handshake::{OriginPolicy, Request},
+};
+use tokio::sync::Notify;
+
+use super::MESSAGE_BYTES_MAX;
+use crate::workers::{self, StopSignal};
+
+#[derive(Clone)]
+struct Echo;
+
+impl Handler for Echo {
+    type Data = ();
+
+    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+
+    #[inline]
+    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        // The connection may be closing; then nobody waits for the answer.
+        _ = tx.send(message);
+    }
+}
+
+/// Serves until ctrl-c, SIGTERM or the failure of a worker, then until all connections are closed.
+pub(super) fn run(arguments: &workers::Arguments) -> anyhow::Result<()> {
+    let mut options = Options::default();
+    options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX;
+    options.origins = OriginPolicy::DangerAny;
+    let server = Server::builder()
+        .workers(arguments.workers())
+        .options(options)
+        .fallback(Echo)
+        .listen(arguments.listen)
+        .with_context(|| format!("can't listen on {}", arguments.listen))?;
+    let remote = server.remote();
+    // Heard from now on: once the address is printed, a signal is a request to stop in order.
+    let stop = StopSignal::new()?;
+    println!("ws://{}", server.local_addr());
+    let ended = Arc::new(Notify::new());
+    let serving = thread::spawn({
+        let ended = ended.clone();
+        move || {
+            let served = server.run();
+            ended.notify_one();
+            served
+        }
+    });
+    stop.wait(&ended);
+    remote.shut_down();
+    let served = serving.join();
+    served.map_err(|_| anyhow::anyhow!("the server panicked"))??;
+    Ok(())
+}
