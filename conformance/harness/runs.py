@@ -40,15 +40,16 @@ class Setup:
 
 @dataclass(frozen=True)
 class Run:
-    """The peer's role, `server` or `client`, and whether TLS lies in between."""
+    """The peer's role, `server` or `client`, whether TLS lies in between, and what serves."""
 
     role: str
     tls: bool
+    engine: str = "tokio"
 
     @property
     def name(self):
         """Names the run, and the directory of its results."""
-        return f"{self.role}-{'wss' if self.tls else 'ws'}"
+        return f"{self.role}-{'wss' if self.tls else 'ws'}{'' if self.engine == 'tokio' else f'-{self.engine}'}"
 
     def execute(self, setup, ids):
         """Runs the cases `ids` and returns their verdicts, in order, and the problems that are not those of one case.
@@ -74,7 +75,8 @@ class Run:
         """Runs the suite once. Returns what went wrong with the run as such."""
         fuzz = [setup.python, "-E", "-W", "ignore", HERE / "fuzz.py", "--results", results, "--cases", ",".join(ids)]
         if self.role == "server":
-            listen = [setup.server, "echo", "--listen", "127.0.0.1:0", *(["--tls-self-signed"] if self.tls else [])]
+            options = [*(["--tls-self-signed"] if self.tls else []), *self._engine_options()]
+            listen = [setup.server, "echo", "--listen", "127.0.0.1:0", *options]
             with Process("server", listen, log) as server:
                 suite = [*fuzz, "--url", server.address()]
                 with Process("suite", suite, log) as client:
@@ -84,6 +86,9 @@ class Run:
             drive = [setup.client, suite.address(), "--agent", "linerate", *(["--tls-insecure"] if self.tls else [])]
             with Process("client", drive, log) as client:
                 return client.finish(setup.seconds_max) + suite.finish(STOP_SECONDS_MAX)
+
+    def _engine_options(self):
+        return [] if self.engine == "tokio" else ["--engine", self.engine]
 
 
 class Process(contextlib.AbstractContextManager):
