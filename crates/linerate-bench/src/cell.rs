@@ -39,9 +39,13 @@ impl Cell {
                 service: Service::Echo,
                 tls: echo.tls,
                 deflate: echo.deflate,
+                small_pages: false,
             },
             Load::Fanout(_) => Mode::plain(Service::Fanout),
-            Load::Idle(_) => Mode::plain(Service::Echo),
+            Load::Idle(_) => Mode {
+                small_pages: true,
+                ..Mode::plain(Service::Echo)
+            },
             Load::Upload(_) => Mode::plain(Service::Acknowledge),
         }
     }
@@ -178,6 +182,9 @@ pub struct Mode {
     pub tls: bool,
     /// Whether it agrees to compress.
     pub deflate: Deflate,
+    /// Whether its allocator does without huge pages, whose steps of 2 MiB would hide what a
+    /// connection costs.
+    pub small_pages: bool,
 }
 
 impl Mode {
@@ -187,6 +194,7 @@ impl Mode {
             service,
             tls: false,
             deflate: Deflate::Off,
+            small_pages: false,
         }
     }
 }

@@ -74,6 +74,10 @@ impl Server {
         let port = port::free().map_err(ServerError::Port)?;
         let mut command = start.launcher.command(start.cores, start.program);
         command.args(arguments(start, port));
+        if start.mode.small_pages {
+            // Of the allocators in use, only mimalloc asks for huge pages by itself.
+            command.env("MIMALLOC_ALLOW_THP", "0");
+        }
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -83,9 +83,9 @@ fn the_arguments_say_what_the_mode_is() {
         "--port 20001 --threads 2 --service acknowledge"
     );
     start.mode = Mode {
-        service: Service::Echo,
         tls: true,
         deflate: Deflate::NoTakeover,
+        ..Mode::plain(Service::Echo)
     };
     let chain = certificate.chain_file().display().to_string();
     let key = certificate.key_file().display().to_string();
