@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ use crate::load::{LoadError, Probe, Target, Usage, Wire};
 use crate::record::ContenderNote;
 use crate::scenario::naming;
 use crate::server::{Process, ServerError};
+
+/// A server that does not take a connection for so long is not there.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 /// The contender's name in records.
 const NAME: &str = "server";
@@ -66,13 +69,19 @@ impl Remote {
             .port_or_known_default()
             .ok_or_else(|| malformed("it has no port"))?;
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let address = look_up(bare, port)?;
-        if !is_own && !address.ip().is_loopback() {
+        let addresses = look_up(bare, port)?;
+        if let Some(&address) = addresses.iter().find(|it| !it.ip().is_loopback())
+            && !is_own
+        {
             return Err(RemoteError::Elsewhere {
                 host: host.to_owned(),
                 address,
             });
         }
+        let address = listening(&addresses).ok_or_else(|| RemoteError::Deaf {
+            host: host.to_owned(),
+            port,
+        })?;
         let name = ServerName::try_from(bare.to_owned())
             .map_err(|_| malformed("its host can't be the name of a certificate"))?;
         let path = match parsed.query() {
@@ -208,20 +217,21 @@ impl Probe for Found<'_> {
     }
 }
 
-fn look_up(host: &str, port: u16) -> Result<SocketAddr, RemoteError> {
-    let unknown = |source| RemoteError::Unknown {
+fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, RemoteError> {
+    let addresses = (host, port).to_socket_addrs();
+    let addresses = addresses.map_err(|source| RemoteError::Unknown {
         host: host.to_owned(),
         source,
-    };
-    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(unknown)?.collect();
-    // Servers of this machine listen on one address as a rule, and `localhost` has two.
-    let listening = addresses.iter().find(|address| {
-        std::net::TcpStream::connect_timeout(address, Duration::from_secs(5)).is_ok()
-    });
-    listening.copied().ok_or_else(|| RemoteError::Deaf {
-        host: host.to_owned(),
-        port,
-    })
+    })?;
+    Ok(addresses.collect())
+}
+
+/// Returns the first address that somebody listens on. Servers of this machine listen on one as a
+/// rule, and `localhost` has two.
+fn listening(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+    let mut addresses = addresses.iter();
+    let found = addresses.find(|address| TcpStream::connect_timeout(address, CONNECT_MAX).is_ok());
+    found.copied()
 }
 
 fn find_process(pid: u32) -> Result<Process, RemoteError> {
@@ -332,6 +342,9 @@ mod tests {
     fn what_can_not_be_measured_is_named() {
         let error = find("http://localhost/", None).unwrap_err().to_string();
         assert!(error.contains("neither ws:// nor wss://"), "{error}");
+        // Of an address that is reserved for documentation: nobody is asked anything.
+        let error = find("ws://192.0.2.1/", None).unwrap_err().to_string();
+        assert!(error.contains("192.0.2.1:80, not this machine"), "{error}");
         let error = find("ws:", None).unwrap_err().to_string();
         assert!(error.contains("\"ws:\""), "{error}");
         let (listener, url) = listening("ws", "/");

@@ -1,6 +1,7 @@
 //! The real binary, from the outside.
 #![allow(clippy::unwrap_used)]
 
+mod bench;
 mod connect;
 mod echo;
 mod limits;
