@@ -111,6 +111,11 @@ bench-all: contenders build ## compare all servers in all scenarios (hours); lea
 bench-quick: contenders build ## compare all servers in a few cells of each scenario (a quarter of an hour)
 	$(LINERATE_BIN) bench --effort quick $(ARGS)
 
+.PHONY: bench-control
+bench-control: build ## prove that the benchmark sees a microsecond a message, and no difference where there is none
+	cargo build --locked --release -p linerate-cli --features bench-control --target-dir .cache/bench-control
+	scripts/bench-control $(LINERATE_BIN)
+
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := .cache/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 

@@ -32,6 +32,17 @@ pub(crate) struct Arguments {
     /// Serve wss:// with a self-signed certificate made for this run.
     #[arg(long)]
     tls_self_signed: bool,
+
+    /// Nanoseconds to be busy for each message, so that a benchmark has a difference to find.
+    #[cfg(feature = "bench-control")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide = true,
+        conflicts_with = "engine"
+    )]
+    delay_ns: u64,
 }
 
 /// The shells around the one protocol engine.
@@ -61,6 +72,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         server = server.with_tls(certificate::self_signed()?);
         scheme = "wss";
     }
+    #[cfg(feature = "bench-control")]
+    let delay = std::time::Duration::from_nanos(arguments.delay_ns);
     println!("{scheme}://{}", workers.address());
     workers.run(move |listener, shutdown| {
         let server = server.clone();
@@ -68,8 +81,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             server
                 .serve(
                     listener,
-                    |mut ws, _request| async move {
+                    move |mut ws, _request| async move {
                         while let Some(message) = ws.recv().await? {
+                            #[cfg(feature = "bench-control")]
+                            busy_wait(delay);
                             ws.send(message).await?;
                         }
                         Ok(())
@@ -80,4 +95,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             Ok(())
         }
     })
+}
+
+/// Uses the processor for a time.
+#[cfg(feature = "bench-control")]
+fn busy_wait(time: std::time::Duration) {
+    let started = std::time::Instant::now();
+    while started.elapsed() < time {
+        std::hint::spin_loop();
+    }
 }
