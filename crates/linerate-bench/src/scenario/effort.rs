@@ -34,7 +34,7 @@ impl Effort {
     pub fn budgets(self) -> Budgets {
         let (rounds, warm_up_ms, measured_ms) = match self {
             Self::Quick => (3, 25, 100),
-            Self::Standard => (5, 40, 200),
+            Self::Standard => (5, 30, 150),
             Self::Thorough => (11, 100, 1_000),
         };
         Budgets {

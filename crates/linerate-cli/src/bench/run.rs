@@ -46,7 +46,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: Option<u32>,
 
-    /// Milliseconds of each measurement [default: by effort, 100, 200 or 1000].
+    /// Milliseconds of each measurement [default: by effort, 100, 150 or 1000].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MEASURED_MS_MAX))]
     measured_ms: Option<u64>,
 
