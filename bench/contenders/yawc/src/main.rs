@@ -18,10 +18,11 @@ struct Server {
 
 fn main() -> kit::Result {
     let arguments = Arguments::from_command_line()?;
-    // The library refuses what is as long as a limit. The buffers are those of its own benchmark.
+    // The library refuses what is as long as a limit. A read buffer of which no size is given loses it
+    // when the first 8 KiB are used up.
     let options = Options::default()
         .with_limits(MESSAGE_BYTES_MAX + 1, MESSAGE_BYTES_MAX + 1)
-        .with_read_buffer_capacity(128 << 10)
+        .with_read_buffer_capacity(8 << 10)
         .with_backpressure_boundary(64 << 10)
         .with_utf8();
     let options = match arguments.deflate {
