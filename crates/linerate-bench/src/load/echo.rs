@@ -22,6 +22,9 @@ use super::{Budget, LoadError, Probe, Target};
 use crate::cell::Echo;
 use crate::record::Figures;
 
+/// How long a thread takes to end once it has said so, and not much more.
+const MOMENT: Duration = Duration::from_micros(100);
+
 /// What all threads of a load know.
 #[derive(Debug)]
 struct Plan<'a> {
@@ -164,8 +167,12 @@ impl Conductor<'_, '_> {
         if figures.is_err() {
             self.tell(Phase::Abandoned);
         }
+        let mut patience = self.tick();
         while !self.handles.iter().all(ScopedJoinHandle::is_finished) {
-            self.notices.recv_timeout(self.tick()).ok();
+            // A thread says that it ends a moment before it has.
+            if let Ok(Notice::Ended) = self.notices.recv_timeout(patience) {
+                patience = MOMENT;
+            }
             self.stations.iter().for_each(Station::wake);
         }
         let mut latencies = Latencies::new();
