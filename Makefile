@@ -14,7 +14,7 @@ export CHROMIUM_BIN := $(or $(CHROMIUM_BIN),$(shell command -v chromium),/usr/bi
 DRIVER := $(abspath $(TARGET)/release/examples/autobahn_client)
 
 # What continuous integration runs, in this order. The pages come before all Rust: the binary embeds them.
-TEST_STEPS := setup web lint deny docs build unit web-test browser-test conformance
+TEST_STEPS := setup web lint deny docs build unit web-test browser-test conformance bench-test
 
 .PHONY: help
 help: ## this list
@@ -44,9 +44,11 @@ fmt: web/node_modules/.stamp ## format Rust and TypeScript in place
 .PHONY: lint
 lint: web ## formatting, clippy, types of the pages, syntax of the scripts; warnings are errors
 	cargo fmt --all --check
+	cargo fmt --manifest-path bench/contenders/Cargo.toml --all --check
+	cargo fmt --manifest-path bench/contenders/raw-tcp/Cargo.toml --check
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	cd web && npm run --silent check
-	for script in $$(grep -rlE '^#!/usr/bin/env bash' scripts .ci); do bash -n "$$script"; done
+	for script in $$(grep -rlE '^#!/usr/bin/env bash' scripts .ci bench); do bash -n "$$script"; done
 	python3 -B -m unittest discover -q -s conformance/tests
 
 .PHONY: docs
@@ -110,6 +112,15 @@ bench-all: contenders build ## compare all servers in all scenarios (hours); lea
 .PHONY: bench-quick
 bench-quick: contenders build ## compare all servers in a few cells of each scenario (a quarter of an hour)
 	$(LINERATE_BIN) bench --effort quick $(ARGS)
+
+# Not for its figures: every kind of load, against the programs that share our crates, must get right answers.
+.PHONY: bench-test
+bench-test: build ## one short round of the benchmark, with raw-tcp and our own two servers
+	scripts/contenders linerate linerate-reactor raw-tcp
+	@mkdir -p .cache/bench-test && rm -f .cache/bench-test/*
+	$(LINERATE_BIN) bench --rounds 1 --measured-ms 20 --record .cache/bench-test/record.jsonl \
+	  --contender linerate --contender linerate-reactor --contender raw-tcp
+	! grep '"outcome":"failed"' .cache/bench-test/record.jsonl
 
 .PHONY: bench-control
 bench-control: build ## prove that the benchmark sees a microsecond a message, and no difference where there is none
