@@ -106,11 +106,11 @@ contenders: ## the servers that `linerate bench` compares, into .cache/contender
 	scripts/contenders $(ONLY)
 
 .PHONY: bench-all
-bench-all: contenders build ## compare all servers in all scenarios (hours); leave the machine alone meanwhile
+bench-all: contenders build ## compare all servers in all scenarios (half an hour); leave the machine alone meanwhile
 	$(LINERATE_BIN) bench --effort standard $(ARGS)
 
 .PHONY: bench-quick
-bench-quick: contenders build ## compare all servers in a few cells of each scenario (a quarter of an hour)
+bench-quick: contenders build ## compare all servers in a few cells of each scenario (five minutes)
 	$(LINERATE_BIN) bench --effort quick $(ARGS)
 
 # Not for its figures: every kind of load, against the programs that share our crates, must get right answers.

@@ -22,7 +22,7 @@ mod words;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::record::{Record, Run};
-use crate::summary::{OURS, Summary};
+use crate::summary::{Summary, is_ours};
 use words::Names;
 
 pub use markdown::markdown;
@@ -66,7 +66,7 @@ pub fn html(record: &Record) -> String {
 }
 
 fn head(run: &Run, summary: &Summary) -> Markup {
-    let took_part = summary.contenders.iter().any(|name| name == OURS);
+    let took_part = summary.contenders.iter().any(|name| is_ours(name));
     let behind = took_part.then_some(("behind", "Where linerate is not first"));
     let sections = [
         ("contenders", "Contenders"),

@@ -26,11 +26,17 @@ pub use spread::Spread;
 
 use spread::geometric_mean;
 
-/// The contender that this repository holds.
-pub const OURS: &str = "linerate";
+/// The contenders that this repository holds: the library on tokio, and the callback server. No
+/// rival of each other.
+pub const OURS: [&str; 2] = ["linerate", "linerate-reactor"];
 
 /// The contender that all are divided by: it moves the same bytes and speaks no WebSocket.
 pub const REFERENCE: &str = "raw-tcp";
+
+/// Tells whether a contender is one of ours.
+pub fn is_ours(contender: &str) -> bool {
+    OURS.contains(&contender)
+}
 
 /// What the measurements of a record come to.
 #[derive(Clone, Debug)]

@@ -20,7 +20,7 @@ Examples:
   In a checkout of linerate, compare the servers in bench/contenders:
     make contenders                       build them, once
     linerate bench                        a few cells of each scenario, in minutes
-    linerate bench --effort standard      everything, in hours
+    linerate bench --effort standard      everything, in half an hour
     linerate bench --scenario pipeline --contender raw-tcp --contender linerate
     linerate bench list                   what there is to choose from
 

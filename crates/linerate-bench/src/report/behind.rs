@@ -1,14 +1,14 @@
-//! Every cell in which linerate is not first.
+//! Every cell in which none of ours is first.
 
 use maud::{Markup, html};
 
 use crate::report::number::ratio;
 use crate::report::words::{NO_HEADLINE, Names, figure, metric_short, status};
-use crate::summary::{Behind, OURS, Summary};
+use crate::summary::{Behind, Summary, is_ours};
 
-/// Writes the list; nothing if linerate did not take part.
+/// Writes the list; nothing if none of ours took part.
 pub(super) fn section(summary: &Summary, names: &Names<'_>) -> Markup {
-    let took_part = summary.contenders.iter().any(|name| name == OURS);
+    let took_part = summary.contenders.iter().any(|name| is_ours(name));
     let behind = summary.behind();
     html! {
         @if took_part {
@@ -27,8 +27,9 @@ pub(super) fn section(summary: &Summary, names: &Names<'_>) -> Markup {
 fn table(behind: &[Behind<'_>], names: &Names<'_>) -> Markup {
     html! {
         p {
-            "All such cells, with those in which it has no figure. “Clear” means that every round of the first was better than \
-             every round of linerate; the others are within the spread, and another run may well turn them round."
+            "All such cells, with those in which linerate has no figure. It has two servers: what stands here is the better one in \
+             each cell. “Clear” means that every round of the first was better than every round of linerate; the others are \
+             within the spread, and another run may well turn them round."
         }
         div.scroll role="region" tabindex="0" aria-label="Cells in which linerate is not first" {
             table.behind {
@@ -60,7 +61,7 @@ fn row(behind: &Behind<'_>, names: &Names<'_>) -> Markup {
             td { (first.unwrap_or_default()) }
             @match (behind.lead, behind.ours.headline) {
                 (Some(lead), Some(own)) => {
-                    td { (figure(cell.metric, own.median)) }
+                    td { (figure(cell.metric, own.median)) " (" (names.title(&behind.ours.contender)) ")" }
                     td { (lead.rank) }
                     td { (ratio(lead.factor)) "×" }
                     td { @if lead.is_clear { strong { "clear" } } @else { "within the spread" } }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::report::number::{counted, ratio};
 use crate::report::words::Names;
-use crate::summary::{Base, Mean, OURS, REFERENCE, ScenarioSummary, Summary};
+use crate::summary::{Base, Mean, OURS, REFERENCE, ScenarioSummary, Summary, is_ours};
 
 /// Shades of the table, from the lightest on.
 const SHADES: f64 = 8.0;
@@ -29,7 +29,7 @@ pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
         .cells()
         .filter(|cell| cell.first().is_some())
         .count();
-    let ours = summary.cells().filter_map(|cell| cell.standing(OURS));
+    let ours = summary.cells().filter_map(|cell| cell.ours());
     let ranks: Vec<Option<usize>> = ours.map(|it| it.rank).collect();
     if ranks.is_empty() {
         return vec![format!(
@@ -43,35 +43,63 @@ pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
         .filter(|it| it.lead.is_some_and(|lead| lead.is_clear))
         .count();
     let without = behind.iter().filter(|it| it.lead.is_none()).count();
+    let took_part: Vec<&str> = OURS
+        .into_iter()
+        .filter(|name| summary.contenders.iter().any(|it| it == name))
+        .collect();
+    let titles: Vec<&str> = took_part.iter().map(|name| names.title(name)).collect();
     let mut sentences = vec![format!(
-        "{} figures that count. linerate is first in {} of them and not first in {}: in {clear} of these \
+        "{} figures that count. {} is first in {} of them and not first in {}: in {clear} of these \
          by more than the spread of the rounds; in {without} it has no figure that counts.",
         have(counted_cells),
+        titles.join(" or "),
         ranks.iter().filter(|rank| **rank == Some(1)).count(),
         behind.len(),
     )];
-    if let Some(mean) = summary.overall(OURS, Base::RawTcp) {
-        let rival = summary
-            .contenders
+    let rival = summary
+        .contenders
+        .iter()
+        .filter(|name| !is_ours(name) && name.as_str() != REFERENCE)
+        .filter_map(|name| Some((name, summary.overall(name, Base::RawTcp)?)))
+        .filter(|(_, it)| it.count == it.of)
+        .max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
+    let rival = rival.map_or(String::new(), |(name, it)| {
+        format!(
+            "; {}, the best of the others that have a figure in all of them, {}",
+            names.title(name),
+            ratio(it.ratio)
+        )
+    });
+    let means: Vec<(String, Mean)> = took_part
+        .iter()
+        .filter_map(|name| {
+            Some((
+                names.title(name).to_owned(),
+                summary.overall(name, Base::RawTcp)?,
+            ))
+        })
+        .collect();
+    if let Some((_, first)) = means.first() {
+        let ours: Vec<String> = means
             .iter()
-            .filter(|name| name.as_str() != OURS && name.as_str() != REFERENCE)
-            .filter_map(|name| Some((name, summary.overall(name, Base::RawTcp)?)))
-            .filter(|(_, it)| it.count == it.of)
-            .max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
-        let rival = rival.map_or(String::new(), |(name, it)| {
-            format!(
-                "; {}, the best of the others that have a figure in all of them, {}",
-                names.title(name),
-                ratio(it.ratio)
-            )
-        });
+            .map(|(title, mean)| format!("{title} does {}", of_scenarios(*mean)))
+            .collect();
         sentences.push(format!(
-            "Over {} that can be compared with a bare TCP echo, linerate does {} of what that does{rival}.",
-            counted(mean.count, "scenario"),
-            ratio(mean.ratio),
+            "Over {} that can be compared with a bare TCP echo, {} of what that does{rival}.",
+            counted(first.of, "scenario"),
+            ours.join(" and "),
         ));
     }
     sentences
+}
+
+/// Writes a mean, and of how many scenarios it is if not of all.
+fn of_scenarios(mean: Mean) -> String {
+    if mean.count == mean.of {
+        ratio(mean.ratio)
+    } else {
+        format!("{} (in {} of them)", ratio(mean.ratio), mean.count)
+    }
 }
 
 fn have(cells: usize) -> String {

@@ -5,7 +5,7 @@ use crate::report::about::machine_line;
 use crate::report::number::{NONE, ratio};
 use crate::report::words::{Names, figure, metric_short};
 use crate::report::{date, heat};
-use crate::summary::{Base, Behind, Mean, OURS, REFERENCE, Standing, Summary};
+use crate::summary::{Base, Behind, Mean, REFERENCE, Standing, Summary};
 
 /// Lines are filled up to this many characters.
 const LINE_CHARS_MAX: usize = 120;
@@ -89,17 +89,17 @@ fn headlines(summary: &Summary, names: &Names<'_>) -> String {
             let median = standing.and_then(|it| it.headline).map(|it| it.median);
             median.map_or(NONE.into(), |it| figure(cell.metric, it))
         };
-        let other = cell
-            .counted()
-            .find(|it| it.rank.is_some() && it.contender != OURS);
-        let other_name = other.map_or(String::new(), |it| {
-            format!(" ({})", names.title(&it.contender))
-        });
+        let (ours, other) = (cell.ours(), cell.best_peer());
+        let named = |standing: Option<&Standing>| {
+            let counted = standing.filter(|it| it.headline.is_some());
+            let name = counted.map(|it| format!(" ({})", names.title(&it.contender)));
+            format!("{}{}", text(standing), name.unwrap_or_default())
+        };
         vec![
             format!("{}: {}", cell.cell.scenario, cell.cell.title),
             metric_short(cell.metric).to_owned(),
-            text(cell.standing(OURS)),
-            format!("{}{other_name}", text(other)),
+            named(ours),
+            named(other),
             text(cell.standing(REFERENCE)),
         ]
     });
@@ -115,8 +115,8 @@ fn behind(summary: &Summary, names: &Names<'_>) -> String {
     let mut text = format!(
         "\n{}",
         filled(
-            "Every cell in which linerate is not first, with who is and by how much; in **bold** where every round of the \
-             first was better than every round of linerate, the others are within the spread:",
+            "Every cell in which linerate, in the better of its two servers, is not first, with who is and by how much; in \
+             **bold** where every round of the first was better than every round of linerate, the others are within the spread:",
             ""
         )
     );

@@ -13,7 +13,7 @@ use crate::report::number::{counted, size};
 use crate::report::scenario::{not_counted, verdict};
 use crate::report::words::{Names, metric};
 use crate::report::{chart, table};
-use crate::summary::{CellSummary, OURS};
+use crate::summary::CellSummary;
 
 /// Fewer cells than these are better drawn one by one.
 const CELLS_MIN: usize = 9;
@@ -158,12 +158,13 @@ fn short_verdict(cell: &CellSummary, names: &Names<'_>) -> String {
     let Some(first) = cell.first() else {
         return "no figure that counts".into();
     };
-    let ours = cell.standing(OURS).and_then(|it| it.rank);
+    let ours = cell.ours().and_then(|it| Some((it, it.rank?)));
     match ours {
-        Some(1) => "linerate first".into(),
-        Some(rank) => format!(
-            "{} first, linerate no. {rank}",
-            names.title(&first.contender)
+        Some((ours, 1)) => format!("{} first", names.title(&ours.contender)),
+        Some((ours, rank)) => format!(
+            "{} first, {} no. {rank}",
+            names.title(&first.contender),
+            names.title(&ours.contender)
         ),
         None => format!("{} first", names.title(&first.contender)),
     }

@@ -7,7 +7,7 @@ use crate::report::matrix::Matrix;
 use crate::report::number::{counted, ratio};
 use crate::report::words::{NO_HEADLINE, Names, metric, status};
 use crate::report::{chart, table};
-use crate::summary::{CellSummary, Metric, OURS, ScenarioSummary, Standing};
+use crate::summary::{CellSummary, Metric, ScenarioSummary, Standing, is_ours};
 
 /// Writes a scenario.
 pub(super) fn section(scenario: &ScenarioSummary, names: &Names<'_>) -> Markup {
@@ -98,31 +98,29 @@ pub(super) fn verdict(cell: &CellSummary, names: &Names<'_>) -> String {
         return "No figure that counts.".into();
     };
     let title = names.title(&first.contender);
-    let Some(ours) = cell.standing(OURS) else {
+    let Some(ours) = cell.ours() else {
         return format!("{title} is first.");
     };
-    if first.contender == OURS {
-        let next = cell.counted().find(|it| it.rank == Some(2));
-        return match next.zip(ours.to_best_peer) {
-            Some((next, it)) if it >= 1.0 => {
-                format!(
-                    "linerate is first, {}× {}.",
-                    ratio(it),
-                    names.title(&next.contender)
-                )
-            }
-            Some((next, _)) => format!(
-                "linerate is first, level with {}.",
+    let our_title = names.title(&ours.contender);
+    if is_ours(&first.contender) {
+        return match cell.best_peer().zip(ours.to_best_peer) {
+            Some((next, it)) if it >= 1.0 => format!(
+                "{our_title} is first, {}× {}.",
+                ratio(it),
                 names.title(&next.contender)
             ),
-            None => "linerate is first, alone.".into(),
+            Some((next, _)) => format!(
+                "{our_title} is first, level with {}.",
+                names.title(&next.contender)
+            ),
+            None => format!("{our_title} is first, alone."),
         };
     }
     match ours.rank.zip(ours.to_first) {
         Some((rank, it)) => format!(
-            "{title} is first; linerate is no. {rank} with {} of it.",
+            "{title} is first; {our_title} is no. {rank} with {} of it.",
             ratio(it)
         ),
-        None => format!("{title} is first; linerate has no figure."),
+        None => format!("{title} is first; {our_title} has no figure."),
     }
 }

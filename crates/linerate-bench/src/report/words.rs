@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::record::{ContenderNote, Record};
 use crate::report::number::{bytes, counted, duration_us, percent, si};
-use crate::summary::{Metric, OURS, REFERENCE, Status};
+use crate::summary::{Metric, REFERENCE, Status, is_ours};
 
 /// The contenders' titles and colours.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ impl<'a> Names<'a> {
     /// Returns the class that colours a contender: by its language, two of them by themselves.
     pub(super) fn class(&self, contender: &str) -> &'static str {
         match contender {
-            OURS => "us",
             REFERENCE => "raw",
+            _ if is_ours(contender) => "us",
             _ => language_class(self.language(contender)),
         }
     }

@@ -1,34 +1,34 @@
-//! The cells in which linerate is not first.
+//! The cells in which none of ours is first.
 
 use crate::summary::cell::{CellSummary, Standing};
-use crate::summary::{OURS, Summary};
+use crate::summary::{Summary, is_ours};
 
-/// A cell in which linerate is not first.
+/// A cell in which none of ours is first.
 #[derive(Clone, Copy, Debug)]
 pub struct Behind<'a> {
     /// The cell.
     pub cell: &'a CellSummary,
-    /// linerate in it.
+    /// The better one of ours in it.
     pub ours: &'a Standing,
     /// Who is first.
     pub first: &'a Standing,
-    /// How far ahead; `None` if linerate has no figure.
+    /// How far ahead; `None` if none of ours has a figure.
     pub lead: Option<Lead>,
 }
 
-/// How far the first is ahead of linerate.
+/// How far the first is ahead of ours.
 #[derive(Clone, Copy, Debug)]
 pub struct Lead {
     /// How many times as good the first one's median is: above 1.
     pub factor: f64,
-    /// linerate's rank.
+    /// The rank of ours.
     pub rank: usize,
-    /// Whether every round of the first is better than every round of linerate.
+    /// Whether every round of the first is better than every round of ours.
     pub is_clear: bool,
 }
 
 impl Summary {
-    /// Returns the cells in which linerate had a turn and another is first, in the order of the
+    /// Returns the cells in which one of ours had a turn and another is first, in the order of the
     /// record. A bare TCP echo is nobody's rival.
     pub fn behind(&self) -> Vec<Behind<'_>> {
         self.cells().filter_map(behind).collect()
@@ -36,8 +36,8 @@ impl Summary {
 }
 
 fn behind(cell: &CellSummary) -> Option<Behind<'_>> {
-    let ours = cell.standing(OURS)?;
-    let first = cell.first().filter(|it| it.contender != OURS)?;
+    let ours = cell.ours()?;
+    let first = cell.first().filter(|it| !is_ours(&it.contender))?;
     let lead = ours.headline.zip(first.headline).zip(ours.rank);
     let lead = lead.map(|((own, best), rank)| Lead {
         factor: cell.metric.ratio(best.median, own.median),

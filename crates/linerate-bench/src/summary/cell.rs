@@ -7,7 +7,7 @@ use crate::record::{Figures, Measurement, Outcome};
 use crate::summary::medians::Medians;
 use crate::summary::metric::Metric;
 use crate::summary::spread::Spread;
-use crate::summary::{OURS, REFERENCE};
+use crate::summary::{REFERENCE, is_ours};
 
 /// What came of a cell.
 #[derive(Clone, Debug)]
@@ -73,6 +73,17 @@ impl CellSummary {
         self.standings.iter().find(|it| it.rank == Some(1))
     }
 
+    /// Returns the better one of ours, or one without a figure if none has any.
+    pub fn ours(&self) -> Option<&Standing> {
+        self.standings.iter().find(|it| is_ours(&it.contender))
+    }
+
+    /// Returns the best that is neither ours nor the reference.
+    pub fn best_peer(&self) -> Option<&Standing> {
+        let is_peer = |it: &&Standing| it.rank.is_some() && !is_ours(&it.contender);
+        self.standings.iter().find(is_peer)
+    }
+
     /// Returns a contender's standing.
     pub fn standing(&self, contender: &str) -> Option<&Standing> {
         self.standings.iter().find(|it| it.contender == contender)
@@ -90,8 +101,7 @@ impl CellSummary {
         let rounds_of = |found: Option<&Standing>| found.map(|it| it.rounds.clone());
         let reference = rounds_of(self.standing(REFERENCE));
         let first = rounds_of(self.first());
-        let is_peer = |it: &&Standing| it.rank.is_some() && it.contender != OURS;
-        let best_peer = rounds_of(self.counted().find(is_peer));
+        let best_peer = rounds_of(self.best_peer());
         let metric = self.metric;
         for standing in &mut self.standings {
             let ratio = |other: &Option<HashMap<u32, f64>>| {
@@ -119,9 +129,9 @@ pub struct Standing {
     pub rank: Option<usize>,
     /// How many times as good as `raw-tcp`.
     pub to_reference: Option<f64>,
-    /// How many times as good as the best that is neither linerate nor `raw-tcp`.
+    /// How many times as good as the best that is neither ours nor `raw-tcp`.
     pub to_best_peer: Option<f64>,
-    /// How many times as good as the best but `raw-tcp`; linerate may be it.
+    /// How many times as good as the best but `raw-tcp`; one of ours may be it.
     pub to_first: Option<f64>,
     /// The headline of each round that counts.
     rounds: HashMap<u32, f64>,

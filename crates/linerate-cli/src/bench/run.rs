@@ -26,7 +26,7 @@ const MEASURED_MS_MAX: u64 = 600_000;
 // The verb's own arguments have the group of this name.
 #[group(skip)]
 pub(super) struct Arguments {
-    /// How many cells, how often and how long: quick (minutes), standard (hours) or thorough.
+    /// How many cells, how often and how long: quick (minutes), standard (half an hour) or thorough.
     #[arg(long, default_value_t = Effort::Quick)]
     effort: Effort,
 

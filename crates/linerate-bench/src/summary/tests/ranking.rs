@@ -111,3 +111,27 @@ fn cells_in_which_we_are_not_first_say_who_is_and_how_clearly() {
     assert!((far.factor - 2.0).abs() < 1e-12 && far.is_clear && far.rank == 3);
     assert!(behind[2].lead.is_none());
 }
+
+#[test]
+fn our_two_servers_are_no_rivals_of_each_other() {
+    let sample = Sample::new()
+        .cell(echo("s", "ahead"))
+        .cell(echo("s", "behind"))
+        .measured("s/ahead", "linerate", &[50.0])
+        .measured("s/ahead", "linerate-reactor", &[100.0])
+        .measured("s/ahead", "peer", &[80.0])
+        .measured("s/behind", "linerate", &[50.0])
+        .measured("s/behind", "linerate-reactor", &[100.0])
+        .measured("s/behind", "peer", &[200.0]);
+    let summary = Summary::of(&sample.0);
+    let behind = summary.behind();
+    assert_eq!(behind.len(), 1);
+    assert_eq!(behind[0].cell.cell.name, "behind");
+    assert_eq!(behind[0].ours.contender, "linerate-reactor");
+    let ahead = summary.cells().next().unwrap();
+    assert_eq!(ahead.best_peer().unwrap().contender, "peer");
+    assert_eq!(
+        ahead.standing("linerate").unwrap().to_best_peer,
+        Some(50.0 / 80.0)
+    );
+}
