@@ -73,7 +73,7 @@ pub(super) fn metric(metric: Metric) -> &'static str {
 /// Returns a metric as a column's head.
 pub(super) fn metric_short(metric: Metric) -> &'static str {
     match metric {
-        Metric::BytesPerConnection => "bytes/connection after",
+        Metric::BytesPerConnection => "memory/connection",
         Metric::LatencyP99 => "p99",
         Metric::PerServerCpuSecond => "messages/CPU-s",
         Metric::PerSecond => "messages/s",
