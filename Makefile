@@ -110,7 +110,7 @@ bench-all: contenders build ## compare all servers in all scenarios (half an hou
 	$(LINERATE_BIN) bench --effort standard $(ARGS)
 
 .PHONY: bench-quick
-bench-quick: contenders build ## compare all servers in a few cells of each scenario (five minutes)
+bench-quick: contenders build ## compare all servers in a few cells of each scenario (ten minutes)
 	$(LINERATE_BIN) bench --effort quick $(ARGS)
 
 # Not for its figures: every kind of load, against the programs that share our crates, must get right answers.
