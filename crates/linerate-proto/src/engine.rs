@@ -7,6 +7,7 @@
 
 mod closing;
 mod event;
+mod framing;
 mod keepalive;
 mod receive;
 mod send;

@@ -1,19 +1,19 @@
-//! Input: from bytes to frames to events (RFC 6455 §5.2–§5.6, §6.2, §8.1).
+//! Input: from frames to events (RFC 6455 §6.2, §8.1).
 
 use alloc::{boxed::Box, vec::Vec};
-use core::{mem, ops::Range};
+use core::ops::Range;
 
 use linerate_simd::{mask, utf8};
 
 use super::{
-    Chunk, Data, Direction, Engine, Event, Frame, Message, MessageKind, RawEvent, Receiving,
+    Chunk, Direction, Engine, Event, MessageKind, RawEvent,
+    framing::{ControlFrame, Piece, Step},
 };
 use crate::{
     close::{CloseFrame, ControlPayload},
-    config::Limits,
     error::ProtocolError,
     frame::{Header, MaskKey, Opcode},
-    role::{Endpoint, Role},
+    role::Endpoint,
 };
 
 /// The events in one input; a lending iterator.
@@ -22,34 +22,6 @@ pub struct Events<'e, 'i, E> {
     engine: &'e mut Engine<E>,
     input: &'i mut [u8],
     at: usize,
-}
-
-/// What the next bytes turned out to be, before anything is borrowed for the caller.
-enum Step {
-    Control(ControlFrame),
-    /// A piece of a message; its payload is the so many bytes before `at` in the input.
-    Data(Piece, usize),
-    /// Nothing yet.
-    Feed,
-}
-
-/// A control frame that is whole.
-struct ControlFrame {
-    opcode: Opcode,
-    /// The length of what arrived last of the payload; it ends at `at` in the input.
-    bytes: usize,
-    /// Whether the payload was put together from pieces.
-    pieces: bool,
-}
-
-struct Piece {
-    kind: MessageKind,
-    begins: bool,
-    ends: bool,
-    frame_bytes_left: u64,
-    mask: Option<MaskKey>,
-    phase: usize,
-    offset: u64,
 }
 
 impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
@@ -401,261 +373,6 @@ impl<'a> From<Control<'a>> for RawEvent<'a> {
             Control::Close(frame) => Self::Close(frame),
             Control::Ping(payload) => Self::Ping(payload),
             Control::Pong(payload) => Self::Pong(payload),
-        }
-    }
-}
-
-impl Frame {
-    /// Takes as many of the `available` bytes as belong to the payload; returns their number and
-    /// that of the bytes before them.
-    #[inline]
-    fn take(&mut self, available: usize) -> (usize, usize) {
-        let bytes = self.left.min(available as u64) as usize;
-        let phase = self.phase;
-        self.left -= bytes as u64;
-        // 256 is a multiple of the key's length, and no control frame is that long.
-        self.phase = phase.wrapping_add(bytes as u8);
-        (bytes, phase.into())
-    }
-}
-
-impl Piece {
-    #[inline]
-    fn data(self, payload: &mut [u8]) -> Data<'_> {
-        let Self {
-            kind,
-            begins,
-            ends,
-            frame_bytes_left,
-            mask,
-            phase,
-            offset,
-        } = self;
-        Data {
-            kind,
-            begins,
-            ends,
-            frame_bytes_left,
-            payload,
-            mask,
-            phase,
-            offset,
-        }
-    }
-}
-
-impl Receiving {
-    /// Reads a header from the bytes kept of it, if any, and from `input`; tells how many bytes of
-    /// `input` that took.
-    #[inline]
-    fn read_header(
-        &mut self,
-        input: &[u8],
-        role: Role,
-    ) -> Result<(Option<Header>, usize), ProtocolError> {
-        if self.header_bytes == 0
-            && let [first, second, ..] = input
-        {
-            self.check_first_bytes(*first, *second, role)?;
-            if let Some((header, bytes)) = Header::decode(input)? {
-                return Ok((Some(header), bytes));
-            }
-        }
-        self.read_split_header(input, role)
-    }
-
-    /// Reads a header of which a part came earlier, or of which a part is still missing.
-    #[cold]
-    fn read_split_header(
-        &mut self,
-        input: &[u8],
-        role: Role,
-    ) -> Result<(Option<Header>, usize), ProtocolError> {
-        for (taken, byte) in input.iter().enumerate() {
-            self.header[self.header_bytes as usize] = *byte;
-            self.header_bytes += 1;
-            let header = &self.header[..self.header_bytes as usize];
-            if let [first, second] = header {
-                self.check_first_bytes(*first, *second, role)?;
-            }
-            if let Some((header, _)) = Header::decode(header)? {
-                self.header_bytes = 0;
-                return Ok((Some(header), taken + 1));
-            }
-        }
-        Ok((None, input.len()))
-    }
-
-    /// Checks what the first two bytes of a header say against the role and the frames before.
-    #[inline]
-    fn check_first_bytes(&self, first: u8, second: u8, role: Role) -> Result<(), ProtocolError> {
-        let rsv = first >> 4 & 0x7;
-        if rsv != 0 {
-            return Err(ProtocolError::ReservedBits { rsv });
-        }
-        let masked = second & 0x80 != 0;
-        if masked != role.expects_masked() {
-            return Err(match role {
-                Role::Client => ProtocolError::MaskedFrame,
-                Role::Server => ProtocolError::UnmaskedFrame,
-            });
-        }
-        match Opcode::from_bits(first & 0x0F) {
-            Some(Opcode::Continuation) if self.message.is_none() => {
-                Err(ProtocolError::UnexpectedContinuation)
-            }
-            Some(opcode @ (Opcode::Text | Opcode::Binary)) if self.message.is_some() => {
-                Err(ProtocolError::ExpectedContinuation { opcode })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Starts the frame that `header` announces, if the limits allow it.
-    #[inline]
-    fn begin_frame(
-        &mut self,
-        header: Header,
-        limits: &Limits,
-    ) -> Result<&mut Frame, ProtocolError> {
-        if header.opcode.is_control() {
-            if let Some(control) = &mut self.control {
-                control.set(b"");
-            }
-        } else {
-            self.begin_data_frame(header, limits)?;
-        }
-        Ok(self.frame.insert(Frame {
-            left: header.payload_bytes,
-            phase: 0,
-            mask: header.mask,
-            opcode: header.opcode,
-            fin: header.fin,
-        }))
-    }
-
-    #[inline]
-    fn begin_data_frame(&mut self, header: Header, limits: &Limits) -> Result<(), ProtocolError> {
-        let bytes = header.payload_bytes;
-        if bytes > limits.frame_bytes_max {
-            let bytes_max = limits.frame_bytes_max;
-            return Err(ProtocolError::FrameTooBig { bytes, bytes_max });
-        }
-        let kind = match header.opcode {
-            Opcode::Text => MessageKind::Text,
-            _ => MessageKind::Binary,
-        };
-        let message = self.message.get_or_insert_with(|| {
-            self.utf8.reset();
-            Message {
-                kind,
-                bytes: 0,
-                fragments: 0,
-                begun: false,
-            }
-        });
-        let bytes = message.bytes.saturating_add(bytes);
-        if bytes > limits.message_bytes_max {
-            let bytes_max = limits.message_bytes_max;
-            return Err(ProtocolError::MessageTooBig { bytes, bytes_max });
-        }
-        if message.fragments == limits.fragments_max {
-            return Err(ProtocolError::TooManyFragments {
-                fragments_max: limits.fragments_max,
-            });
-        }
-        message.bytes = bytes;
-        message.fragments += 1;
-        Ok(())
-    }
-
-    /// Takes (a piece of) a control payload; returns the frame once it is whole.
-    fn take_control(&mut self, frame: &Frame, payload: &mut [u8], phase: usize) -> Step {
-        if let Some(MaskKey(key)) = frame.mask {
-            mask::apply(key, phase, payload);
-        }
-        let whole = frame.left == 0;
-        let pieces = phase > 0 || !whole;
-        if pieces {
-            self.control
-                .get_or_insert_with(|| Box::new(ControlPayload::new()))
-                .extend(payload);
-        }
-        if !whole {
-            return Step::Feed;
-        }
-        self.frame = None;
-        Step::Control(ControlFrame {
-            opcode: frame.opcode,
-            bytes: payload.len(),
-            pieces,
-        })
-    }
-
-    /// Returns the payload of the control frame that is whole now.
-    fn control_payload<'a>(&'a self, pieces: bool, from_input: &'a [u8]) -> &'a [u8] {
-        match &self.control {
-            Some(control) if pieces => control.as_slice(),
-            _ => from_input,
-        }
-    }
-
-    /// Takes the next piece of the message, which [`begin_frame`](Self::begin_frame) started, and
-    /// its length; `None` if none of the frame's payload is available. Forgets frame and message
-    /// when this piece ends them.
-    #[inline]
-    fn take_piece(&mut self, available: usize) -> Option<(Piece, usize)> {
-        let (frame, message) = (self.frame.as_mut()?, self.message.as_mut()?);
-        if available == 0 && frame.left > 0 {
-            return None;
-        }
-        let (bytes, phase) = frame.take(available);
-        let piece = Piece {
-            kind: message.kind,
-            begins: !message.begun,
-            ends: frame.fin && frame.left == 0,
-            frame_bytes_left: frame.left,
-            mask: frame.mask,
-            phase,
-            offset: message.bytes - frame.left - bytes as u64,
-        };
-        message.begun = true;
-        if piece.frame_bytes_left == 0 {
-            self.frame = None;
-        }
-        if piece.ends {
-            self.message = None;
-        }
-        Some((piece, bytes))
-    }
-
-    /// Takes all that is available as a piece of the message if it lies within a data frame and not
-    /// at its end, so that neither frame nor message ends.
-    #[inline]
-    fn take_inner_piece(&mut self, available: usize) -> Option<Piece> {
-        let (frame, message) = (self.frame.as_mut()?, self.message.as_mut()?);
-        if frame.opcode.is_control() || frame.left <= available as u64 {
-            return None;
-        }
-        let (bytes, phase) = frame.take(available);
-        Some(Piece {
-            kind: message.kind,
-            begins: !mem::replace(&mut message.begun, true),
-            ends: false,
-            frame_bytes_left: frame.left,
-            mask: frame.mask,
-            phase,
-            offset: message.bytes - frame.left - bytes as u64,
-        })
-    }
-
-    /// Validates the next piece of a text message; fails with the offset in the piece.
-    fn validate_piece(&mut self, bytes: &[u8], ends: bool) -> Result<(), usize> {
-        self.utf8.push(bytes).map_err(|error| error.valid_up_to())?;
-        if ends && !self.utf8.is_complete() {
-            Err(bytes.len())
-        } else {
-            Ok(())
         }
     }
 }
