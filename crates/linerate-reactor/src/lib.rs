@@ -47,10 +47,13 @@
 mod burst;
 mod connection;
 mod driver;
+mod gather;
 mod handler;
 mod mailbox;
 mod options;
+mod output;
 mod pool;
+mod remainder;
 mod remote;
 mod route;
 mod server;

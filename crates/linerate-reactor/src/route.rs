@@ -7,11 +7,7 @@ use linerate_proto::{
 };
 use linerate_simd::utf8;
 
-use crate::{
-    Handler, Message, Tx,
-    connection::{Connection, Gather},
-    worker::Core,
-};
+use crate::{Handler, Message, Tx, connection::Connection, gather::Gather, worker::Core};
 
 /// Pings of one input that are answered each; of further ones only the newest is (RFC 6455 §5.5.3).
 const PONGS_MAX: u32 = 64;

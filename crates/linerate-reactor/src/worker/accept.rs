@@ -1,0 +1,102 @@
+//! Connections that arrive.
+
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    sync::atomic::Ordering,
+};
+
+use linerate_proto::{Engine, Server, handshake::RequestReader};
+
+use super::{Core, LISTENER, Worker, token};
+use crate::{
+    ConnectionId,
+    connection::{Connection, Opening, Stage},
+    driver::Interest,
+    remainder::Remainder,
+    socket::{self, Accepted},
+    wheel::tick_after,
+};
+
+/// Connections accepted before the open ones have their turn.
+const ACCEPTS_MAX: usize = 64;
+
+impl Worker {
+    /// Accepts connections that wait.
+    pub(super) fn accept(&mut self) -> io::Result<()> {
+        for _ in 0..ACCEPTS_MAX {
+            let Some(listener) = &self.listener else {
+                break;
+            };
+            match socket::accept(listener) {
+                Ok(Accepted::Connection(socket)) => self.start(socket),
+                Ok(Accepted::Nothing) => break,
+                Ok(Accepted::Shortage) => {
+                    // The listener stays ready; to be told so again and again would be to spin.
+                    self.driver
+                        .modify(listener.as_fd(), LISTENER, Interest::NONE)?;
+                    self.accept_due = Some(tick_after(self.core.now));
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on accepting after a shortage.
+    pub(super) fn resume_accepting(&mut self) -> io::Result<()> {
+        if let (Some(listener), Some(_)) = (&self.listener, self.accept_due.take()) {
+            self.driver
+                .modify(listener.as_fd(), LISTENER, Interest::READ)?;
+        }
+        Ok(())
+    }
+
+    /// Starts with a connection that was accepted.
+    pub(super) fn start(&mut self, socket: OwnedFd) {
+        let Core { shared, now, .. } = &self.core;
+        let open = shared.counters.connections.fetch_add(1, Ordering::Relaxed);
+        let entry = self.connections.vacant_entry();
+        let key = entry.key();
+        let id = ConnectionId {
+            worker: self.number,
+            index: key as u32,
+            serial: self.next_serial,
+        };
+        self.next_serial = self.next_serial.wrapping_add(1);
+        let time_max = shared.options.handshake.time_max;
+        let connection = Connection {
+            socket,
+            id,
+            stage: Stage::Opening(Box::new(Opening {
+                reader: RequestReader::new(shared.options.handshake),
+                due: *now + time_max,
+            })),
+            engine: Engine::new(Server, shared.config.clone(), *now),
+            gather: None,
+            backlog: Remainder::default(),
+            held: Remainder::default(),
+            stall_due: 0,
+            alarm: 0,
+            interest: Interest::READ,
+            paused: false,
+            congested: false,
+            lost: false,
+            ended: false,
+            output_ended: false,
+        };
+        let added = self
+            .driver
+            .add(connection.socket.as_fd(), token(id), Interest::READ);
+        let is_overload = open >= shared.options.connections_max;
+        entry.insert(connection);
+        if added.is_err() {
+            return self.end(key);
+        }
+        if is_overload {
+            self.refuse_overload(key);
+        }
+        self.settle(key);
+    }
+}

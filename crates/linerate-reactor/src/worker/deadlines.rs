@@ -1,0 +1,86 @@
+//! What is due.
+
+use std::io;
+
+use linerate_proto::engine::Timeout;
+
+use super::{Worker, token};
+use crate::{
+    connection::{Connection, Stage},
+    wheel::{Tick, tick_after, tick_at},
+};
+
+impl Worker {
+    /// Sees to it that the connection is looked at when its next deadline has passed.
+    pub(super) fn set_alarm(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        let Some(due) = deadline(connection) else {
+            return;
+        };
+        if connection.alarm == 0 || due < connection.alarm {
+            connection.alarm = self.wheel.push(due, token(connection.id));
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn keep_deadlines(&mut self) -> io::Result<()> {
+        let now = tick_at(self.core.now);
+        if self.accept_due.is_some_and(|due| now >= due) {
+            self.resume_accepting()?;
+        }
+        let mut due = std::mem::take(&mut self.due);
+        while let Some(tick) = self.wheel.turn(now, &mut due) {
+            for token in due.drain(..) {
+                if let Some(key) = self.find(token)
+                    && self.connections[key].alarm == tick
+                {
+                    self.connections[key].alarm = 0;
+                    self.ring(key, now);
+                }
+            }
+        }
+        self.due = due;
+        Ok(())
+    }
+
+    /// Looks at the deadlines of one connection.
+    pub(super) fn ring(&mut self, key: usize, now: Tick) {
+        let connection = &mut self.connections[key];
+        if !connection.backlog.is_empty() && now >= connection.stall_due {
+            connection.lost = true;
+        }
+        match &connection.stage {
+            Stage::Opening(opening) if self.core.now >= opening.due => self.refuse_late(key),
+            Stage::Refused { due } if now >= *due => connection.lost = true,
+            Stage::Open { .. } if engine_has_deadline(connection) => {
+                match connection.engine.handle_timeout(self.core.now) {
+                    // A keepalive that failed has queued our Close frame.
+                    Ok(()) | Err(Timeout::Keepalive(_)) => {}
+                    Err(_) => connection.lost = true,
+                }
+            }
+            _ => {}
+        }
+        self.settle(key);
+    }
+}
+
+/// Returns the tick at which something is due for a connection.
+fn deadline(connection: &Connection) -> Option<Tick> {
+    let stall = (!connection.backlog.is_empty()).then_some(connection.stall_due);
+    let stage = match &connection.stage {
+        Stage::Opening(opening) => Some(tick_after(opening.due)),
+        Stage::Refused { due } => Some(*due),
+        Stage::Open { .. } if engine_has_deadline(connection) => {
+            connection.engine.poll_timeout().map(tick_after)
+        }
+        Stage::Open { .. } => None,
+    };
+    stall.into_iter().chain(stage).min()
+}
+
+/// Returns whether the engine's deadlines count: a peer whose input is not read can't prove that it
+/// is alive, but it has to end the closing handshake in time.
+fn engine_has_deadline(connection: &Connection) -> bool {
+    !connection.is_stopped() || connection.engine.is_output_over()
+}

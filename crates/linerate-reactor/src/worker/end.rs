@@ -1,0 +1,102 @@
+//! The end of a connection, and of all of them.
+
+use std::time::Duration;
+
+use linerate_proto::{CloseCode, engine::State};
+
+use super::{Core, Worker};
+use crate::{
+    connection::{Connection, Stage},
+    wheel::tick_at,
+};
+
+impl Worker {
+    /// Ends a connection: tells the handler and gives back what it held.
+    pub(super) fn end(&mut self, key: usize) {
+        let mut connection = self.connections.remove(key);
+        match connection.stage {
+            Stage::Open { route, data } => {
+                let closed = connection.engine.handle_eof();
+                let route = &mut self.routes.handlers[usize::from(route)];
+                route.close(data, &mut self.core, &mut connection, closed);
+                self.core.topics.unsubscribe_all(connection.id.index);
+            }
+            Stage::Refused { .. } => self.refused -= 1,
+            Stage::Opening(_) => {}
+        }
+        if !matches!(connection.stage, Stage::Refused { .. }) {
+            self.core.count_closed();
+        }
+        let Core { pool, spare, .. } = &mut self.core;
+        connection.backlog.clear(pool);
+        connection.held.clear(pool);
+        if let Some(mut gather) = connection.gather.take() {
+            pool.give(gather.take());
+            spare.give(gather);
+        }
+        // Closes the socket, so that a file is free.
+        drop(connection);
+        if self.accept_due.is_some() {
+            self.accept_due = Some(tick_at(self.core.now));
+        }
+    }
+
+    /// Starts the end: closes the listener and all connections.
+    pub(super) fn close_all(&mut self) {
+        self.listener = None;
+        self.accept_due = None;
+        let close_timeout = self.core.shared.config.close_timeout;
+        self.shutdown_due = Some(self.core.now + close_timeout + Duration::from_secs(1));
+        for key in self.keys() {
+            let connection = &mut self.connections[key];
+            match connection.stage {
+                Stage::Open { .. } => {
+                    // The reason is short enough, and nothing else can fail.
+                    _ = connection.engine.close(
+                        CloseCode::GOING_AWAY,
+                        "server shuts down",
+                        self.core.now,
+                    );
+                    // Our end does not wait for a handler that had stopped the input.
+                    connection.paused = false;
+                }
+                Stage::Opening(_) => connection.lost = true,
+                Stage::Refused { .. } => {}
+            }
+            self.settle(key);
+        }
+    }
+
+    pub(super) fn drop_all(&mut self) {
+        for key in self.keys() {
+            self.end(key);
+        }
+    }
+
+    fn keys(&self) -> Vec<usize> {
+        self.connections.iter().map(|(key, _)| key).collect()
+    }
+}
+
+/// Returns whether nothing is left to be done for a connection but to close its socket.
+pub(super) fn is_over(connection: &Connection) -> bool {
+    let written = connection.backlog.is_empty();
+    match connection.stage {
+        Stage::Open { .. } if connection.ended => written || !connection.engine.is_input_over(),
+        // §7.1.1: the server closes the TCP connection first. Both Close frames have passed, so
+        // that no input is left that would turn this into a reset.
+        Stage::Open { .. } => written && connection.engine.state() == State::Closed,
+        Stage::Opening(_) => connection.ended,
+        Stage::Refused { .. } => connection.ended && written,
+    }
+}
+
+/// Returns whether our output ends once it is written, while input is read on and ignored, so that
+/// closing does not reset the connection before the peer has read why.
+pub(super) fn ends_output(connection: &Connection) -> bool {
+    match connection.stage {
+        Stage::Open { .. } => connection.engine.ends_stream(),
+        Stage::Opening(_) => false,
+        Stage::Refused { .. } => true,
+    }
+}

@@ -1,0 +1,75 @@
+//! From the socket to the handlers.
+
+use super::Worker;
+use crate::{
+    connection::Stage,
+    socket::{self, Received},
+};
+
+/// Reads of one connection before the others have their turn.
+const READS_MAX: usize = 4;
+
+impl Worker {
+    /// Reads what there is, up to a bound, and hands it over.
+    pub(super) fn read(&mut self, key: usize) {
+        let mut buffer = std::mem::take(&mut self.read_buffer);
+        for _ in 0..READS_MAX {
+            let connection = &mut self.connections[key];
+            if !connection.wanted().read {
+                break;
+            }
+            match socket::receive(&connection.socket, &mut buffer) {
+                Received::Bytes(bytes) => {
+                    self.take_input(key, &mut buffer[..bytes]);
+                    if bytes < buffer.len() {
+                        break;
+                    }
+                }
+                Received::End => connection.ended = true,
+                Received::Nothing => break,
+                Received::Lost => connection.lost = true,
+            }
+        }
+        self.read_buffer = buffer;
+    }
+
+    /// Hands over what a read gave; what must not be looked at yet is kept.
+    pub(super) fn take_input(&mut self, key: usize, input: &mut [u8]) {
+        let mut done = 0;
+        if let Stage::Opening(_) = self.connections[key].stage {
+            done = self.take_opening(key, input);
+        }
+        done += self.take_frames(key, &mut input[done..]);
+        let connection = &mut self.connections[key];
+        connection.held.append(&input[done..], &mut self.core.pool);
+    }
+
+    /// Hands over frames; returns how many bytes are done with. All output that refers to `input`
+    /// has been written or copied then.
+    #[inline]
+    pub(super) fn take_frames(&mut self, key: usize, input: &mut [u8]) -> usize {
+        let connection = &mut self.connections[key];
+        let Stage::Open { route, data } = connection.stage else {
+            // What a client sends behind a refused request is nobody's.
+            return input.len();
+        };
+        let core = &mut self.core;
+        let done = self.routes.handlers[usize::from(route)].input(data, core, connection, input);
+        if core.output.has_splices() {
+            core.flush(connection, input, &[]);
+        }
+        done
+    }
+
+    /// Hands over the input that was kept.
+    pub(super) fn take_held(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        if connection.held.is_empty() || connection.is_stopped() {
+            return;
+        }
+        let mut held = std::mem::take(&mut connection.held);
+        let done = self.take_frames(key, held.rest_mut());
+        held.skip(done, &mut self.core.pool);
+        self.connections[key].held = held;
+    }
+}
