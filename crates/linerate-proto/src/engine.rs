@@ -25,7 +25,7 @@ use crate::{
 };
 
 pub use closing::{Closed, State};
-pub use event::{Chunk, Data, Event, RawEvent};
+pub use event::{Chunk, Data, Event, Message, RawEvent, Taken};
 pub use keepalive::Timeout;
 pub use receive::Events;
 
@@ -91,7 +91,7 @@ struct Receiving {
     header_bytes: u8,
     /// None once input means nothing any more.
     frame: Option<Frame>,
-    message: Option<Message>,
+    message: Option<Unfinished>,
     utf8: Validator,
     /// The first bytes of a control payload that is not whole yet.
     control: Option<Box<ControlPayload>>,
@@ -111,7 +111,7 @@ struct Frame {
 
 /// A message whose frames are arriving.
 #[derive(Clone, Copy, Debug)]
-struct Message {
+struct Unfinished {
     kind: MessageKind,
     /// The sum of the payload lengths of the frames so far.
     bytes: u64,

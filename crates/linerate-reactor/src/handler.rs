@@ -1,42 +1,11 @@
 //! What an application implements.
 
 use linerate_proto::{
-    engine::{Closed, MessageKind},
+    engine::{Closed, Message},
     handshake::{Acceptance, Refusal, Request, Upgrade},
 };
 
 use crate::Tx;
-
-/// A message; received ones are lent from the worker's memory.
-///
-/// Complete: the protocol knows these two kinds (RFC 6455 §5.6).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Message<'a> {
-    /// Arbitrary bytes.
-    Binary(&'a [u8]),
-    /// UTF-8 text.
-    Text(&'a str),
-}
-
-impl<'a> Message<'a> {
-    /// Returns the payload.
-    #[inline]
-    pub const fn as_bytes(self) -> &'a [u8] {
-        match self {
-            Self::Binary(bytes) => bytes,
-            Self::Text(text) => text.as_bytes(),
-        }
-    }
-
-    /// Returns the kind.
-    #[inline]
-    pub const fn kind(self) -> MessageKind {
-        match self {
-            Self::Binary(_) => MessageKind::Binary,
-            Self::Text(_) => MessageKind::Text,
-        }
-    }
-}
 
 /// Names a connection among all that a server ever has; for [`Remote`](crate::Remote).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -63,10 +63,10 @@ mod tx;
 mod wheel;
 mod worker;
 
-pub use handler::{ConnectionId, Handler, Message};
+pub use handler::{ConnectionId, Handler};
 pub use linerate_proto::{
     CloseCode, Config, Limits, SendError,
-    engine::{Closed, MessageKind},
+    engine::{Closed, Message, MessageKind},
     frame::BulkEncoder,
     handshake,
 };

@@ -2,12 +2,11 @@
 
 use linerate_proto::{
     ProtocolError,
-    engine::{Closed, Data, MessageKind, RawEvent},
+    engine::{Closed, Data, Message, RawEvent},
     handshake::{Acceptance, Refusal, Request, Upgrade},
 };
-use linerate_simd::utf8;
 
-use crate::{Handler, Message, Tx, connection::Connection, gather::Gather, worker::Core};
+use crate::{Handler, Tx, connection::Connection, gather::Gather, worker::Core};
 
 /// Pings of one input that are answered each; of further ones only the newest is (RFC 6455 §5.5.3).
 const PONGS_MAX: u32 = 64;
@@ -223,36 +222,25 @@ impl<H: Handler> Serve for Route<H> {
         _ = connection.engine.handle_input(&mut [], core.now);
         let (mut at, mut pongs) = (0, 0);
         while at < input.len() && !connection.is_stopped() {
-            let Some((kind, payload)) = connection.engine.take_message(&mut input[at..]) else {
-                at += self.event(data, core, connection, input, at, &mut pongs);
-                continue;
+            let taken = match connection.engine.take_message(input, at) {
+                Some(Ok(taken)) => taken,
+                Some(Err(_)) => return input.len(),
+                None => {
+                    at += self.event(data, core, connection, input, at, &mut pongs);
+                    continue;
+                }
             };
-            let payload = at + payload.start..at + payload.end;
-            at = payload.end;
-            let payload = &input[payload];
-            let message = match kind {
-                MessageKind::Binary => Message::Binary(payload),
-                MessageKind::Text => match utf8::validate(payload) {
-                    Ok(text) => Message::Text(text),
-                    Err(error) => {
-                        let offset = error.valid_up_to() as u64;
-                        connection
-                            .engine
-                            .fail(&ProtocolError::InvalidUtf8 { offset });
-                        return input.len();
-                    }
-                },
-            };
+            at = taken.end;
             let mut tx = Tx {
                 core: &mut *core,
                 connection: &mut *connection,
-                input,
+                input: taken.input,
                 gathered: &[],
                 tail: 0..0,
-                last_in_input: at == input.len(),
+                last_in_input: at == taken.input.len(),
             };
             self.handler
-                .message(&mut self.data[data as usize], &mut tx, message);
+                .message(&mut self.data[data as usize], &mut tx, taken.message);
         }
         at
     }

@@ -15,6 +15,9 @@
 //! ```
 
 use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::utf8::{self, Utf8Error};
 
 mod block;
 mod kernel;
@@ -30,7 +33,50 @@ pub fn apply(key: [u8; 4], phase: usize, payload: &mut [u8]) {
     let dst = payload.as_mut_ptr();
     // SAFETY: `payload` is readable and writable for its length, and source and destination are
     // the same range.
-    unsafe { mask_raw(Key::new(key, phase), dst.cast_const(), dst, payload.len()) }
+    unsafe { mask_raw(Key::new(key, phase), dst.cast_const(), dst, payload.len()) };
+}
+
+/// XORs a whole payload, which is `range` of `input`, with `key`; returns it as text if it is UTF-8
+/// then, and all of `input`.
+///
+/// Text that is ASCII is validated in the same pass.
+///
+/// # Errors
+///
+/// Returns the offset in the payload of the first byte that is not UTF-8; the payload was XORed.
+///
+/// # Panics
+///
+/// Panics if `range` is not within `input`.
+///
+/// ```
+/// use linerate_simd::mask;
+///
+/// let mut frame = *b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58";
+/// let (text, _frame) = mask::apply_text([0x37, 0xfa, 0x21, 0x3d], &mut frame, 6..11)?;
+/// assert_eq!(text, "Hello");
+/// # Ok::<(), linerate_simd::utf8::Utf8Error>(())
+/// ```
+#[inline]
+pub fn apply_text(
+    key: [u8; 4],
+    input: &mut [u8],
+    range: Range<usize>,
+) -> Result<(&str, &[u8]), Utf8Error> {
+    let payload = &mut input[range.clone()];
+    let dst = payload.as_mut_ptr();
+    // SAFETY: `payload` is readable and writable for its length, and source and destination are
+    // the same range.
+    let is_ascii = unsafe { mask_raw(Key::new(key, 0), dst.cast_const(), dst, payload.len()) };
+    let input = &*input;
+    let payload = &input[range];
+    let text = if is_ascii {
+        // SAFETY: ASCII is UTF-8.
+        unsafe { core::str::from_utf8_unchecked(payload) }
+    } else {
+        utf8::validate(payload)?
+    };
+    Ok((text, input))
 }
 
 /// Copies `src`, masked with `key`, into `dst`.
@@ -55,7 +101,7 @@ pub fn copy(key: [u8; 4], phase: usize, src: &[u8], dst: &mut [u8]) {
             dst.as_mut_ptr(),
             src.len(),
         )
-    }
+    };
 }
 
 /// Appends `src`, masked with `key`, to `dst` in one pass.
@@ -64,14 +110,26 @@ pub fn copy(key: [u8; 4], phase: usize, src: &[u8], dst: &mut [u8]) {
 /// new space is written once: it is not filled with zeros first.
 #[inline]
 pub fn append(key: [u8; 4], phase: usize, src: &[u8], dst: &mut Vec<u8>) {
+    append_seeing_ascii(key, phase, src, dst);
+}
+
+/// Appends as [`append`] does; returns whether what was appended is ASCII.
+#[inline]
+pub(crate) fn append_seeing_ascii(
+    key: [u8; 4],
+    phase: usize,
+    src: &[u8],
+    dst: &mut Vec<u8>,
+) -> bool {
     dst.reserve(src.len());
     let len = dst.len();
     // SAFETY: `reserve` made room for `src.len()` bytes after `len`, which the kernel writes before
     // the length is raised to include them; spare capacity of `dst` cannot overlap `src`.
     unsafe {
         let spare = dst.as_mut_ptr().add(len);
-        mask_raw(Key::new(key, phase), src.as_ptr(), spare, src.len());
+        let is_ascii = mask_raw(Key::new(key, phase), src.as_ptr(), spare, src.len());
         dst.set_len(len + src.len());
+        is_ascii
     }
 }
 

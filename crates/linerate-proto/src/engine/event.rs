@@ -42,6 +42,49 @@ pub struct Chunk<'a> {
     pub bytes: &'a [u8],
 }
 
+/// A whole message.
+///
+/// Complete: the protocol knows these two kinds (RFC 6455 §5.6).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Message<'a> {
+    /// Arbitrary bytes.
+    Binary(&'a [u8]),
+    /// UTF-8 text.
+    Text(&'a str),
+}
+
+impl<'a> Message<'a> {
+    /// Returns the payload.
+    #[inline]
+    pub const fn as_bytes(self) -> &'a [u8] {
+        match self {
+            Self::Binary(bytes) => bytes,
+            Self::Text(text) => text.as_bytes(),
+        }
+    }
+
+    /// Returns the kind.
+    #[inline]
+    pub const fn kind(self) -> MessageKind {
+        match self {
+            Self::Binary(_) => MessageKind::Binary,
+            Self::Text(_) => MessageKind::Text,
+        }
+    }
+}
+
+/// A message that was taken from where it stands in the input; see
+/// [`Engine::take_message`](super::Engine::take_message).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Taken<'i> {
+    /// The message, unmasked and, if it is text, validated.
+    pub message: Message<'i>,
+    /// All of the input, the message in it.
+    pub input: &'i [u8],
+    /// Where in the input the message ends.
+    pub end: usize,
+}
+
 /// What arrived, messages not unmasked yet; see [`Events::next_raw`](super::Events::next_raw).
 ///
 /// Complete, like [`Event`].

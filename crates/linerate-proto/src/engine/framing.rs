@@ -5,7 +5,7 @@ use core::mem;
 
 use linerate_simd::mask;
 
-use super::{Data, Frame, Message, MessageKind, Receiving};
+use super::{Data, Frame, MessageKind, Receiving, Unfinished};
 use crate::{
     close::ControlPayload,
     config::Limits,
@@ -185,7 +185,7 @@ impl Receiving {
         };
         let message = self.message.get_or_insert_with(|| {
             self.utf8.reset();
-            Message {
+            Unfinished {
                 kind,
                 bytes: 0,
                 fragments: 0,

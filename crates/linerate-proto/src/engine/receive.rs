@@ -1,12 +1,11 @@
 //! Input: from frames to events (RFC 6455 §6.2, §8.1).
 
 use alloc::{boxed::Box, vec::Vec};
-use core::ops::Range;
 
 use linerate_simd::{mask, utf8};
 
 use super::{
-    Chunk, Direction, Engine, Event, MessageKind, RawEvent,
+    Chunk, Direction, Engine, Event, Message, MessageKind, RawEvent, Taken,
     framing::{ControlFrame, Piece, Step},
 };
 use crate::{
@@ -239,21 +238,51 @@ struct WholeMessage {
 }
 
 impl<E: Endpoint> Engine<E> {
-    /// Takes the message that stands whole, in one frame, at the start of `input`: unmasks it in
-    /// place and returns its kind and where its payload is. `None` leaves everything as it is, for
+    /// Takes the message that stands whole, in one frame, at `at` in `input`: unmasks it in place
+    /// and validates it if it is text. `None` leaves everything as it is, for
     /// [`handle_input`](Self::handle_input) to find out what comes next.
     ///
-    /// This is for callers that use the engine while they hold a payload. It is not told the time:
-    /// [`handle_input`](Self::handle_input) has to be called once for each read, be it with nothing.
-    /// Text is not validated; the caller must [`fail`](Self::fail) if it is not UTF-8.
+    /// This is for callers that use the engine, or look at all of the input, while they hold a
+    /// message. The engine is not told the time: [`handle_input`](Self::handle_input) has to be
+    /// called once for each read, be it with nothing.
+    ///
+    /// # Errors
+    /// Text is not UTF-8. The connection has failed, as in [`Events::next`].
+    ///
+    /// # Panics
+    /// If `at` is not within `input`.
     #[inline]
-    pub fn take_message(&mut self, input: &mut [u8]) -> Option<(MessageKind, Range<usize>)> {
-        let whole = self.whole_message(input)?;
-        let payload = whole.prefix_bytes..whole.prefix_bytes + whole.bytes;
-        if let Some(MaskKey(key)) = whole.mask {
-            mask::apply(key, 0, &mut input[payload.clone()]);
+    pub fn take_message<'i>(
+        &mut self,
+        input: &'i mut [u8],
+        at: usize,
+    ) -> Option<Result<Taken<'i>, ProtocolError>> {
+        let whole = self.whole_message(&input[at..])?;
+        let start = at + whole.prefix_bytes;
+        let end = start + whole.bytes;
+        if whole.kind == MessageKind::Binary {
+            if let Some(MaskKey(key)) = whole.mask {
+                mask::apply(key, 0, &mut input[start..end]);
+            }
+            let message = Message::Binary(&input[start..end]);
+            return Some(Ok(Taken {
+                message,
+                input,
+                end,
+            }));
         }
-        Some((whole.kind, payload))
+        let text = match whole.mask {
+            Some(MaskKey(key)) => mask::apply_text(key, input, start..end),
+            None => utf8::validate(&input[start..end]).map(|text| (text, &*input)),
+        };
+        Some(match text {
+            Ok((text, input)) => Ok(Taken {
+                message: Message::Text(text),
+                input,
+                end,
+            }),
+            Err(error) => Err(self.fail_text(0, error.valid_up_to())),
+        })
     }
 
     /// Returns the message that stands whole, in one frame, at the start of `input`, if nothing is
@@ -299,14 +328,19 @@ impl<E: Endpoint> Engine<E> {
         if !(piece.begins && piece.ends) {
             return self.chunk(piece, payload).map(Event::Chunk);
         }
-        let Piece { kind, offset, .. } = piece;
-        let payload = piece.data(payload).unmask();
-        match kind {
-            MessageKind::Binary => Ok(Event::Binary(payload)),
-            MessageKind::Text => utf8::validate(payload)
-                .map(Event::Text)
-                .map_err(|error| self.fail_text(offset, error.valid_up_to())),
-        }
+        let Piece {
+            kind, mask, offset, ..
+        } = piece;
+        let text = match (kind, mask) {
+            (MessageKind::Binary, _) => return Ok(Event::Binary(piece.data(payload).unmask())),
+            (MessageKind::Text, Some(MaskKey(key))) => {
+                let bytes = payload.len();
+                mask::apply_text(key, payload, 0..bytes).map(|(text, _)| text)
+            }
+            (MessageKind::Text, None) => utf8::validate(payload),
+        };
+        text.map(Event::Text)
+            .map_err(|error| self.fail_text(offset, error.valid_up_to()))
     }
 
     /// Unmasks a piece of a message and, if it is text, validates it.
@@ -389,15 +423,16 @@ mod tests {
     fn take_message_takes_whole_messages_and_nothing_else() {
         let mut engine = Engine::new(Server, Arc::default(), Duration::ZERO);
         let mut input = *b"\x81\x82\x01\x01\x01\x01`c\x82\x80\0\0\0\0\x01\x81\0\0\0\0x";
-        let (kind, payload) = engine.take_message(&mut input).unwrap();
-        assert_eq!((kind, &input[payload]), (MessageKind::Text, &b"ab"[..]));
-        let taken = engine.take_message(&mut input[8..]);
-        assert_eq!(taken, Some((MessageKind::Binary, 6..6)));
+        let taken = engine.take_message(&mut input, 0).unwrap().unwrap();
+        assert_eq!((taken.message, taken.end), (Message::Text("ab"), 8));
+        assert_eq!(taken.input[6..8], *b"ab");
+        let taken = engine.take_message(&mut input, 8).unwrap().unwrap();
+        assert_eq!((taken.message, taken.end), (Message::Binary(b""), 14));
         // A fragment, and then what looks like a message inside the fragmented one.
-        assert_eq!(engine.take_message(&mut input[14..]), None);
+        assert_eq!(engine.take_message(&mut input, 14), None);
         let mut events = engine.handle_input(&mut input[14..], Duration::ZERO);
         assert!(matches!(events.next_raw(), Some(Ok(RawEvent::Data(data))) if !data.ends));
-        assert_eq!(engine.take_message(&mut input.clone()), None);
+        assert_eq!(engine.take_message(&mut input.clone(), 0), None);
     }
 
     #[test]
@@ -413,10 +448,13 @@ mod tests {
             b"\x82\xFE\0\x01\0\0\0\0a",
         ] {
             let mut input = wire.to_vec();
-            assert_eq!(engine.take_message(&mut input), None, "{wire:02x?}");
+            assert_eq!(engine.take_message(&mut input, 0), None, "{wire:02x?}");
             assert_eq!(input, wire);
         }
         engine.fail(&ProtocolError::UnmaskedFrame);
-        assert_eq!(engine.take_message(&mut b"\x81\x80\0\0\0\0".to_vec()), None);
+        assert_eq!(
+            engine.take_message(&mut b"\x81\x80\0\0\0\0".to_vec(), 0),
+            None
+        );
     }
 }

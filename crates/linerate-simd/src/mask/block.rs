@@ -21,6 +21,20 @@ pub(super) trait Block: Copy {
     /// The processor has the instructions that the block is made of.
     unsafe fn xor(self, other: Self) -> Self;
 
+    /// Returns the bits that are set in either block.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instructions that the block is made of.
+    unsafe fn or(self, other: Self) -> Self;
+
+    /// Returns whether no byte has its highest bit set.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instructions that the block is made of.
+    unsafe fn is_ascii(self) -> bool;
+
     /// Reads a block from `src`, which need not be aligned.
     ///
     /// # Safety
@@ -54,6 +68,16 @@ impl Block for u32 {
     unsafe fn xor(self, other: Self) -> Self {
         self ^ other
     }
+
+    #[inline(always)]
+    unsafe fn or(self, other: Self) -> Self {
+        self | other
+    }
+
+    #[inline(always)]
+    unsafe fn is_ascii(self) -> bool {
+        self & 0x8080_8080 == 0
+    }
 }
 
 impl Block for u64 {
@@ -65,6 +89,16 @@ impl Block for u64 {
     #[inline(always)]
     unsafe fn xor(self, other: Self) -> Self {
         self ^ other
+    }
+
+    #[inline(always)]
+    unsafe fn or(self, other: Self) -> Self {
+        self | other
+    }
+
+    #[inline(always)]
+    unsafe fn is_ascii(self) -> bool {
+        self & 0x8080_8080_8080_8080 == 0
     }
 }
 
@@ -83,12 +117,29 @@ impl<const N: usize> Block for [u64; N] {
         }
         self
     }
+
+    #[inline(always)]
+    unsafe fn or(mut self, other: Self) -> Self {
+        for (word, other) in self.iter_mut().zip(other) {
+            *word |= other;
+        }
+        self
+    }
+
+    #[inline(always)]
+    unsafe fn is_ascii(self) -> bool {
+        let all = self.into_iter().fold(0, |all, word| all | word);
+        // SAFETY: words need no particular instructions.
+        unsafe { all.is_ascii() }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use core::arch::x86_64::{
-        __m256i, __m512i, _mm256_set1_epi32, _mm256_xor_si256, _mm512_set1_epi32, _mm512_xor_si512,
+        __m256i, __m512i, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi32,
+        _mm256_xor_si256, _mm512_or_si512, _mm512_set1_epi32, _mm512_test_epi32_mask,
+        _mm512_xor_si512,
     };
 
     use super::{Block, Key};
@@ -105,6 +156,18 @@ mod x86 {
             // SAFETY: the caller guarantees AVX2.
             unsafe { _mm256_xor_si256(self, other) }
         }
+
+        #[inline(always)]
+        unsafe fn or(self, other: Self) -> Self {
+            // SAFETY: the caller guarantees AVX2.
+            unsafe { _mm256_or_si256(self, other) }
+        }
+
+        #[inline(always)]
+        unsafe fn is_ascii(self) -> bool {
+            // SAFETY: the caller guarantees AVX2.
+            unsafe { _mm256_movemask_epi8(self) == 0 }
+        }
     }
 
     impl Block for __m512i {
@@ -118,6 +181,21 @@ mod x86 {
         unsafe fn xor(self, other: Self) -> Self {
             // SAFETY: the caller guarantees AVX-512F.
             unsafe { _mm512_xor_si512(self, other) }
+        }
+
+        #[inline(always)]
+        unsafe fn or(self, other: Self) -> Self {
+            // SAFETY: the caller guarantees AVX-512F.
+            unsafe { _mm512_or_si512(self, other) }
+        }
+
+        #[inline(always)]
+        unsafe fn is_ascii(self) -> bool {
+            // SAFETY: the caller guarantees AVX-512F.
+            unsafe {
+                let high_bits = _mm512_set1_epi32(0x8080_8080_u32.cast_signed());
+                _mm512_test_epi32_mask(self, high_bits) == 0
+            }
         }
     }
 }

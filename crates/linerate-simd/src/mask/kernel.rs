@@ -4,6 +4,9 @@
 //! loads and stores are unaligned, and the last block overlaps the one before it instead of leaving
 //! a tail to be finished byte by byte. In place that needs care, since XOR twice is no XOR: the last
 //! block is loaded before any other is stored.
+//!
+//! Every kernel also returns whether all that it wrote is ASCII. It has the bytes in registers
+//! anyway, so that most text needs no second pass to be validated.
 
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 pub(super) mod x86;
@@ -44,25 +47,25 @@ impl Key {
 /// Payloads up to this length are masked inline; longer ones are worth a call.
 pub(super) const INLINE_MAX: usize = 64;
 
-/// Masks `len` bytes from `src` to `dst`.
+/// Masks `len` bytes from `src` to `dst`; returns whether the result is ASCII.
 ///
 /// # Safety
 ///
 /// `src` is valid for reading and `dst` for writing `len` bytes. The two ranges are the same or do
 /// not overlap.
 #[inline(always)]
-pub(super) unsafe fn mask_raw(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+pub(super) unsafe fn mask_raw(key: Key, src: *const u8, dst: *mut u8, len: usize) -> bool {
     // SAFETY: the caller's guarantees are passed on, and each branch picks a kernel made for `len`.
     unsafe {
         // Not one `match`, which would ask for each length in turn.
         if len < 8 {
             match len {
-                0 => {}
+                0 => true,
                 1..4 => mask_bytes(key, src, dst, len),
                 _ => mask_ends::<u32>(key, src, dst, len),
             }
         } else if len > INLINE_MAX {
-            mask_long(key, src, dst, len);
+            mask_long(key, src, dst, len)
         } else {
             match len {
                 ..=16 => mask_ends::<u64>(key, src, dst, len),
@@ -79,16 +82,18 @@ pub(super) unsafe fn mask_raw(key: Key, src: *const u8, dst: *mut u8, len: usize
 ///
 /// As for [`mask_raw`]; `len` is 1, 2 or 3.
 #[inline(always)]
-unsafe fn mask_bytes(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+unsafe fn mask_bytes(key: Key, src: *const u8, dst: *mut u8, len: usize) -> bool {
     let key = key.word().to_ne_bytes();
     let (middle, last) = (len / 2, len - 1);
     // SAFETY: 0, `middle` and `last` are below `len`. All are read before any is written, because
     // they coincide in payloads of less than 3 bytes.
     unsafe {
         let (a, b, c) = (src.read(), src.add(middle).read(), src.add(last).read());
-        dst.write(a ^ key[0]);
-        dst.add(middle).write(b ^ key[middle]);
-        dst.add(last).write(c ^ key[last]);
+        let (a, b, c) = (a ^ key[0], b ^ key[middle], c ^ key[last]);
+        dst.write(a);
+        dst.add(middle).write(b);
+        dst.add(last).write(c);
+        (a | b | c).is_ascii()
     }
 }
 
@@ -98,7 +103,7 @@ unsafe fn mask_bytes(key: Key, src: *const u8, dst: *mut u8, len: usize) {
 ///
 /// As for [`mask_raw`]; `len` lies in `B::LEN..=2 * B::LEN`, and the processor has what `B` needs.
 #[inline(always)]
-unsafe fn mask_ends<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+unsafe fn mask_ends<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize) -> bool {
     let tail_at = len - B::LEN;
     // SAFETY: both blocks lie within `len`, and both are loaded before either is stored.
     unsafe {
@@ -106,6 +111,7 @@ unsafe fn mask_ends<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize
         let tail = B::load(src.add(tail_at)).xor(B::splat(key.at(tail_at)));
         head.store(dst);
         tail.store(dst.add(tail_at));
+        head.or(tail).is_ascii()
     }
 }
 
@@ -118,7 +124,7 @@ unsafe fn mask_ends<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize
 ///
 /// As for [`mask_raw`]; `len` is more than `B::LEN`, and the processor has what `B` needs.
 #[inline(always)]
-unsafe fn mask_blocks<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+unsafe fn mask_blocks<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize) -> bool {
     let tail_at = len - B::LEN;
     let mut at = B::LEN - dst.addr() % B::LEN;
     // SAFETY: every block lies within `len`: `at` is at most `B::LEN`, and a block of the body starts
@@ -127,20 +133,26 @@ unsafe fn mask_blocks<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usi
     unsafe {
         let head = B::load(src).xor(B::splat(key));
         let tail = B::load(src.add(tail_at)).xor(B::splat(key.at(tail_at)));
+        let mut all = head.or(tail);
         let key = B::splat(key.at(at));
         while at + 4 * B::LEN <= len {
             let blocks: [B; 4] = core::array::from_fn(|i| B::load(src.add(at + i * B::LEN)));
             for (i, block) in blocks.into_iter().enumerate() {
-                block.xor(key).store(dst.add(at + i * B::LEN));
+                let block = block.xor(key);
+                block.store(dst.add(at + i * B::LEN));
+                all = all.or(block);
             }
             at += 4 * B::LEN;
         }
         while at < tail_at {
-            B::load(src.add(at)).xor(key).store(dst.add(at));
+            let block = B::load(src.add(at)).xor(key);
+            block.store(dst.add(at));
+            all = all.or(block);
             at += B::LEN;
         }
         head.store(dst);
         tail.store(dst.add(tail_at));
+        all.is_ascii()
     }
 }
 
@@ -149,7 +161,7 @@ unsafe fn mask_blocks<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usi
 /// # Safety
 ///
 /// As for [`mask_raw`]; `len` is more than [`INLINE_MAX`].
-pub(super) unsafe fn mask_portable(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+pub(super) unsafe fn mask_portable(key: Key, src: *const u8, dst: *mut u8, len: usize) -> bool {
     // SAFETY: passed on; `len` is more than a block, and words need no particular instructions.
     unsafe { mask_blocks::<[u64; 4]>(key, src, dst, len) }
 }

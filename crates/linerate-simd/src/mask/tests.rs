@@ -6,7 +6,8 @@ use std::vec;
 use proptest::prelude::*;
 
 use super::kernel::{self, INLINE_MAX, Key};
-use super::{append, apply, copy, naive};
+use super::{append, apply, apply_text, copy, naive};
+use crate::utf8;
 
 const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
@@ -23,7 +24,7 @@ const LEN_MAX: usize = 1_100;
 /// Miri, which is slow, tries some of the lengths only.
 const LEN_STEP: usize = if cfg!(miri) { 23 } else { 1 };
 
-type Kernel = unsafe fn(Key, *const u8, *mut u8, usize);
+type Kernel = unsafe fn(Key, *const u8, *mut u8, usize) -> bool;
 
 /// Returns every kernel for long payloads that this processor can run, by name.
 fn available() -> Vec<(&'static str, Kernel)> {
@@ -174,15 +175,56 @@ fn check_long(kernel: Kernel, phase: usize, offset: usize, payload: &[u8]) {
     let dst = buffer[offset..offset + payload.len()].as_mut_ptr();
     // SAFETY: `payload` is readable, and `dst` writable, for the length of the payload; they belong
     // to different allocations. `available` lists only what this processor can run.
-    unsafe { kernel(key, payload.as_ptr(), dst, payload.len()) }
+    let is_ascii = unsafe { kernel(key, payload.as_ptr(), dst, payload.len()) };
+    assert_eq!(is_ascii, expected.is_ascii());
     assert_holds(&buffer, offset, &expected);
 
     buffer[offset..offset + payload.len()].copy_from_slice(payload);
     let dst = buffer[offset..offset + payload.len()].as_mut_ptr();
     // SAFETY: `dst` is readable and writable for the length of the payload, and source and
     // destination are the same. `available` lists only what this processor can run.
-    unsafe { kernel(key, dst.cast_const(), dst, payload.len()) }
+    let is_ascii = unsafe { kernel(key, dst.cast_const(), dst, payload.len()) };
+    assert_eq!(is_ascii, expected.is_ascii());
     assert_holds(&buffer, offset, &expected);
+}
+
+#[test]
+fn one_byte_beyond_ascii_is_seen_wherever_it_is() {
+    for (_, kernel) in available() {
+        for len in [INLINE_MAX + 1, 127, 128, 129, 255, 257, 300, 1_000] {
+            let mut text = vec![b'x'; len];
+            check_long(kernel, 1, 5, &masked(1, &text));
+            for at in 0..len {
+                text[at] = 0x80;
+                check_long(kernel, 1, 5, &masked(1, &text));
+                text[at] = b'x';
+            }
+        }
+    }
+}
+
+#[test]
+fn masked_text_is_validated_like_text() {
+    for len in 0..=LEN_MAX.min(700) {
+        for (at, byte) in [
+            (len, 0),
+            (0, 0xff),
+            (len / 2, 0xff),
+            (len.wrapping_sub(1), 0xc3),
+        ] {
+            let mut payload = vec![b'x'; len];
+            if let Some(place) = payload.get_mut(at) {
+                *place = byte;
+            }
+            let mut input = vec![GUARD; 3];
+            input.extend_from_slice(&masked(0, &payload));
+            input.push(GUARD);
+            let text = apply_text(KEY, &mut input, 3..3 + len);
+            let expected = utf8::validate(&payload);
+            assert_eq!(text.map(|(text, _)| text), expected, "{len} bytes");
+            assert_holds(&input, 3, &payload);
+        }
+    }
 }
 
 #[test]

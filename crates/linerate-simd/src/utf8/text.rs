@@ -72,7 +72,11 @@ impl TextBuf {
     #[inline]
     pub fn push_masked(&mut self, key: [u8; 4], phase: usize, src: &[u8]) -> Result<(), Utf8Error> {
         let start = self.bytes.len();
-        mask::append(key, phase, src, &mut self.bytes);
+        let is_ascii = mask::append_seeing_ascii(key, phase, src, &mut self.bytes);
+        // ASCII needs no look at the validator's state but this: no code point goes on with it.
+        if is_ascii && self.is_complete() {
+            return Ok(());
+        }
         self.validate_from(start)
     }
 

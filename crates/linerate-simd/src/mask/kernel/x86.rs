@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use super::{Key, mask_blocks, mask_portable};
 
 /// What every kernel here is; the contract is that of [`mask_long`].
-type Kernel = unsafe fn(Key, *const u8, *mut u8, usize);
+type Kernel = unsafe fn(Key, *const u8, *mut u8, usize) -> bool;
 
 /// The kernel in use. INVARIANT: holds a [`Kernel`] that this processor can run.
 static KERNEL: AtomicPtr<()> = AtomicPtr::new(detect_and_mask as *mut ());
@@ -30,11 +30,16 @@ static KERNEL: AtomicPtr<()> = AtomicPtr::new(detect_and_mask as *mut ());
 ///
 /// As for [`mask_raw`](super::mask_raw); `len` is more than [`INLINE_MAX`](super::INLINE_MAX).
 #[inline]
-pub(in crate::mask) unsafe fn mask_long(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+pub(in crate::mask) unsafe fn mask_long(
+    key: Key,
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+) -> bool {
     // SAFETY: only kernels are ever stored, see INVARIANT; the caller's guarantees are theirs.
     unsafe {
         let kernel = transmute::<*mut (), Kernel>(KERNEL.load(Ordering::Relaxed));
-        kernel(key, src, dst, len);
+        kernel(key, src, dst, len)
     }
 }
 
@@ -43,7 +48,7 @@ pub(in crate::mask) unsafe fn mask_long(key: Key, src: *const u8, dst: *mut u8, 
 /// # Safety
 ///
 /// As for [`mask_long`].
-unsafe fn detect_and_mask(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+unsafe fn detect_and_mask(key: Key, src: *const u8, dst: *mut u8, len: usize) -> bool {
     let kernel = detect();
     KERNEL.store(kernel as *mut (), Ordering::Relaxed);
     // SAFETY: the caller's guarantees are the kernel's.
@@ -66,7 +71,12 @@ fn detect() -> Kernel {
 ///
 /// As for [`mask_long`]; the processor has AVX2.
 #[target_feature(enable = "avx2")]
-pub(in crate::mask) unsafe fn mask_avx2(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+pub(in crate::mask) unsafe fn mask_avx2(
+    key: Key,
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+) -> bool {
     // SAFETY: passed on; `len` is more than a block.
     unsafe { mask_blocks::<__m256i>(key, src, dst, len) }
 }
@@ -77,7 +87,12 @@ pub(in crate::mask) unsafe fn mask_avx2(key: Key, src: *const u8, dst: *mut u8, 
 ///
 /// As for [`mask_long`]; the processor has AVX-512F.
 #[target_feature(enable = "avx512f")]
-pub(in crate::mask) unsafe fn mask_avx512(key: Key, src: *const u8, dst: *mut u8, len: usize) {
+pub(in crate::mask) unsafe fn mask_avx512(
+    key: Key,
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+) -> bool {
     // SAFETY: passed on; `len` is more than a block.
     unsafe { mask_blocks::<__m512i>(key, src, dst, len) }
 }
