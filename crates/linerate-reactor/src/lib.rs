@@ -58,8 +58,10 @@ mod remote;
 mod route;
 mod server;
 mod socket;
+mod table;
 mod topics;
 mod tx;
+mod user_data;
 mod wheel;
 mod worker;
 

@@ -6,7 +6,9 @@ use linerate_proto::{
     handshake::{Acceptance, Refusal, Request, Upgrade},
 };
 
-use crate::{Handler, Tx, connection::Connection, gather::Gather, worker::Core};
+use crate::{
+    Handler, Tx, connection::Connection, gather::Gather, user_data::UserData, worker::Core,
+};
 
 /// Pings of one input that are answered each; of further ones only the newest is (RFC 6455 §5.5.3).
 const PONGS_MAX: u32 = 64;
@@ -37,21 +39,36 @@ pub(crate) trait Serve {
 /// A handler with the data of its connections.
 pub(crate) struct Route<H: Handler> {
     handler: H,
-    data: slab::Slab<H::Data>,
+    data: UserData<H::Data>,
+}
+
+/// A handler with the data of the connection that it is called for.
+struct Callee<'h, H: Handler> {
+    handler: &'h mut H,
+    data: &'h mut H::Data,
 }
 
 impl<H: Handler> Route<H> {
     pub(crate) const fn new(handler: H) -> Self {
         Self {
             handler,
-            data: slab::Slab::new(),
+            data: UserData::new(),
         }
     }
 
+    /// Returns what is called for the connection whose data is kept at `data`.
+    fn callee(&mut self, data: u32) -> Callee<'_, H> {
+        Callee {
+            handler: &mut self.handler,
+            data: self.data.at(data),
+        }
+    }
+}
+
+impl<H: Handler> Callee<'_, H> {
     /// Takes a piece of a message that did not arrive whole; hands the message over when it ends.
     fn piece(
         &mut self,
-        data: u32,
         core: &mut Core,
         connection: &mut Connection,
         mut gather: Box<Gather>,
@@ -72,8 +89,7 @@ impl<H: Handler> Route<H> {
                 tail: 0..0,
                 last_in_input,
             };
-            self.handler
-                .message(&mut self.data[data as usize], &mut tx, message);
+            self.handler.message(self.data, &mut tx, message);
             tail = std::mem::take(&mut tx.tail);
         }
         let mut memory = gather.take();
@@ -92,7 +108,6 @@ impl<H: Handler> Route<H> {
     /// Takes what comes next at `at` and is no whole message; returns how many bytes it took.
     fn event(
         &mut self,
-        data: u32,
         core: &mut Core,
         connection: &mut Connection,
         input: &mut [u8],
@@ -113,7 +128,7 @@ impl<H: Handler> Route<H> {
         let rest = input.len() - at;
         match seen {
             Seen::Gathered(gather) => {
-                self.piece(data, core, connection, gather, input, bytes == rest);
+                self.piece(core, connection, gather, input, bytes == rest);
             }
             Seen::Piece(piece) => connection.gather = Some(piece),
             Seen::Ping(payload) => {
@@ -121,11 +136,11 @@ impl<H: Handler> Route<H> {
                     *pongs += 1;
                     connection.engine.poll_transmit(&mut core.output.cork);
                 }
-                self.call(data, core, connection, input, |handler, data, tx| {
+                self.call(core, connection, input, |handler, data, tx| {
                     handler.ping(data, tx, payload.as_slice());
                 });
             }
-            Seen::Pong(payload) => self.call(data, core, connection, input, |handler, data, tx| {
+            Seen::Pong(payload) => self.call(core, connection, input, |handler, data, tx| {
                 handler.pong(data, tx, payload.as_slice());
             }),
             Seen::Error(error) => {
@@ -140,7 +155,6 @@ impl<H: Handler> Route<H> {
     /// Calls one of the handler's functions outside of messages.
     fn call(
         &mut self,
-        data: u32,
         core: &mut Core,
         connection: &mut Connection,
         input: &[u8],
@@ -154,7 +168,7 @@ impl<H: Handler> Route<H> {
             tail: 0..0,
             last_in_input: false,
         };
-        callback(&mut self.handler, &mut self.data[data as usize], &mut tx);
+        callback(self.handler, self.data, &mut tx);
     }
 }
 
@@ -208,7 +222,7 @@ impl<H: Handler> Serve for Route<H> {
             last_in_input: false,
         };
         let data = self.handler.open(&mut tx, request);
-        self.data.insert(data) as u32
+        self.data.insert(data)
     }
 
     fn input(
@@ -220,13 +234,14 @@ impl<H: Handler> Serve for Route<H> {
     ) -> usize {
         // The engine learns the time once; what is taken below does not tell it.
         _ = connection.engine.handle_input(&mut [], core.now);
+        let mut callee = self.callee(data);
         let (mut at, mut pongs) = (0, 0);
         while at < input.len() && !connection.is_stopped() {
             let taken = match connection.engine.take_message(input, at) {
                 Some(Ok(taken)) => taken,
                 Some(Err(_)) => return input.len(),
                 None => {
-                    at += self.event(data, core, connection, input, at, &mut pongs);
+                    at += callee.event(core, connection, input, at, &mut pongs);
                     continue;
                 }
             };
@@ -239,20 +254,20 @@ impl<H: Handler> Serve for Route<H> {
                 tail: 0..0,
                 last_in_input: at == taken.input.len(),
             };
-            self.handler
-                .message(&mut self.data[data as usize], &mut tx, taken.message);
+            callee.handler.message(callee.data, &mut tx, taken.message);
         }
         at
     }
 
     fn drain(&mut self, data: u32, core: &mut Core, connection: &mut Connection) {
-        self.call(data, core, connection, &[], |handler, data, tx| {
-            handler.drain(data, tx)
-        });
+        self.callee(data)
+            .call(core, connection, &[], |handler, data, tx| {
+                handler.drain(data, tx)
+            });
     }
 
     fn close(&mut self, data: u32, core: &mut Core, connection: &mut Connection, closed: Closed) {
-        let Some(data) = self.data.try_remove(data as usize) else {
+        let Some(data) = self.data.remove(data) else {
             return;
         };
         let mut tx = Tx {

@@ -28,6 +28,7 @@ use crate::{
     remote::Shared,
     route::Serve,
     socket,
+    table::Table,
     topics::Topics,
     wheel::{TICK, Tick, Wheel, tick_after},
 };
@@ -106,7 +107,7 @@ pub(crate) struct Worker {
     listener: Option<OwnedFd>,
     /// Accepting waits for a file to become free, or for this tick.
     accept_due: Option<Tick>,
-    connections: slab::Slab<Connection>,
+    connections: Table<Connection>,
     next_serial: u32,
     /// How many connections are being refused.
     refused: usize,
@@ -143,7 +144,7 @@ impl Worker {
             driver,
             listener: Some(listener),
             accept_due: None,
-            connections: slab::Slab::new(),
+            connections: Table::new(),
             next_serial: 0,
             refused: 0,
             routes,

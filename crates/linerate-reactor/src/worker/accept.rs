@@ -57,8 +57,7 @@ impl Worker {
     pub(super) fn start(&mut self, socket: OwnedFd) {
         let Core { shared, now, .. } = &self.core;
         let open = shared.counters.connections.fetch_add(1, Ordering::Relaxed);
-        let entry = self.connections.vacant_entry();
-        let key = entry.key();
+        let key = self.connections.next_index();
         let id = ConnectionId {
             worker: self.number,
             index: key as u32,
@@ -90,7 +89,7 @@ impl Worker {
             .driver
             .add(connection.socket.as_fd(), token(id), Interest::READ);
         let is_overload = open >= shared.options.connections_max;
-        entry.insert(connection);
+        self.connections.insert(connection);
         if added.is_err() {
             return self.end(key);
         }

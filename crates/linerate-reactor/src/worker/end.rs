@@ -13,7 +13,9 @@ use crate::{
 impl Worker {
     /// Ends a connection: tells the handler and gives back what it held.
     pub(super) fn end(&mut self, key: usize) {
-        let mut connection = self.connections.remove(key);
+        let Some(mut connection) = self.connections.remove(key) else {
+            return;
+        };
         match connection.stage {
             Stage::Open { route, data } => {
                 let closed = connection.engine.handle_eof();
@@ -74,7 +76,7 @@ impl Worker {
     }
 
     fn keys(&self) -> Vec<usize> {
-        self.connections.iter().map(|(key, _)| key).collect()
+        self.connections.indices().collect()
     }
 }
 
