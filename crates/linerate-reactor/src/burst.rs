@@ -1,11 +1,17 @@
 //! Publications on their way: frames in a row, each stretch with the topic that it goes to.
 
-use std::ops::Range;
+use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use linerate_proto::{Header, engine::MessageKind};
 
+/// Memory that a burst keeps while it is empty, in bytes.
+const KEPT_BYTES_MAX: usize = 512 << 10;
+
+/// Bursts that are kept, those that somebody still refers to included.
+const KEPT_MAX: usize = 8;
+
 /// Publications that were made and not delivered yet, in order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Burst {
     bytes: Vec<u8>,
     stretches: Vec<Stretch>,
@@ -19,12 +25,12 @@ struct Stretch {
 }
 
 /// Publications in a row that go to the same topic.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Publications<'a> {
     /// The name of the topic.
     pub(crate) topic: &'a str,
-    /// Frames as a server sends them.
-    pub(crate) frames: &'a [u8],
+    /// Where the frames lie, which are those that a server sends; see [`Burst::slice`].
+    pub(crate) frames: Range<usize>,
     /// How many.
     pub(crate) count: u64,
 }
@@ -32,7 +38,7 @@ pub(crate) struct Publications<'a> {
 impl Burst {
     /// Adds a message, which is encoded here and nowhere else.
     pub(crate) fn push(&mut self, topic: &str, kind: MessageKind, payload: &[u8]) {
-        self.extend_stretch(topic, 1);
+        self.extend_stretch(topic);
         let header = Header::new(kind.opcode(), payload.len() as u64, None);
         let mut prefix = [0; Header::BYTES_MAX];
         let prefix_bytes = header.encode(&mut prefix);
@@ -41,42 +47,49 @@ impl Burst {
         self.end_stretch();
     }
 
-    /// Adds publications that were encoded elsewhere.
-    pub(crate) fn push_encoded(&mut self, publications: Publications<'_>) {
-        self.extend_stretch(publications.topic, publications.count);
-        self.bytes.extend_from_slice(publications.frames);
-        self.end_stretch();
-    }
-
     /// Returns the publications.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Publications<'_>> {
         self.stretches.iter().map(|stretch| Publications {
             topic: self.topic(stretch),
-            frames: &self.bytes[stretch.frames.clone()],
+            frames: stretch.frames.clone(),
             count: stretch.publications,
         })
     }
 
-    /// Returns how many stretches there are.
-    pub(crate) fn stretches(&self) -> usize {
-        self.stretches.len()
+    /// Returns a part of the memory that the frames lie in.
+    pub(crate) fn slice(&self, range: Range<usize>) -> &[u8] {
+        &self.bytes[range]
+    }
+
+    /// Returns how much memory who refers to any of the frames keeps, in bytes.
+    pub(crate) const fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Returns how many publications there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.stretches
+            .iter()
+            .map(|stretch| stretch.publications)
+            .sum()
     }
 
     /// Returns the memory that is in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len() + self.stretches.len() * size_of::<Stretch>()
+        size_of::<Self>() + self.bytes.len() + self.stretches.len() * size_of::<Stretch>()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.stretches.is_empty()
     }
 
-    /// Forgets all; the memory is kept up to `bytes_max`.
-    pub(crate) fn clear(&mut self, bytes_max: usize) {
+    /// Forgets all.
+    fn clear(&mut self) {
         self.bytes.clear();
-        self.bytes.shrink_to(bytes_max);
+        self.bytes.shrink_to(KEPT_BYTES_MAX);
         self.stretches.clear();
-        self.stretches.shrink_to(bytes_max / size_of::<Stretch>());
+        self.stretches
+            .shrink_to(KEPT_BYTES_MAX / size_of::<Stretch>());
     }
 
     fn topic(&self, stretch: &Stretch) -> &str {
@@ -85,11 +98,11 @@ impl Burst {
     }
 
     /// Goes on with the last stretch if it is for `topic`, or starts another.
-    fn extend_stretch(&mut self, topic: &str, publications: u64) {
+    fn extend_stretch(&mut self, topic: &str) {
         if let Some(last) = self.stretches.last_mut()
             && self.bytes[last.topic.clone()] == *topic.as_bytes()
         {
-            last.publications += publications;
+            last.publications += 1;
             return;
         }
         let start = self.bytes.len();
@@ -98,7 +111,7 @@ impl Burst {
         self.stretches.push(Stretch {
             topic: start..end,
             frames: end..end,
-            publications,
+            publications: 1,
         });
     }
 
@@ -106,6 +119,37 @@ impl Burst {
         if let Some(last) = self.stretches.last_mut() {
             last.frames.end = self.bytes.len();
         }
+    }
+}
+
+/// The bursts of a worker that were delivered: their memory is used again once nobody refers to it,
+/// neither a slow subscriber nor another worker.
+#[derive(Debug, Default)]
+pub(crate) struct Delivered(VecDeque<Arc<Burst>>);
+
+impl Delivered {
+    /// Takes the publications out of `burst`, to be shared and not to be changed any more.
+    pub(crate) fn freeze(&mut self, burst: &mut Burst) -> Arc<Burst> {
+        let Some(mut frozen) = self.take_free() else {
+            return Arc::new(std::mem::take(burst));
+        };
+        std::mem::swap(Arc::make_mut(&mut frozen), burst);
+        frozen
+    }
+
+    /// Keeps a burst until nobody else refers to it; of too many, the oldest is left to those who do.
+    pub(crate) fn give(&mut self, burst: Arc<Burst>) {
+        if self.0.len() == KEPT_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(burst);
+    }
+
+    /// Returns a burst without publications that nobody else refers to.
+    fn take_free(&mut self) -> Option<Arc<Burst>> {
+        let mut kept = self.0.iter_mut();
+        let free = kept.position(|burst| Arc::get_mut(burst).map(Burst::clear).is_some());
+        self.0.remove(free?)
     }
 }
 
@@ -127,17 +171,33 @@ mod tests {
         ];
         let seen: Vec<_> = burst
             .iter()
-            .map(|it| (it.topic, it.frames, it.count))
+            .map(|it| (it.topic, burst.slice(it.frames), it.count))
             .collect();
         assert_eq!(seen, expected);
+        assert_eq!(burst.count(), 4);
+        burst.clear();
+        assert!(burst.is_empty());
+        assert_eq!(burst.bytes(), size_of::<Burst>());
+    }
 
-        let mut copy = Burst::default();
-        burst
-            .iter()
-            .for_each(|publications| copy.push_encoded(publications));
-        assert!(burst.iter().eq(copy.iter()));
-        copy.clear(0);
-        assert!(copy.is_empty());
-        assert_eq!(copy.bytes(), 0);
+    #[test]
+    fn memory_is_used_again_once_nobody_refers_to_it() {
+        let mut delivered = Delivered::default();
+        let mut burst = Burst::default();
+        let mut deliver = || {
+            burst.push("t", MessageKind::Binary, &[7; 100]);
+            let frozen = delivered.freeze(&mut burst);
+            assert_eq!((frozen.count(), burst.count()), (1, 0));
+            delivered.give(frozen.clone());
+            frozen
+        };
+        let slow = deliver();
+        let others: Vec<_> = (0..10).map(|_| Arc::as_ptr(&deliver())).collect();
+        assert!(!others.contains(&Arc::as_ptr(&slow)));
+        // Two take turns; the first had no memory to exchange.
+        assert!(others.iter().all(|other| *other == others[0]));
+        let many: Vec<_> = (0..3 * KEPT_MAX).map(|_| deliver()).collect();
+        drop(many);
+        assert_eq!(delivered.0.len(), KEPT_MAX);
     }
 }

@@ -1,16 +1,17 @@
 //! One connection: what is kept of it.
 
-use std::{os::fd::OwnedFd, time::Duration};
+use std::{io::IoSlice, os::fd::OwnedFd, time::Duration};
 
 use linerate_proto::{Engine, Server, engine::State, handshake::RequestReader};
 
 use crate::{
     ConnectionId,
+    backlog::{Backlog, SLICES_MAX},
     driver::Interest,
     gather::Gather,
     pool::Pool,
     remainder::Remainder,
-    socket::{self, Lost},
+    socket,
     wheel::Tick,
 };
 
@@ -24,7 +25,7 @@ pub(crate) struct Connection {
     /// The message that is arriving in pieces.
     pub(crate) gather: Option<Box<Gather>>,
     /// Output that the kernel did not take yet.
-    pub(crate) backlog: Remainder,
+    pub(crate) backlog: Backlog,
     /// Input that was read and must not be looked at yet.
     pub(crate) held: Remainder,
     /// When the backlog is given up, if there is one; each byte that the peer takes moves it.
@@ -36,6 +37,8 @@ pub(crate) struct Connection {
     pub(crate) paused: bool,
     /// The backlog was at its limit and has not been written since.
     pub(crate) congested: bool,
+    /// The backlog holds publications that nobody has tried to write yet.
+    pub(crate) gathering: bool,
     /// The socket failed; nothing can be written or read.
     pub(crate) lost: bool,
     /// The stream from the peer ended.
@@ -93,13 +96,26 @@ impl Connection {
 
     /// Writes as much of the backlog as the kernel takes.
     pub(crate) fn write_backlog(&mut self, pool: &mut Pool, stall_due: Tick) {
-        match socket::write(&self.socket, self.backlog.rest()) {
-            Ok(0) => {}
-            Ok(bytes) => {
+        while !self.backlog.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            let count = self.backlog.slices(&mut slices);
+            let slices = &slices[..count];
+            let written = match slices {
+                [only] => socket::write(&self.socket, only),
+                all => socket::write_slices(&self.socket, all),
+            };
+            let Ok(bytes) = written else {
+                self.lost = true;
+                return;
+            };
+            let all = bytes == slices.iter().map(|slice| slice.len()).sum();
+            if bytes > 0 {
                 self.stall_due = stall_due;
                 self.backlog.skip(bytes, pool);
             }
-            Err(Lost) => self.lost = true,
+            if !all {
+                return;
+            }
         }
     }
 }

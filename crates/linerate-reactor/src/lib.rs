@@ -44,6 +44,7 @@
 //! it takes nothing for a while; nobody else waits for it.
 #![forbid(unsafe_code)]
 
+mod backlog;
 mod burst;
 mod connection;
 mod driver;

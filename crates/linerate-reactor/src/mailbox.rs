@@ -3,12 +3,12 @@
 use std::{
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::burst::{Burst, Publications};
+use crate::burst::Burst;
 
 /// Connections to be resumed that may wait for one worker.
 const RESUMES_MAX: usize = 65_536;
@@ -26,7 +26,10 @@ pub(crate) struct Mailbox {
 /// What waits for a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Mail {
-    pub(crate) burst: Burst,
+    /// In order, as far as each publisher is concerned.
+    pub(crate) bursts: Vec<Arc<Burst>>,
+    /// The memory that the bursts use.
+    bytes: usize,
     /// Index and serial of connections whose input goes on.
     pub(crate) resumes: Vec<(u32, u32)>,
     pub(crate) shutdown: bool,
@@ -43,24 +46,21 @@ impl Mailbox {
         })
     }
 
-    /// Leaves publications as far as they fit; returns how many did not.
-    pub(crate) fn publish<'a>(
-        &self,
-        publications: impl Iterator<Item = Publications<'a>>,
-        bytes_max: usize,
-    ) -> u64 {
-        let mut dropped = 0;
+    /// Leaves publications if they fit; returns whether they did. An empty mailbox takes any.
+    ///
+    /// The lock is held for as long as it takes to add a pointer, which a lock-free queue would not
+    /// shorten by much: waking the worker takes longer.
+    pub(crate) fn publish(&self, burst: &Arc<Burst>, bytes_max: usize) -> bool {
+        let bytes = burst.bytes();
+        let mut fits = false;
         self.leave(|mail| {
-            for stretch in publications {
-                let bytes = mail.burst.bytes() + stretch.topic.len() + stretch.frames.len();
-                if bytes <= bytes_max {
-                    mail.burst.push_encoded(stretch);
-                } else {
-                    dropped += stretch.count;
-                }
+            fits = mail.bursts.is_empty() || mail.bytes + bytes <= bytes_max;
+            if fits {
+                mail.bytes += bytes;
+                mail.bursts.push(burst.clone());
             }
         });
-        dropped
+        fits
     }
 
     /// Asks for a connection's input to go on; returns whether there was room for that.
@@ -84,7 +84,10 @@ impl Mailbox {
     pub(crate) fn take(&self, mail: &mut Mail) {
         // An error means that nothing was there to be read.
         _ = rustix::io::read(&self.wake, &mut [0; 8]);
-        mail.burst.clear(KEPT_BYTES_MAX);
+        mail.bursts.clear();
+        mail.bursts
+            .shrink_to(KEPT_BYTES_MAX / size_of::<Arc<Burst>>());
+        mail.bytes = 0;
         mail.resumes.clear();
         mail.resumes
             .shrink_to(KEPT_BYTES_MAX / size_of::<(u32, u32)>());
@@ -114,28 +117,27 @@ impl AsFd for Mailbox {
 
 #[cfg(test)]
 mod tests {
+    use linerate_proto::engine::MessageKind;
+
     use super::*;
 
     #[test]
-    fn publications_beyond_the_limit_are_dropped_and_counted() {
+    fn publications_beyond_the_limit_are_refused() {
         let mailbox = Mailbox::new().unwrap();
-        let frames = [7; 100];
-        let publications = Publications {
-            topic: "t",
-            frames: &frames,
-            count: 3,
-        };
-        let mut one = Burst::default();
-        one.push_encoded(publications);
-        assert_eq!(mailbox.publish(one.iter(), 101), 0);
-        let used = one.bytes();
-        assert_eq!(mailbox.publish(one.iter(), used + 100), 3);
-        assert_eq!(mailbox.publish(one.iter(), used + 101), 0);
+        let mut burst = Burst::default();
+        burst.push("t", MessageKind::Text, &[b'x'; 100]);
+        let burst = Arc::new(burst);
+        // The first is taken in any case.
+        assert!(mailbox.publish(&burst, 0));
+        assert!(!mailbox.publish(&burst, 2 * burst.bytes() - 1));
+        assert!(mailbox.publish(&burst, 2 * burst.bytes()));
         let mut mail = Mail::default();
         mailbox.take(&mut mail);
-        assert_eq!(mail.burst.iter().map(|it| it.count).sum::<u64>(), 6);
+        assert_eq!(mail.bursts.len(), 2);
         mailbox.take(&mut mail);
-        assert!(mail.burst.is_empty());
+        assert!(mail.bursts.is_empty());
+        assert_eq!(Arc::strong_count(&burst), 1);
+        assert!(mailbox.publish(&burst, 0));
     }
 
     #[test]

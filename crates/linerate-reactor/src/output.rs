@@ -3,15 +3,12 @@
 use std::{io::IoSlice, ops::Range, os::fd::OwnedFd};
 
 use crate::{
+    backlog::SLICES_MAX,
     connection::Connection,
     pool::Pool,
-    remainder::Remainder,
     socket::{self, Lost},
     wheel::Tick,
 };
-
-/// Slices that one system call writes.
-const SLICES_MAX: usize = 64;
 
 /// Capacity that the cork buffer keeps; it may have held a message of any size.
 const CORK_KEPT_BYTES_MAX: usize = 1 << 20;
@@ -87,8 +84,8 @@ impl Output {
         if connection.lost || sent == before + tail.len() {
             pool.give(tail);
         } else if sent >= before && connection.backlog.is_empty() {
-            connection.backlog = Remainder::new(tail, sent - before);
             connection.stall_due = stall_due;
+            connection.backlog.append_owned(tail, sent - before, pool);
         } else {
             self.keep(connection, input, &tail, sent, pool, stall_due);
             pool.give(tail);

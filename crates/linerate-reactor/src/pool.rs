@@ -1,5 +1,7 @@
 //! Recycled memory of a worker, for unfinished messages and for what waits to be written.
 
+use crate::backlog::Queue;
+
 /// Buffers are sorted by capacity, rounded down to a power of two: from this one,
 const BYTES_MIN: usize = 256;
 
@@ -15,10 +17,18 @@ const CLASS_BYTES_MAX: usize = 1 << 20;
 /// Buffers above this capacity are freed, not kept.
 const KEPT_BYTES_MAX: usize = 32 << 20;
 
+/// Queues that are kept.
+const QUEUES_MAX: usize = 64;
+
 /// The free buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     free: [Vec<Vec<u8>>; CLASSES],
+    #[allow(
+        clippy::vec_box,
+        reason = "what is kept is the allocation that a backlog points to"
+    )]
+    queues: Vec<Box<Queue>>,
 }
 
 impl Pool {
@@ -49,6 +59,19 @@ impl Pool {
         if self.free[class].len() < (CLASS_BYTES_MAX / (BYTES_MIN << class)).max(1) {
             buffer.clear();
             self.free[class].push(buffer);
+        }
+    }
+
+    /// Returns an empty queue.
+    pub(crate) fn take_queue(&mut self) -> Box<Queue> {
+        self.queues.pop().unwrap_or_default()
+    }
+
+    /// Gives an empty queue back.
+    pub(crate) fn give_queue(&mut self, mut queue: Box<Queue>) {
+        if self.queues.len() < QUEUES_MAX {
+            queue.shrink();
+            self.queues.push(queue);
         }
     }
 

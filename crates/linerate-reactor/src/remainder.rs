@@ -10,11 +10,6 @@ pub(crate) struct Remainder {
 }
 
 impl Remainder {
-    /// Takes over `bytes`, of which `done` are done with.
-    pub(crate) fn new(bytes: Vec<u8>, done: usize) -> Self {
-        Self { bytes, done }
-    }
-
     /// Adds bytes.
     pub(crate) fn append(&mut self, bytes: &[u8], pool: &mut Pool) {
         if bytes.is_empty() {
@@ -41,11 +36,6 @@ impl Remainder {
     pub(crate) fn clear(&mut self, pool: &mut Pool) {
         let Self { bytes, .. } = std::mem::take(self);
         pool.give(bytes);
-    }
-
-    /// Returns the bytes that are not done with.
-    pub(crate) fn rest(&self) -> &[u8] {
-        &self.bytes[self.done..]
     }
 
     /// Returns the bytes that are not done with.
@@ -77,7 +67,7 @@ mod tests {
                 put = put.wrapping_add(1);
             }
             let bytes = (round % 5).min(remainder.len());
-            for byte in &remainder.rest()[..bytes] {
+            for byte in &remainder.rest_mut()[..bytes] {
                 assert_eq!(*byte, taken);
                 taken = taken.wrapping_add(1);
             }

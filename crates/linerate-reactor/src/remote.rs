@@ -21,6 +21,19 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Leaves publications in some of the mailboxes, one copy for all.
+    pub(crate) fn publish<'a>(
+        &self,
+        mailboxes: impl IntoIterator<Item = &'a Mailbox>,
+        burst: &Arc<Burst>,
+    ) {
+        for mailbox in mailboxes {
+            if !mailbox.publish(burst, self.options.mailbox_bytes_max) {
+                self.count_dropped(burst.count());
+            }
+        }
+    }
+
     /// Counts publications that were not queued.
     pub(crate) fn count_dropped(&self, publications: u64) {
         if publications > 0 {
@@ -41,10 +54,7 @@ impl Remote {
     pub fn publish(&self, topic: &str, message: Message<'_>) {
         let mut burst = Burst::default();
         burst.push(topic, message.kind(), message.as_bytes());
-        for mailbox in &self.0.mailboxes {
-            let dropped = mailbox.publish(burst.iter(), self.0.options.mailbox_bytes_max);
-            self.0.count_dropped(dropped);
-        }
+        self.0.publish(&self.0.mailboxes, &Arc::new(burst));
     }
 
     /// Lets the input of a connection go on after [`Tx::pause`](crate::Tx::pause). Nothing happens

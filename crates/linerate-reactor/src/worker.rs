@@ -18,7 +18,7 @@ use std::{
 use self::end::{ends_output, is_over};
 use crate::{
     ConnectionId,
-    burst::Burst,
+    burst::{Burst, Delivered},
     connection::{Connection, Stage},
     driver::{Driver, Interest, Ready},
     gather::Spare,
@@ -53,6 +53,8 @@ pub(crate) struct Core {
     pub(crate) spare: Spare,
     pub(crate) topics: Topics,
     pub(crate) burst: Burst,
+    /// Bursts that may still be referred to.
+    pub(crate) delivered: Delivered,
 }
 
 impl Core {
@@ -156,6 +158,7 @@ impl Worker {
                 spare: Spare::default(),
                 topics: Topics::default(),
                 burst: Burst::default(),
+                delivered: Delivered::default(),
             },
             read_buffer: vec![0; READ_BYTES],
             mail: Mail::default(),
@@ -289,7 +292,7 @@ impl Worker {
     fn open_mail(&mut self) {
         let mut mail = std::mem::take(&mut self.mail);
         self.core.shared.mailboxes[usize::from(self.number)].take(&mut mail);
-        self.deliver_here(&mail.burst);
+        self.deliver_here(&mail.bursts);
         for (index, serial) in mail.resumes.drain(..) {
             if let Some(key) = self.find(u64::from(serial) << 32 | u64::from(index)) {
                 self.connections[key].paused = false;

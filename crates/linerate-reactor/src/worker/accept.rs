@@ -11,6 +11,7 @@ use linerate_proto::{Engine, Server, handshake::RequestReader};
 use super::{Core, LISTENER, Worker, token};
 use crate::{
     ConnectionId,
+    backlog::Backlog,
     connection::{Connection, Opening, Stage},
     driver::Interest,
     remainder::Remainder,
@@ -74,13 +75,14 @@ impl Worker {
             })),
             engine: Engine::new(Server, shared.config.clone(), *now),
             gather: None,
-            backlog: Remainder::default(),
+            backlog: Backlog::default(),
             held: Remainder::default(),
             stall_due: 0,
             alarm: 0,
             interest: Interest::READ,
             paused: false,
             congested: false,
+            gathering: false,
             lost: false,
             ended: false,
             output_ended: false,
