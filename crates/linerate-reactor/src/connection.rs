@@ -7,7 +7,7 @@ use linerate_proto::{Engine, Server, engine::State, handshake::RequestReader};
 use crate::{
     ConnectionId,
     backlog::{Backlog, SLICES_MAX},
-    driver::Interest,
+    driver::{Interest, Watch},
     gather::Gather,
     pool::Pool,
     remainder::Remainder,
@@ -32,7 +32,7 @@ pub(crate) struct Connection {
     pub(crate) stall_due: Tick,
     /// The tick for which the wheel has this connection; 0 if it has not.
     pub(crate) alarm: Tick,
-    pub(crate) interest: Interest,
+    pub(crate) watch: Watch,
     /// The application has stopped the input.
     pub(crate) paused: bool,
     /// The backlog was at its limit and has not been written since.

@@ -1,26 +1,95 @@
-//! The driver: learns from the kernel which sockets are ready (epoll).
+//! The driver: the kernel's side of a worker's sockets.
 //!
-//! All that the rest of the crate knows of it is [`Driver`] and [`Ready`]. What is done with the
-//! bytes of a read, and where output goes, does not depend on it.
+//! All that the rest of the crate knows of it is here: it waits for sockets as [`Interest`] says and
+//! reports [`Event`]s. What is done with input, and what is sent, does not depend on it.
+
+mod epoll;
 
 use std::{
-    io,
+    fmt, io,
     os::fd::{BorrowedFd, OwnedFd},
+    str::FromStr,
     time::Duration,
 };
 
-use rustix::{
-    event::{
-        Timespec,
-        epoll::{self, CreateFlags, Event, EventData, EventFlags},
-    },
-    io::Errno,
-};
+use self::epoll::Epoll;
 
-/// Events taken from the kernel at once.
-const EVENTS: usize = 512;
+/// How the reactor talks to the kernel.
+///
+/// ```
+/// use linerate_reactor::DriverKind;
+///
+/// let kind: DriverKind = "epoll".parse()?;
+/// assert_eq!(kind.to_string(), "epoll");
+/// # Ok::<(), linerate_reactor::UnknownDriver>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum DriverKind {
+    /// The best one that is to be had.
+    #[default]
+    Auto,
+    /// epoll: tells which sockets are ready, and each read and write is a system call. On every
+    /// Linux.
+    Epoll,
+}
 
-/// What a connection waits for.
+impl DriverKind {
+    /// All kinds, in the order in which they are told.
+    pub const ALL: [Self; 2] = [Self::Auto, Self::Epoll];
+
+    /// Returns the name, as it is displayed and parsed.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Epoll => "epoll",
+        }
+    }
+
+    /// Returns the driver that is used if this one is asked for: itself, or what
+    /// [`Auto`](Self::Auto) comes to on this machine.
+    ///
+    /// # Errors
+    /// It can't be had; says what is missing.
+    pub fn resolve(self) -> io::Result<Self> {
+        match self {
+            Self::Auto | Self::Epoll => Ok(Self::Epoll),
+        }
+    }
+}
+
+impl fmt::Display for DriverKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for DriverKind {
+    type Err = UnknownDriver;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDriver> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|kind| kind.as_str() == name).ok_or(UnknownDriver)
+    }
+}
+
+/// No driver has this name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct UnknownDriver;
+
+impl fmt::Display for UnknownDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no such driver; there are")?;
+        for (number, kind) in DriverKind::ALL.into_iter().enumerate() {
+            write!(f, "{}{kind}", if number == 0 { " " } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownDriver {}
+
+/// What a socket waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Interest {
     /// Input.
@@ -41,90 +110,125 @@ impl Interest {
         read: false,
         write: false,
     };
-
-    fn flags(self) -> EventFlags {
-        let mut flags = EventFlags::empty();
-        flags.set(EventFlags::IN, self.read);
-        flags.set(EventFlags::OUT, self.write);
-        flags
-    }
 }
 
-/// A socket that is ready.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ready {
+/// What the driver keeps of a socket, next to it.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    interest: Interest,
+}
+
+/// What has happened to a socket.
+#[derive(Debug)]
+pub(crate) struct Event {
     /// What the socket was added with.
     pub(crate) token: u64,
-    /// There is input, or the end of it.
-    pub(crate) read: bool,
-    /// There is room for output.
-    pub(crate) write: bool,
-    /// The connection is lost.
-    pub(crate) lost: bool,
+    pub(crate) what: What,
 }
 
-/// An epoll instance, level-triggered.
-pub(crate) struct Driver {
-    epoll: OwnedFd,
-    events: Vec<Event>,
+/// What can happen to a socket.
+#[derive(Debug)]
+pub(crate) enum What {
+    /// There is something to be done with it.
+    Ready {
+        /// There is input, or the end of it, or a connection to accept.
+        read: bool,
+        /// There is room for output.
+        write: bool,
+        /// The connection is lost.
+        lost: bool,
+    },
+}
+
+/// The driver of a worker.
+pub(crate) enum Driver {
+    Epoll(Epoll),
 }
 
 impl Driver {
-    pub(crate) fn new() -> io::Result<Self> {
-        let nothing = Event {
-            flags: EventFlags::empty(),
-            data: EventData::new_u64(0),
-        };
-        Ok(Self {
-            epoll: epoll::create(CreateFlags::CLOEXEC)?,
-            events: vec![nothing; EVENTS],
-        })
-    }
-
-    /// Watches `socket` from now on, until it is closed.
-    pub(crate) fn add(
-        &self,
-        socket: BorrowedFd<'_>,
-        token: u64,
-        interest: Interest,
-    ) -> io::Result<()> {
-        let data = EventData::new_u64(token);
-        Ok(epoll::add(&self.epoll, socket, data, interest.flags())?)
-    }
-
-    /// Changes what `socket` waits for.
-    pub(crate) fn modify(
-        &self,
-        socket: BorrowedFd<'_>,
-        token: u64,
-        interest: Interest,
-    ) -> io::Result<()> {
-        let data = EventData::new_u64(token);
-        Ok(epoll::modify(&self.epoll, socket, data, interest.flags())?)
-    }
-
-    /// Waits until a socket is ready or `timeout` has passed; returns how many are.
-    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
-        let timeout = timeout.map(|timeout| Timespec {
-            tv_sec: timeout.as_secs() as _,
-            tv_nsec: timeout.subsec_nanos().into(),
-        });
-        match epoll::wait(&self.epoll, &mut self.events[..], timeout.as_ref()) {
-            Ok(ready) => Ok(ready),
-            Err(Errno::INTR) => Ok(0),
-            Err(error) => Err(error.into()),
+    /// Makes a driver of a kind that was [resolved](DriverKind::resolve).
+    pub(crate) fn new(kind: DriverKind) -> io::Result<Self> {
+        match kind {
+            DriverKind::Auto | DriverKind::Epoll => Ok(Self::Epoll(Epoll::new()?)),
         }
     }
 
-    /// Returns one of the sockets that the last wait found ready.
+    /// Waits for `socket` from now on, until it is [closed](Self::close).
+    pub(crate) fn add(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        token: u64,
+        interest: Interest,
+    ) -> io::Result<Watch> {
+        match self {
+            Self::Epoll(epoll) => epoll.add(socket, token, interest)?,
+        }
+        Ok(Watch { interest })
+    }
+
+    /// Changes what `socket` waits for, if that is not what it waits for already.
     #[inline]
-    pub(crate) fn ready(&self, index: usize) -> Ready {
-        let Event { flags, data } = self.events[index];
-        Ready {
-            token: data.u64(),
-            read: flags.intersects(EventFlags::IN),
-            write: flags.intersects(EventFlags::OUT),
-            lost: flags.intersects(EventFlags::ERR | EventFlags::HUP),
+    pub(crate) fn update(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        token: u64,
+        watch: &mut Watch,
+        interest: Interest,
+    ) -> io::Result<()> {
+        if watch.interest == interest {
+            return Ok(());
+        }
+        watch.interest = interest;
+        match self {
+            Self::Epoll(epoll) => epoll.modify(socket, token, interest),
+        }
+    }
+
+    /// Closes a socket that was added.
+    pub(crate) fn close(&mut self, socket: OwnedFd) {
+        match self {
+            // The end of its last descriptor is the end of waiting for it.
+            Self::Epoll(_) => drop(socket),
+        }
+    }
+
+    /// Waits until there are events or `timeout` has passed.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Epoll(epoll) => epoll.wait(timeout),
+        }
+    }
+
+    /// Returns the next of the events that the last wait has found.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Event> {
+        match self {
+            Self::Epoll(epoll) => epoll.next(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_parsed_from_their_names_and_others_refused() {
+        for kind in DriverKind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        let error = "kqueue".parse::<DriverKind>().unwrap_err();
+        assert_eq!(error.to_string(), "no such driver; there are auto, epoll");
+    }
+
+    #[test]
+    fn every_kind_that_can_be_had_resolves_to_a_driver() {
+        for kind in DriverKind::ALL {
+            if let Ok(resolved) = kind.resolve() {
+                assert_ne!(resolved, DriverKind::Auto);
+                assert_eq!(resolved.resolve().unwrap(), resolved);
+                Driver::new(resolved).unwrap();
+            }
         }
     }
 }

@@ -66,6 +66,7 @@ mod user_data;
 mod wheel;
 mod worker;
 
+pub use driver::{DriverKind, UnknownDriver};
 pub use handler::{ConnectionId, Handler};
 pub use linerate_proto::{
     CloseCode, Config, Limits, SendError,

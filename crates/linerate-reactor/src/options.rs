@@ -10,6 +10,8 @@ use linerate_proto::{
     handshake::{HandshakeLimits, OriginPolicy},
 };
 
+use crate::DriverKind;
+
 /// How a server behaves; the defaults are safe.
 ///
 /// ```
@@ -19,6 +21,8 @@ use linerate_proto::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
+    /// How the server talks to the kernel.
+    pub driver: DriverKind,
     /// Limits on messages, keepalive and the budget of the closing handshake.
     pub config: Config,
     /// Limits on the opening handshake, its time among them.
@@ -46,6 +50,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            driver: DriverKind::default(),
             config: Config::default(),
             handshake: HandshakeLimits::default(),
             origins: OriginPolicy::default(),

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fmt, io, net::SocketAddr, os::fd::OwnedFd, sync::Arc, thread};
 
 use crate::{
-    Handler, Options, Remote,
+    DriverKind, Handler, Options, Remote,
     mailbox::Mailbox,
     options::Counters,
     remote::Shared,
@@ -69,8 +69,9 @@ impl Builder {
     /// [`run`](Server::run).
     ///
     /// # Errors
-    /// The address can't be had.
-    pub fn listen(self, address: SocketAddr) -> io::Result<Server> {
+    /// The address can't be had, or the driver; see [`DriverKind::resolve`].
+    pub fn listen(mut self, address: SocketAddr) -> io::Result<Server> {
+        self.options.driver = self.options.driver.resolve()?;
         let (address, listeners) = socket::listen_on(address, self.workers)?;
         let mailboxes = (0..self.workers).map(|_| Mailbox::new());
         let shared = Shared {
@@ -134,6 +135,11 @@ impl Server {
     /// Returns the address, with the port that was picked.
     pub const fn local_addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns the driver that the server uses, which is never [`DriverKind::Auto`].
+    pub fn driver(&self) -> DriverKind {
+        self.shared.options.driver
     }
 
     /// Returns a handle for other threads.

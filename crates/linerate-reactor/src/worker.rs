@@ -20,7 +20,7 @@ use crate::{
     ConnectionId,
     burst::{Burst, Delivered},
     connection::{Connection, Stage},
-    driver::{Driver, Interest, Ready},
+    driver::{Driver, Event, Interest, Watch, What},
     gather::Spare,
     mailbox::Mail,
     output::Output,
@@ -46,6 +46,7 @@ const MAILBOX: u64 = u64::MAX - 1;
 /// What all connections of a worker share, and callbacks reach.
 pub(crate) struct Core {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) driver: Driver,
     /// The time since the worker started, as of this turn.
     pub(crate) now: Duration,
     pub(crate) output: Output,
@@ -93,6 +94,12 @@ impl Core {
     }
 }
 
+/// Where connections arrive.
+struct Listener {
+    socket: OwnedFd,
+    watch: Watch,
+}
+
 /// The routes of a server, as one worker has them.
 pub(crate) struct Routes {
     pub(crate) by_path: HashMap<String, u16>,
@@ -104,9 +111,8 @@ pub(crate) struct Routes {
 pub(crate) struct Worker {
     number: u16,
     started: Instant,
-    driver: Driver,
     /// None once the server shuts down.
-    listener: Option<OwnedFd>,
+    listener: Option<Listener>,
     /// Accepting waits for a file to become free, or for this tick.
     accept_due: Option<Tick>,
     connections: Table<Connection>,
@@ -133,8 +139,11 @@ impl Worker {
         shared: Arc<Shared>,
         routes: Routes,
     ) -> io::Result<Self> {
-        let driver = Driver::new()?;
-        driver.add(listener.as_fd(), LISTENER, Interest::READ)?;
+        let mut driver = Driver::new(shared.options.driver)?;
+        let listener = Listener {
+            watch: driver.add(listener.as_fd(), LISTENER, Interest::READ)?,
+            socket: listener,
+        };
         driver.add(
             shared.mailboxes[usize::from(number)].as_fd(),
             MAILBOX,
@@ -143,7 +152,6 @@ impl Worker {
         Ok(Self {
             number,
             started: Instant::now(),
-            driver,
             listener: Some(listener),
             accept_due: None,
             connections: Table::new(),
@@ -152,6 +160,7 @@ impl Worker {
             routes,
             core: Core {
                 shared,
+                driver,
                 now: Duration::ZERO,
                 output: Output::default(),
                 pool: Pool::default(),
@@ -175,10 +184,10 @@ impl Worker {
     /// The listener or the driver failed for good.
     pub(crate) fn run(mut self) -> io::Result<()> {
         loop {
-            let ready = self.driver.wait(self.timeout())?;
+            self.core.driver.wait(self.timeout())?;
             self.core.now = self.started.elapsed();
-            for index in 0..ready {
-                self.handle(self.driver.ready(index))?;
+            while let Some(event) = self.core.driver.next() {
+                self.handle(event)?;
                 if self.core.burst.bytes() > BURST_BYTES_MAX {
                     self.deliver();
                 }
@@ -200,8 +209,8 @@ impl Worker {
         waits.then_some(TICK)
     }
 
-    fn handle(&mut self, ready: Ready) -> io::Result<()> {
-        match ready.token {
+    fn handle(&mut self, event: Event) -> io::Result<()> {
+        match event.token {
             LISTENER => self.accept(),
             MAILBOX => {
                 self.open_mail();
@@ -209,7 +218,7 @@ impl Worker {
             }
             token => {
                 if let Some(key) = self.find(token) {
-                    self.handle_connection(key, ready);
+                    self.handle_connection(key, event.what);
                 }
                 Ok(())
             }
@@ -224,9 +233,10 @@ impl Worker {
         (u64::from(connection.id.serial) == token >> 32).then_some(key)
     }
 
-    fn handle_connection(&mut self, key: usize, ready: Ready) {
+    fn handle_connection(&mut self, key: usize, what: What) {
+        let What::Ready { read, write, lost } = what;
         let connection = &mut self.connections[key];
-        if ready.write && !connection.backlog.is_empty() {
+        if write && !connection.backlog.is_empty() {
             let stall_due = self.core.stall_due();
             connection.write_backlog(&mut self.core.pool, stall_due);
             if connection.backlog.is_empty() {
@@ -235,9 +245,9 @@ impl Worker {
             }
         }
         let connection = &mut self.connections[key];
-        if ready.lost && !connection.wanted().read {
+        if lost && !connection.wanted().read {
             connection.lost = true;
-        } else if ready.read || ready.lost {
+        } else if read || lost {
             self.read(key);
         }
         self.settle(key);
@@ -273,14 +283,14 @@ impl Worker {
             socket::end_output(&connection.socket);
         }
         let wanted = connection.wanted();
-        if wanted != connection.interest {
-            connection.interest = wanted;
-            let modified =
-                self.driver
-                    .modify(connection.socket.as_fd(), token(connection.id), wanted);
-            if modified.is_err() {
-                return self.end(key);
-            }
+        let updated = core.driver.update(
+            connection.socket.as_fd(),
+            token(connection.id),
+            &mut connection.watch,
+            wanted,
+        );
+        if updated.is_err() {
+            return self.end(key);
         }
         if connection.alarm == 0 || wanted.write || (is_open && connection.engine.is_output_over())
         {

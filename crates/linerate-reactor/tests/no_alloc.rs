@@ -11,8 +11,11 @@ mod support;
 use std::thread;
 
 use allocation_counter::measure;
-use linerate_reactor::{Handler, Message, Server, Tx, handshake::Request};
+use linerate_reactor::{DriverKind, Handler, Message, Options, Server, Tx, handshake::Request};
 use support::{Echo, Raw, fragment, masked};
+
+/// What [`support::driver`] goes by.
+const DRIVER: DriverKind = DriverKind::Epoll;
 
 /// Messages that a client sends; far more than there may be allocations.
 const MESSAGES: usize = 5_000;
@@ -23,7 +26,10 @@ const ALLOCATIONS_MAX: u64 = 600;
 
 /// Counts what a server allocates from its start to its end, while `client` talks to it.
 fn allocations<H: Handler>(handler: H, client: impl FnOnce(std::net::SocketAddr) + Send) -> u64 {
+    let mut options = Options::default();
+    options.driver = support::driver();
     let server = Server::builder()
+        .options(options)
         .workers(1)
         .route("/chat", handler)
         .listen(([127, 0, 0, 1], 0).into())

@@ -26,16 +26,20 @@ impl Worker {
     /// Accepts connections that wait.
     pub(super) fn accept(&mut self) -> io::Result<()> {
         for _ in 0..ACCEPTS_MAX {
-            let Some(listener) = &self.listener else {
+            let Some(listener) = &mut self.listener else {
                 break;
             };
-            match socket::accept(listener) {
+            match socket::accept(&listener.socket) {
                 Ok(Accepted::Connection(socket)) => self.start(socket),
                 Ok(Accepted::Nothing) => break,
                 Ok(Accepted::Shortage) => {
                     // The listener stays ready; to be told so again and again would be to spin.
-                    self.driver
-                        .modify(listener.as_fd(), LISTENER, Interest::NONE)?;
+                    self.core.driver.update(
+                        listener.socket.as_fd(),
+                        LISTENER,
+                        &mut listener.watch,
+                        Interest::NONE,
+                    )?;
                     self.accept_due = Some(tick_after(self.core.now));
                     break;
                 }
@@ -47,17 +51,19 @@ impl Worker {
 
     /// Goes on accepting after a shortage.
     pub(super) fn resume_accepting(&mut self) -> io::Result<()> {
-        if let (Some(listener), Some(_)) = (&self.listener, self.accept_due.take()) {
-            self.driver
-                .modify(listener.as_fd(), LISTENER, Interest::READ)?;
+        if let (Some(listener), Some(_)) = (&mut self.listener, self.accept_due.take()) {
+            self.core.driver.update(
+                listener.socket.as_fd(),
+                LISTENER,
+                &mut listener.watch,
+                Interest::READ,
+            )?;
         }
         Ok(())
     }
 
     /// Starts with a connection that was accepted.
     pub(super) fn start(&mut self, socket: OwnedFd) {
-        let Core { shared, now, .. } = &self.core;
-        let open = shared.counters.connections.fetch_add(1, Ordering::Relaxed);
         let key = self.connections.next_index();
         let id = ConnectionId {
             worker: self.number,
@@ -65,6 +71,15 @@ impl Worker {
             serial: self.next_serial,
         };
         self.next_serial = self.next_serial.wrapping_add(1);
+        let added = self
+            .core
+            .driver
+            .add(socket.as_fd(), token(id), Interest::READ);
+        let Ok(watch) = added else {
+            return;
+        };
+        let Core { shared, now, .. } = &self.core;
+        let open = shared.counters.connections.fetch_add(1, Ordering::Relaxed);
         let time_max = shared.options.handshake.time_max;
         let connection = Connection {
             socket,
@@ -79,7 +94,7 @@ impl Worker {
             held: Remainder::default(),
             stall_due: 0,
             alarm: 0,
-            interest: Interest::READ,
+            watch,
             paused: false,
             congested: false,
             gathering: false,
@@ -87,14 +102,8 @@ impl Worker {
             ended: false,
             output_ended: false,
         };
-        let added = self
-            .driver
-            .add(connection.socket.as_fd(), token(id), Interest::READ);
         let is_overload = open >= shared.options.connections_max;
         self.connections.insert(connection);
-        if added.is_err() {
-            return self.end(key);
-        }
         if is_overload {
             self.refuse_overload(key);
         }

@@ -36,8 +36,7 @@ impl Worker {
             pool.give(gather.take());
             spare.give(gather);
         }
-        // Closes the socket, so that a file is free.
-        drop(connection);
+        self.core.driver.close(connection.socket);
         if self.accept_due.is_some() {
             self.accept_due = Some(tick_at(self.core.now));
         }

@@ -5,7 +5,7 @@ use linerate_reactor::{
     handshake::{Acceptance, Refusal, Request, Upgrade},
 };
 
-use crate::support::{ACCEPTED, Echo, REQUEST, Raw, Running, masked};
+use crate::support::{ACCEPTED, Echo, REQUEST, Raw, Running, driver, masked};
 
 fn answer(request: &str) -> String {
     let server = Running::echo();
@@ -80,9 +80,11 @@ impl Handler for Choosy {
 
 #[test]
 fn routes_have_handlers_and_data_of_their_own() {
+    let mut options = Options::default();
+    options.driver = driver();
     let server = Server::builder()
         .workers(1)
-        .options(Options::default())
+        .options(options)
         .route("/a", Choosy("this is a"))
         .route("/b", Choosy("this is b"))
         .fallback(Echo)

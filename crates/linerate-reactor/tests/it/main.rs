@@ -1,5 +1,8 @@
-//! The reactor on real sockets.
+//! The reactor on real sockets, by the driver on epoll.
 #![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+
+/// What [`support::driver`] goes by.
+const DRIVER: linerate_reactor::DriverKind = linerate_reactor::DriverKind::Epoll;
 
 mod echo;
 mod flow;

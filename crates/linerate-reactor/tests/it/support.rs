@@ -8,7 +8,9 @@ use std::{
 };
 
 use linerate_proto::{Header, Role};
-use linerate_reactor::{Handler, Message, Options, Remote, Server, Tx, handshake::Request};
+use linerate_reactor::{
+    DriverKind, Handler, Message, Options, Remote, Server, Tx, handshake::Request,
+};
 use linerate_testkit::Frame;
 
 /// No answer takes longer, on however busy a machine.
@@ -44,6 +46,18 @@ impl Handler for Echo {
     }
 }
 
+/// Returns the driver on which the tests of this binary run: each set of tests is a binary for each
+/// driver, which says so by its `DRIVER`.
+pub(crate) fn driver() -> DriverKind {
+    match crate::DRIVER.resolve() {
+        Ok(driver) => driver,
+        Err(missing) => {
+            println!("skipped: {missing}; what runs here is the default driver");
+            DriverKind::Auto
+        }
+    }
+}
+
 /// A server on threads of its own; shut down on drop.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
@@ -52,7 +66,9 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start<H: Handler>(handler: H, workers: usize, options: Options) -> Self {
+    /// Starts a server on the driver of the test binary.
+    pub(crate) fn start<H: Handler>(handler: H, workers: usize, mut options: Options) -> Self {
+        options.driver = driver();
         let server = Server::builder()
             .workers(workers)
             .options(options)

@@ -1,0 +1,99 @@
+//! The driver on epoll: learns from the kernel which sockets are ready.
+
+use std::{
+    io,
+    os::fd::{BorrowedFd, OwnedFd},
+    time::Duration,
+};
+
+use rustix::{
+    event::{
+        Timespec,
+        epoll::{self, CreateFlags, EventData, EventFlags},
+    },
+    io::Errno,
+};
+
+use super::{Event, Interest, What};
+
+/// Events taken from the kernel at once.
+const EVENTS: usize = 512;
+
+/// An epoll instance, level-triggered.
+pub(crate) struct Epoll {
+    epoll: OwnedFd,
+    events: Vec<epoll::Event>,
+    /// How many events there are, and which one is next.
+    ready: usize,
+    next: usize,
+}
+
+impl Epoll {
+    pub(super) fn new() -> io::Result<Self> {
+        let nothing = epoll::Event {
+            flags: EventFlags::empty(),
+            data: EventData::new_u64(0),
+        };
+        Ok(Self {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            events: vec![nothing; EVENTS],
+            ready: 0,
+            next: 0,
+        })
+    }
+
+    pub(super) fn add(
+        &self,
+        socket: BorrowedFd<'_>,
+        token: u64,
+        interest: Interest,
+    ) -> io::Result<()> {
+        let data = EventData::new_u64(token);
+        Ok(epoll::add(&self.epoll, socket, data, flags(interest))?)
+    }
+
+    pub(super) fn modify(
+        &self,
+        socket: BorrowedFd<'_>,
+        token: u64,
+        interest: Interest,
+    ) -> io::Result<()> {
+        let data = EventData::new_u64(token);
+        Ok(epoll::modify(&self.epoll, socket, data, flags(interest))?)
+    }
+
+    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let timeout = timeout.map(|timeout| Timespec {
+            tv_sec: timeout.as_secs() as _,
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        self.next = 0;
+        self.ready = match epoll::wait(&self.epoll, &mut self.events[..], timeout.as_ref()) {
+            Ok(ready) => ready,
+            Err(Errno::INTR) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Event> {
+        let epoll::Event { flags, data } = *self.events[..self.ready].get(self.next)?;
+        self.next += 1;
+        Some(Event {
+            token: data.u64(),
+            what: What::Ready {
+                read: flags.intersects(EventFlags::IN),
+                write: flags.intersects(EventFlags::OUT),
+                lost: flags.intersects(EventFlags::ERR | EventFlags::HUP),
+            },
+        })
+    }
+}
+
+fn flags(interest: Interest) -> EventFlags {
+    let mut flags = EventFlags::empty();
+    flags.set(EventFlags::IN, interest.read);
+    flags.set(EventFlags::OUT, interest.write);
+    flags
+}
