@@ -1,6 +1,6 @@
 //! Sends each message back, on any path: `cargo run --release --example reactor_echo -- 127.0.0.1:9001`
 
-use linerate_reactor::{Handler, Message, Server, Tx, handshake::Request};
+use linerate_reactor::{Handler, Message, Opened, Server, Tx};
 
 #[derive(Clone)]
 struct Echo;
@@ -8,7 +8,7 @@ struct Echo;
 impl Handler for Echo {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
         // The connection may be closing; then nobody waits for the answer.

@@ -2,7 +2,7 @@
 
 use std::{io::IoSlice, os::fd::OwnedFd, time::Duration};
 
-use linerate_proto::{Engine, Server, engine::State, handshake::RequestReader};
+use linerate_proto::{Engine, Role, engine::State, handshake::RequestReader};
 
 use crate::{
     ConnectionId,
@@ -11,6 +11,7 @@ use crate::{
     gather::Gather,
     pool::Pool,
     remainder::Remainder,
+    side::Side,
     socket,
     wheel::Tick,
 };
@@ -21,7 +22,7 @@ pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) stage: Stage,
     /// Meaningful once the stage is [`Stage::Open`].
-    pub(crate) engine: Engine<Server>,
+    pub(crate) engine: Engine<Side>,
     /// The message that is arriving in pieces.
     pub(crate) gather: Option<Box<Gather>>,
     /// Output that the kernel did not take yet.
@@ -79,6 +80,11 @@ impl Connection {
     #[inline]
     pub(crate) const fn is_stopped(&self) -> bool {
         self.paused || self.congested || self.lost
+    }
+
+    /// Returns which side we are.
+    pub(crate) fn role(&self) -> Role {
+        self.engine.endpoint().0
     }
 
     /// Returns whether the WebSocket is open in both directions.

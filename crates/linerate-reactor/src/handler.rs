@@ -7,6 +7,23 @@ use linerate_proto::{
 
 use crate::Tx;
 
+/// How a connection came about.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Opened<'a> {
+    /// A client asked for it by this request, and [`Handler::accept`] agreed.
+    Accepted(&'a Request),
+}
+
+impl<'a> Opened<'a> {
+    /// Returns the request of the client that asked for the connection.
+    pub const fn request(self) -> Option<&'a Request> {
+        match self {
+            Self::Accepted(request) => Some(request),
+        }
+    }
+}
+
 /// Names a connection among all that a server ever has; for [`Remote`](crate::Remote).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ConnectionId {
@@ -37,7 +54,7 @@ pub trait Handler: Clone + Send + 'static {
     }
 
     /// Starts a connection and returns its data. What is sent here arrives before anything else.
-    fn open(&mut self, tx: &mut Tx<'_>, request: &Request) -> Self::Data;
+    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> Self::Data;
 
     /// Takes a whole message.
     fn message(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>, message: Message<'_>);

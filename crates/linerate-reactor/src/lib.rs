@@ -7,7 +7,7 @@
 //! what waits to be written is the worker's, and goes back to it.
 //!
 //! ```
-//! use linerate_reactor::{Handler, Message, Server, Tx, handshake::Request};
+//! use linerate_reactor::{Handler, Message, Opened, Server, Tx};
 //!
 //! #[derive(Clone)]
 //! struct Chat;
@@ -16,7 +16,7 @@
 //!     /// The messages that this client has sent.
 //!     type Data = u64;
 //!
-//!     fn open(&mut self, tx: &mut Tx<'_>, _request: &Request) -> u64 {
+//!     fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) -> u64 {
 //!         _ = tx.subscribe("room");
 //!         0
 //!     }
@@ -58,6 +58,7 @@ mod remainder;
 mod remote;
 mod route;
 mod server;
+mod side;
 mod socket;
 mod table;
 mod topics;
@@ -67,7 +68,7 @@ mod wheel;
 mod worker;
 
 pub use driver::{DriverKind, UnknownDriver};
-pub use handler::{ConnectionId, Handler};
+pub use handler::{ConnectionId, Handler, Opened};
 pub use linerate_proto::{
     CloseCode, Config, Limits, SendError,
     engine::{Closed, Message, MessageKind},

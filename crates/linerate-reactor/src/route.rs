@@ -1,13 +1,13 @@
 //! From input to the callbacks of one route's handler.
 
 use linerate_proto::{
-    ProtocolError,
+    ProtocolError, Role,
     engine::{Closed, Data, Message, RawEvent},
-    handshake::{Acceptance, Refusal, Request, Upgrade},
+    handshake::{Acceptance, Refusal, Upgrade},
 };
 
 use crate::{
-    Handler, Tx, connection::Connection, gather::Gather, user_data::UserData, worker::Core,
+    Handler, Opened, Tx, connection::Connection, gather::Gather, user_data::UserData, worker::Core,
 };
 
 /// Pings of one input that are answered each; of further ones only the newest is (RFC 6455 §5.5.3).
@@ -18,7 +18,7 @@ pub(crate) trait Serve {
     fn accept<'u>(&mut self, upgrade: &'u Upgrade<'_>) -> Result<Acceptance<'u>, Refusal>;
 
     /// Starts a connection; returns where its data is kept.
-    fn open(&mut self, core: &mut Core, connection: &mut Connection, request: &Request) -> u32;
+    fn open(&mut self, core: &mut Core, connection: &mut Connection, opened: Opened<'_>) -> u32;
 
     /// Hands over what is in `input`; returns how many bytes of it are done with, which is all
     /// unless the connection was stopped.
@@ -103,6 +103,49 @@ impl<H: Handler> Callee<'_, H> {
             core.flush(connection, input, &memory[tail]);
             core.pool.give(memory);
         }
+    }
+
+    /// Hands over what is in `input`, as the side `role`; returns how many bytes are done with.
+    #[inline(always)]
+    fn input(
+        &mut self,
+        role: Role,
+        core: &mut Core,
+        connection: &mut Connection,
+        input: &mut [u8],
+    ) -> usize {
+        let (mut at, mut pongs) = (0, 0);
+        while at < input.len() && !connection.is_stopped() {
+            let taken = match connection.engine.take_message_as(role, input, at) {
+                Some(Ok(taken)) => taken,
+                Some(Err(_)) => return input.len(),
+                None => {
+                    at += self.event(core, connection, input, at, &mut pongs);
+                    continue;
+                }
+            };
+            at = taken.end;
+            let mut tx = Tx {
+                core: &mut *core,
+                connection: &mut *connection,
+                input: taken.input,
+                gathered: &[],
+                tail: 0..0,
+                last_in_input: at == taken.input.len(),
+            };
+            self.handler.message(self.data, &mut tx, taken.message);
+        }
+        at
+    }
+
+    #[inline(never)]
+    fn client_input(
+        &mut self,
+        core: &mut Core,
+        connection: &mut Connection,
+        input: &mut [u8],
+    ) -> usize {
+        self.input(Role::Client, core, connection, input)
     }
 
     /// Takes what comes next at `at` and is no whole message; returns how many bytes it took.
@@ -212,7 +255,7 @@ impl<H: Handler> Serve for Route<H> {
         self.handler.accept(upgrade)
     }
 
-    fn open(&mut self, core: &mut Core, connection: &mut Connection, request: &Request) -> u32 {
+    fn open(&mut self, core: &mut Core, connection: &mut Connection, opened: Opened<'_>) -> u32 {
         let mut tx = Tx {
             core,
             connection,
@@ -221,7 +264,7 @@ impl<H: Handler> Serve for Route<H> {
             tail: 0..0,
             last_in_input: false,
         };
-        let data = self.handler.open(&mut tx, request);
+        let data = self.handler.open(&mut tx, opened);
         self.data.insert(data)
     }
 
@@ -234,29 +277,13 @@ impl<H: Handler> Serve for Route<H> {
     ) -> usize {
         // The engine learns the time once; what is taken below does not tell it.
         _ = connection.engine.handle_input(&mut [], core.now);
-        let mut callee = self.callee(data);
-        let (mut at, mut pongs) = (0, 0);
-        while at < input.len() && !connection.is_stopped() {
-            let taken = match connection.engine.take_message(input, at) {
-                Some(Ok(taken)) => taken,
-                Some(Err(_)) => return input.len(),
-                None => {
-                    at += callee.event(core, connection, input, at, &mut pongs);
-                    continue;
-                }
-            };
-            at = taken.end;
-            let mut tx = Tx {
-                core: &mut *core,
-                connection: &mut *connection,
-                input: taken.input,
-                gathered: &[],
-                tail: 0..0,
-                last_in_input: at == taken.input.len(),
-            };
-            callee.handler.message(callee.data, &mut tx, taken.message);
+        // The loop is compiled for each role, so that a server's does not ask which it is.
+        match connection.role() {
+            Role::Client => self.callee(data).client_input(core, connection, input),
+            Role::Server => self
+                .callee(data)
+                .input(Role::Server, core, connection, input),
         }
-        at
     }
 
     fn drain(&mut self, data: u32, core: &mut Core, connection: &mut Connection) {

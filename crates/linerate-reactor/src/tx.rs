@@ -2,9 +2,14 @@
 
 use std::{fmt, ops::Range};
 
-use linerate_proto::{CloseCode, SendError, engine::MessageKind, frame::BulkEncoder};
+use linerate_proto::{
+    CloseCode, MaskKey, Role, SendError, engine::MessageKind, frame::BulkEncoder,
+};
+use linerate_simd::mask;
 
-use crate::{ConnectionId, Message, Remote, SubscribeError, connection::Connection, worker::Core};
+use crate::{
+    ConnectionId, Message, Remote, SubscribeError, connection::Connection, side, worker::Core,
+};
 
 /// A payload of this many bytes or more is written from where it is; a shorter one is copied into
 /// the cork buffer, which costs less than one more slice for the kernel.
@@ -65,9 +70,14 @@ impl<'a> Tx<'a> {
     pub fn send_parts(&mut self, kind: MessageKind, parts: &[&[u8]]) -> Result<(), SendError> {
         self.settle_tail();
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
-        self.begin(kind, bytes)?;
+        let key = self.begin(kind, bytes)?;
+        let mut phase = 0;
         for part in parts {
-            self.add(part);
+            match key {
+                Some(key) => self.add_masked(key, phase, part),
+                None => self.add(part),
+            }
+            phase += part.len();
         }
         self.limit_cork();
         Ok(())
@@ -85,17 +95,20 @@ impl<'a> Tx<'a> {
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), SendError> {
         self.settle_tail();
-        self.begin(kind, bytes)?;
+        let key = self.begin(kind, bytes)?;
         let cork = &mut self.core.output.cork;
         let start = cork.len();
         cork.resize(start + bytes, 0);
         fill(&mut cork[start..]);
+        if let Some(MaskKey(key)) = key {
+            mask::apply(key, 0, &mut cork[start..]);
+        }
         self.limit_cork();
         Ok(())
     }
 
     /// Sends as many frames as `encode` pushes, at most `bytes_max` bytes with their headers. They
-    /// must be whole messages, unmasked.
+    /// must be whole messages, pushed without a masking key: a client's are masked afterwards.
     ///
     /// # Errors
     /// The connection is closing; `encode` was not called.
@@ -115,6 +128,10 @@ impl<'a> Tx<'a> {
         encode(&mut encoder);
         let end = start + encoder.written().len();
         cork.truncate(end);
+        if self.connection.role() == Role::Client {
+            let frames = cork.split_off(start);
+            side::append_masked(&frames, cork);
+        }
         self.limit_cork();
         Ok(())
     }
@@ -230,23 +247,32 @@ impl<'a> Tx<'a> {
     }
 
     fn send_large(&mut self, kind: MessageKind, payload: &[u8]) -> Result<(), SendError> {
-        self.begin(kind, payload.len())?;
-        match place(payload, self.gathered) {
+        let key = self.begin(kind, payload.len())?;
+        match (key, place(payload, self.gathered)) {
+            (Some(key), _) => self.add_masked(key, 0, payload),
             // Whatever is added later settles it; if nothing is, its memory can become the backlog.
-            Some(part) => self.tail = part,
-            None => self.add(payload),
+            (None, Some(part)) => self.tail = part,
+            (None, None) => self.add(payload),
         }
         Ok(())
     }
 
-    /// Adds the header of a message.
-    fn begin(&mut self, kind: MessageKind, bytes: usize) -> Result<(), SendError> {
+    /// Adds the header of a message; returns the key by which a client masks the payload.
+    fn begin(&mut self, kind: MessageKind, bytes: usize) -> Result<Option<MaskKey>, SendError> {
         let Self {
             core, connection, ..
         } = self;
         let cork = &mut core.output.cork;
-        connection.engine.send_prefix(cork, kind, bytes as u64)?;
-        Ok(())
+        connection.engine.send_prefix(cork, kind, bytes as u64)
+    }
+
+    /// Adds a part of a payload of which `phase` bytes stand before it, masked on the way.
+    fn add_masked(&mut self, MaskKey(key): MaskKey, mut phase: usize, part: &[u8]) {
+        for piece in part.chunks(CORK_BYTES_MAX) {
+            mask::append(key, phase, piece, &mut self.core.output.cork);
+            phase += piece.len();
+            self.limit_cork();
+        }
     }
 
     /// Adds a part of a payload.

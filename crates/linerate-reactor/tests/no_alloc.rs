@@ -11,7 +11,7 @@ mod support;
 use std::thread;
 
 use allocation_counter::measure;
-use linerate_reactor::{DriverKind, Handler, Message, Options, Server, Tx, handshake::Request};
+use linerate_reactor::{DriverKind, Handler, Message, Opened, Options, Server, Tx};
 use support::{Echo, Raw, fragment, masked};
 
 /// What [`support::driver`] goes by.
@@ -102,7 +102,7 @@ struct Publish;
 impl Handler for Publish {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _request: &Request) {
+    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
         tx.subscribe("one").unwrap();
         tx.subscribe("two").unwrap();
     }

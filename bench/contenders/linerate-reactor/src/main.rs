@@ -3,8 +3,7 @@
 
 use kit::{Arguments, MESSAGE_BYTES_MAX, Service};
 use linerate_reactor::{
-    Handler, Message, Options, Server, Tx,
-    handshake::{OriginPolicy, Request},
+    Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy,
 };
 
 /// The topic that all connections subscribe to.
@@ -37,7 +36,7 @@ struct Acknowledge;
 impl Handler for Acknowledge {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
         // A send fails only where the connection is closing, and nobody waits for it.
@@ -52,7 +51,7 @@ struct Echo;
 impl Handler for Echo {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     #[inline]
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
@@ -67,7 +66,7 @@ struct Fanout;
 impl Handler for Fanout {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _request: &Request) {
+    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
         _ = tx.subscribe(ALL);
     }
 

@@ -3,10 +3,7 @@
 use std::{sync::Arc, thread};
 
 use anyhow::Context;
-use linerate_reactor::{
-    Handler, Message, Options, Server, Tx,
-    handshake::{OriginPolicy, Request},
-};
+use linerate_reactor::{Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy};
 use tokio::sync::Notify;
 
 use super::MESSAGE_BYTES_MAX;
@@ -18,7 +15,7 @@ struct Echo;
 impl Handler for Echo {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     #[inline]
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {

@@ -12,7 +12,7 @@ use crate::{
     close::{CloseFrame, ControlPayload},
     error::ProtocolError,
     frame::{Header, MaskKey, Opcode},
-    role::Endpoint,
+    role::{Endpoint, Role},
 };
 
 /// The events in one input; a lending iterator.
@@ -130,7 +130,8 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     /// to [`step`](Self::step) to find out what comes next.
     #[inline]
     fn take_whole_message(&mut self) -> Option<(Piece, usize)> {
-        let whole = self.engine.whole_message(&self.input[self.at..])?;
+        let role = self.engine.endpoint.role();
+        let whole = self.engine.whole_message(&self.input[self.at..], role)?;
         self.at += whole.prefix_bytes + whole.bytes;
         let piece = Piece {
             kind: whole.kind,
@@ -257,7 +258,26 @@ impl<E: Endpoint> Engine<E> {
         input: &'i mut [u8],
         at: usize,
     ) -> Option<Result<Taken<'i>, ProtocolError>> {
-        let whole = self.whole_message(&input[at..])?;
+        self.take_message_as(self.endpoint.role(), input, at)
+    }
+
+    /// Takes a message as [`take_message`](Self::take_message) does, for callers that know `role`,
+    /// which must be the endpoint's: where the endpoint decides at run time, a constant here saves
+    /// the branches for the other role.
+    ///
+    /// # Errors
+    /// Text is not UTF-8. The connection has failed, as in [`Events::next`].
+    ///
+    /// # Panics
+    /// If `at` is not within `input`.
+    #[inline(always)]
+    pub fn take_message_as<'i>(
+        &mut self,
+        role: Role,
+        input: &'i mut [u8],
+        at: usize,
+    ) -> Option<Result<Taken<'i>, ProtocolError>> {
+        let whole = self.whole_message(&input[at..], role)?;
         let start = at + whole.prefix_bytes;
         let end = start + whole.bytes;
         if whole.kind == MessageKind::Binary {
@@ -287,8 +307,8 @@ impl<E: Endpoint> Engine<E> {
 
     /// Returns the message that stands whole, in one frame, at the start of `input`, if nothing is
     /// wrong with it.
-    #[inline]
-    fn whole_message(&self, input: &[u8]) -> Option<WholeMessage> {
+    #[inline(always)]
+    fn whole_message(&self, input: &[u8], role: Role) -> Option<WholeMessage> {
         let receiving = &self.receiving;
         if self.input != Direction::Open
             || receiving.frame.is_some()
@@ -304,7 +324,7 @@ impl<E: Endpoint> Engine<E> {
         };
         let (header, prefix_bytes) = Header::decode(input).ok()??;
         let limits = &self.config.limits;
-        if header.mask.is_some() != self.endpoint.role().expects_masked()
+        if header.mask.is_some() != role.expects_masked()
             || header.payload_bytes > (input.len() - prefix_bytes) as u64
             || !limits.allow_message_of_one_frame(header.payload_bytes)
         {

@@ -163,10 +163,13 @@ impl<E: Endpoint> Engine<E> {
 
     #[inline]
     fn append_frame(&mut self, out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: &[u8]) {
-        out.reserve(Header::BYTES_MAX + payload.len());
-        match self.append_prefix(out, fin, opcode, payload.len() as u64) {
-            Some(MaskKey(key)) => mask::append(key, 0, payload, out),
-            None => out.extend_from_slice(payload),
+        match self.endpoint.next_mask_key() {
+            Some(key) => append_masked_frame(out, fin, opcode, payload, key),
+            None => {
+                out.reserve(Header::BYTES_MAX + payload.len());
+                append_header(out, fin, opcode, payload.len() as u64, None);
+                out.extend_from_slice(payload);
+            }
         }
     }
 
@@ -179,18 +182,38 @@ impl<E: Endpoint> Engine<E> {
         payload_bytes: u64,
     ) -> Option<MaskKey> {
         let mask = self.endpoint.next_mask_key();
-        if payload_bytes <= 125 && mask.is_none() {
-            // Most messages of a server. Two bytes of a known number are one store.
-            out.extend_from_slice(&[u8::from(fin) << 7 | opcode as u8, payload_bytes as u8]);
-            return None;
-        }
-        let header = Header {
-            fin,
-            ..Header::new(opcode, payload_bytes, mask)
-        };
-        let mut prefix = [0; Header::BYTES_MAX];
-        let bytes = header.encode(&mut prefix);
-        out.extend_from_slice(&prefix[..bytes]);
+        append_header(out, fin, opcode, payload_bytes, mask);
         mask
     }
+}
+
+/// Appends a frame as a client sends it; apart, so that a server's way stays short where the role is
+/// known at run time only.
+#[inline(never)]
+fn append_masked_frame(out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: &[u8], key: MaskKey) {
+    out.reserve(Header::BYTES_MAX + payload.len());
+    append_header(out, fin, opcode, payload.len() as u64, Some(key));
+    mask::append(key.0, 0, payload, out);
+}
+
+#[inline]
+fn append_header(
+    out: &mut Vec<u8>,
+    fin: bool,
+    opcode: Opcode,
+    payload_bytes: u64,
+    mask: Option<MaskKey>,
+) {
+    if payload_bytes <= 125 && mask.is_none() {
+        // Most messages of a server. Two bytes of a known number are one store.
+        out.extend_from_slice(&[u8::from(fin) << 7 | opcode as u8, payload_bytes as u8]);
+        return;
+    }
+    let header = Header {
+        fin,
+        ..Header::new(opcode, payload_bytes, mask)
+    };
+    let mut prefix = [0; Header::BYTES_MAX];
+    let bytes = header.encode(&mut prefix);
+    out.extend_from_slice(&prefix[..bytes]);
 }

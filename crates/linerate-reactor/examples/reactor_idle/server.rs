@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use linerate_reactor::{Handler, Message, Options, Server, Tx, handshake::Request};
+use linerate_reactor::{Handler, Message, Opened, Options, Server, Tx};
 
 #[derive(Clone)]
 struct Echo;
@@ -15,7 +15,7 @@ struct Echo;
 impl Handler for Echo {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
         // The connection may be closing; then nobody waits for the answer.

@@ -6,7 +6,7 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use linerate_proto::{Engine, Server, handshake::RequestReader};
+use linerate_proto::{Engine, Role, handshake::RequestReader};
 
 use super::{Core, LISTENER, Worker, token};
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     connection::{Connection, Opening, Stage},
     driver::Interest,
     remainder::Remainder,
+    side::Side,
     socket::{self, Accepted},
     wheel::tick_after,
 };
@@ -88,7 +89,7 @@ impl Worker {
                 reader: RequestReader::new(shared.options.handshake),
                 due: *now + time_max,
             })),
-            engine: Engine::new(Server, shared.config.clone(), *now),
+            engine: Engine::new(Side(Role::Server), shared.config.clone(), *now),
             gather: None,
             backlog: Backlog::default(),
             held: Remainder::default(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_proto::{CloseCode, engine::State};
+use linerate_proto::{CloseCode, Role, engine::State};
 
 use super::{Core, Worker};
 use crate::{
@@ -85,8 +85,12 @@ pub(super) fn is_over(connection: &Connection) -> bool {
     match connection.stage {
         Stage::Open { .. } if connection.ended => written || !connection.engine.is_input_over(),
         // §7.1.1: the server closes the TCP connection first. Both Close frames have passed, so
-        // that no input is left that would turn this into a reset.
-        Stage::Open { .. } => written && connection.engine.state() == State::Closed,
+        // that no input is left that would turn this into a reset. A client waits for its end.
+        Stage::Open { .. } => {
+            written
+                && connection.engine.state() == State::Closed
+                && connection.role() == Role::Server
+        }
         Stage::Opening(_) => connection.ended,
         Stage::Refused { .. } => connection.ended && written,
     }

@@ -1,13 +1,15 @@
 //! The opening handshake on a connection.
 
 use linerate_proto::{
-    Engine, Server,
+    Engine, Role,
     handshake::{BuildError, HandshakeError, Refusal, Request, Scheme},
 };
 
 use super::Worker;
 use crate::{
+    Opened,
     connection::Stage,
+    side::Side,
     wheel::{TICK, Tick, tick_at},
 };
 
@@ -65,7 +67,7 @@ impl Worker {
         let handler = &mut self.routes.handlers[usize::from(route)];
         let acceptance = handler.accept(&upgrade)?;
         let connection = &mut self.connections[key];
-        connection.engine = Engine::new(Server, core.shared.config.clone(), core.now);
+        connection.engine = Engine::new(Side(Role::Server), core.shared.config.clone(), core.now);
         acceptance.encode(&mut core.output.cork);
         // Written alone, so that a client sees no frames before it has seen the answer.
         core.flush(connection, &[], &[]);
@@ -74,7 +76,7 @@ impl Worker {
             route,
             data: u32::MAX,
         };
-        let data = handler.open(core, connection, request);
+        let data = handler.open(core, connection, Opened::Accepted(request));
         connection.stage = Stage::Open { route, data };
         // The deadline of the handshake is over; the wheel asks for the next one.
         connection.alarm = 0;

@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use linerate_reactor::{
-    CloseCode, Closed, ConnectionId, Handler, Message, MessageKind, Options, SendError, Tx,
-    handshake::Request,
+    CloseCode, Closed, ConnectionId, Handler, Message, MessageKind, Opened, Options, SendError, Tx,
 };
 
 use crate::support::{Raw, Running, fragment, masked, unmasked, wait_until};
@@ -31,7 +30,7 @@ struct Obedient(Seen);
 impl Handler for Obedient {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
         let mut log = self.0.0.lock().unwrap();

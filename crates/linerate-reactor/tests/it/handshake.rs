@@ -1,8 +1,8 @@
 //! The opening handshake: what opens a WebSocket, and what is refused.
 
 use linerate_reactor::{
-    Handler, Message, Options, Server, Tx,
-    handshake::{Acceptance, Refusal, Request, Upgrade},
+    Handler, Message, Opened, Options, Server, Tx,
+    handshake::{Acceptance, Refusal, Upgrade},
 };
 
 use crate::support::{ACCEPTED, Echo, REQUEST, Raw, Running, driver, masked};
@@ -68,9 +68,13 @@ impl Handler for Choosy {
             .map_err(|_| refused())
     }
 
-    fn open(&mut self, tx: &mut Tx<'_>, request: &Request) -> String {
+    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> String {
         tx.send_text(self.0).unwrap();
-        request.query().unwrap_or_default().to_owned()
+        opened
+            .request()
+            .and_then(|request| request.query())
+            .unwrap_or_default()
+            .to_owned()
     }
 
     fn message(&mut self, query: &mut String, tx: &mut Tx<'_>, _message: Message<'_>) {

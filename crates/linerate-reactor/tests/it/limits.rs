@@ -3,7 +3,7 @@
 use std::{net::TcpStream, time::Duration};
 
 use linerate_proto::Role;
-use linerate_reactor::{Handler, Message, Options, SubscribeError, Tx, handshake::Request};
+use linerate_reactor::{Handler, Message, Opened, Options, SubscribeError, Tx};
 use linerate_testkit::Frame;
 
 use crate::support::{
@@ -126,7 +126,7 @@ struct Subscriber;
 impl Handler for Subscriber {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
         let Message::Text(topic) = message else {

@@ -8,9 +8,7 @@ use std::{
 };
 
 use linerate_proto::{Header, Role};
-use linerate_reactor::{
-    DriverKind, Handler, Message, Options, Remote, Server, Tx, handshake::Request,
-};
+use linerate_reactor::{DriverKind, Handler, Message, Opened, Options, Remote, Server, Tx};
 use linerate_testkit::Frame;
 
 /// No answer takes longer, on however busy a machine.
@@ -39,7 +37,7 @@ pub(crate) struct Echo;
 impl Handler for Echo {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _request: &Request) {}
+    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
         _ = tx.send(message);

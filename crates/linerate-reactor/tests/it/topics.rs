@@ -1,6 +1,6 @@
 //! Publishing, within a worker and across workers.
 
-use linerate_reactor::{Closed, Handler, Message, Options, Tx, handshake::Request};
+use linerate_reactor::{Closed, Handler, Message, Opened, Options, Tx};
 
 use crate::support::{Raw, Running, masked, wait_until};
 
@@ -11,7 +11,7 @@ struct Room;
 impl Handler for Room {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _request: &Request) {
+    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
         assert_eq!(tx.subscribe("room"), Ok(true));
         tx.send_text("hello").unwrap();
     }
