@@ -1,14 +1,20 @@
-//! Messages that arrive in pieces, and the memory for them.
+//! Messages that arrive in pieces: put together, or handed over as they come.
 
 use linerate_proto::engine::{Data, MessageKind};
-use linerate_simd::utf8::TextBuf;
+use linerate_simd::utf8::{TextBuf, Validator};
 
 use crate::pool::Pool;
 
-/// A message that is put together; text is validated as it grows.
+/// A message that arrives in pieces; text is validated as it grows.
 pub(crate) enum Gather {
+    /// It is put together.
     Binary(Vec<u8>),
+    /// It is put together.
     Text(TextBuf),
+    /// Its pieces go to the handler at once.
+    StreamedBinary,
+    /// Its pieces go to the handler at once.
+    StreamedText(Validator),
 }
 
 impl Gather {
@@ -16,6 +22,7 @@ impl Gather {
         match self {
             Self::Binary(bytes) => bytes,
             Self::Text(text) => text.as_bytes(),
+            Self::StreamedBinary | Self::StreamedText(_) => &[],
         }
     }
 
@@ -24,6 +31,7 @@ impl Gather {
         match std::mem::replace(self, Self::Binary(Vec::new())) {
             Self::Binary(bytes) => bytes,
             Self::Text(text) => text.into_bytes(),
+            Self::StreamedBinary | Self::StreamedText(_) => Vec::new(),
         }
     }
 }
@@ -42,14 +50,23 @@ impl Spare {
     /// How many are kept.
     const KEPT_MAX: usize = 64;
 
-    /// Starts a message with memory for `data` and, as far as that is in proportion, for what its
-    /// frame announces.
-    pub(crate) fn begin(&mut self, data: &Data<'_>, pool: &mut Pool) -> Box<Gather> {
-        let announced = usize::try_from(data.frame_bytes_left).unwrap_or(usize::MAX);
-        let memory = pool.take_announced(data.len(), announced);
+    /// Starts a message: one whose first frame has `streamed_bytes_min` bytes or more is streamed,
+    /// another gets memory for `data` and, as far as that is in proportion, for what its frame
+    /// announces.
+    pub(crate) fn begin(
+        &mut self,
+        data: &Data<'_>,
+        streamed_bytes_min: u64,
+        pool: &mut Pool,
+    ) -> Box<Gather> {
+        let frame_bytes = data.frame_bytes_left.saturating_add(data.len() as u64);
         let gather = match data.kind {
-            MessageKind::Binary => Gather::Binary(memory),
-            MessageKind::Text => Gather::Text(TextBuf::from_recycled(memory)),
+            MessageKind::Binary if frame_bytes >= streamed_bytes_min => Gather::StreamedBinary,
+            MessageKind::Binary => Gather::Binary(take_memory(data, pool)),
+            MessageKind::Text if frame_bytes >= streamed_bytes_min => {
+                Gather::StreamedText(Validator::new())
+            }
+            MessageKind::Text => Gather::Text(TextBuf::from_recycled(take_memory(data, pool))),
         };
         match self.0.pop() {
             Some(mut spare) => {
@@ -66,4 +83,9 @@ impl Spare {
             self.0.push(gather);
         }
     }
+}
+
+fn take_memory(data: &Data<'_>, pool: &mut Pool) -> Vec<u8> {
+    let announced = usize::try_from(data.frame_bytes_left).unwrap_or(usize::MAX);
+    pool.take_announced(data.len(), announced)
 }

@@ -1,7 +1,7 @@
 //! What an application implements.
 
 use linerate_proto::{
-    engine::{Closed, Message},
+    engine::{Chunk, Closed, Message},
     handshake::{Acceptance, Refusal, Request, Upgrade},
 };
 
@@ -44,6 +44,12 @@ pub trait Handler: Clone + Send + 'static {
     /// What is kept for each connection.
     type Data: 'static;
 
+    /// Messages whose first frame has this many bytes or more, and of which not all has arrived yet,
+    /// are not put together: their pieces go to [`chunk`](Self::chunk) as they arrive, so that they
+    /// take no memory and no copy. All others come whole to [`message`](Self::message).
+    /// Default: none comes in pieces.
+    const STREAMED_BYTES_MIN: u64 = u64::MAX;
+
     /// Decides about a request that is well-formed and of an allowed origin: refuses it, chooses a
     /// subprotocol, adds headers.
     ///
@@ -58,6 +64,14 @@ pub trait Handler: Clone + Send + 'static {
 
     /// Takes a whole message.
     fn message(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>, message: Message<'_>);
+
+    /// Takes a piece of a long message, see [`STREAMED_BYTES_MIN`](Self::STREAMED_BYTES_MIN).
+    ///
+    /// Text is validated up to the end of each piece, which may stand inside a code point. If a later
+    /// piece is not UTF-8 or the connection ends, [`close`](Self::close) is what comes next.
+    fn chunk(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>, chunk: Chunk<'_>) {
+        _ = (data, tx, chunk);
+    }
 
     /// Learns that all that waited for a slow peer has been written.
     fn drain(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>) {

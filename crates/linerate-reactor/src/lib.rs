@@ -71,7 +71,7 @@ pub use driver::{DriverKind, UnknownDriver};
 pub use handler::{ConnectionId, Handler, Opened};
 pub use linerate_proto::{
     CloseCode, Config, Limits, SendError,
-    engine::{Closed, Message, MessageKind},
+    engine::{Chunk, Closed, Message, MessageKind},
     frame::BulkEncoder,
     handshake,
 };

@@ -2,12 +2,13 @@
 
 use linerate_proto::{
     ProtocolError, Role,
-    engine::{Closed, Data, Message, RawEvent},
+    engine::{Chunk, Closed, Data, Message, MessageKind, RawEvent},
     handshake::{Acceptance, Refusal, Upgrade},
 };
 
 use crate::{
-    Handler, Opened, Tx, connection::Connection, gather::Gather, user_data::UserData, worker::Core,
+    Handler, Opened, Tx, connection::Connection, gather::Gather, pool::Pool, user_data::UserData,
+    worker::Core,
 };
 
 /// Pings of one input that are answered each; of further ones only the newest is (RFC 6455 §5.5.3).
@@ -78,6 +79,7 @@ impl<H: Handler> Callee<'_, H> {
         let message = match &*gather {
             Gather::Binary(bytes) => Some(Message::Binary(bytes)),
             Gather::Text(text) => text.as_str().map(Message::Text),
+            Gather::StreamedBinary | Gather::StreamedText(_) => None,
         };
         let mut tail = 0..0;
         if let Some(message) = message {
@@ -148,6 +150,44 @@ impl<H: Handler> Callee<'_, H> {
         self.input(Role::Client, core, connection, input)
     }
 
+    /// Hands over a piece of a message that is streamed; it ends at `end` in `input`.
+    fn streamed(
+        &mut self,
+        core: &mut Core,
+        connection: &mut Connection,
+        streamed: Streamed,
+        input: &[u8],
+        end: usize,
+    ) {
+        let Streamed {
+            gather,
+            kind,
+            begins,
+            ends,
+            bytes,
+        } = streamed;
+        if ends {
+            core.spare.give(gather);
+        } else {
+            connection.gather = Some(gather);
+        }
+        let chunk = Chunk {
+            kind,
+            begins,
+            ends,
+            bytes: &input[end - bytes..end],
+        };
+        let mut tx = Tx {
+            core,
+            connection,
+            input,
+            gathered: &[],
+            tail: 0..0,
+            last_in_input: end == input.len(),
+        };
+        self.handler.chunk(self.data, &mut tx, chunk);
+    }
+
     /// Takes what comes next at `at` and is no whole message; returns how many bytes it took.
     fn event(
         &mut self,
@@ -160,7 +200,7 @@ impl<H: Handler> Callee<'_, H> {
         let Connection { engine, gather, .. } = connection;
         let mut events = engine.handle_input(&mut input[at..], core.now);
         let seen = match events.next_raw() {
-            Some(Ok(RawEvent::Data(data))) => add(data, gather, core),
+            Some(Ok(RawEvent::Data(data))) => add(data, H::STREAMED_BYTES_MIN, gather, core),
             Some(Ok(RawEvent::Ping(payload))) => Seen::Ping(Control::new(payload)),
             Some(Ok(RawEvent::Pong(payload))) => Seen::Pong(Control::new(payload)),
             Some(Err(error)) => Seen::Error(error),
@@ -174,6 +214,10 @@ impl<H: Handler> Callee<'_, H> {
                 self.piece(core, connection, gather, input, bytes == rest);
             }
             Seen::Piece(piece) => connection.gather = Some(piece),
+            Seen::Streamed(streamed) => {
+                let end = at + bytes;
+                self.streamed(core, connection, streamed, input, end);
+            }
             Seen::Ping(payload) => {
                 if *pongs < PONGS_MAX {
                     *pongs += 1;
@@ -223,10 +267,21 @@ enum Seen {
     Gathered(Box<Gather>),
     /// Not the last piece.
     Piece(Box<Gather>),
+    /// A piece of a message that is streamed.
+    Streamed(Streamed),
     Ping(Control),
     Pong(Control),
     /// The peer broke the rules; the engine may not know yet.
     Error(ProtocolError),
+}
+
+/// A piece of a message that is streamed, which lies unmasked in the input.
+struct Streamed {
+    gather: Box<Gather>,
+    kind: MessageKind,
+    begins: bool,
+    ends: bool,
+    bytes: usize,
 }
 
 /// A copy of what a control frame carries.
@@ -309,36 +364,56 @@ impl<H: Handler> Serve for Route<H> {
     }
 }
 
-/// Adds a piece to the message that it belongs to.
-fn add(data: Data<'_>, gathering: &mut Option<Box<Gather>>, core: &mut Core) -> Seen {
-    let ends = data.ends;
+/// Adds a piece to the message that it belongs to, or validates it where it lies.
+fn add(
+    data: Data<'_>,
+    streamed_bytes_min: u64,
+    gathering: &mut Option<Box<Gather>>,
+    core: &mut Core,
+) -> Seen {
+    let (kind, begins, ends, bytes) = (data.kind, data.begins, data.ends, data.len());
     let mut gather = match gathering.take() {
         Some(gather) => gather,
-        None => core.spare.begin(&data, &mut core.pool),
+        None => core.spare.begin(&data, streamed_bytes_min, &mut core.pool),
     };
-    let added = match &mut *gather {
-        Gather::Binary(bytes) => {
-            core.pool.reserve(bytes, data.len());
-            data.append_to(bytes);
-            Ok(())
-        }
-        Gather::Text(text) => {
-            if text.capacity() - text.len() < data.len() {
-                let larger = core
-                    .pool
-                    .take((text.len() + data.len()).max(2 * text.len()));
-                core.pool.give(text.move_into(larger));
-            }
-            data.append_text_to(text)
-        }
-    };
-    match added {
+    let is_streamed = matches!(*gather, Gather::StreamedBinary | Gather::StreamedText(_));
+    match take(data, &mut gather, &mut core.pool) {
+        Ok(()) if is_streamed => Seen::Streamed(Streamed {
+            gather,
+            kind,
+            begins,
+            ends,
+            bytes,
+        }),
         Ok(()) if ends => Seen::Gathered(gather),
         Ok(()) => Seen::Piece(gather),
         Err(error) => {
             core.pool.give(gather.take());
             core.spare.give(gather);
             Seen::Error(error)
+        }
+    }
+}
+
+/// Unmasks a piece and, if it is text, validates it: into the memory of the message, or in place.
+fn take(data: Data<'_>, gather: &mut Gather, pool: &mut Pool) -> Result<(), ProtocolError> {
+    match gather {
+        Gather::Binary(bytes) => {
+            pool.reserve(bytes, data.len());
+            data.append_to(bytes);
+            Ok(())
+        }
+        Gather::StreamedBinary => {
+            data.unmask();
+            Ok(())
+        }
+        Gather::StreamedText(validator) => data.unmask_text(validator).map(|_| ()),
+        Gather::Text(text) => {
+            if text.capacity() - text.len() < data.len() {
+                let larger = pool.take((text.len() + data.len()).max(2 * text.len()));
+                pool.give(text.move_into(larger));
+            }
+            data.append_text_to(text)
         }
     }
 }

@@ -83,6 +83,39 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
+    /// Sends a piece of a message: the first call begins the message, and `ends` ends it. Each piece
+    /// is a fragment (RFC 6455 §5.4) and is written like a message; what was received in
+    /// [`chunk`](crate::Handler::chunk) may be sent back.
+    ///
+    /// The pieces of a text message may be split anywhere; together they must be UTF-8. Until the
+    /// last piece no other message can be sent on this connection, and publications for it are
+    /// dropped and counted.
+    ///
+    /// # Errors
+    /// The connection is closing, or a message of the other kind is being sent.
+    pub fn send_chunk(
+        &mut self,
+        kind: MessageKind,
+        bytes: &[u8],
+        ends: bool,
+    ) -> Result<(), SendError> {
+        self.settle_tail();
+        let Self {
+            core, connection, ..
+        } = self;
+        let cork = &mut core.output.cork;
+        let fragment_bytes = bytes.len() as u64;
+        let key = connection
+            .engine
+            .send_fragment_prefix(cork, kind, fragment_bytes, ends)?;
+        match key {
+            Some(key) => self.add_masked(key, 0, bytes),
+            None => self.add(bytes),
+        }
+        self.limit_cork();
+        Ok(())
+    }
+
     /// Sends a message of `bytes` bytes that `fill` writes into the output, zeros at first. That of
     /// a text message must be UTF-8.
     ///

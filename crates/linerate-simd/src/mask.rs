@@ -30,10 +30,16 @@ use kernel::{Key, mask_raw};
 /// `phase` is the index, in the frame's payload, of `payload[0]`; only its value modulo 4 matters.
 #[inline]
 pub fn apply(key: [u8; 4], phase: usize, payload: &mut [u8]) {
+    apply_seeing_ascii(key, phase, payload);
+}
+
+/// XORs as [`apply`] does; returns whether the result is ASCII.
+#[inline]
+pub(crate) fn apply_seeing_ascii(key: [u8; 4], phase: usize, payload: &mut [u8]) -> bool {
     let dst = payload.as_mut_ptr();
     // SAFETY: `payload` is readable and writable for its length, and source and destination are
     // the same range.
-    unsafe { mask_raw(Key::new(key, phase), dst.cast_const(), dst, payload.len()) };
+    unsafe { mask_raw(Key::new(key, phase), dst.cast_const(), dst, payload.len()) }
 }
 
 /// XORs a whole payload, which is `range` of `input`, with `key`; returns it as text if it is UTF-8
@@ -63,11 +69,7 @@ pub fn apply_text(
     input: &mut [u8],
     range: Range<usize>,
 ) -> Result<(&str, &[u8]), Utf8Error> {
-    let payload = &mut input[range.clone()];
-    let dst = payload.as_mut_ptr();
-    // SAFETY: `payload` is readable and writable for its length, and source and destination are
-    // the same range.
-    let is_ascii = unsafe { mask_raw(Key::new(key, 0), dst.cast_const(), dst, payload.len()) };
+    let is_ascii = apply_seeing_ascii(key, 0, &mut input[range.clone()]);
     let input = &*input;
     let payload = &input[range];
     let text = if is_ascii {

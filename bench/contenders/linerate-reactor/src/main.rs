@@ -3,7 +3,7 @@
 
 use kit::{Arguments, MESSAGE_BYTES_MAX, Service};
 use linerate_reactor::{
-    Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy,
+    Chunk, Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy,
 };
 
 /// The topic that all connections subscribe to.
@@ -29,18 +29,33 @@ fn main() -> kit::Result {
     Ok(server.listen(address)?.run()?)
 }
 
+/// Long messages are taken in pieces as they arrive.
+const STREAMED_BYTES_MIN: u64 = 64 << 10;
+
 /// Answers with the number of payload bytes.
 #[derive(Clone)]
 struct Acknowledge;
 
 impl Handler for Acknowledge {
-    type Data = ();
+    /// What has arrived of the message that arrives in pieces, in bytes.
+    type Data = usize;
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    const STREAMED_BYTES_MIN: u64 = STREAMED_BYTES_MIN;
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) -> usize {
+        0
+    }
+
+    fn message(&mut self, _bytes: &mut usize, tx: &mut Tx<'_>, message: Message<'_>) {
         // A send fails only where the connection is closing, and nobody waits for it.
         _ = tx.send_text(&message.as_bytes().len().to_string());
+    }
+
+    fn chunk(&mut self, bytes: &mut usize, tx: &mut Tx<'_>, chunk: Chunk<'_>) {
+        *bytes += chunk.bytes.len();
+        if chunk.ends {
+            _ = tx.send_text(&std::mem::take(bytes).to_string());
+        }
     }
 }
 
@@ -51,11 +66,17 @@ struct Echo;
 impl Handler for Echo {
     type Data = ();
 
+    const STREAMED_BYTES_MIN: u64 = STREAMED_BYTES_MIN;
+
     fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     #[inline]
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
         _ = tx.send(message);
+    }
+
+    fn chunk(&mut self, (): &mut (), tx: &mut Tx<'_>, chunk: Chunk<'_>) {
+        _ = tx.send_chunk(chunk.kind, chunk.bytes, chunk.ends);
     }
 }
 

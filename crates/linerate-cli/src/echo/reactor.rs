@@ -3,7 +3,9 @@
 use std::{sync::Arc, thread};
 
 use anyhow::Context;
-use linerate_reactor::{Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy};
+use linerate_reactor::{
+    Chunk, Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy,
+};
 use tokio::sync::Notify;
 
 use super::MESSAGE_BYTES_MAX;
@@ -15,12 +17,18 @@ struct Echo;
 impl Handler for Echo {
     type Data = ();
 
+    const STREAMED_BYTES_MIN: u64 = 64 << 10;
+
     fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     #[inline]
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
         // The connection may be closing; then nobody waits for the answer.
         _ = tx.send(message);
+    }
+
+    fn chunk(&mut self, (): &mut (), tx: &mut Tx<'_>, chunk: Chunk<'_>) {
+        _ = tx.send_chunk(chunk.kind, chunk.bytes, chunk.ends);
     }
 }
 

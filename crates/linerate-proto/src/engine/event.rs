@@ -2,7 +2,10 @@
 
 use alloc::vec::Vec;
 
-use linerate_simd::{mask, utf8::TextBuf};
+use linerate_simd::{
+    mask,
+    utf8::{TextBuf, Validator},
+};
 
 use super::MessageKind;
 use crate::{close::CloseFrame, error::ProtocolError, frame::MaskKey};
@@ -141,6 +144,35 @@ impl<'a> Data<'a> {
             mask::apply(key, self.phase, self.payload);
         }
         self.payload
+    }
+
+    /// Unmasks a piece of a text message in place, validates it by `validator`, which must have seen
+    /// the earlier pieces and no more, and returns the bytes.
+    ///
+    /// # Errors
+    /// The text is not UTF-8, or ends inside a code point; the caller must
+    /// [`Engine::fail`](super::Engine::fail).
+    pub fn unmask_text(self, validator: &mut Validator) -> Result<&'a [u8], ProtocolError> {
+        let Self {
+            ends,
+            payload,
+            mask,
+            phase,
+            offset,
+            ..
+        } = self;
+        let pushed = match mask {
+            Some(MaskKey(key)) => validator.push_masked(key, phase, payload),
+            None => validator.push(payload),
+        };
+        let invalid_at = |bytes| ProtocolError::InvalidUtf8 {
+            offset: offset + bytes as u64,
+        };
+        pushed.map_err(|error| invalid_at(error.valid_up_to()))?;
+        if ends && !validator.is_complete() {
+            return Err(invalid_at(payload.len()));
+        }
+        Ok(payload)
     }
 
     /// Appends the unmasked bytes to `out`.

@@ -78,15 +78,31 @@ impl<E: Endpoint> Engine<E> {
         payload: &[u8],
         fin: bool,
     ) -> Result<(), SendError> {
-        self.check_open()?;
-        let opcode = match self.sending {
-            None => kind.opcode(),
-            Some(current) if current == kind => Opcode::Continuation,
-            Some(_) => return Err(SendError::MessageInProgress),
-        };
+        let opcode = self.begin_fragment(kind, fin)?;
         self.append_frame(out, fin, opcode, payload);
-        self.sending = (!fin).then_some(kind);
         Ok(())
+    }
+
+    /// Appends only the prefix of a fragment to `out`, as [`send_prefix`](Self::send_prefix) does of
+    /// a message.
+    ///
+    /// # Errors
+    /// As [`send_fragment`](Self::send_fragment).
+    pub fn send_fragment_prefix(
+        &mut self,
+        out: &mut Vec<u8>,
+        kind: MessageKind,
+        payload_bytes: u64,
+        fin: bool,
+    ) -> Result<Option<MaskKey>, SendError> {
+        let opcode = self.begin_fragment(kind, fin)?;
+        Ok(self.append_prefix(out, fin, opcode, payload_bytes))
+    }
+
+    /// Returns whether a fragmented message is being sent, so that no other may begin.
+    #[inline]
+    pub const fn is_message_in_progress(&self) -> bool {
+        self.sending.is_some()
     }
 
     /// Appends a Ping to `out`.
@@ -126,6 +142,18 @@ impl<E: Endpoint> Engine<E> {
     /// Returns whether [`poll_transmit`](Self::poll_transmit) has anything to append.
     pub fn wants_transmit(&self) -> bool {
         self.answer_due.is_some() || self.keepalive.is_ping_due()
+    }
+
+    /// Returns the opcode of the next fragment, and remembers whether others follow.
+    fn begin_fragment(&mut self, kind: MessageKind, fin: bool) -> Result<Opcode, SendError> {
+        self.check_open()?;
+        let opcode = match self.sending {
+            None => kind.opcode(),
+            Some(current) if current == kind => Opcode::Continuation,
+            Some(_) => return Err(SendError::MessageInProgress),
+        };
+        self.sending = (!fin).then_some(kind);
+        Ok(opcode)
     }
 
     fn send_control(

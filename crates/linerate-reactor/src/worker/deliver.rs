@@ -61,7 +61,7 @@ impl Worker {
             let Some(connection) = self.connections.get_mut(key as usize) else {
                 continue;
             };
-            if connection.congested {
+            if connection.congested || connection.engine.is_message_in_progress() {
                 self.core.shared.count_dropped(publications);
             } else if connection.is_open()
                 && !self.core.write_shared(connection, bursts, &slices[..count])
@@ -81,7 +81,7 @@ impl Worker {
                 let Some(connection) = self.connections.get_mut(key as usize) else {
                     continue;
                 };
-                if connection.congested {
+                if connection.congested || connection.engine.is_message_in_progress() {
                     self.core.shared.count_dropped(publications.count);
                 } else if connection.is_open() {
                     let waits_already = !connection.backlog.is_empty();

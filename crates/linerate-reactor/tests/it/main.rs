@@ -10,5 +10,6 @@ mod frames;
 mod handshake;
 mod limits;
 mod shutdown;
+mod streaming;
 mod support;
 mod topics;

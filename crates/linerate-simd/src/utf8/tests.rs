@@ -10,6 +10,9 @@ use std::vec;
 use proptest::prelude::*;
 
 use super::{BLOCK_LEN, Utf8Error, Validator, validate};
+use crate::mask;
+
+const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
 /// What the standard library says of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +43,15 @@ fn verdict(bytes: &[u8]) -> Verdict {
 
 /// Pushes `pieces` one after the other and returns the verdict on all.
 fn push_all(pieces: &[&[u8]]) -> Verdict {
-    let mut validator = Validator::new();
+    let (mut validator, mut unmasking) = (Validator::new(), Validator::new());
     let mut before = 0;
     for piece in pieces {
-        if let Err(error) = validator.push(piece) {
+        let mut masked = piece.to_vec();
+        mask::apply(KEY, before, &mut masked);
+        let pushed = validator.push(piece);
+        assert_eq!(unmasking.push_masked(KEY, before, &mut masked), pushed);
+        assert_eq!((&masked[..], &unmasking), (*piece, &validator));
+        if let Err(error) = pushed {
             assert!(!validator.is_complete());
             return Verdict::FailsAt(before + error.valid_up_to());
         }

@@ -1,6 +1,7 @@
 //! UTF-8 validation that resumes wherever the bytes were split (RFC 3629 §4).
 
 use super::{Utf8Error, is_valid};
+use crate::mask;
 
 const CONTINUATION_MIN: u8 = 0x80;
 const CONTINUATION_MAX: u8 = 0xbf;
@@ -61,6 +62,27 @@ impl Validator {
             *self = Self::FAILED;
         }
         result
+    }
+
+    /// XORs the next piece in place with `key` (RFC 6455 §5.3), where `phase` is the index of
+    /// `bytes[0]` in the frame's payload, and validates it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the offset in `bytes` of the first byte that, unmasked, cannot continue valid UTF-8.
+    /// All of `bytes` were unmasked.
+    #[inline]
+    pub fn push_masked(
+        &mut self,
+        key: [u8; 4],
+        phase: usize,
+        bytes: &mut [u8],
+    ) -> Result<(), Utf8Error> {
+        let is_ascii = mask::apply_seeing_ascii(key, phase, bytes);
+        if is_ascii && self.is_complete() {
+            return Ok(());
+        }
+        self.push(bytes)
     }
 
     /// Forgets everything: the next byte starts a new text.
