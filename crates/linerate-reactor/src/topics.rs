@@ -131,14 +131,10 @@ impl Topics {
     }
 
     /// Returns the connections that subscribe to a topic.
-    pub(crate) fn subscribers(&self, name: &str) -> impl Iterator<Item = u32> {
-        let topic = self.names.get(name).map(|topic| &self.topics[*topic]);
-        topic.into_iter().flat_map(|topic| {
-            topic
-                .subscribers
-                .iter()
-                .map(|subscriber| subscriber.connection)
-        })
+    pub(crate) fn subscribers(&self, name: &str) -> impl ExactSizeIterator<Item = u32> {
+        let topic = self.names.get(name);
+        let subscribers = topic.map_or(&[][..], |topic| &self.topics[*topic].subscribers);
+        subscribers.iter().map(|subscriber| subscriber.connection)
     }
 
     fn memberships(&self, connection: u32) -> &[Membership] {

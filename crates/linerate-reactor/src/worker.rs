@@ -4,6 +4,7 @@ mod accept;
 mod deadlines;
 mod deliver;
 mod end;
+mod linger;
 mod opening;
 mod read;
 
@@ -15,7 +16,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::end::{ends_output, is_over};
+use self::{
+    deliver::Delivery,
+    end::{ends_output, is_over},
+};
 use crate::{
     ConnectionId,
     burst::{Burst, Delivered},
@@ -35,9 +39,6 @@ use crate::{
 
 /// The size of a read: many small messages, or a good part of a large one, and still in the cache.
 const READ_BYTES: usize = 256 << 10;
-
-/// Publications are delivered before the end of a turn once they take so many bytes.
-const BURST_BYTES_MAX: usize = 256 << 10;
 
 /// What the driver reports for the listener and the mailbox; no connection has these indices.
 const LISTENER: u64 = u64::MAX;
@@ -123,8 +124,7 @@ pub(crate) struct Worker {
     core: Core,
     read_buffer: Vec<u8>,
     mail: Mail,
-    /// The subscribers that get what is being delivered.
-    subscribers: Vec<u32>,
+    delivery: Delivery,
     wheel: Wheel,
     /// Entries of the wheel whose tick has come.
     due: Vec<u64>,
@@ -171,7 +171,7 @@ impl Worker {
             },
             read_buffer: vec![0; READ_BYTES],
             mail: Mail::default(),
-            subscribers: Vec::new(),
+            delivery: Delivery::default(),
             wheel: Wheel::new(),
             due: Vec::new(),
             shutdown_due: None,
@@ -188,12 +188,10 @@ impl Worker {
             self.core.now = self.started.elapsed();
             while let Some(event) = self.core.driver.next() {
                 self.handle(event)?;
-                if self.core.burst.bytes() > BURST_BYTES_MAX {
-                    self.deliver();
-                }
+                self.deliver_if_urgent();
             }
             self.keep_deadlines()?;
-            self.deliver();
+            self.deliver_if_due();
             if let Some(due) = self.shutdown_due
                 && (self.connections.is_empty() || self.core.now >= due)
             {
@@ -204,6 +202,9 @@ impl Worker {
     }
 
     fn timeout(&self) -> Option<Duration> {
+        if self.delivery.lingers() {
+            return Some(Duration::ZERO);
+        }
         let waits =
             !self.wheel.is_empty() || self.accept_due.is_some() || self.shutdown_due.is_some();
         waits.then_some(TICK)
@@ -302,7 +303,7 @@ impl Worker {
     fn open_mail(&mut self) {
         let mut mail = std::mem::take(&mut self.mail);
         self.core.shared.mailboxes[usize::from(self.number)].take(&mut mail);
-        self.deliver_here(&mail.bursts);
+        self.delivery.add(&mut mail.bursts);
         for (index, serial) in mail.resumes.drain(..) {
             if let Some(key) = self.find(u64::from(serial) << 32 | u64::from(index)) {
                 self.connections[key].paused = false;
@@ -310,6 +311,8 @@ impl Worker {
             }
         }
         if mail.shutdown && self.shutdown_due.is_none() {
+            // What was published before is still for everybody.
+            self.deliver();
             self.close_all();
         }
         self.mail = mail;

@@ -1,8 +1,8 @@
 //! From publications to subscribers.
 
-use std::{io::IoSlice, sync::Arc};
+use std::{io::IoSlice, sync::Arc, time::Duration};
 
-use super::{Core, Worker};
+use super::{Core, Worker, linger::Linger};
 use crate::{
     backlog::SLICES_MAX,
     burst::{Burst, Publications},
@@ -10,22 +10,124 @@ use crate::{
     socket::{self, Lost},
 };
 
+/// Publications are delivered before the end of a turn once they take so many bytes,
+const BURST_BYTES_MAX: usize = 256 << 10;
+
+/// or once the turn has lasted so long.
+const TURN_MAX: Duration = Duration::from_millis(1);
+
+/// So many stretches of publications tell how much work it is to deliver them.
+const SAMPLE: usize = 8;
+
+/// The list of bursts keeps room for so many.
+const ARRIVED_KEPT_MAX: usize = 1_024;
+
+/// What is to be delivered besides what this worker's connections publish, and when.
+#[derive(Debug, Default)]
+pub(super) struct Delivery {
+    /// Bursts from other threads.
+    arrived: Vec<Arc<Burst>>,
+    /// The memory that they use.
+    arrived_bytes: usize,
+    /// The delivery waits for more to go with it.
+    linger: Option<Linger>,
+    /// The subscribers that get what is being delivered.
+    subscribers: Vec<u32>,
+}
+
+impl Delivery {
+    /// Adds bursts from other threads.
+    pub(super) fn add(&mut self, bursts: &mut Vec<Arc<Burst>>) {
+        self.arrived_bytes += bursts.iter().map(|burst| burst.bytes()).sum::<usize>();
+        self.arrived.append(bursts);
+    }
+
+    /// Returns whether the worker should come back at once.
+    pub(super) const fn lingers(&self) -> bool {
+        self.linger.is_some()
+    }
+}
+
 impl Worker {
-    /// Delivers what this worker's connections have published: to the other workers, and to its own
+    /// Delivers at the end of a turn, unless it seems to pay to wait for more publications.
+    pub(super) fn deliver_if_due(&mut self) {
+        if !self.has_publications() {
+            return;
+        }
+        let (now, bytes) = (self.started.elapsed(), self.publication_bytes());
+        if self.delivery.linger.is_none() {
+            self.delivery.linger = Linger::new(now, bytes, self.writes());
+        }
+        let linger = self.delivery.linger.as_mut();
+        if !linger.is_some_and(|linger| linger.goes_on(now, bytes)) {
+            self.deliver();
+        }
+    }
+
+    /// Delivers in the middle of a turn if publications have waited for long or are many.
+    #[inline]
+    pub(super) fn deliver_if_urgent(&mut self) {
+        if self.has_publications()
+            && (self.publication_bytes() > BURST_BYTES_MAX
+                || self.started.elapsed() - self.core.now > TURN_MAX)
+        {
+            self.deliver();
+        }
+    }
+
+    /// Delivers what was published: on this worker to the other workers, and all to its own
     /// subscribers.
     pub(super) fn deliver(&mut self) {
+        self.delivery.linger = None;
         // The handlers that learn of lost connections meanwhile may publish.
-        while !self.core.burst.is_empty() {
-            let core = &mut self.core;
-            let burst = core.delivered.freeze(&mut core.burst);
-            let here = usize::from(self.number);
-            let others = core.shared.mailboxes.iter().enumerate();
-            let others = others.filter(|(number, _)| *number != here);
-            core.shared
-                .publish(others.map(|(_, mailbox)| mailbox), &burst);
-            self.deliver_here(std::slice::from_ref(&burst));
-            self.core.delivered.give(burst);
+        while self.has_publications() {
+            let mut bursts = std::mem::take(&mut self.delivery.arrived);
+            self.delivery.arrived_bytes = 0;
+            let own = self.share();
+            bursts.extend(own.clone());
+            self.deliver_here(&bursts);
+            bursts.clear();
+            bursts.shrink_to(ARRIVED_KEPT_MAX);
+            self.delivery.arrived = bursts;
+            if let Some(own) = own {
+                self.core.delivered.give(own);
+            }
         }
+    }
+
+    /// Freezes what this worker's connections have published, and leaves it for the other workers.
+    fn share(&mut self) -> Option<Arc<Burst>> {
+        let core = &mut self.core;
+        if core.burst.is_empty() {
+            return None;
+        }
+        let burst = core.delivered.freeze(&mut core.burst);
+        let here = usize::from(self.number);
+        let others = core.shared.mailboxes.iter().enumerate();
+        let others = others.filter(|(number, _)| *number != here);
+        core.shared
+            .publish(others.map(|(_, mailbox)| mailbox), &burst);
+        Some(burst)
+    }
+
+    #[inline]
+    fn has_publications(&self) -> bool {
+        !self.core.burst.is_empty() || !self.delivery.arrived.is_empty()
+    }
+
+    fn publication_bytes(&self) -> usize {
+        self.core.burst.bytes() + self.delivery.arrived_bytes
+    }
+
+    /// Returns how many writes a delivery takes at least, as the first publications tell.
+    fn writes(&self) -> usize {
+        let arrived = self.delivery.arrived.iter().map(Arc::as_ref);
+        let bursts = arrived.chain([&self.core.burst]);
+        let subscribers = bursts
+            .flat_map(Burst::iter)
+            .take(SAMPLE)
+            .map(|publications| self.core.topics.subscribers(publications.topic).len());
+        subscribers.max().unwrap_or(0)
     }
 
     /// Delivers to the subscribers of this worker: one write for each of them.
@@ -55,7 +157,7 @@ impl Worker {
             count += 1;
             publications += stretch.count;
         }
-        let mut keys = std::mem::take(&mut self.subscribers);
+        let mut keys = std::mem::take(&mut self.delivery.subscribers);
         keys.extend(self.core.topics.subscribers(topic));
         for key in keys.drain(..) {
             let Some(connection) = self.connections.get_mut(key as usize) else {
@@ -69,13 +171,13 @@ impl Worker {
                 self.settle(key as usize);
             }
         }
-        self.subscribers = keys;
+        self.delivery.subscribers = keys;
     }
 
     /// Puts together what each subscriber gets of several topics, and writes that. A connection may
     /// so have a burst more than its limit waiting.
     fn deliver_topics(&mut self, bursts: &[Arc<Burst>]) {
-        let mut keys = std::mem::take(&mut self.subscribers);
+        let mut keys = std::mem::take(&mut self.delivery.subscribers);
         for (burst, publications) in stretches(bursts) {
             for key in self.core.topics.subscribers(publications.topic) {
                 let Some(connection) = self.connections.get_mut(key as usize) else {
@@ -106,7 +208,7 @@ impl Worker {
             self.core.limit_backlog(connection);
             self.settle(key as usize);
         }
-        self.subscribers = keys;
+        self.delivery.subscribers = keys;
     }
 }
 
