@@ -64,7 +64,6 @@ pub struct Engine<E> {
     answer: Option<Box<ControlPayload>>,
     /// The opcode of the answer, until it is handed out.
     answer_due: Option<Opcode>,
-    close_due: Time,
     input: Direction,
     output: Direction,
     /// The code of the peer's Close frame: 0 before, [`Closed::NO_STATUS`] if it had none.
@@ -86,15 +85,27 @@ enum Direction {
 /// What is known of the frame and the message that are arriving.
 #[derive(Debug, Default)]
 struct Receiving {
-    /// The first bytes of a header that is not whole yet.
-    header: [u8; Header::BYTES_MAX],
-    header_bytes: u8,
-    /// None once input means nothing any more.
-    frame: Option<Frame>,
+    /// Nothing once input means nothing any more.
+    frame: Arriving,
     message: Option<Unfinished>,
     utf8: Validator,
     /// The first bytes of a control payload that is not whole yet.
     control: Option<Box<ControlPayload>>,
+}
+
+/// The part of a frame that is arriving.
+#[derive(Debug, Default)]
+enum Arriving {
+    /// None: the next byte begins a frame.
+    #[default]
+    Nothing,
+    /// A header, of which these first bytes have come.
+    Header {
+        bytes: [u8; Header::BYTES_MAX],
+        len: u8,
+    },
+    /// The payload.
+    Payload(Frame),
 }
 
 /// A frame whose payload is arriving.
@@ -139,7 +150,6 @@ impl<E: Endpoint> Engine<E> {
             sending: None,
             answer: None,
             answer_due: None,
-            close_due: 0,
             input: Direction::Open,
             output: Direction::Open,
             peer_code: 0,
@@ -180,8 +190,7 @@ impl<E: Endpoint> Engine<E> {
     fn queue_close(&mut self, payload: ControlPayload, now: Time) {
         self.queue_answer(Opcode::Close, payload.as_slice());
         self.output = Direction::Closed;
-        self.keepalive.cancel_ping();
-        self.close_due = now.saturating_add(time(self.config.close_timeout));
+        self.keepalive.handle_close(now);
     }
 
     /// Queues a control frame in the place of one that is still queued.

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::{Direction, Engine, Time, time};
+use super::{Arriving, Direction, Engine, Time, time};
 use crate::{
     close::{CloseCode, ControlPayload},
     error::{ProtocolError, SendError},
@@ -68,7 +68,7 @@ impl<E: Endpoint> Engine<E> {
 
     pub(super) fn fail_at(&mut self, error: &ProtocolError, now: Time) {
         self.input = Direction::Failed;
-        self.receiving.frame = None;
+        self.receiving.frame = Arriving::Nothing;
         if self.output == Direction::Open {
             let mut payload = ControlPayload::new();
             payload.set(&error.close_code().as_u16().to_be_bytes());
@@ -81,7 +81,7 @@ impl<E: Endpoint> Engine<E> {
         let clean = self.state() == State::Closed;
         if self.input == Direction::Open {
             self.input = Direction::Failed;
-            self.receiving.frame = None;
+            self.receiving.frame = Arriving::Nothing;
         }
         self.output = Direction::Closed;
         self.answer_due = None;

@@ -5,7 +5,7 @@ use core::mem;
 
 use linerate_simd::mask;
 
-use super::{Data, Frame, MessageKind, Receiving, Unfinished};
+use super::{Arriving, Data, Frame, MessageKind, Receiving, Unfinished};
 use crate::{
     close::ControlPayload,
     config::Limits,
@@ -91,7 +91,7 @@ impl Receiving {
         input: &[u8],
         role: Role,
     ) -> Result<(Option<Header>, usize), ProtocolError> {
-        if self.header_bytes == 0
+        if let Arriving::Nothing = self.frame
             && let [first, second, ..] = input
         {
             self.check_first_bytes(*first, *second, role)?;
@@ -109,18 +109,22 @@ impl Receiving {
         input: &[u8],
         role: Role,
     ) -> Result<(Option<Header>, usize), ProtocolError> {
+        let (mut bytes, mut len) = match self.frame {
+            Arriving::Header { bytes, len } => (bytes, usize::from(len)),
+            _ => ([0; Header::BYTES_MAX], 0),
+        };
         for (taken, byte) in input.iter().enumerate() {
-            self.header[self.header_bytes as usize] = *byte;
-            self.header_bytes += 1;
-            let header = &self.header[..self.header_bytes as usize];
-            if let [first, second] = header {
-                self.check_first_bytes(*first, *second, role)?;
+            bytes[len] = *byte;
+            len += 1;
+            if let [first, second] = bytes[..len] {
+                self.check_first_bytes(first, second, role)?;
             }
-            if let Some((header, _)) = Header::decode(header)? {
-                self.header_bytes = 0;
+            if let Some((header, _)) = Header::decode(&bytes[..len])? {
                 return Ok((Some(header), taken + 1));
             }
         }
+        let len = len as u8;
+        self.frame = Arriving::Header { bytes, len };
         Ok((None, input.len()))
     }
 
@@ -155,7 +159,7 @@ impl Receiving {
         &mut self,
         header: Header,
         limits: &Limits,
-    ) -> Result<&mut Frame, ProtocolError> {
+    ) -> Result<(), ProtocolError> {
         if header.opcode.is_control() {
             if let Some(control) = &mut self.control {
                 control.set(b"");
@@ -163,13 +167,14 @@ impl Receiving {
         } else {
             self.begin_data_frame(header, limits)?;
         }
-        Ok(self.frame.insert(Frame {
+        self.frame = Arriving::Payload(Frame {
             left: header.payload_bytes,
             phase: 0,
             mask: header.mask,
             opcode: header.opcode,
             fin: header.fin,
-        }))
+        });
+        Ok(())
     }
 
     #[inline]
@@ -222,7 +227,7 @@ impl Receiving {
         if !whole {
             return Step::Feed;
         }
-        self.frame = None;
+        self.frame = Arriving::Nothing;
         Step::Control(ControlFrame {
             opcode: frame.opcode,
             bytes: payload.len(),
@@ -243,7 +248,10 @@ impl Receiving {
     /// when this piece ends them.
     #[inline]
     pub(super) fn take_piece(&mut self, available: usize) -> Option<(Piece, usize)> {
-        let (frame, message) = (self.frame.as_mut()?, self.message.as_mut()?);
+        let Arriving::Payload(frame) = &mut self.frame else {
+            return None;
+        };
+        let message = self.message.as_mut()?;
         if available == 0 && frame.left > 0 {
             return None;
         }
@@ -259,7 +267,7 @@ impl Receiving {
         };
         message.begun = true;
         if piece.frame_bytes_left == 0 {
-            self.frame = None;
+            self.frame = Arriving::Nothing;
         }
         if piece.ends {
             self.message = None;
@@ -271,7 +279,10 @@ impl Receiving {
     /// at its end, so that neither frame nor message ends.
     #[inline]
     pub(super) fn take_inner_piece(&mut self, available: usize) -> Option<Piece> {
-        let (frame, message) = (self.frame.as_mut()?, self.message.as_mut()?);
+        let Arriving::Payload(frame) = &mut self.frame else {
+            return None;
+        };
+        let message = self.message.as_mut()?;
         if frame.opcode.is_control() || frame.left <= available as u64 {
             return None;
         }

@@ -35,8 +35,8 @@ impl Error for Timeout {}
 pub(super) struct Keepalive {
     last_input: Time,
     /// When the newest keepalive Ping was queued; its payload holds this number. 0 before the
-    /// first, and once it was answered.
-    ping_sent: Time,
+    /// first, and once it was answered. From our Close frame on, when that was queued.
+    sent: Time,
     ping_due: bool,
     /// In microseconds; [`UNKNOWN`](Self::UNKNOWN) before the first.
     latency: u32,
@@ -48,7 +48,7 @@ impl Keepalive {
     pub(super) const fn new(now: Time) -> Self {
         Self {
             last_input: now,
-            ping_sent: 0,
+            sent: 0,
             ping_due: false,
             latency: Self::UNKNOWN,
         }
@@ -60,11 +60,11 @@ impl Keepalive {
     }
 
     pub(super) fn handle_pong(&mut self, payload: &[u8]) {
-        if self.ping_sent != 0 && payload == self.ping_sent.to_be_bytes() {
-            let micros = self.last_input.saturating_sub(self.ping_sent) / 1_000;
+        if self.sent != 0 && payload == self.sent.to_be_bytes() {
+            let micros = self.last_input.saturating_sub(self.sent) / 1_000;
             self.latency = u32::try_from(micros).unwrap_or(Self::UNKNOWN);
             // A second Pong with this payload answers nothing.
-            self.ping_sent = 0;
+            self.sent = 0;
         }
     }
 
@@ -78,7 +78,13 @@ impl Keepalive {
 
     /// Returns the payload of a keepalive Ping that is to go out now.
     pub(super) fn take_ping(&mut self) -> Option<[u8; 8]> {
-        core::mem::take(&mut self.ping_due).then(|| self.ping_sent.to_be_bytes())
+        core::mem::take(&mut self.ping_due).then(|| self.sent.to_be_bytes())
+    }
+
+    /// Takes note that our Close frame is queued; no Ping goes out any more.
+    pub(super) const fn handle_close(&mut self, now: Time) {
+        self.ping_due = false;
+        self.sent = now;
     }
 
     /// Forgets a Ping that is to go out.
@@ -91,7 +97,7 @@ impl Keepalive {
     }
 
     const fn is_waiting(&self) -> bool {
-        self.ping_sent > self.last_input
+        self.sent > self.last_input
     }
 }
 
@@ -102,10 +108,11 @@ impl<E: Endpoint> Engine<E> {
     /// early and ask again then.
     pub fn poll_timeout(&self) -> Option<Duration> {
         let at = if self.output != Direction::Open {
-            self.close_due
+            let budget = time(self.config.close_timeout);
+            self.keepalive.sent.saturating_add(budget)
         } else if self.keepalive.is_waiting() {
             self.keepalive
-                .ping_sent
+                .sent
                 .saturating_add(time(self.config.ping_timeout))
         } else {
             // An interval of zero would be a Ping for each Pong, for ever.
@@ -138,7 +145,7 @@ impl<E: Endpoint> Engine<E> {
             self.fail_at(&error, now);
             return Err(Timeout::Keepalive(error));
         }
-        self.keepalive.ping_sent = now;
+        self.keepalive.sent = now;
         self.keepalive.ping_due = true;
         Ok(())
     }

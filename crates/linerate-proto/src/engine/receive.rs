@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use linerate_simd::{mask, utf8};
 
 use super::{
-    Chunk, Direction, Engine, Event, Message, MessageKind, RawEvent, Taken,
+    Arriving, Chunk, Direction, Engine, Event, Message, MessageKind, RawEvent, Taken,
     framing::{ControlFrame, Piece, Step},
 };
 use crate::{
@@ -161,17 +161,17 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             return Ok(Step::Feed);
         }
         let receiving = &mut self.engine.receiving;
-        let frame = match &mut receiving.frame {
-            Some(frame) => frame,
-            None => {
-                let rest = &self.input[self.at..];
-                let (header, bytes) = receiving.read_header(rest, self.engine.endpoint.role())?;
-                self.at += bytes;
-                let Some(header) = header else {
-                    return Ok(Step::Feed);
-                };
-                receiving.begin_frame(header, &self.engine.config.limits)?
-            }
+        if !matches!(receiving.frame, Arriving::Payload(_)) {
+            let rest = &self.input[self.at..];
+            let (header, bytes) = receiving.read_header(rest, self.engine.endpoint.role())?;
+            self.at += bytes;
+            let Some(header) = header else {
+                return Ok(Step::Feed);
+            };
+            receiving.begin_frame(header, &self.engine.config.limits)?;
+        }
+        let Arriving::Payload(frame) = &mut receiving.frame else {
+            return Ok(Step::Feed);
         };
         if !frame.opcode.is_control() {
             return Ok(match self.take_piece() {
@@ -209,7 +209,9 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
         }
         let payload = engine.receiving.control_payload(pieces, from_input);
         if opcode == Opcode::Pong {
-            engine.keepalive.handle_pong(payload);
+            if engine.output == Direction::Open {
+                engine.keepalive.handle_pong(payload);
+            }
             return Ok(Control::Pong(payload));
         }
         if engine.output == Direction::Open {
@@ -311,8 +313,7 @@ impl<E: Endpoint> Engine<E> {
     fn whole_message(&self, input: &[u8], role: Role) -> Option<WholeMessage> {
         let receiving = &self.receiving;
         if self.input != Direction::Open
-            || receiving.frame.is_some()
-            || receiving.header_bytes != 0
+            || !matches!(receiving.frame, Arriving::Nothing)
             || receiving.message.is_some()
         {
             return None;
