@@ -1,6 +1,6 @@
 //! Recycled memory of a worker, for unfinished messages and for what waits to be written.
 
-use crate::backlog::Queue;
+use crate::{backlog::Queue, remainder::Rest};
 
 /// Buffers are sorted by capacity, rounded down to a power of two: from this one,
 const BYTES_MIN: usize = 256;
@@ -17,8 +17,8 @@ const CLASS_BYTES_MAX: usize = 1 << 20;
 /// Buffers above this capacity are freed, not kept.
 const KEPT_BYTES_MAX: usize = 32 << 20;
 
-/// Queues that are kept.
-const QUEUES_MAX: usize = 64;
+/// Queues that are kept, and rests of input.
+const BOXES_MAX: usize = 64;
 
 /// The free buffers.
 #[derive(Debug, Default)]
@@ -29,6 +29,11 @@ pub(crate) struct Pool {
         reason = "what is kept is the allocation that a backlog points to"
     )]
     queues: Vec<Box<Queue>>,
+    #[allow(
+        clippy::vec_box,
+        reason = "what is kept is the allocation that a remainder points to"
+    )]
+    rests: Vec<Box<Rest>>,
 }
 
 impl Pool {
@@ -69,9 +74,21 @@ impl Pool {
 
     /// Gives an empty queue back.
     pub(crate) fn give_queue(&mut self, mut queue: Box<Queue>) {
-        if self.queues.len() < QUEUES_MAX {
+        if self.queues.len() < BOXES_MAX {
             queue.shrink();
             self.queues.push(queue);
+        }
+    }
+
+    /// Returns an empty rest.
+    pub(crate) fn take_rest(&mut self) -> Box<Rest> {
+        self.rests.pop().unwrap_or_default()
+    }
+
+    /// Gives an empty rest back.
+    pub(crate) fn give_rest(&mut self, rest: Box<Rest>) {
+        if self.rests.len() < BOXES_MAX {
+            self.rests.push(rest);
         }
     }
 

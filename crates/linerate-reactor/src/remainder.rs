@@ -2,9 +2,13 @@
 
 use crate::pool::Pool;
 
-/// Bytes of which the first ones are done with.
+/// Bytes of which the first ones are done with; without any left, a null pointer.
 #[derive(Debug, Default)]
-pub(crate) struct Remainder {
+pub(crate) struct Remainder(Option<Box<Rest>>);
+
+/// What a remainder consists of. [`Pool`] keeps some for the next.
+#[derive(Debug, Default)]
+pub(crate) struct Rest {
     bytes: Vec<u8>,
     done: usize,
 }
@@ -15,40 +19,46 @@ impl Remainder {
         if bytes.is_empty() {
             return;
         }
+        let rest = self.0.get_or_insert_with(|| pool.take_rest());
         // What is done with is moved out once it is the larger part: a constant for each byte.
-        if self.done > self.len() {
-            self.bytes.drain(..self.done);
-            self.done = 0;
+        if rest.done > rest.bytes.len() - rest.done {
+            rest.bytes.drain(..rest.done);
+            rest.done = 0;
         }
-        pool.reserve(&mut self.bytes, bytes.len());
-        self.bytes.extend_from_slice(bytes);
+        pool.reserve(&mut rest.bytes, bytes.len());
+        rest.bytes.extend_from_slice(bytes);
     }
 
     /// Is done with `bytes` more; gives the memory back after the last.
     pub(crate) fn skip(&mut self, bytes: usize, pool: &mut Pool) {
-        self.done += bytes;
-        if self.is_empty() {
-            self.clear(pool);
+        if let Some(rest) = &mut self.0 {
+            rest.done += bytes;
+            if rest.done == rest.bytes.len() {
+                self.clear(pool);
+            }
         }
     }
 
     /// Forgets all and gives the memory back.
     pub(crate) fn clear(&mut self, pool: &mut Pool) {
-        let Self { bytes, .. } = std::mem::take(self);
-        pool.give(bytes);
+        if let Some(mut rest) = self.0.take() {
+            rest.done = 0;
+            pool.give(std::mem::take(&mut rest.bytes));
+            pool.give_rest(rest);
+        }
     }
 
     /// Returns the bytes that are not done with.
     pub(crate) fn rest_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.done..]
+        match &mut self.0 {
+            Some(rest) => &mut rest.bytes[rest.done..],
+            None => &mut [],
+        }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.bytes.len() - self.done
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_none()
     }
 }
 
@@ -66,14 +76,14 @@ mod tests {
                 remainder.append(&[put], &mut pool);
                 put = put.wrapping_add(1);
             }
-            let bytes = (round % 5).min(remainder.len());
+            let bytes = (round % 5).min(remainder.rest_mut().len());
             for byte in &remainder.rest_mut()[..bytes] {
                 assert_eq!(*byte, taken);
                 taken = taken.wrapping_add(1);
             }
             remainder.skip(bytes, &mut pool);
         }
-        let bytes = remainder.len();
+        let bytes = remainder.rest_mut().len();
         assert_eq!(taken.wrapping_add(bytes as u8), put);
         remainder.skip(bytes, &mut pool);
         assert!(remainder.is_empty());

@@ -21,10 +21,18 @@ pub(crate) fn tick_after(due: Duration) -> Tick {
     tick_at(due).saturating_add(1)
 }
 
-/// What is to be looked at, at each of the next ticks.
+/// The end of a list.
+const NONE: u32 = u32::MAX;
+
+/// What is to be looked at, at each of the next ticks. Every key is entered once at most.
+///
+/// The entries of a tick are a list through one array, so that the wheel takes 8 bytes for a key,
+/// whatever is entered and removed, and never allocates for a tick.
 #[derive(Debug)]
 pub(crate) struct Wheel {
-    slots: Vec<Vec<u64>>,
+    /// The first entry of each tick.
+    firsts: Vec<u32>,
+    links: Links,
     turned: Tick,
     entries: usize,
 }
@@ -32,31 +40,56 @@ pub(crate) struct Wheel {
 impl Wheel {
     pub(crate) fn new() -> Self {
         Self {
-            slots: vec![Vec::new(); TICKS],
+            firsts: vec![NONE; TICKS],
+            links: Links::default(),
             turned: 0,
             entries: 0,
         }
     }
 
-    /// Enters `token` for `tick` or the nearest that can be had; returns which.
-    pub(crate) fn push(&mut self, tick: Tick, token: u64) -> Tick {
+    /// Enters `key`, which must not be there, for `tick` or the nearest that can be had; returns
+    /// which.
+    pub(crate) fn push(&mut self, tick: Tick, key: u32) -> Tick {
         let tick = tick.clamp(self.turned + 1, self.turned + TICKS as Tick - 1);
-        self.slots[tick as usize % TICKS].push(token);
+        let next = std::mem::replace(&mut self.firsts[slot(tick)], key);
+        *self.links.at(key) = Link {
+            next,
+            previous: NONE,
+        };
+        if next != NONE {
+            self.links.at(next).previous = key;
+        }
         self.entries += 1;
         tick
     }
 
-    /// Turns by one tick if that is not beyond `now`; moves what was entered for it to `due` and
-    /// returns it.
-    pub(crate) fn turn(&mut self, now: Tick, due: &mut Vec<u64>) -> Option<Tick> {
-        if self.turned >= now {
-            return None;
+    /// Removes `key`, which must be entered for `tick`.
+    pub(crate) fn remove(&mut self, tick: Tick, key: u32) {
+        let Link { next, previous } = *self.links.at(key);
+        match previous {
+            NONE => self.firsts[slot(tick)] = next,
+            previous => self.links.at(previous).next = next,
         }
-        self.turned += 1;
-        let slot = &mut self.slots[self.turned as usize % TICKS];
-        self.entries -= slot.len();
-        due.append(slot);
-        Some(self.turned)
+        if next != NONE {
+            self.links.at(next).previous = previous;
+        }
+        self.entries -= 1;
+    }
+
+    /// Turns by one tick if that is not beyond `now`; returns whether it did.
+    pub(crate) fn turn(&mut self, now: Tick) -> bool {
+        let turns = self.turned < now;
+        self.turned += Tick::from(turns);
+        turns
+    }
+
+    /// Removes one of those that were entered for the tick to which the wheel has turned.
+    pub(crate) fn pop(&mut self) -> Option<u32> {
+        let key = self.firsts[slot(self.turned)];
+        (key != NONE).then(|| {
+            self.remove(self.turned, key);
+            key
+        })
     }
 
     /// Returns whether nothing is entered.
@@ -65,15 +98,52 @@ impl Wheel {
     }
 }
 
+const fn slot(tick: Tick) -> usize {
+    tick as usize % TICKS
+}
+
+/// The neighbours of a key in its list.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    next: u32,
+    previous: u32,
+}
+
+/// A link for each key, in chunks that never move.
+#[derive(Debug, Default)]
+struct Links(Vec<Box<[Link; Self::CHUNK]>>);
+
+impl Links {
+    const CHUNK: usize = 512;
+
+    fn at(&mut self, key: u32) -> &mut Link {
+        let (chunk, at) = (key as usize / Self::CHUNK, key as usize % Self::CHUNK);
+        while self.0.len() <= chunk {
+            let unused = Link {
+                next: NONE,
+                previous: NONE,
+            };
+            self.0.push(Box::new([unused; Self::CHUNK]));
+        }
+        &mut self.0[chunk][at]
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use linerate_testkit::Rng;
+
     use super::*;
 
-    fn turn_to(wheel: &mut Wheel, now: Tick) -> Vec<(Tick, u64)> {
+    fn turn_to(wheel: &mut Wheel, now: Tick) -> Vec<(Tick, u32)> {
         let mut all = Vec::new();
-        let mut due = Vec::new();
-        while let Some(tick) = wheel.turn(now, &mut due) {
-            all.extend(due.drain(..).map(|token| (tick, token)));
+        while wheel.turn(now) {
+            let due = std::iter::from_fn(|| wheel.pop());
+            let mut due: Vec<_> = due.collect();
+            due.sort_unstable();
+            all.extend(due.into_iter().map(|key| (wheel.turned, key)));
         }
         all
     }
@@ -96,6 +166,29 @@ mod tests {
         assert_eq!(wheel.push(7, 1), 101);
         assert_eq!(wheel.push(Tick::MAX, 2), 100 + TICKS as Tick - 1);
         assert_eq!(turn_to(&mut wheel, 700), [(101, 1), (611, 2)]);
+    }
+
+    #[test]
+    fn equals_a_map_from_keys_to_ticks() {
+        let mut rng = Rng::new(9);
+        let mut wheel = Wheel::new();
+        let mut map = BTreeMap::new();
+        for now in 1..3_000 {
+            for _ in 0..rng.below(20) {
+                let key = rng.below(2_000) as u32;
+                if let Some(tick) = map.remove(&key) {
+                    wheel.remove(tick, key);
+                }
+                if rng.below(3) > 0 {
+                    let tick = wheel.push(now + rng.below(600) as Tick, key);
+                    map.insert(key, tick);
+                }
+            }
+            assert_eq!(wheel.entries, map.len());
+            let due = map.extract_if(.., |_, tick| *tick <= now);
+            let due: Vec<_> = due.map(|(key, tick)| (tick, key)).collect();
+            assert_eq!(turn_to(&mut wheel, now), due);
+        }
     }
 
     #[test]

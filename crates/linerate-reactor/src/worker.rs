@@ -125,9 +125,8 @@ pub(crate) struct Worker {
     read_buffer: Vec<u8>,
     mail: Mail,
     delivery: Delivery,
+    /// When to look at connections again, by their keys.
     wheel: Wheel,
-    /// Entries of the wheel whose tick has come.
-    due: Vec<u64>,
     /// When the connections that are left at shutdown are dropped.
     shutdown_due: Option<Duration>,
 }
@@ -173,7 +172,6 @@ impl Worker {
             mail: Mail::default(),
             delivery: Delivery::default(),
             wheel: Wheel::new(),
-            due: Vec::new(),
             shutdown_due: None,
         })
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use linerate_proto::engine::Timeout;
 
-use super::{Worker, token};
+use super::Worker;
 use crate::{
     connection::{Connection, Stage},
     wheel::{Tick, tick_after, tick_at},
@@ -18,7 +18,16 @@ impl Worker {
             return;
         };
         if connection.alarm == 0 || due < connection.alarm {
-            connection.alarm = self.wheel.push(due, token(connection.id));
+            self.drop_alarm(key);
+            self.connections[key].alarm = self.wheel.push(due, key as u32);
+        }
+    }
+
+    /// Forgets when the connection was to be looked at.
+    pub(super) fn drop_alarm(&mut self, key: usize) {
+        let alarm = std::mem::take(&mut self.connections[key].alarm);
+        if alarm != 0 {
+            self.wheel.remove(alarm, key as u32);
         }
     }
 
@@ -28,18 +37,12 @@ impl Worker {
         if self.accept_due.is_some_and(|due| now >= due) {
             self.resume_accepting()?;
         }
-        let mut due = std::mem::take(&mut self.due);
-        while let Some(tick) = self.wheel.turn(now, &mut due) {
-            for token in due.drain(..) {
-                if let Some(key) = self.find(token)
-                    && self.connections[key].alarm == tick
-                {
-                    self.connections[key].alarm = 0;
-                    self.ring(key, now);
-                }
+        while self.wheel.turn(now) {
+            while let Some(key) = self.wheel.pop() {
+                self.connections[key as usize].alarm = 0;
+                self.ring(key as usize, now);
             }
         }
-        self.due = due;
         Ok(())
     }
 

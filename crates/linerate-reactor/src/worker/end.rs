@@ -16,6 +16,9 @@ impl Worker {
         let Some(mut connection) = self.connections.remove(key) else {
             return;
         };
+        if connection.alarm != 0 {
+            self.wheel.remove(connection.alarm, key as u32);
+        }
         match connection.stage {
             Stage::Open { route, data } => {
                 let closed = connection.engine.handle_eof();

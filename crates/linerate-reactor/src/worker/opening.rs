@@ -78,8 +78,8 @@ impl Worker {
         };
         let data = handler.open(core, connection, Opened::Accepted(request));
         connection.stage = Stage::Open { route, data };
-        // The deadline of the handshake is over; the wheel asks for the next one.
-        connection.alarm = 0;
+        // The deadline of the handshake is over; the next one is that of an open connection.
+        self.drop_alarm(key);
         Ok(())
     }
 
@@ -115,9 +115,10 @@ impl Worker {
         connection.stage = Stage::Refused {
             due: tick_at(self.core.now) + 1 + REFUSAL_TICKS,
         };
-        connection.alarm = 0;
         refusal.encode(&mut self.core.output.cork);
         self.core.flush(connection, &[], &[]);
         connection.congested = false;
+        // The deadline of the handshake is over; the next one is sooner.
+        self.drop_alarm(key);
     }
 }
