@@ -32,11 +32,11 @@ pub enum Completion {
         /// The operation goes on.
         more: bool,
     },
-    /// Of [`Ring::send`](crate::Ring::send).
-    Sent {
+    /// Of a [`Ring::send`](crate::Ring::send) that was not taken whole.
+    Unsent {
         /// What the operation was started with.
         token: u64,
-        /// How many bytes the kernel has taken.
+        /// How many bytes the kernel has taken; `EAGAIN` stands for none.
         sent: io::Result<usize>,
         /// The memory that was handed over.
         bytes: Vec<u8>,

@@ -3,8 +3,8 @@
 //! A [`Ring`] accepts, receives, sends, polls and closes: operations are queued, and one system call
 //! hands all of them to the kernel and fetches what has been completed. What the kernel reads or
 //! writes belongs to the ring for as long as the kernel may touch it: what is received comes in
-//! [`Input`]s that lend a part of the ring's buffers, and what is sent is handed over and comes
-//! back when it is done. A ring that is dropped waits until the kernel is done with all of it.
+//! [`Input`]s that lend a part of the ring's buffers, and what is sent is handed over until it is
+//! done. A ring that is dropped waits until the kernel is done with all of it.
 //!
 //! ```
 //! use std::{io::Write, net::{TcpListener, TcpStream}, os::fd::AsFd};
@@ -42,5 +42,5 @@ mod setup;
 
 pub use buffers::Input;
 pub use completion::Completion;
-pub use ring::{Ring, SendKey, TOKEN_MAX};
+pub use ring::{Ring, SendKey, Sending, TOKEN_MAX};
 pub use setup::{Setup, SetupError};

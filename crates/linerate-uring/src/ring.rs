@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     fmt, io, mem,
+    num::NonZeroU32,
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd},
     rc::Rc,
     time::Duration,
@@ -24,6 +25,12 @@ use crate::{
 /// The largest token; the bits above say what an operation is.
 pub const TOKEN_MAX: u64 = (1 << 61) - 1;
 
+/// Memory that is kept for sends, in bytes.
+const SPARE_BYTES_MAX: usize = 1 << 20;
+
+/// The least memory for a send: enough for many, so that it rarely grows.
+const SEND_CAPACITY_MIN: usize = 512;
+
 /// Attempts to end all operations when the ring is dropped; one does.
 const END_ATTEMPTS: usize = 100;
 
@@ -40,19 +47,48 @@ pub struct Ring {
     buffers: Rc<Buffers>,
     /// INVARIANT: the bytes of a send that was handed over are not touched before its completion.
     sends: Slab<Send>,
+    /// Memory of sends that were taken whole, to be used again.
+    spare: Vec<Vec<u8>>,
+    /// The capacity of all of it.
+    spare_bytes: usize,
     /// Operations that the kernel has not got yet, in order.
     queued: VecDeque<Queued>,
     /// Sends among them.
     sends_queued: usize,
     /// Completions taken from the kernel, those of sends first.
     arrived: VecDeque<cqueue::Entry>,
+    /// Completions of sends that are being looked at.
+    complete_sends: Vec<cqueue::Entry>,
     /// Operations that the kernel has got and that are not over.
     outstanding: usize,
 }
 
 /// A send that is queued; see [`Ring::send`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct SendKey(u32);
+pub struct SendKey(NonZeroU32);
+
+impl SendKey {
+    fn new(index: usize) -> Self {
+        // No machine has memory for as many sends.
+        let number = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
+        Self(number.expect("fewer than 2³² sends"))
+    }
+
+    const fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// What has become of a send.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Sending {
+    /// The kernel has not got it yet.
+    Queued,
+    /// The kernel has it, or was done with it before all was sent, which is still to be told.
+    Unsure,
+    /// All was sent, or [`Completion::Unsent`] told otherwise, or it was withdrawn.
+    Over,
+}
 
 struct Send {
     token: u64,
@@ -122,9 +158,12 @@ impl Ring {
             io,
             buffers,
             sends: Slab::new(),
+            spare: Vec::new(),
+            spare_bytes: 0,
             queued: VecDeque::new(),
             sends_queued: 0,
             arrived: VecDeque::new(),
+            complete_sends: Vec::new(),
             outstanding: 0,
         })
     }
@@ -152,10 +191,21 @@ impl Ring {
         self.queue(poll.build(), Kind::Poll, token);
     }
 
-    /// Sends `bytes` as far as the socket takes them at once; they come back with the completion,
-    /// also if the ring is not asked for completions for a while. The order of sends on a socket is
-    /// kept, but a later one does not know that an earlier one fell short: until it is complete, a
-    /// send is better [extended](Self::queued_send) or [withdrawn](Self::withdraw).
+    /// Returns memory for a send, used before if possible.
+    pub fn memory(&mut self) -> Vec<u8> {
+        match self.spare.pop() {
+            Some(memory) => {
+                self.spare_bytes -= memory.capacity();
+                memory
+            }
+            None => Vec::with_capacity(SEND_CAPACITY_MIN),
+        }
+    }
+
+    /// Sends `bytes` as far as the socket takes them at once. There is a completion only if that is
+    /// not all of them. The order of sends on a socket is kept, but a later one does not know that
+    /// an earlier one fell short: there should be but one for a token at a time, which can be
+    /// [extended](Self::queued_send) or [withdrawn](Self::withdraw) until the kernel gets it.
     pub fn send(&mut self, socket: BorrowedFd<'_>, token: u64, bytes: Vec<u8>) -> SendKey {
         assert!(token <= TOKEN_MAX, "a token has 61 bits");
         let key = self.sends.insert(Send {
@@ -165,7 +215,7 @@ impl Ring {
         });
         self.queued.push_back(Queued::Send(socket.as_raw_fd(), key));
         self.sends_queued += 1;
-        SendKey(key as u32)
+        SendKey::new(key)
     }
 
     /// Returns how many sends the kernel has not got yet.
@@ -174,10 +224,23 @@ impl Ring {
         self.sends_queued
     }
 
+    /// Returns what has become of a send.
+    #[inline]
+    pub fn sending(&self, key: SendKey, token: u64) -> Sending {
+        match self.sends.get(key.index()) {
+            Some(send) if send.token == token => match send.state {
+                SendState::Queued => Sending::Queued,
+                SendState::Submitted => Sending::Unsure,
+                SendState::Withdrawn => Sending::Over,
+            },
+            _ => Sending::Over,
+        }
+    }
+
     /// Returns the bytes of a send that the kernel has not got yet, to be added to.
     #[inline]
     pub fn queued_send(&mut self, key: SendKey, token: u64) -> Option<&mut Vec<u8>> {
-        let send = self.sends.get_mut(key.0 as usize)?;
+        let send = self.sends.get_mut(key.index())?;
         let is_queued = send.state == SendState::Queued && send.token == token;
         is_queued.then_some(&mut send.bytes)
     }
@@ -185,7 +248,7 @@ impl Ring {
     /// Takes back a send that the kernel has not got yet; there is no completion then.
     pub fn withdraw(&mut self, key: SendKey, token: u64) -> Option<Vec<u8>> {
         let bytes = mem::take(self.queued_send(key, token)?);
-        self.sends[key.0 as usize].state = SendState::Withdrawn;
+        self.sends[key.index()].state = SendState::Withdrawn;
         self.sends_queued -= 1;
         Some(bytes)
     }
@@ -340,9 +403,31 @@ impl Ring {
             }
             match kind {
                 Kind::Quiet => {}
-                Kind::Send => self.arrived.push_front(entry),
+                Kind::Send => self.complete_sends.push(entry),
                 Kind::Accept | Kind::Poll | Kind::Receive => self.arrived.push_back(entry),
             }
+        }
+        while let Some(entry) = self.complete_sends.pop() {
+            if self.is_sent(&entry) {
+                let Send { bytes, .. } = self.sends.remove(key_of(&entry));
+                self.keep(bytes);
+            } else {
+                self.arrived.push_front(entry);
+            }
+        }
+    }
+
+    /// Returns whether a completion says that a send was taken whole.
+    fn is_sent(&self, entry: &cqueue::Entry) -> bool {
+        usize::try_from(entry.result()) == Ok(self.sends[key_of(entry)].bytes.len())
+    }
+
+    /// Keeps memory for the next sends.
+    fn keep(&mut self, mut memory: Vec<u8>) {
+        if self.spare_bytes + memory.capacity() <= SPARE_BYTES_MAX {
+            memory.clear();
+            self.spare_bytes += memory.capacity();
+            self.spare.push(memory);
         }
     }
 
@@ -367,8 +452,8 @@ impl Ring {
                 more,
             },
             Kind::Send => {
-                let Send { token, bytes, .. } = self.sends.remove(token as usize);
-                Completion::Sent {
+                let Send { token, bytes, .. } = self.sends.remove(key_of(entry));
+                Completion::Unsent {
                     token,
                     sent: result.map(|bytes| bytes as usize),
                     bytes,
@@ -426,6 +511,11 @@ impl fmt::Debug for Ring {
             .field("outstanding", &self.outstanding)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns where a send is kept that is complete.
+fn key_of(entry: &cqueue::Entry) -> usize {
+    (entry.user_data() & TOKEN_MAX) as usize
 }
 
 /// Lets an operation say something only if it fails.
