@@ -73,6 +73,20 @@ impl Backlog {
         self.push(piece, pool);
     }
 
+    /// Puts `bytes` but for the first `done` before all that waits.
+    pub(crate) fn prepend(&mut self, bytes: Vec<u8>, done: usize, pool: &mut Pool) {
+        let piece = Piece {
+            range: done..bytes.len(),
+            memory: Memory::Owned(bytes),
+        };
+        if piece.range.is_empty() {
+            return piece.free(pool);
+        }
+        let queue = self.queue(pool);
+        queue.bytes += piece.range.len();
+        queue.pieces.push_front(piece);
+    }
+
     /// Adds a part of a burst: by reference if that pays and does not keep a large block of memory
     /// for a small part of it, otherwise as a copy.
     pub(crate) fn append_shared(
@@ -243,7 +257,7 @@ mod tests {
         for round in 0..3_000_u32 {
             let bytes = [0, 1, 300, 5_000, 70_000][rng.below(5)];
             let payload = vec![round as u8; bytes];
-            match rng.below(8) {
+            match rng.below(9) {
                 0 => {
                     backlog.append(&payload, &mut pool);
                     expected.extend(payload);
@@ -258,6 +272,13 @@ mod tests {
                     let range = range.start + 1..range.end;
                     expected.extend(burst.slice(range.clone()));
                     backlog.append_shared(&burst, range, &mut pool);
+                }
+                3 => {
+                    let done = bytes.min(7);
+                    for byte in payload[done..].iter().rev() {
+                        expected.push_front(*byte);
+                    }
+                    backlog.prepend(payload, done, &mut pool);
                 }
                 _ => {
                     let bytes = rng.below(backlog.len().min(60_000) + 1);

@@ -1,13 +1,17 @@
 //! One connection: what is kept of it.
 
-use std::{io::IoSlice, os::fd::OwnedFd, time::Duration};
+use std::{
+    io::IoSlice,
+    os::fd::{AsFd, OwnedFd},
+    time::Duration,
+};
 
 use linerate_proto::{Engine, Role, engine::State, handshake::RequestReader};
 
 use crate::{
     ConnectionId,
     backlog::{Backlog, SLICES_MAX},
-    driver::{Interest, Watch},
+    driver::{Driver, InFlight, Interest, Outlet, Watch},
     gather::Gather,
     pool::Pool,
     remainder::Remainder,
@@ -101,8 +105,26 @@ impl Connection {
         }
     }
 
-    /// Writes as much of the backlog as the kernel takes.
-    pub(crate) fn write_backlog(&mut self, pool: &mut Pool, stall_due: Tick) {
+    /// Returns where `bytes` bytes of output go, as the backlog is empty.
+    #[inline]
+    pub(crate) fn outlet<'d>(&mut self, driver: &'d mut Driver, bytes: usize) -> Outlet<'d> {
+        let token = self.id.token();
+        driver.outlet(self.socket.as_fd(), token, &mut self.watch, bytes)
+    }
+
+    /// Writes as much of the backlog as the kernel takes, and before it what is queued.
+    pub(crate) fn write_backlog(&mut self, driver: &mut Driver, pool: &mut Pool, stall_due: Tick) {
+        match driver.withdraw(self.id.token(), &mut self.watch) {
+            Ok(Some(bytes)) => {
+                if self.backlog.is_empty() {
+                    self.stall_due = stall_due;
+                }
+                self.backlog.prepend(bytes, 0, pool);
+            }
+            Ok(None) => {}
+            // What the kernel has goes first.
+            Err(InFlight) => return,
+        }
         while !self.backlog.is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
             let count = self.backlog.slices(&mut slices);

@@ -4,6 +4,7 @@
 //! reports [`Event`]s. What is done with input, and what is sent, does not depend on it.
 
 mod epoll;
+mod io_uring;
 
 use std::{
     fmt, io,
@@ -12,7 +13,9 @@ use std::{
     time::Duration,
 };
 
-use self::epoll::Epoll;
+use linerate_uring::{Input, Ring, Setup};
+
+use self::{epoll::Epoll, io_uring::IoUring};
 
 /// How the reactor talks to the kernel.
 ///
@@ -32,17 +35,21 @@ pub enum DriverKind {
     /// epoll: tells which sockets are ready, and each read and write is a system call. On every
     /// Linux.
     Epoll,
+    /// io_uring: one system call takes all that has arrived and sends all small outputs. On Linux
+    /// 6.1 and later, where it is not forbidden.
+    IoUring,
 }
 
 impl DriverKind {
     /// All kinds, in the order in which they are told.
-    pub const ALL: [Self; 2] = [Self::Auto, Self::Epoll];
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Epoll, Self::IoUring];
 
     /// Returns the name, as it is displayed and parsed.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Epoll => "epoll",
+            Self::IoUring => "io-uring",
         }
     }
 
@@ -54,6 +61,10 @@ impl DriverKind {
     pub fn resolve(self) -> io::Result<Self> {
         match self {
             Self::Auto | Self::Epoll => Ok(Self::Epoll),
+            Self::IoUring => {
+                Ring::new(&Setup::default())?;
+                Ok(Self::IoUring)
+            }
         }
     }
 }
@@ -112,10 +123,38 @@ impl Interest {
     };
 }
 
+/// Tokens are at most this.
+pub(crate) const TOKEN_MAX: u64 = linerate_uring::TOKEN_MAX;
+
+/// What a driver waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Source {
+    Listener,
+    Socket,
+    /// An eventfd, always waited for.
+    Wake,
+}
+
 /// What the driver keeps of a socket, next to it.
 #[derive(Debug)]
 pub(crate) struct Watch {
+    source: Source,
     interest: Interest,
+    /// What the driver on io_uring keeps.
+    state: io_uring::State,
+}
+
+impl Watch {
+    /// Learns from an [`Event`] that what waits for it is over.
+    pub(crate) fn input_is_over(&mut self) {
+        self.state.input_is_over();
+    }
+
+    /// Returns whether output may be queued; if not, there certainly is none.
+    #[inline]
+    pub(crate) const fn may_be_sending(&self) -> bool {
+        self.state.may_be_sending()
+    }
 }
 
 /// What has happened to a socket.
@@ -124,11 +163,26 @@ pub(crate) struct Event {
     /// What the socket was added with.
     pub(crate) token: u64,
     pub(crate) what: What,
+    /// What waits for the socket has to be started again: [`Watch::input_is_over`], then
+    /// [`Driver::update`].
+    pub(crate) is_over: bool,
 }
 
 /// What can happen to a socket.
 #[derive(Debug)]
 pub(crate) enum What {
+    /// A connection was accepted.
+    Connection(OwnedFd),
+    /// The stream from the peer has ended.
+    End,
+    /// Nothing works any more.
+    Failed(io::Error),
+    /// Input was read.
+    Input(Input),
+    /// The connection is lost.
+    Lost,
+    /// Nothing that matters.
+    Nothing,
     /// There is something to be done with it.
     Ready {
         /// There is input, or the end of it, or a connection to accept.
@@ -138,32 +192,59 @@ pub(crate) enum What {
         /// The connection is lost.
         lost: bool,
     },
+    /// Nothing is accepted for lack of files or memory; to try again at once would only spin.
+    Shortage,
+    /// Output that was queued, of which the kernel has taken so many bytes only.
+    Unsent(Vec<u8>, usize),
 }
+
+/// Where output goes, if nothing waits in the backlog.
+pub(crate) enum Outlet<'a> {
+    /// Into the backlog, behind what is queued; that has to be [withdrawn](Driver::withdraw) then, if
+    /// possible, and written with it.
+    Backlog,
+    /// Here, to be added to; it is sent at the end of the turn.
+    Queue(&'a mut Vec<u8>),
+    /// To the socket, at once.
+    Socket,
+}
+
+/// The kernel is sending; what became of it will be told.
+#[derive(Debug)]
+pub(crate) struct InFlight;
 
 /// The driver of a worker.
 pub(crate) enum Driver {
     Epoll(Epoll),
+    IoUring(Box<IoUring>),
 }
 
 impl Driver {
     /// Makes a driver of a kind that was [resolved](DriverKind::resolve).
     pub(crate) fn new(kind: DriverKind) -> io::Result<Self> {
-        match kind {
-            DriverKind::Auto | DriverKind::Epoll => Ok(Self::Epoll(Epoll::new()?)),
-        }
+        Ok(match kind {
+            DriverKind::Auto | DriverKind::Epoll => Self::Epoll(Epoll::new()?),
+            DriverKind::IoUring => Self::IoUring(Box::new(IoUring::new()?)),
+        })
     }
 
-    /// Waits for `socket` from now on, until it is [closed](Self::close).
+    /// Waits for `socket` to be read from now on, until it is [closed](Self::close).
     pub(crate) fn add(
         &mut self,
+        source: Source,
         socket: BorrowedFd<'_>,
         token: u64,
-        interest: Interest,
     ) -> io::Result<Watch> {
+        let mut watch = Watch {
+            source,
+            interest: Interest::READ,
+            state: io_uring::State::default(),
+        };
         match self {
-            Self::Epoll(epoll) => epoll.add(socket, token, interest)?,
+            Self::Epoll(epoll) => epoll.add(socket, token, Interest::READ)?,
+            Self::IoUring(uring) => uring.update(socket, token, &mut watch, Interest::READ)?,
         }
-        Ok(Watch { interest })
+        Ok(watch)
     }
 
     /// Changes what `socket` waits for, if that is not what it waits for already.
@@ -175,27 +256,30 @@ impl Driver {
         watch: &mut Watch,
         interest: Interest,
     ) -> io::Result<()> {
-        if watch.interest == interest {
-            return Ok(());
-        }
-        watch.interest = interest;
         match self {
-            Self::Epoll(epoll) => epoll.modify(socket, token, interest),
+            Self::Epoll(_) if watch.interest == interest => Ok(()),
+            Self::Epoll(epoll) => {
+                watch.interest = interest;
+                epoll.modify(socket, token, interest)
+            }
+            Self::IoUring(uring) => uring.update(socket, token, watch, interest),
         }
     }
 
-    /// Closes a socket that was added.
-    pub(crate) fn close(&mut self, socket: OwnedFd) {
+    /// Closes a socket that was added, behind all output that is queued.
+    pub(crate) fn close(&mut self, socket: OwnedFd, token: u64, watch: &Watch) {
         match self {
             // The end of its last descriptor is the end of waiting for it.
             Self::Epoll(_) => drop(socket),
+            Self::IoUring(uring) => uring.close(socket, token, watch),
         }
     }
 
-    /// Waits until there are events or `timeout` has passed.
+    /// Sends what is queued, and waits until there are events or `timeout` has passed.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Self::Epoll(epoll) => epoll.wait(timeout),
+            Self::IoUring(uring) => uring.wait(timeout),
         }
     }
 
@@ -204,6 +288,34 @@ impl Driver {
     pub(crate) fn next(&mut self) -> Option<Event> {
         match self {
             Self::Epoll(epoll) => epoll.next(),
+            Self::IoUring(uring) => uring.next(),
+        }
+    }
+
+    /// Returns where the next `bytes` bytes of output go.
+    #[inline]
+    pub(crate) fn outlet(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        token: u64,
+        watch: &mut Watch,
+        bytes: usize,
+    ) -> Outlet<'_> {
+        match self {
+            Self::Epoll(_) => Outlet::Socket,
+            Self::IoUring(uring) => uring.outlet(socket, token, &mut watch.state, bytes),
+        }
+    }
+
+    /// Takes back the output that is queued, if there is some. It fails if the kernel has it.
+    pub(crate) fn withdraw(
+        &mut self,
+        token: u64,
+        watch: &mut Watch,
+    ) -> Result<Option<Vec<u8>>, InFlight> {
+        match self {
+            Self::Epoll(_) => Ok(None),
+            Self::IoUring(uring) => uring.withdraw(token, &mut watch.state),
         }
     }
 }
@@ -218,7 +330,10 @@ mod tests {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
         let error = "kqueue".parse::<DriverKind>().unwrap_err();
-        assert_eq!(error.to_string(), "no such driver; there are auto, epoll");
+        assert_eq!(
+            error.to_string(),
+            "no such driver; there are auto, epoll, io-uring"
+        );
     }
 
     #[test]

@@ -33,6 +33,13 @@ pub struct ConnectionId {
     pub(crate) serial: u32,
 }
 
+impl ConnectionId {
+    /// Returns what the driver reports for the connection.
+    pub(crate) const fn token(self) -> u64 {
+        (self.serial as u64) << 32 | self.index as u64
+    }
+}
+
 /// The callbacks of one route.
 ///
 /// Each worker thread has its own clone of the handler, and calls it with the data of the connection

@@ -5,6 +5,7 @@ use std::{io::IoSlice, ops::Range, os::fd::OwnedFd};
 use crate::{
     backlog::SLICES_MAX,
     connection::Connection,
+    driver::{Driver, Outlet},
     pool::Pool,
     socket::{self, Lost},
     wheel::Tick,
@@ -58,11 +59,12 @@ impl Output {
         connection: &mut Connection,
         input: &[u8],
         tail: &[u8],
+        driver: &mut Driver,
         pool: &mut Pool,
         stall_due: Tick,
     ) {
         let bytes = self.len() + tail.len();
-        let sent = self.write(connection, input, tail);
+        let sent = self.write(connection, input, tail, driver);
         if sent < bytes && !connection.lost {
             self.keep(connection, input, tail, sent, pool, stall_due);
         }
@@ -76,11 +78,12 @@ impl Output {
         connection: &mut Connection,
         input: &[u8],
         tail: Vec<u8>,
+        driver: &mut Driver,
         pool: &mut Pool,
         stall_due: Tick,
     ) {
         let before = self.len();
-        let sent = self.write(connection, input, &tail);
+        let sent = self.write(connection, input, &tail, driver);
         if connection.lost || sent == before + tail.len() {
             pool.give(tail);
         } else if sent >= before && connection.backlog.is_empty() {
@@ -100,11 +103,27 @@ impl Output {
         self.splice_bytes = 0;
     }
 
-    /// Writes what can be written; returns how many bytes that were.
+    /// Writes what can be written, or queues it; returns how many bytes that were.
     #[inline]
-    fn write(&self, connection: &mut Connection, input: &[u8], tail: &[u8]) -> usize {
+    fn write(
+        &self,
+        connection: &mut Connection,
+        input: &[u8],
+        tail: &[u8],
+        driver: &mut Driver,
+    ) -> usize {
         if connection.lost || !connection.backlog.is_empty() {
             return 0;
+        }
+        let bytes = self.len() + tail.len();
+        match connection.outlet(driver, bytes) {
+            Outlet::Backlog => return 0,
+            Outlet::Queue(queue) => {
+                let slices = self.slices(input, tail);
+                slices.for_each(|slice| queue.extend_from_slice(slice));
+                return bytes;
+            }
+            Outlet::Socket => {}
         }
         let written = if self.splices.is_empty() && tail.is_empty() {
             socket::write(&connection.socket, &self.cork)

@@ -59,7 +59,13 @@ pub(crate) enum Accepted {
 
 /// Accepts one connection.
 pub(crate) fn accept(listener: &OwnedFd) -> io::Result<Accepted> {
-    match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+    let accepting = accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+    accepted(accepting)
+}
+
+/// Returns what came of an attempt to accept a connection whose socket does not block.
+pub(crate) fn accepted(outcome: rustix::io::Result<OwnedFd>) -> io::Result<Accepted> {
+    match outcome {
         Ok(socket) => {
             // It fails only where the connection is gone, which reading tells.
             _ = sockopt::set_tcp_nodelay(&socket, true);

@@ -21,10 +21,9 @@ use self::{
     end::{ends_output, is_over},
 };
 use crate::{
-    ConnectionId,
     burst::{Burst, Delivered},
     connection::{Connection, Stage},
-    driver::{Driver, Event, Interest, Watch, What},
+    driver::{Driver, Event, Interest, Source, TOKEN_MAX, Watch, What},
     gather::Spare,
     mailbox::Mail,
     output::Output,
@@ -41,8 +40,11 @@ use crate::{
 const READ_BYTES: usize = 256 << 10;
 
 /// What the driver reports for the listener and the mailbox; no connection has these indices.
-const LISTENER: u64 = u64::MAX;
-const MAILBOX: u64 = u64::MAX - 1;
+const LISTENER: u64 = TOKEN_MAX;
+const MAILBOX: u64 = TOKEN_MAX - 1;
+
+/// The largest serial number of a connection, so that its token has fewer bits than these.
+const SERIAL_MAX: u32 = (1 << 28) - 1;
 
 /// What all connections of a worker share, and callbacks reach.
 pub(crate) struct Core {
@@ -64,17 +66,56 @@ impl Core {
     #[inline]
     pub(crate) fn flush(&mut self, connection: &mut Connection, input: &[u8], tail: &[u8]) {
         let stall_due = self.stall_due();
-        self.output
-            .flush(connection, input, tail, &mut self.pool, stall_due);
+        self.output.flush(
+            connection,
+            input,
+            tail,
+            &mut self.driver,
+            &mut self.pool,
+            stall_due,
+        );
+        self.write_behind(connection, stall_due);
         self.limit_backlog(connection);
     }
 
     /// Writes the output and `tail` behind it, whose memory may become the backlog.
     pub(crate) fn flush_owned(&mut self, connection: &mut Connection, input: &[u8], tail: Vec<u8>) {
         let stall_due = self.stall_due();
-        self.output
-            .flush_owned(connection, input, tail, &mut self.pool, stall_due);
+        self.output.flush_owned(
+            connection,
+            input,
+            tail,
+            &mut self.driver,
+            &mut self.pool,
+            stall_due,
+        );
+        self.write_behind(connection, stall_due);
         self.limit_backlog(connection);
+    }
+
+    /// Writes output that is queued now, so that nothing else is written with it.
+    fn write_queued(&mut self, connection: &mut Connection) {
+        if connection.watch.may_be_sending() {
+            let stall_due = self.stall_due();
+            connection.write_backlog(&mut self.driver, &mut self.pool, stall_due);
+        }
+    }
+
+    /// Takes back queued output of which the kernel took only the first `sent` bytes.
+    fn keep_unsent(&mut self, connection: &mut Connection, bytes: Vec<u8>, sent: usize) {
+        if connection.backlog.is_empty() {
+            connection.stall_due = self.stall_due();
+        }
+        connection.backlog.prepend(bytes, sent, &mut self.pool);
+        self.limit_backlog(connection);
+    }
+
+    /// Writes a backlog that is one only because output was queued before it.
+    #[inline]
+    fn write_behind(&mut self, connection: &mut Connection, stall_due: Tick) {
+        if connection.watch.may_be_sending() && !connection.backlog.is_empty() {
+            connection.write_backlog(&mut self.driver, &mut self.pool, stall_due);
+        }
     }
 
     /// Returns when a backlog is given up of which nothing is taken from now on.
@@ -112,6 +153,7 @@ pub(crate) struct Routes {
 pub(crate) struct Worker {
     number: u16,
     started: Instant,
+    mailbox: Watch,
     /// None once the server shuts down.
     listener: Option<Listener>,
     /// Accepting waits for a file to become free, or for this tick.
@@ -140,17 +182,15 @@ impl Worker {
     ) -> io::Result<Self> {
         let mut driver = Driver::new(shared.options.driver)?;
         let listener = Listener {
-            watch: driver.add(listener.as_fd(), LISTENER, Interest::READ)?,
+            watch: driver.add(Source::Listener, listener.as_fd(), LISTENER)?,
             socket: listener,
         };
-        driver.add(
-            shared.mailboxes[usize::from(number)].as_fd(),
-            MAILBOX,
-            Interest::READ,
-        )?;
+        let mailbox = shared.mailboxes[usize::from(number)].as_fd();
+        let mailbox = driver.add(Source::Wake, mailbox, MAILBOX)?;
         Ok(Self {
             number,
             started: Instant::now(),
+            mailbox,
             listener: Some(listener),
             accept_due: None,
             connections: Table::new(),
@@ -182,7 +222,8 @@ impl Worker {
     /// The listener or the driver failed for good.
     pub(crate) fn run(mut self) -> io::Result<()> {
         loop {
-            self.core.driver.wait(self.timeout())?;
+            let timeout = self.timeout();
+            self.core.driver.wait(timeout)?;
             self.core.now = self.started.elapsed();
             while let Some(event) = self.core.driver.next() {
                 self.handle(event)?;
@@ -210,18 +251,38 @@ impl Worker {
 
     fn handle(&mut self, event: Event) -> io::Result<()> {
         match event.token {
-            LISTENER => self.accept(),
+            LISTENER => self.handle_listener(event),
             MAILBOX => {
                 self.open_mail();
-                Ok(())
+                self.watch_mailbox(event.is_over)
             }
-            token => {
-                if let Some(key) = self.find(token) {
-                    self.handle_connection(key, event.what);
-                }
-                Ok(())
-            }
+            _ => self.handle_socket(event),
         }
+    }
+
+    #[inline]
+    fn handle_socket(&mut self, event: Event) -> io::Result<()> {
+        if let What::Failed(error) = event.what {
+            return Err(error);
+        }
+        if let Some(key) = self.find(event.token) {
+            if event.is_over {
+                self.connections[key].watch.input_is_over();
+            }
+            self.handle_connection(key, event.what);
+        }
+        Ok(())
+    }
+
+    /// Sees to it that the worker learns of further mail.
+    fn watch_mailbox(&mut self, is_over: bool) -> io::Result<()> {
+        if is_over {
+            self.mailbox.input_is_over();
+        }
+        let core = &mut self.core;
+        let mailbox = core.shared.mailboxes[usize::from(self.number)].as_fd();
+        core.driver
+            .update(mailbox, MAILBOX, &mut self.mailbox, Interest::READ)
     }
 
     /// Returns the key of the connection with this token, if it is still there.
@@ -233,11 +294,24 @@ impl Worker {
     }
 
     fn handle_connection(&mut self, key: usize, what: What) {
-        let What::Ready { read, write, lost } = what;
+        let connection = &mut self.connections[key];
+        match what {
+            What::Ready { read, write, lost } => self.handle_ready(key, read, write, lost),
+            What::Input(mut input) => self.take_arrived(key, &mut input),
+            What::End => connection.ended = true,
+            What::Lost => connection.lost = true,
+            What::Unsent(bytes, sent) => self.core.keep_unsent(connection, bytes, sent),
+            What::Connection(_) | What::Failed(_) | What::Nothing | What::Shortage => {}
+        }
+        self.settle(key);
+    }
+
+    fn handle_ready(&mut self, key: usize, read: bool, write: bool, lost: bool) {
         let connection = &mut self.connections[key];
         if write && !connection.backlog.is_empty() {
             let stall_due = self.core.stall_due();
-            connection.write_backlog(&mut self.core.pool, stall_due);
+            let Core { driver, pool, .. } = &mut self.core;
+            connection.write_backlog(driver, pool, stall_due);
             if connection.backlog.is_empty() {
                 self.go_on(key);
                 self.take_held(key);
@@ -246,10 +320,9 @@ impl Worker {
         let connection = &mut self.connections[key];
         if lost && !connection.wanted().read {
             connection.lost = true;
-        } else if read || lost {
+        } else if read {
             self.read(key);
         }
-        self.settle(key);
     }
 
     /// Does what the end of a backlog allows.
@@ -274,17 +347,23 @@ impl Worker {
         if !core.output.is_empty() {
             core.flush(connection, &[], &[]);
         }
+        if !connection.lost && is_over(connection) {
+            core.write_queued(connection);
+        }
         if connection.lost || is_over(connection) {
             return self.end(key);
         }
         if connection.backlog.is_empty() && !connection.output_ended && ends_output(connection) {
-            connection.output_ended = true;
-            socket::end_output(&connection.socket);
+            core.write_queued(connection);
+            if connection.backlog.is_empty() {
+                connection.output_ended = true;
+                socket::end_output(&connection.socket);
+            }
         }
         let wanted = connection.wanted();
         let updated = core.driver.update(
             connection.socket.as_fd(),
-            token(connection.id),
+            connection.id.token(),
             &mut connection.watch,
             wanted,
         );
@@ -315,9 +394,4 @@ impl Worker {
         }
         self.mail = mail;
     }
-}
-
-/// Returns what the driver reports for this connection.
-const fn token(id: ConnectionId) -> u64 {
-    (id.serial as u64) << 32 | id.index as u64
 }

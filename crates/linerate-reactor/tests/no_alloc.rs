@@ -8,7 +8,7 @@
 #[path = "it/support.rs"]
 mod support;
 
-use std::thread;
+use std::{net::SocketAddr, thread};
 
 use allocation_counter::measure;
 use linerate_reactor::{DriverKind, Handler, Message, Opened, Options, Server, Tx};
@@ -24,10 +24,29 @@ const MESSAGES: usize = 5_000;
 /// and the tables that grow with connections.
 const ALLOCATIONS_MAX: u64 = 600;
 
-/// Counts what a server allocates from its start to its end, while `client` talks to it.
-fn allocations<H: Handler>(handler: H, client: impl FnOnce(std::net::SocketAddr) + Send) -> u64 {
+/// Asserts that a server allocates little from its start to its end, while `client` talks to it, on
+/// each driver.
+fn assert_few_allocations<H: Handler>(handler: H, client: impl Fn(SocketAddr) + Sync) {
+    for driver in [DriverKind::Epoll, DriverKind::IoUring] {
+        if let Err(missing) = driver.resolve() {
+            println!("skipped: {missing}");
+            continue;
+        }
+        let allocated = allocations(driver, handler.clone(), &client);
+        assert!(
+            allocated < ALLOCATIONS_MAX,
+            "{driver}: {allocated} allocations"
+        );
+    }
+}
+
+fn allocations<H: Handler>(
+    driver: DriverKind,
+    handler: H,
+    client: &(impl Fn(SocketAddr) + Sync),
+) -> u64 {
     let mut options = Options::default();
-    options.driver = support::driver();
+    options.driver = driver;
     let server = Server::builder()
         .options(options)
         .workers(1)
@@ -54,7 +73,7 @@ fn exchange(raw: &mut Raw, wire: &[u8], bytes: usize, times: usize) {
 
 #[test]
 fn an_echo_allocates_nothing() {
-    let allocated = allocations(Echo, |address| {
+    assert_few_allocations(Echo, |address| {
         let mut raw = Raw::open(address);
         for bytes in [0, 20, 1_000, 5_000, 100_000] {
             let payload = vec![b'x'; bytes];
@@ -67,12 +86,11 @@ fn an_echo_allocates_nothing() {
             );
         }
     });
-    assert!(allocated < ALLOCATIONS_MAX, "{allocated} allocations");
 }
 
 #[test]
 fn messages_in_pieces_allocate_nothing() {
-    let allocated = allocations(Echo, |address| {
+    assert_few_allocations(Echo, |address| {
         let mut raw = Raw::open(address);
         for opcode in [0x1, 0x2] {
             let mut wire = fragment(opcode, &[b'x'; 300], false);
@@ -83,16 +101,14 @@ fn messages_in_pieces_allocate_nothing() {
             exchange(&mut raw, &wire, 4 + 50_300, MESSAGES / 2);
         }
     });
-    assert!(allocated < ALLOCATIONS_MAX, "{allocated} allocations");
 }
 
 #[test]
 fn pings_allocate_nothing() {
-    let allocated = allocations(Echo, |address| {
+    assert_few_allocations(Echo, |address| {
         let mut raw = Raw::open(address);
         exchange(&mut raw, &masked(0x9, b"are you there?"), 16, MESSAGES);
     });
-    assert!(allocated < ALLOCATIONS_MAX, "{allocated} allocations");
 }
 
 /// Publishes to two topics, of which each connection subscribes to both.
@@ -117,7 +133,7 @@ impl Handler for Publish {
 
 #[test]
 fn a_publication_allocates_nothing() {
-    let allocated = allocations(Publish, |address| {
+    assert_few_allocations(Publish, |address| {
         let mut clients: Vec<_> = (0..5).map(|_| Raw::open(address)).collect();
         for _ in 0..MESSAGES / 2 {
             for (wire, bytes) in [
@@ -131,5 +147,4 @@ fn a_publication_allocates_nothing() {
             }
         }
     });
-    assert!(allocated < ALLOCATIONS_MAX, "{allocated} allocations");
 }

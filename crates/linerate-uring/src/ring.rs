@@ -335,29 +335,28 @@ impl Ring {
                 self.queued.push_front(queued);
                 break;
             }
-            sends += usize::from(matches!(queued, Queued::Send(..)));
-            self.push(queued);
+            sends += usize::from(self.push(queued) == Some(Kind::Send));
         }
         Ok(sends)
     }
 
-    /// Moves an operation to the kernel's queue, which has room.
-    fn push(&mut self, queued: Queued) {
+    /// Moves an operation to the kernel's queue, which has room. Returns what it is, unless it was
+    /// withdrawn.
+    fn push(&mut self, queued: Queued) -> Option<Kind> {
         let entry = match queued {
             Queued::Operation(entry) => entry,
             Queued::Quiet(entry) => quiet(entry),
             Queued::Close(file) => quiet(opcode::Close::new(Fd(file.into_raw_fd())).build()),
-            Queued::Send(socket, key) => match self.take_send(socket, key) {
-                Some(entry) => entry,
-                None => return,
-            },
+            Queued::Send(socket, key) => self.take_send(socket, key)?,
         };
-        self.outstanding += usize::from(Kind::of(entry.get_user_data()) != Kind::Quiet);
+        let kind = Kind::of(entry.get_user_data());
+        self.outstanding += usize::from(kind != Kind::Quiet);
         // SAFETY: the only memory that an operation of ours refers to is that of sends, which stays
         // where it is until the completion (see `sends`), and the buffers, which outlive the
         // io_uring; what if operations are left then, `drop` sees to.
         let pushed = unsafe { self.io.submission().push(&entry) };
         debug_assert!(pushed.is_ok(), "there is room");
+        Some(kind)
     }
 
     /// Makes the entry of a send, unless it was withdrawn.

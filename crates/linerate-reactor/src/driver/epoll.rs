@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::{BorrowedFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     time::Duration,
 };
 
@@ -83,11 +83,19 @@ impl Epoll {
         Some(Event {
             token: data.u64(),
             what: What::Ready {
-                read: flags.intersects(EventFlags::IN),
+                // Reading tells what has become of a connection that is lost.
+                read: flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP),
                 write: flags.intersects(EventFlags::OUT),
                 lost: flags.intersects(EventFlags::ERR | EventFlags::HUP),
             },
+            is_over: false,
         })
+    }
+}
+
+impl AsFd for Epoll {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }
 

@@ -8,12 +8,12 @@ use std::{
 
 use linerate_proto::{Engine, Role, handshake::RequestReader};
 
-use super::{Core, LISTENER, Worker, token};
+use super::{Core, LISTENER, SERIAL_MAX, Worker};
 use crate::{
     ConnectionId,
     backlog::Backlog,
     connection::{Connection, Opening, Stage},
-    driver::Interest,
+    driver::{Event, Interest, Source, What},
     remainder::Remainder,
     side::Side,
     socket::{self, Accepted},
@@ -24,26 +24,36 @@ use crate::{
 const ACCEPTS_MAX: usize = 64;
 
 impl Worker {
+    /// Takes connections, or learns that some wait.
+    pub(super) fn handle_listener(&mut self, event: Event) -> io::Result<()> {
+        if let Some(listener) = &mut self.listener
+            && event.is_over
+        {
+            listener.watch.input_is_over();
+        }
+        match event.what {
+            What::Connection(socket) if self.listener.is_some() => self.start(socket),
+            What::Failed(error) => return Err(error),
+            What::Ready { .. } => return self.accept(),
+            What::Shortage => return self.wait_for_files(),
+            _ => {}
+        }
+        match self.accept_due {
+            None => self.watch_listener(Interest::READ),
+            Some(_) => Ok(()),
+        }
+    }
+
     /// Accepts connections that wait.
-    pub(super) fn accept(&mut self) -> io::Result<()> {
+    fn accept(&mut self) -> io::Result<()> {
         for _ in 0..ACCEPTS_MAX {
-            let Some(listener) = &mut self.listener else {
+            let Some(listener) = &self.listener else {
                 break;
             };
             match socket::accept(&listener.socket) {
                 Ok(Accepted::Connection(socket)) => self.start(socket),
                 Ok(Accepted::Nothing) => break,
-                Ok(Accepted::Shortage) => {
-                    // The listener stays ready; to be told so again and again would be to spin.
-                    self.core.driver.update(
-                        listener.socket.as_fd(),
-                        LISTENER,
-                        &mut listener.watch,
-                        Interest::NONE,
-                    )?;
-                    self.accept_due = Some(tick_after(self.core.now));
-                    break;
-                }
+                Ok(Accepted::Shortage) => return self.wait_for_files(),
                 Err(error) => return Err(error),
             }
         }
@@ -52,15 +62,27 @@ impl Worker {
 
     /// Goes on accepting after a shortage.
     pub(super) fn resume_accepting(&mut self) -> io::Result<()> {
-        if let (Some(listener), Some(_)) = (&mut self.listener, self.accept_due.take()) {
-            self.core.driver.update(
-                listener.socket.as_fd(),
-                LISTENER,
-                &mut listener.watch,
-                Interest::READ,
-            )?;
+        match self.accept_due.take() {
+            Some(_) => self.watch_listener(Interest::READ),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Stops accepting for a tick, or until a connection ends. The listener stays ready; to be told
+    /// so again and again would be to spin.
+    fn wait_for_files(&mut self) -> io::Result<()> {
+        self.accept_due = Some(tick_after(self.core.now));
+        self.watch_listener(Interest::NONE)
+    }
+
+    fn watch_listener(&mut self, interest: Interest) -> io::Result<()> {
+        let Some(listener) = &mut self.listener else {
+            return Ok(());
+        };
+        let socket = listener.socket.as_fd();
+        self.core
+            .driver
+            .update(socket, LISTENER, &mut listener.watch, interest)
     }
 
     /// Starts with a connection that was accepted.
@@ -71,11 +93,11 @@ impl Worker {
             index: key as u32,
             serial: self.next_serial,
         };
-        self.next_serial = self.next_serial.wrapping_add(1);
+        self.next_serial = (self.next_serial + 1) & SERIAL_MAX;
         let added = self
             .core
             .driver
-            .add(socket.as_fd(), token(id), Interest::READ);
+            .add(Source::Socket, socket.as_fd(), id.token());
         let Ok(watch) = added else {
             return;
         };

@@ -7,6 +7,7 @@ use crate::{
     backlog::SLICES_MAX,
     burst::{Burst, Publications},
     connection::Connection,
+    driver::Outlet,
     socket::{self, Lost},
 };
 
@@ -204,7 +205,8 @@ impl Worker {
             let connection = &mut self.connections[key as usize];
             connection.gathering = false;
             connection.stall_due = stall_due;
-            connection.write_backlog(&mut self.core.pool, stall_due);
+            let Core { driver, pool, .. } = &mut self.core;
+            connection.write_backlog(driver, pool, stall_due);
             self.core.limit_backlog(connection);
             self.settle(key as usize);
         }
@@ -223,10 +225,20 @@ impl Core {
         slices: &[IoSlice<'_>],
     ) -> bool {
         let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
-        let written = match slices {
-            _ if !connection.backlog.is_empty() => Ok(0),
-            [only] => socket::write(&connection.socket, only),
-            all => socket::write_slices(&connection.socket, all),
+        let outlet = match connection.backlog.is_empty() {
+            true => connection.outlet(&mut self.driver, bytes),
+            false => Outlet::Backlog,
+        };
+        let written = match (outlet, slices) {
+            (Outlet::Queue(queue), slices) => {
+                slices
+                    .iter()
+                    .for_each(|slice| queue.extend_from_slice(slice));
+                return true;
+            }
+            (Outlet::Backlog, _) => Ok(0),
+            (Outlet::Socket, [only]) => socket::write(&connection.socket, only),
+            (Outlet::Socket, all) => socket::write_slices(&connection.socket, all),
         };
         match written {
             Ok(written) if written == bytes => return true,
@@ -254,6 +266,7 @@ impl Core {
             let pool = &mut self.pool;
             connection.backlog.append_shared(burst, frames, pool);
         }
+        self.write_behind(connection, connection.stall_due);
         self.limit_backlog(connection);
     }
 }

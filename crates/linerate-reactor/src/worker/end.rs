@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_proto::{CloseCode, Role, engine::State};
 
-use super::{Core, Worker};
+use super::{Core, LISTENER, Listener, Worker};
 use crate::{
     connection::{Connection, Stage},
     wheel::tick_at,
@@ -39,7 +39,8 @@ impl Worker {
             pool.give(gather.take());
             spare.give(gather);
         }
-        self.core.driver.close(connection.socket);
+        let (socket, token) = (connection.socket, connection.id.token());
+        self.core.driver.close(socket, token, &connection.watch);
         if self.accept_due.is_some() {
             self.accept_due = Some(tick_at(self.core.now));
         }
@@ -47,7 +48,9 @@ impl Worker {
 
     /// Starts the end: closes the listener and all connections.
     pub(super) fn close_all(&mut self) {
-        self.listener = None;
+        if let Some(Listener { socket, watch }) = self.listener.take() {
+            self.core.driver.close(socket, LISTENER, &watch);
+        }
         self.accept_due = None;
         let close_timeout = self.core.shared.config.close_timeout;
         self.shutdown_due = Some(self.core.now + close_timeout + Duration::from_secs(1));

@@ -71,6 +71,7 @@ impl Worker {
         acceptance.encode(&mut core.output.cork);
         // Written alone, so that a client sees no frames before it has seen the answer.
         core.flush(connection, &[], &[]);
+        core.write_queued(connection);
         // The handler sends in `open` already; its data is not there before.
         connection.stage = Stage::Open {
             route,

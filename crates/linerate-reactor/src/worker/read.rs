@@ -33,6 +33,17 @@ impl Worker {
         self.read_buffer = buffer;
     }
 
+    /// Hands over input that the driver has read, behind all that arrived before it.
+    pub(super) fn take_arrived(&mut self, key: usize, input: &mut [u8]) {
+        self.take_held(key);
+        let connection = &mut self.connections[key];
+        if connection.held.is_empty() && !connection.is_stopped() {
+            self.take_input(key, input);
+        } else {
+            connection.held.append(input, &mut self.core.pool);
+        }
+    }
+
     /// Hands over what a read gave; what must not be looked at yet is kept.
     pub(super) fn take_input(&mut self, key: usize, input: &mut [u8]) {
         let mut done = 0;

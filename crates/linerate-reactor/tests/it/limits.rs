@@ -173,11 +173,12 @@ fn a_shortage_of_files_passes() {
         assert!(status.unwrap().success());
         return;
     }
-    let server = Running::echo();
-    let mut open = Raw::open(server.address);
+    // Before the server starts, since io_uring goes by the limit at the time it is told to accept.
     let maximum = getrlimit(Resource::Nofile).maximum;
     let current = Some(64);
     setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
+    let server = Running::echo();
+    let mut open = Raw::open(server.address);
     let mut files = Vec::new();
     while let Ok(file) = std::fs::File::open("/dev/null") {
         files.push(file);

@@ -223,6 +223,21 @@ fn sends_of_a_turn_go_out_in_order_and_their_memory_comes_back() {
 }
 
 #[test]
+fn a_send_that_was_withdrawn_is_not_waited_for() {
+    let Some(mut ring) = ring(small()) else {
+        return;
+    };
+    let (ours, mut peer) = pair();
+    ring.receive(ours.as_fd(), 1);
+    let key = ring.send(ours.as_fd(), 1, b"x".to_vec());
+    assert_eq!(ring.withdraw(key, 1).unwrap(), b"x");
+    peer.write_all(b"y").unwrap();
+    // No time limit: this would not come back.
+    ring.submit_and_wait(None).unwrap();
+    assert!(ring.next_completion().is_some());
+}
+
+#[test]
 fn a_send_takes_what_fits_and_does_not_wait() {
     let Some(mut ring) = ring(small()) else {
         return;

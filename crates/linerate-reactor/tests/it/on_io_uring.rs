@@ -1,0 +1,15 @@
+//! The reactor on real sockets, by the driver on io_uring.
+#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+
+/// What [`support::driver`] goes by.
+const DRIVER: linerate_reactor::DriverKind = linerate_reactor::DriverKind::IoUring;
+
+mod echo;
+mod flow;
+mod frames;
+mod handshake;
+mod limits;
+mod shutdown;
+mod streaming;
+mod support;
+mod topics;
