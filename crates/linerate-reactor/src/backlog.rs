@@ -1,7 +1,10 @@
 //! Output that waits for one socket: pieces in order, shared publications by reference.
 
+mod piece;
+
 use std::{collections::VecDeque, io::IoSlice, ops::Range, sync::Arc};
 
+use self::piece::Piece;
 use crate::{burst::Burst, pool::Pool};
 
 /// Pieces that one system call writes.
@@ -28,19 +31,8 @@ pub(crate) struct Queue {
     pieces: VecDeque<Piece>,
     /// The length of all pieces.
     bytes: usize,
-}
-
-#[derive(Debug)]
-struct Piece {
-    memory: Memory,
-    /// What of the memory waits, at least a byte.
-    range: Range<usize>,
-}
-
-#[derive(Debug)]
-enum Memory {
-    Owned(Vec<u8>),
-    Shared(Arc<Burst>),
+    /// How many pieces have frames that may be dropped.
+    droppable: usize,
 }
 
 impl Backlog {
@@ -50,59 +42,83 @@ impl Backlog {
             return;
         }
         let queue = self.queue(pool);
-        queue.bytes += bytes.len();
-        match queue.pieces.back_mut() {
-            Some(Piece {
-                memory: Memory::Owned(memory),
-                range,
-            }) if memory.len() + bytes.len() <= PIECE_BYTES_MAX => {
-                pool.reserve(memory, bytes.len());
-                memory.extend_from_slice(bytes);
-                range.end = memory.len();
-            }
-            _ => queue.pieces.push_back(Piece::copy(bytes, pool)),
+        let last = queue.pieces.back_mut();
+        if last.is_some_and(|last| last.extend(bytes, false, pool)) {
+            queue.bytes += bytes.len();
+        } else {
+            queue.push(Piece::copy(bytes, pool));
         }
     }
 
-    /// Takes over `bytes` but for the first `done`.
+    /// Takes over `bytes` but for the first `done`, which are not all.
     pub(crate) fn append_owned(&mut self, bytes: Vec<u8>, done: usize, pool: &mut Pool) {
-        let piece = Piece {
-            range: done..bytes.len(),
-            memory: Memory::Owned(bytes),
-        };
-        self.push(piece, pool);
+        self.queue(pool).push(Piece::owned(bytes, done));
     }
 
     /// Puts `bytes` but for the first `done` before all that waits.
     pub(crate) fn prepend(&mut self, bytes: Vec<u8>, done: usize, pool: &mut Pool) {
-        let piece = Piece {
-            range: done..bytes.len(),
-            memory: Memory::Owned(bytes),
-        };
-        if piece.range.is_empty() {
-            return piece.free(pool);
+        if done == bytes.len() {
+            return pool.give(bytes);
         }
         let queue = self.queue(pool);
-        queue.bytes += piece.range.len();
-        queue.pieces.push_front(piece);
+        queue.bytes += bytes.len() - done;
+        queue.pieces.push_front(Piece::owned(bytes, done));
     }
 
-    /// Adds a part of a burst: by reference if that pays and does not keep a large block of memory
-    /// for a small part of it, otherwise as a copy.
+    /// Adds frames of a burst but for the first `done` bytes, which have been written: by reference
+    /// if that pays and does not keep a large block of memory for a small part of it, otherwise a
+    /// copy. The frames may be dropped later if they are `droppable`.
     pub(crate) fn append_shared(
         &mut self,
         burst: &Arc<Burst>,
-        range: Range<usize>,
+        frames: Range<usize>,
+        done: usize,
+        droppable: bool,
         pool: &mut Pool,
     ) {
-        if range.len() < SHARED_BYTES_MIN || is_wasteful(range.len(), burst.capacity()) {
-            return self.append(burst.slice(range), pool);
+        if done == frames.len() {
+            return;
         }
-        let piece = Piece {
-            memory: Memory::Shared(burst.clone()),
-            range,
+        let queue = self.queue(pool);
+        if done == 0
+            && frames.len() < SHARED_BYTES_MIN
+            && let Some(last) = queue.pieces.back_mut()
+            && last.extend(burst.slice(frames.clone()), droppable, pool)
+        {
+            queue.bytes += frames.len();
+            return;
+        }
+        queue.push(Piece::frames(burst, frames, done, droppable, pool));
+    }
+
+    /// Drops the oldest droppable frames until fewer than `bytes_max` bytes wait, but neither a frame
+    /// that has begun to be written nor the newest; returns how many it dropped.
+    pub(crate) fn drop_oldest(&mut self, bytes_max: usize, pool: &mut Pool) -> u64 {
+        let Some(queue) = &mut self.0 else {
+            return 0;
         };
-        self.push(piece, pool);
+        let (mut at, mut frames) = (0, 0);
+        let mut left = queue.droppable;
+        while left > 0 && queue.bytes >= bytes_max {
+            let piece = &mut queue.pieces[at];
+            left -= usize::from(piece.is_droppable());
+            let excess = queue.bytes - bytes_max + 1;
+            let dropped = piece.drop_frames(excess, left == 0, pool);
+            queue.bytes -= dropped.bytes;
+            frames += dropped.frames;
+            let is_empty = piece.len() == 0;
+            if let Some(begun) = dropped.begun {
+                queue.pieces.insert(at, begun);
+                at += 1;
+            }
+            if is_empty && let Some(piece) = queue.pieces.remove(at) {
+                queue.droppable -= 1;
+                piece.free(pool);
+            } else {
+                at += 1;
+            }
+        }
+        frames
     }
 
     /// Returns the first pieces, as many as there are places, and how many these are.
@@ -123,13 +139,13 @@ impl Backlog {
         };
         queue.bytes -= bytes;
         while let Some(piece) = queue.pieces.front_mut() {
-            if bytes < piece.range.len() {
-                piece.range.start += bytes;
-                piece.save_memory(pool);
+            if bytes < piece.len() {
+                piece.skip(bytes, pool);
                 break;
             }
-            bytes -= piece.range.len();
+            bytes -= piece.len();
             if let Some(piece) = queue.pieces.pop_front() {
+                queue.droppable -= usize::from(piece.is_droppable());
                 piece.free(pool);
             }
         }
@@ -141,7 +157,7 @@ impl Backlog {
     /// Forgets all and gives the memory back.
     pub(crate) fn clear(&mut self, pool: &mut Pool) {
         if let Some(mut queue) = self.0.take() {
-            queue.bytes = 0;
+            (queue.bytes, queue.droppable) = (0, 0);
             queue.pieces.drain(..).for_each(|piece| piece.free(pool));
             pool.give_queue(queue);
         }
@@ -157,71 +173,27 @@ impl Backlog {
         self.0.is_none()
     }
 
-    fn push(&mut self, piece: Piece, pool: &mut Pool) {
-        if piece.range.is_empty() {
-            return piece.free(pool);
-        }
-        let queue = self.queue(pool);
-        queue.bytes += piece.range.len();
-        queue.pieces.push_back(piece);
-    }
-
     fn queue(&mut self, pool: &mut Pool) -> &mut Queue {
         self.0.get_or_insert_with(|| pool.take_queue())
     }
 }
 
 impl Queue {
+    fn push(&mut self, piece: Piece) {
+        self.bytes += piece.len();
+        self.droppable += usize::from(piece.is_droppable());
+        self.pieces.push_back(piece);
+    }
+
     /// Bounds the memory that is kept while it is empty.
     pub(crate) fn shrink(&mut self) {
         self.pieces.shrink_to(SLICES_MAX);
     }
 }
 
-impl Piece {
-    fn copy(bytes: &[u8], pool: &mut Pool) -> Self {
-        let mut memory = pool.take(bytes.len());
-        memory.extend_from_slice(bytes);
-        Self {
-            memory: Memory::Owned(memory),
-            range: 0..bytes.len(),
-        }
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        match &self.memory {
-            Memory::Owned(memory) => &memory[self.range.clone()],
-            Memory::Shared(burst) => burst.slice(self.range.clone()),
-        }
-    }
-
-    /// Moves what is left into memory of its size if it keeps too much.
-    fn save_memory(&mut self, pool: &mut Pool) {
-        let capacity = match &self.memory {
-            Memory::Owned(memory) => memory.capacity(),
-            Memory::Shared(burst) => burst.capacity(),
-        };
-        if capacity > SHARED_BYTES_MIN && is_wasteful(self.range.len(), capacity) {
-            let copy = Self::copy(self.as_bytes(), pool);
-            std::mem::replace(self, copy).free(pool);
-        }
-    }
-
-    fn free(self, pool: &mut Pool) {
-        if let Memory::Owned(memory) = self.memory {
-            pool.give(memory);
-        }
-    }
-}
-
-/// Returns whether `bytes` are too few to keep `capacity` for them.
-const fn is_wasteful(bytes: usize, capacity: usize) -> bool {
-    bytes.saturating_mul(MEMORY_FACTOR_MAX) < capacity
-}
-
 #[cfg(test)]
 mod tests {
-    use linerate_proto::engine::MessageKind;
+    use linerate_proto::{Header, engine::MessageKind};
     use linerate_testkit::Rng;
 
     use super::*;
@@ -263,15 +235,17 @@ mod tests {
                     expected.extend(payload);
                 }
                 1 => {
-                    let done = bytes.min(7);
+                    let (bytes, done) = (bytes + 1, bytes.min(7));
+                    let payload = vec![round as u8; bytes];
                     expected.extend(&payload[done..]);
                     backlog.append_owned(payload, done, &mut pool);
                 }
                 2 => {
                     let (burst, range) = burst(&payload);
-                    let range = range.start + 1..range.end;
-                    expected.extend(burst.slice(range.clone()));
-                    backlog.append_shared(&burst, range, &mut pool);
+                    let done = rng.below(3);
+                    let rest = range.start + done..range.end;
+                    expected.extend(burst.slice(rest));
+                    backlog.append_shared(&burst, range, done, bytes % 2 == 0, &mut pool);
                 }
                 3 => {
                     let done = bytes.min(7);
@@ -297,7 +271,7 @@ mod tests {
         let mut pool = Pool::default();
         let (burst, range) = burst(&[7; 100_000]);
         let mut backlog = Backlog::default();
-        backlog.append_shared(&burst, range.clone(), &mut pool);
+        backlog.append_shared(&burst, range.clone(), 0, false, &mut pool);
         assert_eq!(Arc::strong_count(&burst), 2);
         backlog.skip(range.len() - 30_000, &mut pool);
         assert_eq!(Arc::strong_count(&burst), 2);
@@ -313,8 +287,110 @@ mod tests {
         let mut pool = Pool::default();
         let (burst, range) = burst(&[7; 100_000]);
         let mut backlog = Backlog::default();
-        backlog.append_shared(&burst, range.end - 10_000..range.end, &mut pool);
+        let small = range.end - 10_000..range.end;
+        backlog.append_shared(&burst, small, 0, false, &mut pool);
         assert_eq!(Arc::strong_count(&burst), 1);
         assert_eq!(content(&backlog), [7; 10_000]);
+    }
+
+    /// Returns the first byte of each frame's payload.
+    fn frames(backlog: &Backlog) -> Vec<u8> {
+        let (all, mut at, mut frames) = (content(backlog), 0, Vec::new());
+        while at < all.len() {
+            let (header, prefix) = Header::decode(&all[at..]).unwrap().unwrap();
+            frames.push(all[at + prefix]);
+            at += prefix + header.payload_bytes as usize;
+        }
+        assert_eq!(at, all.len(), "a frame is torn");
+        frames
+    }
+
+    /// Appends a burst of one frame for each of `numbers`, each of a hundred bytes and 2.
+    fn append(backlog: &mut Backlog, numbers: Range<u8>, droppable: bool, pool: &mut Pool) {
+        let mut burst = Burst::default();
+        numbers.for_each(|number| burst.push("t", MessageKind::Binary, &[number; 100]));
+        let frames = burst.iter().next().unwrap().frames;
+        backlog.append_shared(&Arc::new(burst), frames, 0, droppable, pool);
+    }
+
+    #[test]
+    fn the_oldest_frames_are_dropped_whole() {
+        // By reference and by copy.
+        for count in [10, 100] {
+            let mut pool = Pool::default();
+            let mut backlog = Backlog::default();
+            append(&mut backlog, 0..count, true, &mut pool);
+            assert_eq!(backlog.drop_oldest(1_000_000, &mut pool), 0);
+            assert_eq!(
+                backlog.drop_oldest(5 * 102, &mut pool),
+                u64::from(count) - 4
+            );
+            assert_eq!(
+                frames(&backlog),
+                [count - 4, count - 3, count - 2, count - 1]
+            );
+            // The newest stays, whatever the limit.
+            assert_eq!(backlog.drop_oldest(0, &mut pool), 3);
+            assert_eq!(frames(&backlog), [count - 1]);
+            backlog.skip(102, &mut pool);
+            assert!(backlog.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_frame_that_has_begun_is_not_torn() {
+        for count in [10, 100] {
+            for written in [1, 2, 101, 102, 103, 300] {
+                let mut pool = Pool::default();
+                let mut backlog = Backlog::default();
+                append(&mut backlog, 0..count, true, &mut pool);
+                let before = content(&backlog);
+                backlog.skip(written, &mut pool);
+                let begun = (102 - written % 102) % 102;
+                let dropped = backlog.drop_oldest(begun + 2 * 102, &mut pool);
+                let whole = (before.len() - written) / 102;
+                assert_eq!(dropped, whole as u64 - 1);
+                let after = content(&backlog);
+                assert_eq!(after[..begun], before[written..written + begun]);
+                assert_eq!(after[begun..], before[before.len() - 102..]);
+                assert_eq!(backlog.len(), after.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_not_be_dropped_keeps_its_place() {
+        let mut pool = Pool::default();
+        let mut backlog = Backlog::default();
+        append(&mut backlog, 0..3, true, &mut pool);
+        append(&mut backlog, 3..5, false, &mut pool);
+        append(&mut backlog, 5..70, true, &mut pool);
+        backlog.append(b"\x82\x01\x47", &mut pool);
+        append(&mut backlog, 72..74, true, &mut pool);
+        let dropped = backlog.drop_oldest(6 * 102, &mut pool);
+        assert_eq!(frames(&backlog), [3, 4, 69, 71, 72, 73]);
+        assert_eq!(dropped, 3 + 64);
+        assert_eq!(backlog.drop_oldest(0, &mut pool), 2);
+        assert_eq!(frames(&backlog), [3, 4, 71, 73]);
+        backlog.clear(&mut pool);
+        append(&mut backlog, 0..1, false, &mut pool);
+        assert_eq!(backlog.drop_oldest(0, &mut pool), 0);
+    }
+
+    #[test]
+    fn a_frame_written_in_part_before_it_waits_stays_too() {
+        let mut pool = Pool::default();
+        let mut burst = Burst::default();
+        (0..100).for_each(|number| burst.push("t", MessageKind::Binary, &[number; 100]));
+        let all = burst.iter().next().unwrap().frames;
+        let burst = Arc::new(burst);
+        let mut backlog = Backlog::default();
+        backlog.append_shared(&burst, all.clone(), 102 + 40, true, &mut pool);
+        assert_eq!(backlog.drop_oldest(0, &mut pool), 97);
+        let rest = [
+            &burst.slice(all.clone())[142..204],
+            &burst.slice(all)[99 * 102..],
+        ];
+        assert_eq!(content(&backlog), rest.concat());
     }
 }

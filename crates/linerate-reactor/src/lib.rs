@@ -42,11 +42,13 @@
 //! What a client may use up is limited by [`Options`], and the defaults are meant to stay. A client
 //! that does not read is not read from either once its backlog is at the limit, and is dropped when
 //! it takes nothing for a while; nobody else waits for it.
+//! [`Overflow`] says what becomes of publications to it, topic by topic.
 #![forbid(unsafe_code)]
 
 mod backlog;
 mod burst;
 mod connection;
+mod counters;
 mod driver;
 mod gather;
 mod handler;
@@ -61,12 +63,14 @@ mod server;
 mod side;
 mod socket;
 mod table;
+mod topic_options;
 mod topics;
 mod tx;
 mod user_data;
 mod wheel;
 mod worker;
 
+pub use counters::Counters;
 pub use driver::{DriverKind, UnknownDriver};
 pub use handler::{ConnectionId, Handler, Opened};
 pub use linerate_proto::{
@@ -75,8 +79,9 @@ pub use linerate_proto::{
     frame::BulkEncoder,
     handshake,
 };
-pub use options::{Counters, Options};
+pub use options::Options;
 pub use remote::Remote;
 pub use server::{Builder, Server};
+pub use topic_options::{Overflow, TopicOptions};
 pub use topics::SubscribeError;
 pub use tx::Tx;

@@ -1,20 +1,17 @@
 //! The server as other threads see it.
 
-use std::{
-    fmt,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{fmt, sync::Arc};
 
 use crate::{
-    ConnectionId, Message,
-    burst::Burst,
-    mailbox::Mailbox,
-    options::{Counters, Options},
+    ConnectionId, Message, burst::Burst, counters::Counters, mailbox::Mailbox, options::Options,
+    topic_options::TopicRules,
 };
 
 /// What all workers of a server share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
+    /// The topics that are not as the options say.
+    pub(crate) topic_rules: TopicRules,
     pub(crate) config: Arc<linerate_proto::Config>,
     pub(crate) counters: Counters,
     pub(crate) mailboxes: Vec<Mailbox>,
@@ -29,16 +26,8 @@ impl Shared {
     ) {
         for mailbox in mailboxes {
             if !mailbox.publish(burst, self.options.mailbox_bytes_max) {
-                self.count_dropped(burst.count());
+                self.counters.dropped_between_workers.add(burst.count());
             }
-        }
-    }
-
-    /// Counts publications that were not queued.
-    pub(crate) fn count_dropped(&self, publications: u64) {
-        if publications > 0 {
-            let counter = &self.counters.publications_dropped;
-            counter.fetch_add(publications, Ordering::Relaxed);
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::{collections::HashMap, fmt, io, net::SocketAddr, os::fd::OwnedFd, sync::Arc, thread};
 
 use crate::{
-    DriverKind, Handler, Options, Remote,
+    DriverKind, Handler, Options, Remote, TopicOptions,
+    counters::Counters,
     mailbox::Mailbox,
-    options::Counters,
     remote::Shared,
     route::{Route, Serve},
     socket,
+    topic_options::TopicRules,
     worker::{Routes, Worker},
 };
 
@@ -26,6 +27,7 @@ type CloneRoute = Box<dyn Fn() -> MakeRoute + Send>;
 pub struct Builder {
     workers: usize,
     options: Options,
+    topic_rules: TopicRules,
     by_path: HashMap<String, u16>,
     fallback: Option<u16>,
     routes: Vec<CloneRoute>,
@@ -41,6 +43,24 @@ impl Builder {
     /// Sets how the server behaves.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Sets the options of the topic `name` or, if `name` ends in `*`, of all topics that begin like
+    /// what is before it. A topic's own options go before those of a longer beginning, these before
+    /// those of a shorter one, and last comes [`Options::topic`].
+    ///
+    /// ```
+    /// use linerate_reactor::{Overflow, Server, TopicOptions};
+    ///
+    /// // Who is too slow for prices gets the newest; who misses a trade must know.
+    /// let builder = Server::builder()
+    ///     .topic("prices/*", TopicOptions::default().with_overflow(Overflow::DropOldest))
+    ///     .topic("trades", TopicOptions::default().with_overflow(Overflow::Close));
+    /// # _ = builder;
+    /// ```
+    pub fn topic(mut self, name: &str, options: TopicOptions) -> Self {
+        self.topic_rules.set(name, options);
         self
     }
 
@@ -77,6 +97,7 @@ impl Builder {
         let shared = Shared {
             config: Arc::new(self.options.config),
             options: self.options,
+            topic_rules: self.topic_rules,
             counters: Counters::default(),
             mailboxes: mailboxes.collect::<io::Result<_>>()?,
         };
@@ -126,6 +147,7 @@ impl Server {
         Builder {
             workers: thread::available_parallelism().map_or(1, usize::from),
             options: Options::default(),
+            topic_rules: TopicRules::default(),
             by_path: HashMap::new(),
             fallback: None,
             routes: Vec::new(),

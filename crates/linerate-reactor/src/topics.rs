@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, error::Error, fmt};
 
+use crate::TopicOptions;
+
 /// A subscription was refused.
 ///
 /// Complete: the two limits.
@@ -54,6 +56,7 @@ pub(crate) struct Topics {
 #[derive(Debug)]
 struct Topic {
     name: Box<str>,
+    options: TopicOptions,
     subscribers: Vec<Subscriber>,
 }
 
@@ -72,12 +75,14 @@ struct Membership {
 }
 
 impl Topics {
-    /// Subscribes; returns whether that is new.
+    /// Subscribes; returns whether that is new. The first subscriber of a topic asks for its
+    /// `options`.
     pub(crate) fn subscribe(
         &mut self,
         connection: u32,
         name: &str,
         subscriptions_max: usize,
+        options: impl FnOnce() -> TopicOptions,
     ) -> Result<bool, SubscribeError> {
         if self.position(connection, name).is_some() {
             return Ok(false);
@@ -95,6 +100,7 @@ impl Topics {
             None => {
                 let topic = self.topics.insert(Topic {
                     name: name.into(),
+                    options: options(),
                     subscribers: Vec::new(),
                 });
                 self.names.insert(name.into(), topic);
@@ -130,11 +136,16 @@ impl Topics {
         }
     }
 
-    /// Returns the connections that subscribe to a topic.
-    pub(crate) fn subscribers(&self, name: &str) -> impl ExactSizeIterator<Item = u32> {
-        let topic = self.names.get(name);
-        let subscribers = topic.map_or(&[][..], |topic| &self.topics[*topic].subscribers);
-        subscribers.iter().map(|subscriber| subscriber.connection)
+    /// Returns the options of a topic and the connections that subscribe to it.
+    pub(crate) fn audience(
+        &self,
+        name: &str,
+    ) -> (TopicOptions, impl ExactSizeIterator<Item = u32>) {
+        let topic = self.names.get(name).map(|topic| &self.topics[*topic]);
+        let options = topic.map_or_else(TopicOptions::default, |topic| topic.options);
+        let subscribers = topic.map_or(&[][..], |topic| &topic.subscribers);
+        let connections = subscribers.iter().map(|subscriber| subscriber.connection);
+        (options, connections)
     }
 
     fn memberships(&self, connection: u32) -> &[Membership] {
@@ -181,18 +192,27 @@ mod tests {
     #[test]
     fn the_limit_holds_and_the_same_topic_counts_once() {
         let mut topics = Topics::default();
-        assert_eq!(topics.subscribe(7, "a", 2), Ok(true));
-        assert_eq!(topics.subscribe(7, "a", 2), Ok(false));
-        assert_eq!(topics.subscribe(7, "b", 2), Ok(true));
+        assert_eq!(topics.subscribe(7, "a", 2, TopicOptions::default), Ok(true));
+        assert_eq!(
+            topics.subscribe(7, "a", 2, TopicOptions::default),
+            Ok(false)
+        );
+        assert_eq!(topics.subscribe(7, "b", 2, TopicOptions::default), Ok(true));
         let too_many = SubscribeError::TooMany {
             subscriptions_max: 2,
         };
-        assert_eq!(topics.subscribe(7, "c", 2), Err(too_many));
-        assert_eq!(topics.subscribe(7, "b", 2), Ok(false));
-        assert_eq!(topics.subscribers("c").count(), 0);
+        assert_eq!(
+            topics.subscribe(7, "c", 2, TopicOptions::default),
+            Err(too_many)
+        );
+        assert_eq!(
+            topics.subscribe(7, "b", 2, TopicOptions::default),
+            Ok(false)
+        );
+        assert_eq!(topics.audience("c").1.len(), 0);
         assert!(topics.unsubscribe(7, "a"));
         assert!(!topics.unsubscribe(7, "a"));
-        assert_eq!(topics.subscribe(7, "c", 2), Ok(true));
+        assert_eq!(topics.subscribe(7, "c", 2, TopicOptions::default), Ok(true));
     }
 
     #[test]
@@ -206,7 +226,7 @@ mod tests {
             let name = names[rng.below(names.len())];
             match rng.below(5) {
                 0 | 1 => assert_eq!(
-                    topics.subscribe(connection, name, 9),
+                    topics.subscribe(connection, name, 9, TopicOptions::default),
                     Ok(pairs.insert((name, connection)))
                 ),
                 2 | 3 => assert_eq!(
@@ -219,7 +239,7 @@ mod tests {
                 }
             }
             for name in names {
-                let seen: BTreeSet<_> = topics.subscribers(name).collect();
+                let seen: BTreeSet<_> = topics.audience(name).1.collect();
                 let expected = pairs
                     .iter()
                     .filter(|pair| pair.0 == name)

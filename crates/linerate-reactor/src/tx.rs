@@ -217,7 +217,11 @@ impl<'a> Tx<'a> {
             return Err(SubscribeError::NameTooLong { bytes, bytes_max });
         }
         let subscriptions_max = shared.options.subscriptions_max;
-        topics.subscribe(self.connection.id.index, topic, subscriptions_max)
+        let connection = self.connection.id.index;
+        topics.subscribe(connection, topic, subscriptions_max, || {
+            let options = shared.topic_rules.find(topic);
+            options.unwrap_or(shared.options.topic)
+        })
     }
 
     /// Ends a subscription; returns whether there was one.

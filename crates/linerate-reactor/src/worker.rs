@@ -129,9 +129,22 @@ impl Core {
         counter.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn limit_backlog(&self, connection: &mut Connection) {
-        if connection.backlog.len() >= self.shared.options.backlog_bytes_max.max(1) {
-            connection.congested = true;
+    /// Keeps the backlog below its limit by dropping the oldest publications or, if there are none
+    /// that may be dropped, remembers that nothing is to be added.
+    #[inline]
+    fn limit_backlog(&mut self, connection: &mut Connection) {
+        if !connection.backlog.is_empty() {
+            self.drop_excess(connection);
+        }
+    }
+
+    #[cold]
+    fn drop_excess(&mut self, connection: &mut Connection) {
+        let bytes_max = self.shared.options.backlog_bytes_max.max(1);
+        if connection.backlog.len() >= bytes_max {
+            let dropped = connection.backlog.drop_oldest(bytes_max, &mut self.pool);
+            self.shared.counters.dropped_oldest.add(dropped);
+            connection.congested = connection.backlog.len() >= bytes_max;
         }
     }
 }

@@ -4,6 +4,7 @@ use std::{io::IoSlice, sync::Arc, time::Duration};
 
 use super::{Core, Worker, linger::Linger};
 use crate::{
+    CloseCode, Overflow, TopicOptions,
     backlog::SLICES_MAX,
     burst::{Burst, Publications},
     connection::Connection,
@@ -32,8 +33,10 @@ pub(super) struct Delivery {
     arrived_bytes: usize,
     /// The delivery waits for more to go with it.
     linger: Option<Linger>,
-    /// The subscribers that get what is being delivered.
+    /// The subscribers of the topic that is being delivered.
     subscribers: Vec<u32>,
+    /// The subscribers to whom something is to be written.
+    gathering: Vec<u32>,
 }
 
 impl Delivery {
@@ -127,7 +130,7 @@ impl Worker {
         let subscribers = bursts
             .flat_map(Burst::iter)
             .take(SAMPLE)
-            .map(|publications| self.core.topics.subscribers(publications.topic).len());
+            .map(|publications| self.core.topics.audience(publications.topic).1.len());
         subscribers.max().unwrap_or(0)
     }
 
@@ -158,17 +161,22 @@ impl Worker {
             count += 1;
             publications += stretch.count;
         }
+        let (TopicOptions { overflow, .. }, audience) = self.core.topics.audience(topic);
         let mut keys = std::mem::take(&mut self.delivery.subscribers);
-        keys.extend(self.core.topics.subscribers(topic));
+        keys.extend(audience);
         for key in keys.drain(..) {
             let Some(connection) = self.connections.get_mut(key as usize) else {
                 continue;
             };
-            if connection.congested || connection.engine.is_message_in_progress() {
-                self.core.shared.count_dropped(publications);
-            } else if connection.is_open()
-                && !self.core.write_shared(connection, bursts, &slices[..count])
-            {
+            let is_done = if !connection.is_open() {
+                true
+            } else if takes(connection, overflow) {
+                let slices = &slices[..count];
+                self.core.write_shared(connection, overflow, bursts, slices)
+            } else {
+                self.core.refuse(connection, overflow, publications)
+            };
+            if !is_done {
                 self.settle(key as usize);
             }
         }
@@ -180,37 +188,65 @@ impl Worker {
     fn deliver_topics(&mut self, bursts: &[Arc<Burst>]) {
         let mut keys = std::mem::take(&mut self.delivery.subscribers);
         for (burst, publications) in stretches(bursts) {
-            for key in self.core.topics.subscribers(publications.topic) {
-                let Some(connection) = self.connections.get_mut(key as usize) else {
-                    continue;
-                };
-                if connection.congested || connection.engine.is_message_in_progress() {
-                    self.core.shared.count_dropped(publications.count);
-                } else if connection.is_open() {
-                    let waits_already = !connection.backlog.is_empty();
-                    let pool = &mut self.core.pool;
-                    let frames = publications.frames.clone();
-                    connection.backlog.append_shared(burst, frames, pool);
-                    if waits_already && !connection.gathering {
-                        self.core.limit_backlog(connection);
-                    } else if !waits_already {
-                        connection.gathering = true;
-                        keys.push(key);
-                    }
-                }
+            let (options, audience) = self.core.topics.audience(publications.topic);
+            keys.extend(audience);
+            for key in keys.drain(..) {
+                self.gather_publications(key, options.overflow, burst, &publications);
             }
         }
+        self.delivery.subscribers = keys;
+        let mut keys = std::mem::take(&mut self.delivery.gathering);
         let stall_due = self.core.stall_due();
         for key in keys.drain(..) {
-            let connection = &mut self.connections[key as usize];
-            connection.gathering = false;
-            connection.stall_due = stall_due;
-            let Core { driver, pool, .. } = &mut self.core;
-            connection.write_backlog(driver, pool, stall_due);
-            self.core.limit_backlog(connection);
+            let Some(connection) = self.connections.get_mut(key as usize) else {
+                continue;
+            };
+            if std::mem::take(&mut connection.gathering) {
+                connection.stall_due = stall_due;
+                let Core { driver, pool, .. } = &mut self.core;
+                connection.write_backlog(driver, pool, stall_due);
+                self.core.limit_backlog(connection);
+            }
             self.settle(key as usize);
         }
-        self.delivery.subscribers = keys;
+        self.delivery.gathering = keys;
+    }
+
+    /// Adds publications to what is to be written to a subscriber.
+    fn gather_publications(
+        &mut self,
+        key: u32,
+        overflow: Overflow,
+        burst: &Arc<Burst>,
+        publications: &Publications<'_>,
+    ) {
+        let Some(connection) = self.connections.get_mut(key as usize) else {
+            return;
+        };
+        if !connection.is_open() {
+            return;
+        }
+        if !takes(connection, overflow) {
+            if !self.core.refuse(connection, overflow, publications.count) {
+                self.delivery.gathering.push(key);
+            }
+            return;
+        }
+        let waits_already = !connection.backlog.is_empty();
+        let (frames, droppable) = (
+            publications.frames.clone(),
+            overflow == Overflow::DropOldest,
+        );
+        let pool = &mut self.core.pool;
+        connection
+            .backlog
+            .append_shared(burst, frames, 0, droppable, pool);
+        if !waits_already {
+            connection.gathering = true;
+            self.delivery.gathering.push(key);
+        } else if !connection.gathering {
+            self.core.limit_backlog(connection);
+        }
     }
 }
 
@@ -221,6 +257,7 @@ impl Core {
     fn write_shared(
         &mut self,
         connection: &mut Connection,
+        overflow: Overflow,
         bursts: &[Arc<Burst>],
         slices: &[IoSlice<'_>],
     ) -> bool {
@@ -242,7 +279,7 @@ impl Core {
         };
         match written {
             Ok(written) if written == bytes => return true,
-            Ok(written) => self.keep_shared(connection, bursts, written),
+            Ok(written) => self.keep_shared(connection, overflow, bursts, written),
             Err(Lost) => connection.lost = true,
         }
         false
@@ -253,22 +290,54 @@ impl Core {
     fn keep_shared(
         &mut self,
         connection: &mut Connection,
+        overflow: Overflow,
         bursts: &[Arc<Burst>],
         mut written: usize,
     ) {
         if connection.backlog.is_empty() {
             connection.stall_due = self.stall_due();
         }
-        for (burst, Publications { mut frames, .. }) in stretches(bursts) {
-            let skipped = written.min(frames.len());
-            written -= skipped;
-            frames.start += skipped;
+        let droppable = overflow == Overflow::DropOldest;
+        for (burst, Publications { frames, .. }) in stretches(bursts) {
+            let done = written.min(frames.len());
+            written -= done;
             let pool = &mut self.pool;
-            connection.backlog.append_shared(burst, frames, pool);
+            connection
+                .backlog
+                .append_shared(burst, frames, done, droppable, pool);
         }
         self.write_behind(connection, connection.stall_due);
         self.limit_backlog(connection);
     }
+
+    /// Does what is to be done about publications that a subscriber can't take; returns whether
+    /// nothing has changed for the connection.
+    #[cold]
+    fn refuse(
+        &mut self,
+        connection: &mut Connection,
+        overflow: Overflow,
+        publications: u64,
+    ) -> bool {
+        let counters = &self.shared.counters;
+        if overflow == Overflow::Close && connection.congested {
+            counters.subscribers_closed.add(1);
+            // The reason is short enough, and nothing else can fail.
+            let (code, reason) = (CloseCode::POLICY_VIOLATION, "too slow");
+            _ = connection.engine.close(code, reason, self.now);
+            return false;
+        }
+        counters.dropped_newest.add(publications);
+        true
+    }
+}
+
+/// Returns whether publications can be written or queued: not while a message goes out in pieces,
+/// and at the limit of the backlog only if others give way.
+#[inline]
+fn takes(connection: &Connection, overflow: Overflow) -> bool {
+    !connection.engine.is_message_in_progress()
+        && (!connection.congested || overflow == Overflow::DropOldest)
 }
 
 /// Returns the publications of all bursts, each with the burst that it is of.

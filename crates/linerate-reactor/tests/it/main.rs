@@ -9,6 +9,7 @@ mod flow;
 mod frames;
 mod handshake;
 mod limits;
+mod overflow;
 mod shutdown;
 mod streaming;
 mod support;

@@ -8,7 +8,9 @@ use std::{
 };
 
 use linerate_proto::{Header, Role};
-use linerate_reactor::{DriverKind, Handler, Message, Opened, Options, Remote, Server, Tx};
+use linerate_reactor::{
+    Builder, DriverKind, Handler, Message, Opened, Options, Remote, Server, Tx,
+};
 use linerate_testkit::Frame;
 
 /// No answer takes longer, on however busy a machine.
@@ -67,12 +69,13 @@ impl Running {
     /// Starts a server on the driver of the test binary.
     pub(crate) fn start<H: Handler>(handler: H, workers: usize, mut options: Options) -> Self {
         options.driver = driver();
-        let server = Server::builder()
-            .workers(workers)
-            .options(options)
-            .route("/chat", handler)
-            .listen(([127, 0, 0, 1], 0).into())
-            .unwrap();
+        let builder = Server::builder().workers(workers).options(options);
+        Self::serve(builder.route("/chat", handler))
+    }
+
+    /// Starts the server that was configured.
+    pub(crate) fn serve(builder: Builder) -> Self {
+        let server = builder.listen(([127, 0, 0, 1], 0).into()).unwrap();
         let (address, remote) = (server.local_addr(), server.remote());
         let thread = Some(std::thread::spawn(move || server.run()));
         Self {

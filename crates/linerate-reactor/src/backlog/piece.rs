@@ -1,0 +1,208 @@
+//! A piece of a backlog.
+
+use std::{ops::Range, sync::Arc};
+
+use linerate_proto::Header;
+
+use super::{MEMORY_FACTOR_MAX, PIECE_BYTES_MAX, SHARED_BYTES_MIN};
+use crate::{burst::Burst, pool::Pool};
+
+/// Bytes that wait, in memory of their own or in that of a burst.
+#[derive(Debug)]
+pub(super) struct Piece {
+    memory: Memory,
+    /// What of the memory waits, at least a byte.
+    range: Range<usize>,
+    /// Where the first frame begins that has not begun to be written; the end if all have. None if
+    /// the frames must stay, or are no frames.
+    next_frame: Option<usize>,
+}
+
+#[derive(Debug)]
+enum Memory {
+    Owned(Vec<u8>),
+    Shared(Arc<Burst>),
+}
+
+impl Memory {
+    fn capacity(&self) -> usize {
+        match self {
+            Self::Owned(memory) => memory.capacity(),
+            Self::Shared(burst) => burst.capacity(),
+        }
+    }
+
+    fn slice(&self, range: Range<usize>) -> &[u8] {
+        match self {
+            Self::Owned(memory) => &memory[range],
+            Self::Shared(burst) => burst.slice(range),
+        }
+    }
+}
+
+impl Piece {
+    /// Takes over `bytes` but for the first `done`.
+    pub(super) const fn owned(bytes: Vec<u8>, done: usize) -> Self {
+        Self {
+            range: done..bytes.len(),
+            memory: Memory::Owned(bytes),
+            next_frame: None,
+        }
+    }
+
+    pub(super) fn copy(bytes: &[u8], pool: &mut Pool) -> Self {
+        let mut memory = pool.take(bytes.len());
+        memory.extend_from_slice(bytes);
+        Self::owned(memory, 0)
+    }
+
+    /// Takes frames of a burst but for the first `done` bytes, which are not all: by reference if that
+    /// pays and does not keep a large block of memory for a small part of it, otherwise as a copy.
+    pub(super) fn frames(
+        burst: &Arc<Burst>,
+        frames: Range<usize>,
+        done: usize,
+        droppable: bool,
+        pool: &mut Pool,
+    ) -> Self {
+        let range = frames.start + done..frames.end;
+        let mut piece = Self {
+            memory: Memory::Shared(burst.clone()),
+            next_frame: droppable.then_some(frames.start),
+            range,
+        };
+        piece.find_next_frame();
+        if piece.len() < SHARED_BYTES_MIN || is_wasteful(piece.len(), burst.capacity()) {
+            piece.move_out(pool);
+        }
+        piece
+    }
+
+    /// Adds a copy of `bytes`, frames that may be dropped as those before or not, if the memory is
+    /// fit for that; returns whether it was.
+    pub(super) fn extend(&mut self, bytes: &[u8], droppable: bool, pool: &mut Pool) -> bool {
+        match &mut self.memory {
+            Memory::Owned(memory)
+                if memory.len() + bytes.len() <= PIECE_BYTES_MAX
+                    && self.next_frame.is_some() == droppable =>
+            {
+                pool.reserve(memory, bytes.len());
+                memory.extend_from_slice(bytes);
+                self.range.end = memory.len();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Is done with the first `bytes`, which are not all.
+    pub(super) fn skip(&mut self, bytes: usize, pool: &mut Pool) {
+        self.range.start += bytes;
+        self.find_next_frame();
+        self.save_memory(pool);
+    }
+
+    /// Removes frames from the front until it is shorter by `bytes`, or no more can go; the last one
+    /// stays if `last_stays`.
+    pub(super) fn drop_frames(
+        &mut self,
+        bytes: usize,
+        last_stays: bool,
+        pool: &mut Pool,
+    ) -> Dropped {
+        let Some(first) = self.next_frame else {
+            return Dropped::default();
+        };
+        let (mut at, mut frames) = (first, 0);
+        while at < self.range.end && at - first < bytes {
+            let end = self.frame_end(at);
+            if last_stays && end == self.range.end {
+                break;
+            }
+            (at, frames) = (end, frames + 1);
+        }
+        let mut dropped = Dropped {
+            frames,
+            bytes: at - first,
+            begun: None,
+        };
+        if frames > 0 {
+            if first > self.range.start {
+                let begun = self.memory.slice(self.range.start..first);
+                dropped.begun = Some(Self::copy(begun, pool));
+            }
+            self.range.start = at;
+            self.next_frame = Some(at);
+            self.save_memory(pool);
+        }
+        dropped
+    }
+
+    pub(super) fn free(self, pool: &mut Pool) {
+        if let Memory::Owned(memory) = self.memory {
+            pool.give(memory);
+        }
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.memory.slice(self.range.clone())
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.range.end - self.range.start
+    }
+
+    /// Returns whether its frames may be dropped before they begin to be written.
+    pub(super) const fn is_droppable(&self) -> bool {
+        self.next_frame.is_some()
+    }
+
+    /// Passes over the frames that have begun to be written.
+    fn find_next_frame(&mut self) {
+        while let Some(next) = self.next_frame
+            && next < self.range.start
+        {
+            self.next_frame = Some(self.frame_end(next));
+        }
+    }
+
+    /// Returns where the frame ends that begins at `start`.
+    fn frame_end(&self, start: usize) -> usize {
+        match Header::decode(self.memory.slice(start..self.range.end)) {
+            Ok(Some((header, prefix_bytes))) => {
+                start + prefix_bytes + header.payload_bytes as usize
+            }
+            // Cannot be: they are frames that we have encoded.
+            _ => self.range.end,
+        }
+    }
+
+    /// Moves what is left if it keeps too much memory.
+    fn save_memory(&mut self, pool: &mut Pool) {
+        let capacity = self.memory.capacity();
+        if self.len() > 0 && capacity > SHARED_BYTES_MIN && is_wasteful(self.len(), capacity) {
+            self.move_out(pool);
+        }
+    }
+
+    /// Moves what is left into memory of its size.
+    fn move_out(&mut self, pool: &mut Pool) {
+        let mut copy = Self::copy(self.as_bytes(), pool);
+        copy.next_frame = self.next_frame.map(|next| next - self.range.start);
+        std::mem::replace(self, copy).free(pool);
+    }
+}
+
+/// What was dropped of a piece.
+#[derive(Debug, Default)]
+pub(super) struct Dropped {
+    pub(super) frames: u64,
+    pub(super) bytes: usize,
+    /// The rest of a frame that has begun to be written, which was before that; it stays.
+    pub(super) begun: Option<Piece>,
+}
+
+/// Returns whether `bytes` are too few to keep `capacity` for them.
+const fn is_wasteful(bytes: usize, capacity: usize) -> bool {
+    bytes.saturating_mul(MEMORY_FACTOR_MAX) < capacity
+}

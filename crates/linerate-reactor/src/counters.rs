@@ -1,0 +1,69 @@
+//! What a server counts.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// What a server has counted, over all workers.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub(crate) connections: AtomicUsize,
+    pub(crate) dropped_between_workers: Count,
+    pub(crate) dropped_newest: Count,
+    pub(crate) dropped_oldest: Count,
+    pub(crate) subscribers_closed: Count,
+}
+
+impl Counters {
+    /// Returns how many connections there are, those in the opening handshake included, those that
+    /// are being refused not.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many publications were dropped: one for each subscriber that did not get it, and
+    /// one for each worker that did not. The three counts that follow are the parts of it.
+    pub fn publications_dropped(&self) -> u64 {
+        self.publications_dropped_newest()
+            + self.publications_dropped_oldest()
+            + self.publications_dropped_between_workers()
+    }
+
+    /// Returns how many publications were not queued for a subscriber, one for each subscriber; see
+    /// [`Overflow::DropNewest`](crate::Overflow::DropNewest).
+    pub fn publications_dropped_newest(&self) -> u64 {
+        self.dropped_newest.read()
+    }
+
+    /// Returns how many publications were removed again from a subscriber's backlog, one for each
+    /// subscriber; see [`Overflow::DropOldest`](crate::Overflow::DropOldest).
+    pub fn publications_dropped_oldest(&self) -> u64 {
+        self.dropped_oldest.read()
+    }
+
+    /// Returns how many publications did not reach a worker, one for each worker; see
+    /// [`Options::mailbox_bytes_max`](crate::Options::mailbox_bytes_max).
+    pub fn publications_dropped_between_workers(&self) -> u64 {
+        self.dropped_between_workers.read()
+    }
+
+    /// Returns how many subscribers were closed because they did not keep up; see
+    /// [`Overflow::Close`](crate::Overflow::Close).
+    pub fn subscribers_closed(&self) -> u64 {
+        self.subscribers_closed.read()
+    }
+}
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self, number: u64) {
+        if number > 0 {
+            self.0.fetch_add(number, Ordering::Relaxed);
+        }
+    }
+
+    fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
