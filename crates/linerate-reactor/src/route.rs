@@ -1,14 +1,16 @@
 //! From input to the callbacks of one route's handler.
 
+mod event;
+
 use linerate_proto::{
-    ProtocolError, Role,
-    engine::{Chunk, Closed, Data, Message, MessageKind, RawEvent},
+    Role,
+    engine::{Chunk, Closed, Message},
     handshake::{Acceptance, Refusal, Upgrade},
 };
 
+use self::event::{Seen, Streamed};
 use crate::{
-    Handler, Opened, Tx, connection::Connection, gather::Gather, pool::Pool, user_data::UserData,
-    worker::Core,
+    Handler, Opened, Tx, connection::Connection, gather::Gather, user_data::UserData, worker::Core,
 };
 
 /// Pings of one input that are answered each; of further ones only the newest is (RFC 6455 §5.5.3).
@@ -160,17 +162,11 @@ impl<H: Handler> Callee<'_, H> {
         end: usize,
     ) {
         let Streamed {
-            gather,
             kind,
             begins,
             ends,
             bytes,
         } = streamed;
-        if ends {
-            core.spare.give(gather);
-        } else {
-            connection.gather = Some(gather);
-        }
         let chunk = Chunk {
             kind,
             begins,
@@ -197,23 +193,17 @@ impl<H: Handler> Callee<'_, H> {
         at: usize,
         pongs: &mut u32,
     ) -> usize {
-        let Connection { engine, gather, .. } = connection;
-        let mut events = engine.handle_input(&mut input[at..], core.now);
-        let seen = match events.next_raw() {
-            Some(Ok(RawEvent::Data(data))) => add(data, H::STREAMED_BYTES_MIN, gather, core),
-            Some(Ok(RawEvent::Ping(payload))) => Seen::Ping(Control::new(payload)),
-            Some(Ok(RawEvent::Pong(payload))) => Seen::Pong(Control::new(payload)),
-            Some(Err(error)) => Seen::Error(error),
-            // Whatever follows a Close frame means nothing; the answer is queued.
-            Some(Ok(RawEvent::Close(_))) | None => Seen::Nothing,
-        };
-        let bytes = events.consumed();
+        let Core {
+            pool, spare, now, ..
+        } = core;
+        let from = &mut input[at..];
+        let (seen, bytes) =
+            event::next(connection, from, H::STREAMED_BYTES_MIN, (pool, spare), *now);
         let rest = input.len() - at;
         match seen {
             Seen::Gathered(gather) => {
                 self.piece(core, connection, gather, input, bytes == rest);
             }
-            Seen::Piece(piece) => connection.gather = Some(piece),
             Seen::Streamed(streamed) => {
                 let end = at + bytes;
                 self.streamed(core, connection, streamed, input, end);
@@ -256,52 +246,6 @@ impl<H: Handler> Callee<'_, H> {
             last_in_input: false,
         };
         callback(self.handler, self.data, &mut tx);
-    }
-}
-
-/// What an event was, once nothing of the engine is borrowed any more.
-enum Seen {
-    /// Nothing that is anybody's business, and nothing behind it.
-    Nothing,
-    /// The last piece of a message.
-    Gathered(Box<Gather>),
-    /// Not the last piece.
-    Piece(Box<Gather>),
-    /// A piece of a message that is streamed.
-    Streamed(Streamed),
-    Ping(Control),
-    Pong(Control),
-    /// The peer broke the rules; the engine may not know yet.
-    Error(ProtocolError),
-}
-
-/// A piece of a message that is streamed, which lies unmasked in the input.
-struct Streamed {
-    gather: Box<Gather>,
-    kind: MessageKind,
-    begins: bool,
-    ends: bool,
-    bytes: usize,
-}
-
-/// A copy of what a control frame carries.
-struct Control {
-    bytes: [u8; 125],
-    len: usize,
-}
-
-impl Control {
-    fn new(payload: &[u8]) -> Self {
-        let mut control = Self {
-            bytes: [0; 125],
-            len: payload.len(),
-        };
-        control.bytes[..payload.len()].copy_from_slice(payload);
-        control
-    }
-
-    fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.len]
     }
 }
 
@@ -361,59 +305,5 @@ impl<H: Handler> Serve for Route<H> {
             last_in_input: false,
         };
         self.handler.close(data, &mut tx, closed);
-    }
-}
-
-/// Adds a piece to the message that it belongs to, or validates it where it lies.
-fn add(
-    data: Data<'_>,
-    streamed_bytes_min: u64,
-    gathering: &mut Option<Box<Gather>>,
-    core: &mut Core,
-) -> Seen {
-    let (kind, begins, ends, bytes) = (data.kind, data.begins, data.ends, data.len());
-    let mut gather = match gathering.take() {
-        Some(gather) => gather,
-        None => core.spare.begin(&data, streamed_bytes_min, &mut core.pool),
-    };
-    let is_streamed = matches!(*gather, Gather::StreamedBinary | Gather::StreamedText(_));
-    match take(data, &mut gather, &mut core.pool) {
-        Ok(()) if is_streamed => Seen::Streamed(Streamed {
-            gather,
-            kind,
-            begins,
-            ends,
-            bytes,
-        }),
-        Ok(()) if ends => Seen::Gathered(gather),
-        Ok(()) => Seen::Piece(gather),
-        Err(error) => {
-            core.pool.give(gather.take());
-            core.spare.give(gather);
-            Seen::Error(error)
-        }
-    }
-}
-
-/// Unmasks a piece and, if it is text, validates it: into the memory of the message, or in place.
-fn take(data: Data<'_>, gather: &mut Gather, pool: &mut Pool) -> Result<(), ProtocolError> {
-    match gather {
-        Gather::Binary(bytes) => {
-            pool.reserve(bytes, data.len());
-            data.append_to(bytes);
-            Ok(())
-        }
-        Gather::StreamedBinary => {
-            data.unmask();
-            Ok(())
-        }
-        Gather::StreamedText(validator) => data.unmask_text(validator).map(|_| ()),
-        Gather::Text(text) => {
-            if text.capacity() - text.len() < data.len() {
-                let larger = pool.take((text.len() + data.len()).max(2 * text.len()));
-                pool.give(text.move_into(larger));
-            }
-            data.append_text_to(text)
-        }
     }
 }
