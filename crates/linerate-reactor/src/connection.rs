@@ -13,6 +13,7 @@ use crate::{
     backlog::{Backlog, SLICES_MAX},
     driver::{Driver, InFlight, Interest, Outlet, Watch},
     gather::Gather,
+    outbound::Attempt,
     pool::Pool,
     remainder::Remainder,
     side::Side,
@@ -40,8 +41,12 @@ pub(crate) struct Connection {
     pub(crate) watch: Watch,
     /// The application has stopped the input.
     pub(crate) paused: bool,
+    /// The network has not connected it yet.
+    pub(crate) connecting: bool,
     /// The backlog was at its limit and has not been written since.
     pub(crate) congested: bool,
+    /// The handler knows that the connection is congested.
+    pub(crate) congestion_told: bool,
     /// The backlog holds publications that nobody has tried to write yet.
     pub(crate) gathering: bool,
     /// The socket failed; nothing can be written or read.
@@ -58,7 +63,9 @@ const _: () = assert!(size_of::<Connection>() <= 192);
 
 /// How far a connection has come.
 pub(crate) enum Stage {
-    /// The opening handshake goes on.
+    /// We open it.
+    Connecting(Box<Attempt>),
+    /// The opening handshake with a client goes on.
     Opening(Box<Opening>),
     /// The WebSocket is open, or closing.
     Open {
@@ -81,6 +88,36 @@ pub(crate) struct Opening {
 }
 
 impl Connection {
+    /// Returns a connection of which nothing has been written or read.
+    pub(crate) fn new(
+        socket: OwnedFd,
+        id: ConnectionId,
+        stage: Stage,
+        engine: Engine<Side>,
+        watch: Watch,
+    ) -> Self {
+        Self {
+            socket,
+            id,
+            stage,
+            engine,
+            gather: None,
+            backlog: Backlog::default(),
+            held: Remainder::default(),
+            stall_due: 0,
+            alarm: 0,
+            watch,
+            paused: false,
+            connecting: false,
+            congested: false,
+            congestion_told: false,
+            gathering: false,
+            lost: false,
+            ended: false,
+            output_ended: false,
+        }
+    }
+
     /// Returns whether input must not be looked at.
     #[inline]
     pub(crate) const fn is_stopped(&self) -> bool {
@@ -100,8 +137,8 @@ impl Connection {
     /// Returns what the driver should wait for.
     pub(crate) fn wanted(&self) -> Interest {
         Interest {
-            read: !self.is_stopped() && !self.ended && self.held.is_empty(),
-            write: !self.backlog.is_empty(),
+            read: !self.is_stopped() && !self.ended && self.held.is_empty() && !self.connecting,
+            write: !self.backlog.is_empty() || self.connecting,
         }
     }
 

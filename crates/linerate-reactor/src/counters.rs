@@ -13,8 +13,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Returns how many connections there are, those in the opening handshake included, those that
-    /// are being refused not.
+    /// Returns how many connections there are, those that are being opened included, those that are
+    /// being refused not.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }

@@ -116,6 +116,12 @@ impl Interest {
         write: false,
     };
 
+    /// Room for output only.
+    pub(crate) const WRITE: Self = Self {
+        read: false,
+        write: true,
+    };
+
     /// Nothing; a connection that is lost is reported all the same.
     pub(crate) const NONE: Self = Self {
         read: false,
@@ -228,21 +234,22 @@ impl Driver {
         })
     }
 
-    /// Waits for `socket` to be read from now on, until it is [closed](Self::close).
+    /// Waits for `socket` from now on, until it is [closed](Self::close).
     pub(crate) fn add(
         &mut self,
         source: Source,
         socket: BorrowedFd<'_>,
         token: u64,
+        interest: Interest,
     ) -> io::Result<Watch> {
         let mut watch = Watch {
             source,
-            interest: Interest::READ,
+            interest,
             state: io_uring::State::default(),
         };
         match self {
-            Self::Epoll(epoll) => epoll.add(socket, token, Interest::READ)?,
-            Self::IoUring(uring) => uring.update(socket, token, &mut watch, Interest::READ)?,
+            Self::Epoll(epoll) => epoll.add(socket, token, interest)?,
+            Self::IoUring(uring) => uring.update(socket, token, &mut watch, interest)?,
         }
         Ok(watch)
     }

@@ -2,10 +2,10 @@
 
 use linerate_proto::{
     engine::{Chunk, Closed, Message},
-    handshake::{Acceptance, Refusal, Request, Upgrade},
+    handshake::{Acceptance, Negotiated, Refusal, Request, Upgrade},
 };
 
-use crate::Tx;
+use crate::{ConnectError, Destination, Turn, Tx};
 
 /// How a connection came about.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,13 @@ use crate::Tx;
 pub enum Opened<'a> {
     /// A client asked for it by this request, and [`Handler::accept`] agreed.
     Accepted(&'a Request),
+    /// We asked a server for it, and it agreed.
+    Connected {
+        /// What it was asked for.
+        destination: &'a Destination,
+        /// The answer: the subprotocol and the headers.
+        response: &'a Negotiated,
+    },
 }
 
 impl<'a> Opened<'a> {
@@ -20,11 +27,21 @@ impl<'a> Opened<'a> {
     pub const fn request(self) -> Option<&'a Request> {
         match self {
             Self::Accepted(request) => Some(request),
+            Self::Connected { .. } => None,
+        }
+    }
+
+    /// Returns what we asked for, if it was us who asked.
+    pub const fn destination(self) -> Option<&'a Destination> {
+        match self {
+            Self::Accepted(_) => None,
+            Self::Connected { destination, .. } => Some(destination),
         }
     }
 }
 
-/// Names a connection among all that a server ever has; for [`Remote`](crate::Remote).
+/// Names a connection among all that a server or a connector ever has; for
+/// [`Remote`](crate::Remote) and [`Tx::to`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ConnectionId {
     pub(crate) worker: u16,
@@ -47,6 +64,10 @@ impl ConnectionId {
 /// all connections of the worker wait for it. A panic ends the server.
 ///
 /// All output of the callbacks that one read leads to is written at once, after the last of them.
+///
+/// The connections that a [`Tx`] of this handler [opens](Tx::connect) belong to this handler too, as
+/// do those of a [`Connector`](crate::Connector): each is announced by [`open`](Self::open) or by
+/// [`failed`](Self::failed), and nobody has it before.
 pub trait Handler: Clone + Send + 'static {
     /// What is kept for each connection.
     type Data: 'static;
@@ -57,7 +78,7 @@ pub trait Handler: Clone + Send + 'static {
     /// Default: none comes in pieces.
     const STREAMED_BYTES_MIN: u64 = u64::MAX;
 
-    /// Decides about a request that is well-formed and of an allowed origin: refuses it, chooses a
+    /// Decides about a client's request that is well-formed and of an allowed origin: refuses it, chooses a
     /// subprotocol, adds headers.
     ///
     /// # Errors
@@ -78,6 +99,22 @@ pub trait Handler: Clone + Send + 'static {
     /// piece is not UTF-8 or the connection ends, [`close`](Self::close) is what comes next.
     fn chunk(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>, chunk: Chunk<'_>) {
         _ = (data, tx, chunk);
+    }
+
+    /// Learns that a connection that was to be opened is not, and why.
+    ///
+    /// To try again is up to the handler: [`Turn::connect`] with the same destination and, for the
+    /// sake of a server that has just come back, [a delay](Destination::with_delay).
+    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
+        _ = (turn, destination, error);
+    }
+
+    /// Learns that a slow peer has let
+    /// [`Options::backlog_bytes_max`](crate::Options::backlog_bytes_max) wait, so that
+    /// the input of the connection is not read until [`drain`](Self::drain). Whoever else feeds it
+    /// should stop too.
+    fn congested(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>) {
+        _ = (data, tx);
     }
 
     /// Learns that all that waited for a slow peer has been written.

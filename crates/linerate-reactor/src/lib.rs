@@ -48,12 +48,16 @@
 mod backlog;
 mod burst;
 mod connection;
+mod connector;
 mod counters;
+mod crew;
 mod driver;
 mod gather;
 mod handler;
+mod letters;
 mod mailbox;
 mod options;
+mod outbound;
 mod output;
 mod pool;
 mod remainder;
@@ -65,14 +69,17 @@ mod socket;
 mod table;
 mod topic_options;
 mod topics;
+mod turn;
 mod tx;
 mod user_data;
 mod wheel;
 mod worker;
 
+pub use connector::{Connector, ConnectorBuilder};
 pub use counters::Counters;
 pub use driver::{DriverKind, UnknownDriver};
 pub use handler::{ConnectionId, Handler, Opened};
+pub use letters::To;
 pub use linerate_proto::{
     CloseCode, Config, Limits, SendError,
     engine::{Chunk, Closed, Message, MessageKind},
@@ -80,8 +87,10 @@ pub use linerate_proto::{
     handshake,
 };
 pub use options::Options;
+pub use outbound::{ConnectError, Destination, DestinationError};
 pub use remote::Remote;
 pub use server::{Builder, Server};
 pub use topic_options::{Overflow, TopicOptions};
 pub use topics::SubscribeError;
+pub use turn::Turn;
 pub use tx::Tx;

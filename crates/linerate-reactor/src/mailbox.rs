@@ -8,7 +8,10 @@ use std::{
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::burst::Burst;
+use crate::{
+    burst::Burst,
+    outbound::{Answer, Pending},
+};
 
 /// Connections to be resumed that may wait for one worker.
 const RESUMES_MAX: usize = 65_536;
@@ -32,6 +35,10 @@ pub(crate) struct Mail {
     bytes: usize,
     /// Index and serial of connections whose input goes on.
     pub(crate) resumes: Vec<(u32, u32)>,
+    /// Connections that are to be opened; their number is bounded by that of all connections.
+    pub(crate) connects: Vec<Pending>,
+    /// Names that have been looked up for this worker.
+    pub(crate) answers: Vec<Answer>,
     pub(crate) shutdown: bool,
     /// Whether the worker has been woken for this mail.
     woken: bool,
@@ -75,6 +82,16 @@ impl Mailbox {
         room
     }
 
+    /// Asks for a connection, which has been counted.
+    pub(crate) fn connect(&self, pending: Pending) {
+        self.leave(|mail| mail.connects.push(pending));
+    }
+
+    /// Answers a lookup of the worker.
+    pub(crate) fn answer(&self, answer: Answer) {
+        self.leave(|mail| mail.answers.push(answer));
+    }
+
     /// Asks the worker to close its connections and to end.
     pub(crate) fn shut_down(&self) {
         self.leave(|mail| mail.shutdown = true);
@@ -91,6 +108,8 @@ impl Mailbox {
         mail.resumes.clear();
         mail.resumes
             .shrink_to(KEPT_BYTES_MAX / size_of::<(u32, u32)>());
+        mail.connects = Vec::new();
+        mail.answers = Vec::new();
         (mail.shutdown, mail.woken) = (false, false);
         std::mem::swap(&mut *self.lock(), mail);
     }

@@ -26,14 +26,23 @@ pub struct Options {
     pub handshake: HandshakeLimits,
     /// The pages that may connect. Default: those of the same origin.
     pub origins: OriginPolicy,
-    /// Connections at once over all workers; more are refused with 503. Default: 100,000.
+    /// Connections at once over all workers, those that are being opened included; more are refused:
+    /// clients with 503, attempts of our own with [`ConnectError::TooMany`](crate::ConnectError).
+    /// Default: 100,000.
     pub connections_max: usize,
+    /// Attempts to connect that one worker has under way; further ones wait for their turn, and
+    /// their time has not begun. Default: 1,024, which is what many servers let wait.
+    pub attempts_max: usize,
     /// How many bytes may wait for one connection's socket. At the limit its input is not read until
     /// all have been written, and what happens to publications is up to
     /// [`TopicOptions::overflow`]. One message more may be accepted on top, whatever its size, and
     /// so may what was published together. The memory in use may be up to four times that.
     /// Default: 64 KiB.
     pub backlog_bytes_max: usize,
+    /// How many bytes may wait for one connection's socket of what [`To`](crate::To) sends. Beyond,
+    /// the connection is dropped, since what feeds it does not heed
+    /// [`Handler::congested`](crate::Handler::congested). Default: 16 MiB.
+    pub relayed_bytes_max: usize,
     /// How long the peer may take no byte of what waits for it before the connection is dropped.
     /// Default: 30 s.
     pub write_timeout: Duration,
@@ -57,7 +66,9 @@ impl Default for Options {
             handshake: HandshakeLimits::default(),
             origins: OriginPolicy::default(),
             connections_max: 100_000,
+            attempts_max: 1_024,
             backlog_bytes_max: 64 << 10,
+            relayed_bytes_max: 16 << 20,
             write_timeout: Duration::from_secs(30),
             topic: TopicOptions::default(),
             subscriptions_max: 128,

@@ -1,13 +1,24 @@
 //! The server as other threads see it.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use crate::{
-    ConnectionId, Message, burst::Burst, counters::Counters, mailbox::Mailbox, options::Options,
+    ConnectError, ConnectionId, Destination, Message,
+    burst::Burst,
+    counters::Counters,
+    mailbox::Mailbox,
+    options::Options,
+    outbound::{Pending, Resolver},
     topic_options::TopicRules,
 };
 
-/// What all workers of a server share.
+/// What all workers of a server or a connector share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
     /// The topics that are not as the options say.
@@ -15,6 +26,11 @@ pub(crate) struct Shared {
     pub(crate) config: Arc<linerate_proto::Config>,
     pub(crate) counters: Counters,
     pub(crate) mailboxes: Vec<Mailbox>,
+    /// The route of connections that other threads ask for, if there is one.
+    pub(crate) outbound: Option<u16>,
+    /// Counts those connections, so that the workers take turns.
+    pub(crate) turn: AtomicUsize,
+    pub(crate) resolver: Resolver,
 }
 
 impl Shared {
@@ -30,9 +46,21 @@ impl Shared {
             }
         }
     }
+
+    /// Counts a connection more that we open, if it may be.
+    pub(crate) fn count_attempt(&self) -> Result<(), ConnectError> {
+        let connections_max = self.options.connections_max;
+        let counter = &self.counters.connections;
+        let one_more = |connections| (connections < connections_max).then_some(connections + 1);
+        match counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(ConnectError::TooMany { connections_max }),
+        }
+    }
 }
 
-/// A handle on a running server, for any thread: publishes, resumes connections, shuts down.
+/// A handle on a server or a connector that runs, for any thread: publishes, opens and resumes
+/// connections, shuts down.
 #[derive(Clone)]
 pub struct Remote(pub(crate) Arc<Shared>);
 
@@ -55,14 +83,36 @@ impl Remote {
         mailbox.is_some_and(|mailbox| mailbox.resume(connection.index, connection.serial))
     }
 
-    /// Ends the server in order: no connection is accepted any more, the open ones are closed with
-    /// 1001, and [`Server::run`](crate::Server::run) returns when they are gone, at the latest a
-    /// second after the budget of the closing handshake.
+    /// Opens a connection on one of the workers, in turn, by the handler of the
+    /// [`Connector`](crate::Connector) or that of
+    /// [`Builder::outbound`](crate::Builder::outbound). The handler learns what becomes of it, even
+    /// if the workers do not run yet.
+    ///
+    /// A name is looked up here, which may take seconds; see [`Destination::resolve`] for many
+    /// connections to one.
+    ///
+    /// # Errors
+    /// The name has no address, there are as many connections as there may be, or the server has no
+    /// handler for it.
+    pub fn connect(&self, destination: Destination) -> Result<(), ConnectError> {
+        let shared = &self.0;
+        let route = shared.outbound.ok_or(ConnectError::NoHandler)?;
+        let destination = destination.resolve().map_err(ConnectError::Lookup)?;
+        shared.count_attempt()?;
+        let worker = shared.turn.fetch_add(1, Ordering::Relaxed) % shared.mailboxes.len();
+        shared.mailboxes[worker].connect(Pending { destination, route });
+        Ok(())
+    }
+
+    /// Ends it all in order: no connection is accepted or begun any more, the open ones are closed
+    /// with 1001, and [`Server::run`](crate::Server::run) or
+    /// [`Connector::run`](crate::Connector::run) returns when they are gone, at the latest a second
+    /// after the budget of the closing handshake.
     pub fn shut_down(&self) {
         self.0.mailboxes.iter().for_each(Mailbox::shut_down);
     }
 
-    /// Returns what the server has counted.
+    /// Returns what has been counted.
     pub fn counters(&self) -> &Counters {
         &self.0.counters
     }

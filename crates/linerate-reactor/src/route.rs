@@ -10,7 +10,8 @@ use linerate_proto::{
 
 use self::event::{Seen, Streamed};
 use crate::{
-    Handler, Opened, Tx, connection::Connection, gather::Gather, user_data::UserData, worker::Core,
+    ConnectError, Destination, Handler, Opened, Turn, Tx, connection::Connection, gather::Gather,
+    user_data::UserData, worker::Core,
 };
 
 /// Pings of one input that are answered each; of further ones only the newest is (RFC 6455 §5.5.3).
@@ -32,6 +33,10 @@ pub(crate) trait Serve {
         connection: &mut Connection,
         input: &mut [u8],
     ) -> usize;
+
+    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError);
+
+    fn congested(&mut self, data: u32, core: &mut Core, connection: &mut Connection);
 
     fn drain(&mut self, data: u32, core: &mut Core, connection: &mut Connection);
 
@@ -283,6 +288,17 @@ impl<H: Handler> Serve for Route<H> {
                 .callee(data)
                 .input(Role::Server, core, connection, input),
         }
+    }
+
+    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
+        self.handler.failed(turn, destination, error);
+    }
+
+    fn congested(&mut self, data: u32, core: &mut Core, connection: &mut Connection) {
+        self.callee(data)
+            .call(core, connection, &[], |handler, data, tx| {
+                handler.congested(data, tx)
+            });
     }
 
     fn drain(&mut self, data: u32, core: &mut Core, connection: &mut Connection) {

@@ -1,42 +1,27 @@
 //! A server: routes and options, then a thread for each core.
 
-use std::{collections::HashMap, fmt, io, net::SocketAddr, os::fd::OwnedFd, sync::Arc, thread};
+use std::{fmt, io, net::SocketAddr, os::fd::OwnedFd, sync::Arc};
 
 use crate::{
     DriverKind, Handler, Options, Remote, TopicOptions,
-    counters::Counters,
-    mailbox::Mailbox,
+    crew::{self, Routing},
     remote::Shared,
-    route::{Route, Serve},
     socket,
     topic_options::TopicRules,
-    worker::{Routes, Worker},
 };
-
-/// The most worker threads that a server can have.
-const WORKERS_MAX: usize = 1_024;
-
-/// Makes a route on the thread of the worker that it is for, since the data of its connections need
-/// not be `Send`.
-type MakeRoute = Box<dyn FnOnce() -> Box<dyn Serve> + Send>;
-
-/// Makes such a function for one more worker.
-type CloneRoute = Box<dyn Fn() -> MakeRoute + Send>;
 
 /// A server to be configured; see [`Server::builder`].
 pub struct Builder {
     workers: usize,
     options: Options,
     topic_rules: TopicRules,
-    by_path: HashMap<String, u16>,
-    fallback: Option<u16>,
-    routes: Vec<CloneRoute>,
+    routing: Routing,
 }
 
 impl Builder {
     /// Sets how many threads serve, 1 to 1,024. Default: one for each core.
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers.clamp(1, WORKERS_MAX);
+        self.workers = crew::clamp_workers(workers);
         self
     }
 
@@ -70,8 +55,8 @@ impl Builder {
     /// # Panics
     /// If there are more than 65,535 routes.
     pub fn route<H: Handler>(mut self, path: &str, handler: H) -> Self {
-        let route = self.add(handler);
-        self.by_path.insert(path.to_owned(), route);
+        let route = self.routing.add(handler);
+        self.routing.by_path.insert(path.to_owned(), route);
         self
     }
 
@@ -81,7 +66,17 @@ impl Builder {
     /// # Panics
     /// If there are more than 65,535 routes.
     pub fn fallback<H: Handler>(mut self, handler: H) -> Self {
-        self.fallback = Some(self.add(handler));
+        self.routing.fallback = Some(self.routing.add(handler));
+        self
+    }
+
+    /// Has connections that are opened by [`Remote::connect`] handled by `handler`. What a callback
+    /// opens by [`Tx::connect`](crate::Tx::connect) belongs to its own handler.
+    ///
+    /// # Panics
+    /// If there are more than 65,535 routes.
+    pub fn outbound<H: Handler>(mut self, handler: H) -> Self {
+        self.routing.outbound = Some(self.routing.add(handler));
         self
     }
 
@@ -90,34 +85,20 @@ impl Builder {
     ///
     /// # Errors
     /// The address can't be had, or the driver; see [`DriverKind::resolve`].
-    pub fn listen(mut self, address: SocketAddr) -> io::Result<Server> {
-        self.options.driver = self.options.driver.resolve()?;
+    pub fn listen(self, address: SocketAddr) -> io::Result<Server> {
+        let shared = crew::share(
+            self.options,
+            self.topic_rules,
+            self.workers,
+            self.routing.outbound,
+        )?;
         let (address, listeners) = socket::listen_on(address, self.workers)?;
-        let mailboxes = (0..self.workers).map(|_| Mailbox::new());
-        let shared = Shared {
-            config: Arc::new(self.options.config),
-            options: self.options,
-            topic_rules: self.topic_rules,
-            counters: Counters::default(),
-            mailboxes: mailboxes.collect::<io::Result<_>>()?,
-        };
         Ok(Server {
             address,
             listeners,
-            shared: Arc::new(shared),
-            by_path: self.by_path,
-            fallback: self.fallback,
-            routes: self.routes,
+            shared,
+            routing: self.routing,
         })
-    }
-
-    fn add<H: Handler>(&mut self, handler: H) -> u16 {
-        let index = u16::try_from(self.routes.len()).expect("at most 65,535 routes");
-        self.routes.push(Box::new(move || {
-            let handler = handler.clone();
-            Box::new(move || Box::new(Route::new(handler)))
-        }));
-        index
     }
 }
 
@@ -126,7 +107,7 @@ impl fmt::Debug for Builder {
         f.debug_struct("Builder")
             .field("workers", &self.workers)
             .field("options", &self.options)
-            .field("paths", &self.by_path.keys())
+            .field("paths", &self.routing.by_path.keys())
             .finish_non_exhaustive()
     }
 }
@@ -136,21 +117,17 @@ pub struct Server {
     address: SocketAddr,
     listeners: Vec<OwnedFd>,
     shared: Arc<Shared>,
-    by_path: HashMap<String, u16>,
-    fallback: Option<u16>,
-    routes: Vec<CloneRoute>,
+    routing: Routing,
 }
 
 impl Server {
     /// Starts the configuration of a server, with safe defaults.
     pub fn builder() -> Builder {
         Builder {
-            workers: thread::available_parallelism().map_or(1, usize::from),
+            workers: crew::workers_default(),
             options: Options::default(),
             topic_rules: TopicRules::default(),
-            by_path: HashMap::new(),
-            fallback: None,
-            routes: Vec::new(),
+            routing: Routing::default(),
         }
     }
 
@@ -177,42 +154,8 @@ impl Server {
     /// # Panics
     /// If a callback does, on this thread.
     pub fn run(self) -> io::Result<()> {
-        let remote = self.remote();
-        let Self {
-            listeners,
-            shared,
-            by_path,
-            fallback,
-            routes,
-            ..
-        } = self;
-        let mut workers = listeners.into_iter().enumerate().map(|(number, listener)| {
-            let (shared, by_path) = (shared.clone(), by_path.clone());
-            let make: Vec<_> = routes.iter().map(|route| route()).collect();
-            let stop = StopOnDrop(remote.clone());
-            move || {
-                let _stop = stop;
-                let routes = Routes {
-                    by_path,
-                    fallback,
-                    handlers: make.into_iter().map(|make| make()).collect(),
-                };
-                Worker::new(number as u16, listener, shared, routes)?.run()
-            }
-        });
-        let here = workers.next();
-        let mut threads = Vec::new();
-        for (number, worker) in workers.enumerate() {
-            let thread = thread::Builder::new().name(format!("reactor-{}", number + 1));
-            threads.push(thread.spawn(worker)?);
-        }
-        let mut outcome = here.map_or(Ok(()), |here| here());
-        for thread in threads {
-            let ended = thread.join();
-            let ended = ended.unwrap_or_else(|_| Err(io::Error::other("a worker panicked")));
-            outcome = outcome.and(ended);
-        }
-        outcome
+        let listeners = self.listeners.into_iter().map(Some).collect();
+        crew::run(&self.shared, &self.routing, listeners)
     }
 }
 
@@ -223,14 +166,5 @@ impl fmt::Debug for Server {
             .field("workers", &self.listeners.len())
             .field("options", &self.shared.options)
             .finish_non_exhaustive()
-    }
-}
-
-/// Shuts the server down when a worker ends, however it does.
-struct StopOnDrop(Remote);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.shut_down();
     }
 }

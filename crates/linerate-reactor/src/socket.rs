@@ -1,6 +1,11 @@
 //! The system calls on sockets.
 
-use std::{io, io::IoSlice, net::SocketAddr, os::fd::OwnedFd};
+use std::{
+    io,
+    io::IoSlice,
+    net::{IpAddr, SocketAddr},
+    os::fd::OwnedFd,
+};
 
 use rustix::{
     io::Errno,
@@ -37,14 +42,38 @@ pub(crate) fn listen_on(
 }
 
 fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = new_socket(address)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    Ok(socket)
+}
+
+fn new_socket(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    Ok(socket)
+    Ok(socket_with(family, SocketType::STREAM, flags, None)?)
+}
+
+/// Starts to connect to `address`, from a port at `source` if there is one. The socket has room for
+/// output once it is connected, or [an error](take_error).
+pub(crate) fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<OwnedFd> {
+    let socket = new_socket(address)?;
+    if let Some(source) = source {
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        bind(&socket, &SocketAddr::new(source, 0))?;
+    }
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    match rustix::net::connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes what went wrong with a socket since this was asked last.
+pub(crate) fn take_error(socket: &OwnedFd) -> io::Result<()> {
+    Ok(sockopt::socket_error(socket)??)
 }
 
 /// What came of an attempt to accept.

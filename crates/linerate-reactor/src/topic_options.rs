@@ -24,7 +24,8 @@ pub enum Overflow {
     /// none that has begun to be written. For topics of which the newest state counts.
     ///
     /// Over TLS what waits is encrypted already, in an order that can't be changed: there it is
-    /// [`DropNewest`](Self::DropNewest).
+    /// [`DropNewest`](Self::DropNewest). So it is for connections that we opened, whose output is
+    /// masked for each.
     DropOldest,
 }
 

@@ -8,7 +8,10 @@ use linerate_proto::{
 use linerate_simd::mask;
 
 use crate::{
-    ConnectionId, Message, Remote, SubscribeError, connection::Connection, side, worker::Core,
+    ConnectError, ConnectionId, Destination, Message, Remote, SubscribeError, To,
+    connection::{Connection, Stage},
+    side,
+    worker::Core,
 };
 
 /// A payload of this many bytes or more is written from where it is; a shorter one is copied into
@@ -240,6 +243,25 @@ impl<'a> Tx<'a> {
         self.core
             .burst
             .push(topic, message.kind(), message.as_bytes());
+    }
+
+    /// Opens another connection, whose callbacks are those of this handler:
+    /// [`open`](crate::Handler::open) when it is there, or
+    /// [`failed`](crate::Handler::failed). It stays with this worker.
+    ///
+    /// # Errors
+    /// There are as many connections as there may be, or the reactor shuts down.
+    pub fn connect(&mut self, destination: &Destination) -> Result<(), ConnectError> {
+        let Stage::Open { route, .. } = self.connection.stage else {
+            unreachable!("callbacks are about connections that are open");
+        };
+        self.core.connect(destination, route)
+    }
+
+    /// Returns another connection of this worker, to send to it or to stop it; nothing if it belongs
+    /// to another worker. What this one opened by [`connect`](Self::connect) is of this worker.
+    pub fn to(&mut self, connection: ConnectionId) -> Option<To<'_>> {
+        To::new(self.core, connection)
     }
 
     /// Returns whether the message ends what has been read, so that nothing more is going to be

@@ -3,9 +3,11 @@
 mod accept;
 mod deadlines;
 mod deliver;
+mod dial;
 mod end;
 mod linger;
 mod opening;
+mod post;
 mod read;
 
 use std::{
@@ -25,7 +27,9 @@ use crate::{
     connection::{Connection, Stage},
     driver::{Driver, Event, Interest, Source, TOKEN_MAX, Watch, What},
     gather::Spare,
+    letters::Letters,
     mailbox::Mail,
+    outbound::Dialer,
     output::Output,
     pool::Pool,
     remote::Shared,
@@ -39,6 +43,9 @@ use crate::{
 /// The size of a read: many small messages, or a good part of a large one, and still in the cache.
 const READ_BYTES: usize = 256 << 10;
 
+/// Letters are delivered before the end of a turn once they take so many bytes.
+const LETTERS_BYTES_MAX: usize = 256 << 10;
+
 /// What the driver reports for the listener and the mailbox; no connection has these indices.
 const LISTENER: u64 = TOKEN_MAX;
 const MAILBOX: u64 = TOKEN_MAX - 1;
@@ -48,6 +55,8 @@ const SERIAL_MAX: u32 = (1 << 28) - 1;
 
 /// What all connections of a worker share, and callbacks reach.
 pub(crate) struct Core {
+    /// Which of the workers this is.
+    pub(crate) number: u16,
     pub(crate) shared: Arc<Shared>,
     pub(crate) driver: Driver,
     /// The time since the worker started, as of this turn.
@@ -59,6 +68,9 @@ pub(crate) struct Core {
     pub(crate) burst: Burst,
     /// Bursts that may still be referred to.
     pub(crate) delivered: Delivered,
+    /// What is to be done to other connections than the one that a callback is about.
+    pub(crate) letters: Letters,
+    pub(crate) dialer: Dialer,
 }
 
 impl Core {
@@ -164,7 +176,6 @@ pub(crate) struct Routes {
 
 /// What one thread does.
 pub(crate) struct Worker {
-    number: u16,
     started: Instant,
     mailbox: Watch,
     /// None once the server shuts down.
@@ -189,28 +200,31 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(
         number: u16,
-        listener: OwnedFd,
+        listener: Option<OwnedFd>,
         shared: Arc<Shared>,
         routes: Routes,
     ) -> io::Result<Self> {
         let mut driver = Driver::new(shared.options.driver)?;
-        let listener = Listener {
-            watch: driver.add(Source::Listener, listener.as_fd(), LISTENER)?,
-            socket: listener,
+        let listener = match listener {
+            Some(socket) => Some(Listener {
+                watch: driver.add(Source::Listener, socket.as_fd(), LISTENER, Interest::READ)?,
+                socket,
+            }),
+            None => None,
         };
         let mailbox = shared.mailboxes[usize::from(number)].as_fd();
-        let mailbox = driver.add(Source::Wake, mailbox, MAILBOX)?;
+        let mailbox = driver.add(Source::Wake, mailbox, MAILBOX, Interest::READ)?;
         Ok(Self {
-            number,
             started: Instant::now(),
             mailbox,
-            listener: Some(listener),
+            listener,
             accept_due: None,
             connections: Table::new(),
             next_serial: 0,
             refused: 0,
             routes,
             core: Core {
+                number,
                 shared,
                 driver,
                 now: Duration::ZERO,
@@ -220,6 +234,8 @@ impl Worker {
                 topics: Topics::default(),
                 burst: Burst::default(),
                 delivered: Delivered::default(),
+                letters: Letters::default(),
+                dialer: Dialer::default(),
             },
             read_buffer: vec![0; READ_BYTES],
             mail: Mail::default(),
@@ -241,8 +257,13 @@ impl Worker {
             while let Some(event) = self.core.driver.next() {
                 self.handle(event)?;
                 self.deliver_if_urgent();
+                if self.core.letters.bytes() > LETTERS_BYTES_MAX {
+                    self.post();
+                }
             }
             self.keep_deadlines()?;
+            self.post();
+            self.dial();
             self.deliver_if_due();
             if let Some(due) = self.shutdown_due
                 && (self.connections.is_empty() || self.core.now >= due)
@@ -254,11 +275,18 @@ impl Worker {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        if self.delivery.lingers() {
+        let attempts_max = self.core.shared.options.attempts_max;
+        // Delivering and dialing call handlers, who may have written letters or asked for more.
+        let is_due = self.delivery.lingers()
+            || !self.core.letters.is_empty()
+            || self.core.dialer.is_ready(attempts_max);
+        if is_due {
             return Some(Duration::ZERO);
         }
-        let waits =
-            !self.wheel.is_empty() || self.accept_due.is_some() || self.shutdown_due.is_some();
+        let waits = !self.wheel.is_empty()
+            || self.accept_due.is_some()
+            || self.core.dialer.has_delayed()
+            || self.shutdown_due.is_some();
         waits.then_some(TICK)
     }
 
@@ -293,7 +321,7 @@ impl Worker {
             self.mailbox.input_is_over();
         }
         let core = &mut self.core;
-        let mailbox = core.shared.mailboxes[usize::from(self.number)].as_fd();
+        let mailbox = core.shared.mailboxes[usize::from(core.number)].as_fd();
         core.driver
             .update(mailbox, MAILBOX, &mut self.mailbox, Interest::READ)
     }
@@ -308,6 +336,9 @@ impl Worker {
 
     fn handle_connection(&mut self, key: usize, what: What) {
         let connection = &mut self.connections[key];
+        if connection.connecting {
+            return self.take_connected(key);
+        }
         match what {
             What::Ready { read, write, lost } => self.handle_ready(key, read, write, lost),
             What::Input(mut input) => self.take_arrived(key, &mut input),
@@ -342,9 +373,21 @@ impl Worker {
     fn go_on(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         connection.congested = false;
+        connection.congestion_told = false;
         if let Stage::Open { route, data } = connection.stage {
             self.routes.handlers[usize::from(route)].drain(data, &mut self.core, connection);
         }
+    }
+
+    /// Tells the handler that the backlog is at its limit.
+    #[cold]
+    fn tell_congestion(&mut self, key: usize) {
+        let (core, connection) = (&mut self.core, &mut self.connections[key]);
+        connection.congestion_told = true;
+        if let Stage::Open { route, data } = connection.stage {
+            self.routes.handlers[usize::from(route)].congested(data, core, connection);
+        }
+        core.flush(connection, &[], &[]);
     }
 
     /// Writes what callbacks have left, and brings everything in line with what has become of the
@@ -360,6 +403,11 @@ impl Worker {
         if !core.output.is_empty() {
             core.flush(connection, &[], &[]);
         }
+        if connection.congested && !connection.congestion_told {
+            self.tell_congestion(key);
+        }
+        let core = &mut self.core;
+        let connection = &mut self.connections[key];
         if !connection.lost && is_over(connection) {
             core.write_queued(connection);
         }
@@ -392,13 +440,19 @@ impl Worker {
     /// Takes what other threads have left.
     fn open_mail(&mut self) {
         let mut mail = std::mem::take(&mut self.mail);
-        self.core.shared.mailboxes[usize::from(self.number)].take(&mut mail);
+        self.core.shared.mailboxes[usize::from(self.core.number)].take(&mut mail);
         self.delivery.add(&mut mail.bursts);
         for (index, serial) in mail.resumes.drain(..) {
             if let Some(key) = self.find(u64::from(serial) << 32 | u64::from(index)) {
                 self.connections[key].paused = false;
                 self.settle(key);
             }
+        }
+        for pending in mail.connects.drain(..) {
+            self.take_pending(pending);
+        }
+        for answer in mail.answers.drain(..) {
+            self.take_answer(answer);
         }
         if mail.shutdown && self.shutdown_due.is_none() {
             // What was published before is still for everybody.

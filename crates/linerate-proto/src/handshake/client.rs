@@ -86,6 +86,13 @@ impl ClientHandshake {
         })
     }
 
+    /// Sets the sixteen random bytes in place of those before, so that one handshake can be the
+    /// pattern of many.
+    pub fn with_key(mut self, key: [u8; 16]) -> Self {
+        self.key = Key::new(key);
+        self
+    }
+
     /// Offers a subprotocol, behind those offered before: the best one goes first.
     ///
     /// # Errors

@@ -11,10 +11,8 @@ use linerate_proto::{Engine, Role, handshake::RequestReader};
 use super::{Core, LISTENER, SERIAL_MAX, Worker};
 use crate::{
     ConnectionId,
-    backlog::Backlog,
     connection::{Connection, Opening, Stage},
     driver::{Event, Interest, Source, What},
-    remainder::Remainder,
     side::Side,
     socket::{self, Accepted},
     wheel::tick_after,
@@ -89,42 +87,27 @@ impl Worker {
     pub(super) fn start(&mut self, socket: OwnedFd) {
         let key = self.connections.next_index();
         let id = ConnectionId {
-            worker: self.number,
+            worker: self.core.number,
             index: key as u32,
             serial: self.next_serial,
         };
         self.next_serial = (self.next_serial + 1) & SERIAL_MAX;
-        let added = self
-            .core
-            .driver
-            .add(Source::Socket, socket.as_fd(), id.token());
+        let added =
+            self.core
+                .driver
+                .add(Source::Socket, socket.as_fd(), id.token(), Interest::READ);
         let Ok(watch) = added else {
             return;
         };
         let Core { shared, now, .. } = &self.core;
         let open = shared.counters.connections.fetch_add(1, Ordering::Relaxed);
         let time_max = shared.options.handshake.time_max;
-        let connection = Connection {
-            socket,
-            id,
-            stage: Stage::Opening(Box::new(Opening {
-                reader: RequestReader::new(shared.options.handshake),
-                due: *now + time_max,
-            })),
-            engine: Engine::new(Side(Role::Server), shared.config.clone(), *now),
-            gather: None,
-            backlog: Backlog::default(),
-            held: Remainder::default(),
-            stall_due: 0,
-            alarm: 0,
-            watch,
-            paused: false,
-            congested: false,
-            gathering: false,
-            lost: false,
-            ended: false,
-            output_ended: false,
-        };
+        let stage = Stage::Opening(Box::new(Opening {
+            reader: RequestReader::new(shared.options.handshake),
+            due: *now + time_max,
+        }));
+        let engine = Engine::new(Side(Role::Server), shared.config.clone(), *now);
+        let connection = Connection::new(socket, id, stage, engine, watch);
         let is_overload = open >= shared.options.connections_max;
         self.connections.insert(connection);
         if is_overload {

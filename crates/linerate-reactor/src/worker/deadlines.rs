@@ -6,6 +6,7 @@ use linerate_proto::engine::Timeout;
 
 use super::Worker;
 use crate::{
+    ConnectError,
     connection::{Connection, Stage},
     wheel::{Tick, tick_after, tick_at},
 };
@@ -53,6 +54,10 @@ impl Worker {
             connection.lost = true;
         }
         match &connection.stage {
+            Stage::Connecting(attempt) if self.core.now >= attempt.due => {
+                let time_max = attempt.time_max;
+                self.give_up(key, ConnectError::TimedOut { time_max });
+            }
             Stage::Opening(opening) if self.core.now >= opening.due => self.refuse_late(key),
             Stage::Refused { due } if now >= *due => connection.lost = true,
             Stage::Open { .. } if engine_has_deadline(connection) => {
@@ -72,6 +77,7 @@ impl Worker {
 fn deadline(connection: &Connection) -> Option<Tick> {
     let stall = (!connection.backlog.is_empty()).then_some(connection.stall_due);
     let stage = match &connection.stage {
+        Stage::Connecting(attempt) => Some(tick_after(attempt.due)),
         Stage::Opening(opening) => Some(tick_after(opening.due)),
         Stage::Refused { due } => Some(*due),
         Stage::Open { .. } if engine_has_deadline(connection) => {

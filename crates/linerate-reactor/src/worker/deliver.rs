@@ -2,6 +2,8 @@
 
 use std::{io::IoSlice, sync::Arc, time::Duration};
 
+use linerate_proto::Role;
+
 use super::{Core, Worker, linger::Linger};
 use crate::{
     CloseCode, Overflow, TopicOptions,
@@ -9,6 +11,7 @@ use crate::{
     burst::{Burst, Publications},
     connection::Connection,
     driver::Outlet,
+    side,
     socket::{self, Lost},
 };
 
@@ -106,7 +109,7 @@ impl Worker {
             return None;
         }
         let burst = core.delivered.freeze(&mut core.burst);
-        let here = usize::from(self.number);
+        let here = usize::from(core.number);
         let others = core.shared.mailboxes.iter().enumerate();
         let others = others.filter(|(number, _)| *number != here);
         core.shared
@@ -233,14 +236,19 @@ impl Worker {
             return;
         }
         let waits_already = !connection.backlog.is_empty();
-        let (frames, droppable) = (
-            publications.frames.clone(),
-            overflow == Overflow::DropOldest,
-        );
-        let pool = &mut self.core.pool;
-        connection
-            .backlog
-            .append_shared(burst, frames, 0, droppable, pool);
+        let (frames, pool) = (publications.frames.clone(), &mut self.core.pool);
+        match connection.role() {
+            Role::Client => {
+                let mut masked = pool.take(frames.len());
+                side::append_masked(burst.slice(frames), &mut masked);
+                connection.backlog.append_owned(masked, 0, pool);
+            }
+            Role::Server => {
+                let droppable = overflow == Overflow::DropOldest;
+                let backlog = &mut connection.backlog;
+                backlog.append_shared(burst, frames, 0, droppable, pool);
+            }
+        }
         if !waits_already {
             connection.gathering = true;
             self.delivery.gathering.push(key);
@@ -261,6 +269,9 @@ impl Core {
         bursts: &[Arc<Burst>],
         slices: &[IoSlice<'_>],
     ) -> bool {
+        if connection.role() == Role::Client {
+            return self.write_masked(connection, slices);
+        }
         let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
         let outlet = match connection.backlog.is_empty() {
             true => connection.outlet(&mut self.driver, bytes),
@@ -282,6 +293,15 @@ impl Core {
             Ok(written) => self.keep_shared(connection, overflow, bursts, written),
             Err(Lost) => connection.lost = true,
         }
+        false
+    }
+
+    /// Writes publications as a client does; returns that more may have changed.
+    fn write_masked(&mut self, connection: &mut Connection, slices: &[IoSlice<'_>]) -> bool {
+        for slice in slices {
+            side::append_masked(slice, &mut self.output.cork);
+        }
+        self.flush(connection, &[], &[]);
         false
     }
 
@@ -336,8 +356,8 @@ impl Core {
 /// and at the limit of the backlog only if others give way.
 #[inline]
 fn takes(connection: &Connection, overflow: Overflow) -> bool {
-    !connection.engine.is_message_in_progress()
-        && (!connection.congested || overflow == Overflow::DropOldest)
+    let others_give_way = overflow == Overflow::DropOldest && connection.role() == Role::Server;
+    !connection.engine.is_message_in_progress() && (!connection.congested || others_give_way)
 }
 
 /// Returns the publications of all bursts, each with the burst that it is of.

@@ -6,6 +6,7 @@ use linerate_proto::{CloseCode, Role, engine::State};
 
 use super::{Core, LISTENER, Listener, Worker};
 use crate::{
+    ConnectError,
     connection::{Connection, Stage},
     wheel::tick_at,
 };
@@ -19,6 +20,8 @@ impl Worker {
         if connection.alarm != 0 {
             self.wheel.remove(connection.alarm, key as u32);
         }
+        let is_refused = matches!(connection.stage, Stage::Refused { .. });
+        let mut attempt = None;
         match connection.stage {
             Stage::Open { route, data } => {
                 let closed = connection.engine.handle_eof();
@@ -27,9 +30,10 @@ impl Worker {
                 self.core.topics.unsubscribe_all(connection.id.index);
             }
             Stage::Refused { .. } => self.refused -= 1,
+            Stage::Connecting(begun) => attempt = Some(begun),
             Stage::Opening(_) => {}
         }
-        if !matches!(connection.stage, Stage::Refused { .. }) {
+        if !is_refused && attempt.is_none() {
             self.core.count_closed();
         }
         let Core { pool, spare, .. } = &mut self.core;
@@ -44,6 +48,9 @@ impl Worker {
         if self.accept_due.is_some() {
             self.accept_due = Some(tick_at(self.core.now));
         }
+        if let Some(attempt) = attempt {
+            self.end_attempt(*attempt, connection.ended);
+        }
     }
 
     /// Starts the end: closes the listener and all connections.
@@ -52,6 +59,7 @@ impl Worker {
             self.core.driver.close(socket, LISTENER, &watch);
         }
         self.accept_due = None;
+        self.stop_dialing();
         let close_timeout = self.core.shared.config.close_timeout;
         self.shutdown_due = Some(self.core.now + close_timeout + Duration::from_secs(1));
         for key in self.keys() {
@@ -59,14 +67,16 @@ impl Worker {
             match connection.stage {
                 Stage::Open { .. } => {
                     // The reason is short enough, and nothing else can fail.
-                    _ = connection.engine.close(
-                        CloseCode::GOING_AWAY,
-                        "server shuts down",
-                        self.core.now,
-                    );
+                    let reason = match connection.role() {
+                        Role::Client => "client shuts down",
+                        Role::Server => "server shuts down",
+                    };
+                    let now = self.core.now;
+                    _ = connection.engine.close(CloseCode::GOING_AWAY, reason, now);
                     // Our end does not wait for a handler that had stopped the input.
                     connection.paused = false;
                 }
+                Stage::Connecting(_) => self.give_up(key, ConnectError::ShutDown),
                 Stage::Opening(_) => connection.lost = true,
                 Stage::Refused { .. } => {}
             }
@@ -97,7 +107,7 @@ pub(super) fn is_over(connection: &Connection) -> bool {
                 && connection.engine.state() == State::Closed
                 && connection.role() == Role::Server
         }
-        Stage::Opening(_) => connection.ended,
+        Stage::Connecting(_) | Stage::Opening(_) => connection.ended,
         Stage::Refused { .. } => connection.ended && written,
     }
 }
@@ -107,7 +117,7 @@ pub(super) fn is_over(connection: &Connection) -> bool {
 pub(super) fn ends_output(connection: &Connection) -> bool {
     match connection.stage {
         Stage::Open { .. } => connection.engine.ends_stream(),
-        Stage::Opening(_) => false,
+        Stage::Connecting(_) | Stage::Opening(_) => false,
         Stage::Refused { .. } => true,
     }
 }

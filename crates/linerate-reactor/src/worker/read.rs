@@ -46,10 +46,11 @@ impl Worker {
 
     /// Hands over what a read gave; what must not be looked at yet is kept.
     pub(super) fn take_input(&mut self, key: usize, input: &mut [u8]) {
-        let mut done = 0;
-        if let Stage::Opening(_) = self.connections[key].stage {
-            done = self.take_opening(key, input);
-        }
+        let mut done = match self.connections[key].stage {
+            Stage::Open { .. } | Stage::Refused { .. } => 0,
+            Stage::Connecting(_) => self.take_response(key, input),
+            Stage::Opening(_) => self.take_opening(key, input),
+        };
         done += self.take_frames(key, &mut input[done..]);
         let connection = &mut self.connections[key];
         connection.held.append(&input[done..], &mut self.core.pool);

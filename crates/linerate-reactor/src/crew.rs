@@ -1,0 +1,136 @@
+//! The threads of a server or a connector, and the routes that they all have.
+
+use std::{
+    collections::HashMap,
+    io,
+    os::fd::OwnedFd,
+    sync::{Arc, atomic::AtomicUsize},
+    thread,
+};
+
+use crate::{
+    Handler, Options, Remote,
+    counters::Counters,
+    mailbox::Mailbox,
+    outbound::Resolver,
+    remote::Shared,
+    route::{Route, Serve},
+    topic_options::TopicRules,
+    worker::{Routes, Worker},
+};
+
+/// The most worker threads that there can be.
+const WORKERS_MAX: usize = 1_024;
+
+/// Makes a route on the thread of the worker that it is for, since the data of its connections need
+/// not be `Send`.
+type MakeRoute = Box<dyn FnOnce() -> Box<dyn Serve> + Send>;
+
+/// Makes such a function for one more worker.
+type CloneRoute = Box<dyn Fn() -> MakeRoute + Send>;
+
+/// The handlers, and what each is for.
+#[derive(Default)]
+pub(crate) struct Routing {
+    pub(crate) by_path: HashMap<String, u16>,
+    pub(crate) fallback: Option<u16>,
+    /// The handler of connections that other threads ask for.
+    pub(crate) outbound: Option<u16>,
+    routes: Vec<CloneRoute>,
+}
+
+impl Routing {
+    /// Adds a handler; returns its route.
+    ///
+    /// # Panics
+    /// If there are more than 65,535.
+    pub(crate) fn add<H: Handler>(&mut self, handler: H) -> u16 {
+        let index = u16::try_from(self.routes.len()).expect("at most 65,535 routes");
+        self.routes.push(Box::new(move || {
+            let handler = handler.clone();
+            Box::new(move || Box::new(Route::new(handler)))
+        }));
+        index
+    }
+
+    /// Returns a function that makes the routes of one more worker, on its thread.
+    fn for_worker(&self) -> impl FnOnce() -> Routes + Send + use<> {
+        let (by_path, fallback) = (self.by_path.clone(), self.fallback);
+        let make: Vec<_> = self.routes.iter().map(|route| route()).collect();
+        move || Routes {
+            by_path,
+            fallback,
+            handlers: make.into_iter().map(|make| make()).collect(),
+        }
+    }
+}
+
+/// Returns how many workers there are if nobody says so: one for each core.
+pub(crate) fn workers_default() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Returns the nearest number of workers that there can be.
+pub(crate) fn clamp_workers(workers: usize) -> usize {
+    workers.clamp(1, WORKERS_MAX)
+}
+
+/// Makes what so many workers share.
+pub(crate) fn share(
+    mut options: Options,
+    topic_rules: TopicRules,
+    workers: usize,
+    outbound: Option<u16>,
+) -> io::Result<Arc<Shared>> {
+    options.driver = options.driver.resolve()?;
+    let mailboxes = (0..workers).map(|_| Mailbox::new());
+    Ok(Arc::new(Shared {
+        config: Arc::new(options.config),
+        options,
+        topic_rules,
+        counters: Counters::default(),
+        mailboxes: mailboxes.collect::<io::Result<_>>()?,
+        outbound,
+        turn: AtomicUsize::new(0),
+        resolver: Resolver::default(),
+    }))
+}
+
+/// Runs one worker for each of the listeners until the end: one on this thread, the others on their
+/// own.
+pub(crate) fn run(
+    shared: &Arc<Shared>,
+    routing: &Routing,
+    listeners: Vec<Option<OwnedFd>>,
+) -> io::Result<()> {
+    let mut workers = listeners.into_iter().enumerate().map(|(number, listener)| {
+        let (shared, make_routes) = (shared.clone(), routing.for_worker());
+        let stop = StopOnDrop(Remote(shared.clone()));
+        move || {
+            let _stop = stop;
+            Worker::new(number as u16, listener, shared, make_routes())?.run()
+        }
+    });
+    let here = workers.next();
+    let mut threads = Vec::new();
+    for (number, worker) in workers.enumerate() {
+        let thread = thread::Builder::new().name(format!("reactor-{}", number + 1));
+        threads.push(thread.spawn(worker)?);
+    }
+    let mut outcome = here.map_or(Ok(()), |here| here());
+    for thread in threads {
+        let ended = thread.join();
+        let ended = ended.unwrap_or_else(|_| Err(io::Error::other("a worker panicked")));
+        outcome = outcome.and(ended);
+    }
+    outcome
+}
+
+/// Shuts the others down when a worker ends, however it does.
+struct StopOnDrop(Remote);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.shut_down();
+    }
+}

@@ -1,0 +1,351 @@
+//! Where a connection is to lead, and how it is asked for.
+
+use std::{
+    error::Error,
+    fmt, io,
+    net::{IpAddr, SocketAddr, ToSocketAddrs},
+    sync::Arc,
+    time::Duration,
+};
+
+use linerate_proto::handshake::{BuildError, ClientHandshake, Origin};
+use url::{Host, Url};
+
+/// Where a connection is to lead, and how it is asked for. A clone costs little, however many
+/// connections are to be alike.
+///
+/// ```
+/// use linerate_reactor::Destination;
+///
+/// let feed = Destination::parse("ws://127.0.0.1:9001/feed?symbol=ABC")?
+///     .with_subprotocol("ticks.v1")?
+///     .with_header("Authorization", "Bearer abc")?;
+/// let numbered: Vec<_> = (0..3).map(|number| feed.clone().with_tag(number)).collect();
+/// assert_eq!(numbered[2].tag(), 2);
+/// # Ok::<(), linerate_reactor::DestinationError>(())
+/// ```
+#[derive(Clone)]
+pub struct Destination {
+    target: Arc<Target>,
+    tag: u64,
+    delay: Duration,
+}
+
+/// What all clones share until one is changed.
+#[derive(Clone)]
+struct Target {
+    host: Host<String>,
+    port: u16,
+    /// The pattern of the request, whose key is set for each connection.
+    handshake: ClientHandshake,
+    /// None as long as the host is a name that was not looked up.
+    addresses: Option<Arc<[SocketAddr]>>,
+    sources: Vec<IpAddr>,
+    time_max: Option<Duration>,
+}
+
+impl Destination {
+    /// Takes a `ws://` URL. A name in it is not looked up; see [`resolve`](Self::resolve).
+    ///
+    /// # Errors
+    /// It is no URL of a WebSocket.
+    pub fn parse(url: &str) -> Result<Self, DestinationError> {
+        let url = Url::parse(url).map_err(DestinationError::Malformed)?;
+        if url.scheme() != "ws" {
+            return Err(DestinationError::Scheme);
+        }
+        // RFC 6455 §3: "fragment identifiers are meaningless in the context of WebSocket URIs and
+        // MUST NOT be used on these URIs".
+        if url.fragment().is_some() {
+            return Err(DestinationError::Fragment);
+        }
+        let host = url.host().ok_or(DestinationError::HostMissing)?.to_owned();
+        let authority = match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_string(),
+        };
+        let path_and_query = match url.query() {
+            Some(query) => format!("{}?{query}", url.path()),
+            None => url.path().to_owned(),
+        };
+        let port = url.port().unwrap_or(80);
+        let addresses = match host {
+            Host::Domain(_) => None,
+            Host::Ipv4(address) => Some([SocketAddr::new(address.into(), port)].into()),
+            Host::Ipv6(address) => Some([SocketAddr::new(address.into(), port)].into()),
+        };
+        let handshake = ClientHandshake::new(&authority, &path_and_query, [0; 16])?;
+        Ok(Self {
+            target: Arc::new(Target {
+                host,
+                port,
+                handshake,
+                addresses,
+                sources: Vec::new(),
+                time_max: None,
+            }),
+            tag: 0,
+            delay: Duration::ZERO,
+        })
+    }
+
+    /// Looks the name up, here and now, unless the URL has an address or that was done before. All
+    /// connections to this destination then go to what was found: to the first address that takes
+    /// them.
+    ///
+    /// This may take seconds. [`Tx::connect`](crate::Tx::connect) has names looked up by a thread
+    /// of their own, for each connection anew.
+    ///
+    /// # Errors
+    /// The name has no address, or nobody can tell.
+    pub fn resolve(mut self) -> io::Result<Self> {
+        if self.target.addresses.is_none()
+            && let Some((name, port)) = self.name()
+        {
+            let found = look_up(name, port)?;
+            self.set_addresses(found);
+        }
+        Ok(self)
+    }
+
+    /// Connects to these addresses, the first that takes it, whatever the URL's host. A proxy or a
+    /// way to test a server before its name leads to it.
+    pub fn with_addresses(mut self, addresses: &[SocketAddr]) -> Self {
+        self.set_addresses(addresses.into());
+        self
+    }
+
+    /// Offers a subprotocol, behind those offered before.
+    ///
+    /// # Errors
+    /// It is no token, or is offered already.
+    pub fn with_subprotocol(self, subprotocol: &str) -> Result<Self, DestinationError> {
+        self.try_with(|handshake| handshake.with_subprotocol(subprotocol))
+    }
+
+    /// Adds a header to the request.
+    ///
+    /// # Errors
+    /// It is malformed, or the handshake sets it itself.
+    pub fn with_header(self, name: &str, value: &str) -> Result<Self, DestinationError> {
+        self.try_with(|handshake| handshake.with_header(name, value))
+    }
+
+    /// Sends an `Origin`, as a browser would.
+    pub fn with_origin(mut self, origin: Origin) -> Self {
+        let target = self.target_mut();
+        target.handshake = target.handshake.clone().with_origin(origin);
+        self
+    }
+
+    /// Connects from these local addresses in turn. One pair of addresses has room for about 28,000
+    /// connections to a port at once (`net.ipv4.ip_local_port_range`).
+    pub fn with_sources(mut self, sources: &[IpAddr]) -> Self {
+        self.target_mut().sources = sources.to_vec();
+        self
+    }
+
+    /// Sets how long an attempt may take, from its start until the WebSocket is open. Default:
+    /// [`HandshakeLimits::time_max`](crate::handshake::HandshakeLimits), which is 10 s.
+    pub fn with_timeout(mut self, time_max: Duration) -> Self {
+        self.target_mut().time_max = Some(time_max);
+        self
+    }
+
+    /// Starts the attempt only after `delay`, in steps of a quarter of a second: what it takes to
+    /// connect again after a failure without haste.
+    pub fn with_delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Sets a number by which the handler knows what the connection is for.
+    pub fn with_tag(mut self, tag: u64) -> Self {
+        self.tag = tag;
+        self
+    }
+
+    /// Returns the tag, 0 if there is none.
+    pub const fn tag(&self) -> u64 {
+        self.tag
+    }
+
+    pub(crate) const fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// Returns the name and the port, if the host is a name.
+    pub(crate) fn name(&self) -> Option<(&str, u16)> {
+        match &self.target.host {
+            Host::Domain(name) => Some((name, self.target.port)),
+            Host::Ipv4(_) | Host::Ipv6(_) => None,
+        }
+    }
+
+    /// Returns the addresses, if they are known.
+    pub(crate) fn addresses(&self) -> Option<&Arc<[SocketAddr]>> {
+        self.target.addresses.as_ref()
+    }
+
+    /// Returns the source whose turn it is for a connection to `address`.
+    pub(crate) fn source(&self, address: SocketAddr, turn: u64) -> Option<IpAddr> {
+        let usable = |source: &&IpAddr| source.is_ipv4() == address.is_ipv4();
+        let sources = &self.target.sources;
+        let count = sources.iter().filter(usable).count() as u64;
+        let chosen = turn.checked_rem(count)? as usize;
+        sources.iter().filter(usable).nth(chosen).copied()
+    }
+
+    pub(crate) fn handshake(&self) -> ClientHandshake {
+        self.target.handshake.clone().with_key(rand::random())
+    }
+
+    pub(crate) fn time_max(&self) -> Option<Duration> {
+        self.target.time_max
+    }
+
+    fn set_addresses(&mut self, addresses: Arc<[SocketAddr]>) {
+        self.target_mut().addresses = Some(addresses);
+    }
+
+    fn try_with(
+        mut self,
+        change: impl FnOnce(ClientHandshake) -> Result<ClientHandshake, BuildError>,
+    ) -> Result<Self, DestinationError> {
+        let target = self.target_mut();
+        target.handshake = change(target.handshake.clone())?;
+        Ok(self)
+    }
+
+    fn target_mut(&mut self) -> &mut Target {
+        Arc::make_mut(&mut self.target)
+    }
+}
+
+impl fmt::Debug for Destination {
+    /// Leaves the query and the headers out: they may hold credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Destination")
+            .field("host", &self.target.host)
+            .field("port", &self.target.port)
+            .field("tag", &self.tag)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Looks a name up.
+pub(super) fn look_up(name: &str, port: u16) -> io::Result<Arc<[SocketAddr]>> {
+    let found: Arc<[SocketAddr]> = (name, port).to_socket_addrs()?.collect();
+    if found.is_empty() {
+        return Err(io::Error::from(io::ErrorKind::NotFound));
+    }
+    Ok(found)
+}
+
+/// A destination was refused.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum DestinationError {
+    /// The URL has a fragment.
+    Fragment,
+    /// The URL has no host.
+    HostMissing,
+    /// It is no URL.
+    Malformed(url::ParseError),
+    /// A part of the request can't be sent as it is.
+    Request(BuildError),
+    /// The scheme is not `ws`.
+    Scheme,
+}
+
+impl From<BuildError> for DestinationError {
+    fn from(error: BuildError) -> Self {
+        Self::Request(error)
+    }
+}
+
+impl fmt::Display for DestinationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fragment => f.write_str("URL of a WebSocket can't have a fragment"),
+            Self::HostMissing => f.write_str("URL has no host"),
+            Self::Malformed(_) => f.write_str("malformed URL"),
+            Self::Request(_) => f.write_str("request can't be sent"),
+            Self::Scheme => f.write_str("scheme of the URL is not ws"),
+        }
+    }
+}
+
+impl Error for DestinationError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Malformed(error) => Some(error),
+            Self::Request(error) => Some(error),
+            Self::Fragment | Self::HostMissing | Self::Scheme => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_needs_no_lookup_and_a_name_does() {
+        let address = Destination::parse("ws://[::1]/x").unwrap();
+        assert_eq!(
+            address.addresses().unwrap()[..],
+            ["[::1]:80".parse().unwrap()]
+        );
+        let name = Destination::parse("ws://localhost:7000/x?y").unwrap();
+        assert!(name.addresses().is_none());
+        assert_eq!(name.name(), Some(("localhost", 7_000)));
+        let resolved = name.resolve().unwrap();
+        assert!(
+            resolved
+                .addresses()
+                .unwrap()
+                .iter()
+                .all(|it| it.port() == 7_000)
+        );
+    }
+
+    #[test]
+    fn what_is_no_destination_is_refused() {
+        let error = |url| Destination::parse(url).unwrap_err();
+        assert_eq!(error("http://example.com/"), DestinationError::Scheme);
+        assert_eq!(error("ws://example.com/#top"), DestinationError::Fragment);
+        assert!(matches!(
+            error("example.com"),
+            DestinationError::Malformed(_)
+        ));
+        let fine = Destination::parse("ws://example.com").unwrap();
+        for refused in [
+            fine.clone().with_header("Host", "other.example"),
+            fine.clone().with_header("X", "a\r\nb"),
+            fine.clone().with_subprotocol("no token"),
+        ] {
+            assert!(matches!(refused, Err(DestinationError::Request(_))));
+        }
+    }
+
+    #[test]
+    fn sources_of_the_right_family_take_turns() {
+        let sources = ["127.0.0.2", "::1", "127.0.0.3"].map(|it| it.parse().unwrap());
+        let destination = Destination::parse("ws://127.0.0.1")
+            .unwrap()
+            .with_sources(&sources);
+        let address = destination.addresses().unwrap()[0];
+        let turns = [0, 1, 2].map(|turn| destination.source(address, turn));
+        assert_eq!(
+            turns,
+            [Some(sources[0]), Some(sources[2]), Some(sources[0])]
+        );
+        let other = "[::1]:80".parse().unwrap();
+        assert_eq!(destination.source(other, 5), Some(sources[1]));
+        assert_eq!(
+            Destination::parse("ws://[::1]").unwrap().source(other, 5),
+            None
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! Looking up names without holding up a worker: a thread for it, once it is needed.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
+};
+
+use super::destination::look_up;
+use crate::remote::Shared;
+
+/// Lookups that may wait; further ones fail.
+const LOOKUPS_MAX: usize = 1_024;
+
+/// The thread that looks names up, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Resolver(Mutex<Option<SyncSender<Lookup>>>);
+
+/// A name to be looked up.
+#[derive(Debug)]
+struct Lookup {
+    worker: u16,
+    number: u64,
+    name: String,
+    port: u16,
+}
+
+/// What a lookup came to.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// Which lookup it was.
+    pub(crate) number: u64,
+    pub(crate) found: io::Result<Arc<[SocketAddr]>>,
+}
+
+impl Resolver {
+    /// Has a name looked up; the answer goes to the worker's mailbox.
+    ///
+    /// # Errors
+    /// 1,024 lookups wait, or there can be no thread.
+    pub(crate) fn look_up(
+        &self,
+        shared: &Arc<Shared>,
+        worker: u16,
+        number: u64,
+        (name, port): (&str, u16),
+    ) -> io::Result<()> {
+        let mut lookups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lookups = match &mut *lookups {
+            Some(lookups) => lookups,
+            none => none.insert(start(Arc::downgrade(shared))?),
+        };
+        let lookup = Lookup {
+            worker,
+            number,
+            name: name.to_owned(),
+            port,
+        };
+        lookups
+            .try_send(lookup)
+            .map_err(|_| io::Error::other("too many lookups wait"))
+    }
+}
+
+/// Starts the thread, which ends when the last handle on the reactor is gone.
+fn start(shared: Weak<Shared>) -> io::Result<SyncSender<Lookup>> {
+    let (sender, lookups) = sync_channel(LOOKUPS_MAX);
+    let thread = thread::Builder::new().name("reactor-lookup".to_owned());
+    thread.spawn(move || answer(&lookups, &shared))?;
+    Ok(sender)
+}
+
+fn answer(lookups: &Receiver<Lookup>, shared: &Weak<Shared>) {
+    for lookup in lookups {
+        let found = look_up(&lookup.name, lookup.port);
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        shared.mailboxes[usize::from(lookup.worker)].answer(Answer {
+            number: lookup.number,
+            found,
+        });
+    }
+}

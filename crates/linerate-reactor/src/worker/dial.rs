@@ -1,0 +1,257 @@
+//! Connections that we open.
+
+use std::{io, mem, net::SocketAddr, os::fd::AsFd, sync::Arc};
+
+use linerate_proto::{Engine, Role, handshake::Negotiated};
+
+use super::{SERIAL_MAX, Worker};
+use crate::{
+    ConnectError, ConnectionId, Opened,
+    connection::{Connection, Stage},
+    driver::{Interest, Source},
+    outbound::{Answer, Attempt, Pending},
+    side::Side,
+    socket,
+    turn::Turn,
+};
+
+impl Worker {
+    /// Begins the attempts whose turn it is. Those that are asked for meanwhile have to wait, since
+    /// what fails at once may be tried again at once.
+    pub(super) fn dial(&mut self) {
+        let max = self.core.shared.options.attempts_max;
+        for _ in 0..self.core.dialer.wake(self.core.now) {
+            let Some(pending) = self.core.dialer.next(max) else {
+                break;
+            };
+            match pending.destination.addresses().cloned() {
+                Some(addresses) => self.attempt(pending, addresses),
+                None => self.look_up(pending),
+            }
+        }
+    }
+
+    /// Goes on with an attempt whose name has been looked up.
+    pub(super) fn take_answer(&mut self, answer: Answer) {
+        let Some(pending) = self.core.dialer.answered(answer.number) else {
+            return;
+        };
+        match answer.found {
+            Ok(addresses) => self.attempt(pending, addresses),
+            Err(error) => self.report(pending, ConnectError::Lookup(error)),
+        }
+    }
+
+    /// Takes an attempt that another thread has asked for.
+    pub(super) fn take_pending(&mut self, pending: Pending) {
+        if self.core.dialer.is_shut {
+            self.report(pending, ConnectError::ShutDown);
+        } else {
+            self.core.dialer.push(pending, self.core.now);
+        }
+    }
+
+    /// Gives an attempt up that has begun; the caller settles the connection.
+    pub(super) fn give_up(&mut self, key: usize, error: ConnectError) {
+        let connection = &mut self.connections[key];
+        if let Stage::Connecting(attempt) = &mut connection.stage {
+            attempt.failure = Some(error);
+            connection.lost = true;
+        }
+    }
+
+    /// Gives up all attempts that have not begun, and begins no more.
+    pub(super) fn stop_dialing(&mut self) {
+        self.core.dialer.is_shut = true;
+        while let Some(pending) = self.core.dialer.give_up() {
+            self.report(pending, ConnectError::ShutDown);
+        }
+    }
+
+    /// Goes on with a connection that the network has, or has not.
+    pub(super) fn take_connected(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        let outcome = socket::take_error(&connection.socket);
+        let Stage::Connecting(attempt) = &mut connection.stage else {
+            return;
+        };
+        if let Err(error) = outcome {
+            return self.try_next(key, error);
+        }
+        connection.connecting = false;
+        attempt.handshake.encode(&mut self.core.output.cork);
+        self.core.flush(connection, &[], &[]);
+        self.settle(key);
+    }
+
+    /// Takes input of the opening handshake; returns how many bytes belonged to it.
+    pub(super) fn take_response(&mut self, key: usize, input: &[u8]) -> usize {
+        let connection = &mut self.connections[key];
+        let Stage::Connecting(attempt) = &mut connection.stage else {
+            return 0;
+        };
+        match attempt.handshake.handle_input(input) {
+            Ok(None) => input.len(),
+            Ok(Some((response, head_bytes))) => {
+                self.open_outbound(key, &response);
+                head_bytes
+            }
+            Err(error) => {
+                self.give_up(key, ConnectError::Handshake(error));
+                input.len()
+            }
+        }
+    }
+
+    /// Tells the handler of an attempt that ends here, and why.
+    pub(super) fn end_attempt(&mut self, attempt: Attempt, is_end_of_stream: bool) {
+        self.core.dialer.under_way -= 1;
+        let Attempt {
+            pending,
+            handshake,
+            failure,
+            ..
+        } = attempt;
+        let error = failure.unwrap_or_else(|| match is_end_of_stream {
+            true => ConnectError::Handshake(handshake.handle_eof()),
+            false => ConnectError::Network(io::ErrorKind::ConnectionReset.into()),
+        });
+        self.report(pending, error);
+    }
+
+    fn look_up(&mut self, pending: Pending) {
+        let core = &mut self.core;
+        let Some(name) = pending.destination.name() else {
+            return;
+        };
+        let number = core.dialer.number();
+        let shared = &core.shared;
+        match shared.resolver.look_up(shared, core.number, number, name) {
+            Ok(()) => core.dialer.await_lookup(number, pending),
+            Err(error) => self.report(pending, ConnectError::Lookup(error)),
+        }
+    }
+
+    fn attempt(&mut self, pending: Pending, addresses: Arc<[SocketAddr]>) {
+        let core = &mut self.core;
+        let limits = core.shared.options.handshake;
+        let time_max = pending.destination.time_max().unwrap_or(limits.time_max);
+        core.dialer.under_way += 1;
+        let attempt = Attempt {
+            handshake: pending.destination.handshake().with_limits(limits),
+            pending,
+            addresses,
+            next: 0,
+            due: core.now.saturating_add(time_max),
+            time_max,
+            failure: None,
+        };
+        self.try_addresses(Box::new(attempt));
+    }
+
+    /// Tries the addresses that have not been tried yet, until one does not fail at once.
+    fn try_addresses(&mut self, mut attempt: Box<Attempt>) {
+        while let Some(address) = attempt.addresses.get(attempt.next).copied() {
+            attempt.next += 1;
+            match self.try_address(address, attempt) {
+                Ok(()) => return,
+                Err((same, error)) => {
+                    attempt = same;
+                    attempt.failure = Some(ConnectError::Network(error));
+                }
+            }
+        }
+        let none = || ConnectError::Lookup(io::ErrorKind::NotFound.into());
+        attempt.failure.get_or_insert_with(none);
+        self.end_attempt(*attempt, false);
+    }
+
+    fn try_address(
+        &mut self,
+        address: SocketAddr,
+        attempt: Box<Attempt>,
+    ) -> Result<(), (Box<Attempt>, io::Error)> {
+        let core = &mut self.core;
+        let turn = core.dialer.number();
+        let source = attempt.pending.destination.source(address, turn);
+        let socket = match socket::connect(address, source) {
+            Ok(socket) => socket,
+            Err(error) => return Err((attempt, error)),
+        };
+        let id = ConnectionId {
+            worker: core.number,
+            index: self.connections.next_index() as u32,
+            serial: self.next_serial,
+        };
+        self.next_serial = (self.next_serial + 1) & SERIAL_MAX;
+        let watch =
+            match core
+                .driver
+                .add(Source::Socket, socket.as_fd(), id.token(), Interest::WRITE)
+            {
+                Ok(watch) => watch,
+                Err(error) => return Err((attempt, error)),
+            };
+        let engine = Engine::new(Side(Role::Client), core.shared.config.clone(), core.now);
+        let stage = Stage::Connecting(attempt);
+        let mut connection = Connection::new(socket, id, stage, engine, watch);
+        connection.connecting = true;
+        let key = self.connections.insert(connection);
+        self.set_alarm(key);
+        Ok(())
+    }
+
+    /// Gives the socket of an attempt up, and goes on with the next address.
+    fn try_next(&mut self, key: usize, error: io::Error) {
+        let Some(connection) = self.connections.remove(key) else {
+            return;
+        };
+        if connection.alarm != 0 {
+            self.wheel.remove(connection.alarm, key as u32);
+        }
+        let token = connection.id.token();
+        self.core
+            .driver
+            .close(connection.socket, token, &connection.watch);
+        if let Stage::Connecting(mut attempt) = connection.stage {
+            attempt.failure = Some(ConnectError::Network(error));
+            self.try_addresses(attempt);
+        }
+    }
+
+    fn open_outbound(&mut self, key: usize, response: &Negotiated) {
+        let core = &mut self.core;
+        let connection = &mut self.connections[key];
+        let Stage::Connecting(attempt) = &connection.stage else {
+            return;
+        };
+        core.dialer.under_way -= 1;
+        let route = attempt.pending.route;
+        connection.engine = Engine::new(Side(Role::Client), core.shared.config.clone(), core.now);
+        // The handler sends in `open` already; its data is not there before.
+        let open = Stage::Open {
+            route,
+            data: u32::MAX,
+        };
+        let Stage::Connecting(attempt) = mem::replace(&mut connection.stage, open) else {
+            return;
+        };
+        let opened = Opened::Connected {
+            destination: &attempt.pending.destination,
+            response,
+        };
+        let data = self.routes.handlers[usize::from(route)].open(core, connection, opened);
+        connection.stage = Stage::Open { route, data };
+        // That of the handshake is over.
+        self.drop_alarm(key);
+    }
+
+    /// Tells the handler of a connection that does not come about.
+    fn report(&mut self, pending: Pending, error: ConnectError) {
+        self.core.count_closed();
+        let Pending { destination, route } = pending;
+        let handler = &mut self.routes.handlers[usize::from(route)];
+        let core = &mut self.core;
+        handler.failed(&mut Turn { core, route }, &destination, error);
+    }
+}

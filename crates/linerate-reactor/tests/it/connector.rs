@@ -1,0 +1,517 @@
+//! Connections that the reactor opens, to servers of bytes and to our own.
+
+use std::{
+    net::{TcpListener, TcpStream},
+    sync::mpsc::{Receiver, Sender, channel},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use linerate_proto::{Role, handshake::RequestReader};
+use linerate_reactor::{
+    Closed, ConnectError, Connector, Destination, Handler, Message, Opened, Options, Remote, Turn,
+    Tx, handshake::HandshakeError,
+};
+use linerate_testkit::Frame;
+
+use crate::support::{PATIENCE, Raw, Running, close, driver, unmasked, wait_until};
+
+/// What a handler has seen.
+#[derive(Debug)]
+enum Seen {
+    Open(u64, Option<String>),
+    Message(u64, String),
+    Failed(u64, ConnectError),
+    Closed(Closed),
+}
+
+/// Reports what it sees, greets with `hello`, and tries again what fails if it is told to.
+#[derive(Clone)]
+struct Watch {
+    seen: Sender<Seen>,
+    tries: u32,
+}
+
+impl Handler for Watch {
+    type Data = u64;
+
+    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> u64 {
+        let Opened::Connected {
+            destination,
+            response,
+        } = opened
+        else {
+            panic!("only our own connections come here");
+        };
+        tx.send_text("hello").unwrap();
+        let subprotocol = response.subprotocol().map(str::to_owned);
+        _ = self.seen.send(Seen::Open(destination.tag(), subprotocol));
+        destination.tag()
+    }
+
+    fn message(&mut self, tag: &mut u64, _tx: &mut Tx<'_>, message: Message<'_>) {
+        let text = String::from_utf8_lossy(message.as_bytes()).into_owned();
+        _ = self.seen.send(Seen::Message(*tag, text));
+    }
+
+    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
+        _ = self.seen.send(Seen::Failed(destination.tag(), error));
+        if self.tries > 0 {
+            self.tries -= 1;
+            turn.connect(destination).unwrap();
+        }
+    }
+
+    fn close(&mut self, _tag: u64, _tx: &mut Tx<'_>, closed: Closed) {
+        _ = self.seen.send(Seen::Closed(closed));
+    }
+}
+
+/// A connector on threads of its own; shut down on drop.
+struct Connecting {
+    remote: Remote,
+    seen: Receiver<Seen>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Connecting {
+    fn start(workers: usize, tries: u32, mut options: Options) -> Self {
+        options.driver = driver();
+        let (sender, seen) = channel();
+        let watch = Watch {
+            seen: sender,
+            tries,
+        };
+        let builder = Connector::builder().workers(workers).options(options);
+        let connector = builder.handler(watch).unwrap();
+        let remote = connector.remote();
+        Self {
+            remote,
+            seen,
+            thread: Some(thread::spawn(move || connector.run().unwrap())),
+        }
+    }
+
+    fn one() -> Self {
+        Self::start(1, 0, Options::default())
+    }
+
+    fn next(&self) -> Seen {
+        self.seen.recv_timeout(PATIENCE).unwrap()
+    }
+
+    fn failure(&self) -> ConnectError {
+        match self.next() {
+            Seen::Failed(_, error) => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn join(&mut self) {
+        self.remote.shut_down();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Connecting {
+    fn drop(&mut self) {
+        self.remote.shut_down();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(ended.is_ok() || thread::panicking());
+        }
+    }
+}
+
+/// Listens, and says where that is.
+fn listen() -> (TcpListener, Destination) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("ws://{}/feed?x=1", listener.local_addr().unwrap());
+    (listener, Destination::parse(&url).unwrap())
+}
+
+/// Takes one connection and its request; returns the head too.
+fn take_request(listener: &TcpListener) -> (Raw, String) {
+    let (stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut raw = Raw { stream };
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.extend(raw.read(1));
+    }
+    (raw, String::from_utf8(head).unwrap())
+}
+
+/// Takes one connection and agrees to it.
+fn accept(listener: &TcpListener, frames: &[u8]) -> (Raw, String) {
+    let (mut raw, head) = take_request(listener);
+    let mut reader = RequestReader::new(Default::default());
+    let (request, _) = reader.handle_input(head.as_bytes()).unwrap().unwrap();
+    let upgrade = request.websocket().unwrap();
+    let mut answer = Vec::new();
+    let acceptance = match upgrade.subprotocols().first() {
+        Some(first) => upgrade.accept().with_subprotocol(first).unwrap(),
+        None => upgrade.accept(),
+    };
+    acceptance.encode(&mut answer);
+    answer.extend(frames);
+    raw.send(&answer);
+    (raw, head)
+}
+
+/// Reads one masked frame: its first byte, its key and its unmasked payload.
+fn masked_frame(raw: &mut Raw) -> (u8, [u8; 4], Vec<u8>) {
+    let head = raw.read(2);
+    assert_eq!(head[1] & 0x80, 0x80, "a client masks");
+    let bytes = match head[1] & 0x7F {
+        126 => usize::from(u16::from_be_bytes(raw.read(2).try_into().unwrap())),
+        127 => u64::from_be_bytes(raw.read(8).try_into().unwrap()) as usize,
+        short => usize::from(short),
+    };
+    let key: [u8; 4] = raw.read(4).try_into().unwrap();
+    let mut payload = raw.read(bytes);
+    for (index, byte) in payload.iter_mut().enumerate() {
+        *byte ^= key[index % 4];
+    }
+    (head[0], key, payload)
+}
+
+#[test]
+fn the_request_is_what_the_destination_says_and_frames_are_masked() {
+    let connector = Connecting::one();
+    let (listener, destination) = listen();
+    let destination = destination
+        .with_subprotocol("a")
+        .and_then(|it| it.with_subprotocol("b"))
+        .and_then(|it| it.with_header("X-Token", "secret"))
+        .unwrap()
+        .with_tag(7);
+    connector.remote.connect(destination.clone()).unwrap();
+    // The first frame comes in the same write as the answer.
+    let (mut raw, head) = accept(&listener, &unmasked(0x1, b"eager"));
+    assert!(head.starts_with("GET /feed?x=1 HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains("\r\nX-Token: secret\r\n"), "{head}");
+    assert!(
+        head.contains("\r\nSec-WebSocket-Protocol: a, b\r\n"),
+        "{head}"
+    );
+    assert!(matches!(connector.next(), Seen::Open(7, Some(chosen)) if chosen == "a"));
+    assert!(matches!(connector.next(), Seen::Message(7, text) if text == "eager"));
+    let (first, key, payload) = masked_frame(&mut raw);
+    assert_eq!((first, &payload[..]), (0x81, &b"hello"[..]));
+
+    connector.remote.connect(destination).unwrap();
+    let (mut other, other_head) = accept(&listener, b"");
+    assert_ne!(head, other_head, "the key is another one");
+    assert_ne!(masked_frame(&mut other).1, key);
+}
+
+#[test]
+fn connections_echo_and_close_in_order() {
+    let server = Running::echo();
+    let mut connector = Connecting::start(2, 0, Options::default());
+    let url = format!("ws://{}/chat", server.address);
+    let destination = Destination::parse(&url).unwrap();
+    for tag in 0..300 {
+        connector
+            .remote
+            .connect(destination.clone().with_tag(tag))
+            .unwrap();
+    }
+    let (mut open, mut echoed) = (0, 0);
+    while (open, echoed) != (300, 300) {
+        match connector.next() {
+            Seen::Open(..) => open += 1,
+            Seen::Message(_, text) if text == "hello" => echoed += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(connector.remote.counters().connections(), 300);
+    connector.join();
+    for _ in 0..300 {
+        let clean = Closed {
+            code: 1001,
+            clean: true,
+        };
+        assert!(matches!(connector.next(), Seen::Closed(closed) if closed == clean));
+    }
+    assert_eq!(connector.remote.counters().connections(), 0);
+    wait_until(|| server.remote.counters().connections() == 0);
+}
+
+#[test]
+fn a_refusal_of_the_network_is_told_and_may_be_tried_again() {
+    let connector = Connecting::start(1, 2, Options::default());
+    let (listener, destination) = listen();
+    drop(listener);
+    connector.remote.connect(destination.with_tag(3)).unwrap();
+    for _ in 0..3 {
+        match connector.next() {
+            Seen::Failed(3, ConnectError::Network(error)) => {
+                assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    wait_until(|| connector.remote.counters().connections() == 0);
+}
+
+#[test]
+fn the_next_address_is_tried() {
+    let connector = Connecting::one();
+    let (dead, _) = listen();
+    let dead_address = dead.local_addr().unwrap();
+    drop(dead);
+    let (listener, destination) = listen();
+    let addresses = [dead_address, listener.local_addr().unwrap()];
+    let name = Destination::parse("ws://nobody.invalid/").unwrap();
+    drop(destination);
+    connector
+        .remote
+        .connect(name.with_addresses(&addresses))
+        .unwrap();
+    let (_raw, head) = accept(&listener, b"");
+    assert!(head.contains("\r\nHost: nobody.invalid\r\n"), "{head}");
+    assert!(matches!(connector.next(), Seen::Open(0, None)));
+}
+
+#[test]
+fn answers_that_open_nothing_are_told_with_their_status() {
+    let connector = Connecting::one();
+    let (listener, destination) = listen();
+    let answer = |answer: &str| {
+        connector.remote.connect(destination.clone()).unwrap();
+        let (mut raw, _) = take_request(&listener);
+        raw.send(answer.as_bytes());
+        drop(raw);
+        match connector.failure() {
+            ConnectError::Handshake(error) => error,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(
+        answer("HTTP/1.1 403 Forbidden\r\n\r\n"),
+        HandshakeError::StatusUnexpected { status: 403 }
+    );
+    let wrong = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+        Connection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+    assert_eq!(answer(wrong), HandshakeError::AcceptMismatch);
+    assert_eq!(
+        answer("HTTP/1.1 10"),
+        HandshakeError::HeadTruncated { head_bytes: 11 }
+    );
+    wait_until(|| connector.remote.counters().connections() == 0);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_given_up() {
+    let connector = Connecting::one();
+    let (listener, destination) = listen();
+    let budget = Duration::from_millis(300);
+    connector
+        .remote
+        .connect(destination.with_timeout(budget))
+        .unwrap();
+    let (mut raw, _) = take_request(&listener);
+    match connector.failure() {
+        ConnectError::TimedOut { time_max } => assert_eq!(time_max, budget),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(raw.rest(), b"");
+}
+
+#[test]
+fn an_attempt_may_be_delayed() {
+    let connector = Connecting::one();
+    let (listener, destination) = listen();
+    let delayed = destination.clone().with_delay(Duration::from_millis(600));
+    connector.remote.connect(delayed.with_tag(1)).unwrap();
+    connector.remote.connect(destination.with_tag(2)).unwrap();
+    let (_second, _) = accept(&listener, b"");
+    assert!(matches!(connector.next(), Seen::Open(2, _)));
+    let (_first, _) = accept(&listener, b"");
+    assert!(matches!(connector.next(), Seen::Open(1, _)));
+}
+
+#[test]
+fn names_are_looked_up() {
+    let connector = Connecting::one();
+    let (listener, _) = listen();
+    let port = listener.local_addr().unwrap().port();
+    let url = format!("ws://localhost:{port}/");
+    connector
+        .remote
+        .connect(Destination::parse(&url).unwrap())
+        .unwrap();
+    let (_raw, head) = accept(&listener, b"");
+    assert!(
+        head.contains(&format!("\r\nHost: localhost:{port}\r\n")),
+        "{head}"
+    );
+    assert!(matches!(connector.next(), Seen::Open(..)));
+}
+
+#[test]
+fn connections_beyond_the_limit_are_refused() {
+    let mut options = Options::default();
+    options.connections_max = 2;
+    let connector = Connecting::start(1, 0, options);
+    let (listener, destination) = listen();
+    for _ in 0..2 {
+        connector.remote.connect(destination.clone()).unwrap();
+    }
+    let refused = connector.remote.connect(destination.clone());
+    assert!(matches!(
+        refused,
+        Err(ConnectError::TooMany { connections_max: 2 })
+    ));
+    // One that fails makes room.
+    drop(take_request(&listener));
+    connector.failure();
+    connector.remote.connect(destination).unwrap();
+}
+
+#[test]
+fn attempts_wait_for_their_turn() {
+    let mut options = Options::default();
+    options.attempts_max = 1;
+    let connector = Connecting::start(1, 0, options);
+    let (listener, destination) = listen();
+    for tag in 0..3 {
+        connector
+            .remote
+            .connect(destination.clone().with_tag(tag))
+            .unwrap();
+    }
+    for tag in 0..3 {
+        let (raw, _) = take_request(&listener);
+        listener.set_nonblocking(true).unwrap();
+        thread::sleep(Duration::from_millis(20));
+        assert!(listener.accept().is_err(), "only one attempt at a time");
+        listener.set_nonblocking(false).unwrap();
+        drop(raw);
+        assert!(matches!(connector.next(), Seen::Failed(seen, _) if seen == tag));
+    }
+}
+
+#[test]
+fn a_masked_frame_of_the_server_is_refused_with_1002() {
+    let connector = Connecting::one();
+    let (listener, destination) = listen();
+    connector.remote.connect(destination).unwrap();
+    let masked = Frame::new(0x1, b"x").to_role(Role::Server).to_bytes();
+    let (mut raw, _) = accept(&listener, &masked);
+    assert_eq!(masked_frame(&mut raw).2, b"hello");
+    let (first, _, payload) = masked_frame(&mut raw);
+    assert_eq!((first, &payload[..]), (0x88, &1002_u16.to_be_bytes()[..]));
+    assert_eq!(raw.rest(), b"");
+}
+
+#[test]
+fn a_client_leaves_it_to_the_server_to_end_the_stream() {
+    let mut options = Options::default();
+    options.config.close_timeout = Duration::from_millis(300);
+    let connector = Connecting::start(1, 0, options);
+    let (listener, destination) = listen();
+    connector.remote.connect(destination).unwrap();
+    let (mut raw, _) = accept(&listener, &close(1000));
+    assert!(matches!(connector.next(), Seen::Open(..)));
+    assert_eq!(masked_frame(&mut raw).2, b"hello");
+    assert_eq!(masked_frame(&mut raw).0, 0x88);
+    // It does not, so that the budget of the closing handshake ends it.
+    let clean = Closed {
+        code: 1000,
+        clean: true,
+    };
+    assert!(matches!(connector.next(), Seen::Closed(closed) if closed == clean));
+    assert_eq!(raw.rest(), b"");
+}
+
+#[test]
+fn shutting_down_ends_attempts_of_all_kinds() {
+    let mut options = Options::default();
+    options.attempts_max = 1;
+    let mut connector = Connecting::start(1, 0, options);
+    let (listener, destination) = listen();
+    let delayed = destination.clone().with_delay(PATIENCE);
+    connector.remote.connect(destination.clone()).unwrap();
+    connector.remote.connect(destination.clone()).unwrap();
+    connector.remote.connect(delayed).unwrap();
+    let (_raw, _) = take_request(&listener);
+    connector.join();
+    for _ in 0..3 {
+        assert!(matches!(connector.failure(), ConnectError::ShutDown));
+    }
+    assert_eq!(connector.remote.counters().connections(), 0);
+}
+
+#[test]
+fn local_addresses_take_turns() {
+    let connector = Connecting::one();
+    let (listener, destination) = listen();
+    let sources = ["127.0.0.2", "127.0.0.3"].map(|it| it.parse().unwrap());
+    let destination = destination.with_sources(&sources);
+    let mut seen: Vec<_> = (0..4)
+        .map(|_| {
+            connector.remote.connect(destination.clone()).unwrap();
+            let (stream, peer) = listener.accept().unwrap();
+            drop::<TcpStream>(stream);
+            peer.ip()
+        })
+        .collect();
+    seen.sort_unstable();
+    assert_eq!(seen, [sources[0], sources[0], sources[1], sources[1]]);
+}
+
+/// Sends what is long, in all the ways there are.
+#[derive(Clone)]
+struct Lavish;
+
+impl Handler for Lavish {
+    type Data = ();
+
+    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
+        let kind = linerate_reactor::MessageKind::Binary;
+        let long: Vec<u8> = (0..300_001_u32).map(|byte| byte as u8).collect();
+        tx.send_binary(&long).unwrap();
+        tx.send_parts(kind, &[&long[..5], &long[5..200_002], &long[200_002..]])
+            .unwrap();
+        tx.send_with(kind, long.len(), |out| out.copy_from_slice(&long))
+            .unwrap();
+        tx.send_frames(2 * long.len(), |frames| {
+            assert!(frames.push(kind.opcode(), &long, None));
+        })
+        .unwrap();
+        tx.subscribe("all").unwrap();
+        tx.publish("all", Message::Binary(&long));
+    }
+
+    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        tx.send(message).unwrap();
+    }
+}
+
+#[test]
+fn whatever_a_client_sends_is_masked() {
+    let mut options = Options::default();
+    options.driver = driver();
+    let connector = Connector::builder().workers(1).options(options);
+    let connector = connector.handler(Lavish).unwrap();
+    let (listener, destination) = listen();
+    connector.connect(destination).unwrap();
+    let remote = connector.remote();
+    let thread = thread::spawn(move || connector.run().unwrap());
+    let long: Vec<u8> = (0..300_001_u32).map(|byte| byte as u8).collect();
+    let (mut raw, _) = accept(&listener, &unmasked(0x2, &long));
+    for _ in 0..6 {
+        let (first, _, payload) = masked_frame(&mut raw);
+        assert_eq!(first, 0x82);
+        assert!(payload == long);
+    }
+    remote.shut_down();
+    assert_eq!(masked_frame(&mut raw).0, 0x88);
+    drop(raw);
+    thread.join().unwrap();
+}
