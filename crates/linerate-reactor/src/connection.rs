@@ -18,6 +18,7 @@ use crate::{
     remainder::Remainder,
     side::Side,
     socket,
+    tls::Tls,
     wheel::Tick,
 };
 
@@ -25,6 +26,8 @@ use crate::{
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
     pub(crate) id: ConnectionId,
+    /// What encrypts it.
+    pub(crate) tls: Option<Box<Tls>>,
     pub(crate) stage: Stage,
     /// Meaningful once the stage is [`Stage::Open`].
     pub(crate) engine: Engine<Side>,
@@ -99,6 +102,7 @@ impl Connection {
         Self {
             socket,
             id,
+            tls: None,
             stage,
             engine,
             gather: None,

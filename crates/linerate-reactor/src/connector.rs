@@ -42,6 +42,7 @@ impl ConnectorBuilder {
                 TopicRules::default(),
                 self.workers,
                 routing.outbound,
+                None,
             )?,
             routing,
         })

@@ -15,6 +15,7 @@ use crate::{
     outbound::Resolver,
     remote::Shared,
     route::{Route, Serve},
+    tls,
     topic_options::TopicRules,
     worker::{Routes, Worker},
 };
@@ -81,6 +82,7 @@ pub(crate) fn share(
     topic_rules: TopicRules,
     workers: usize,
     outbound: Option<u16>,
+    tls: Option<Arc<tls::ServerConfig>>,
 ) -> io::Result<Arc<Shared>> {
     options.driver = options.driver.resolve()?;
     let mailboxes = (0..workers).map(|_| Mailbox::new());
@@ -88,6 +90,7 @@ pub(crate) fn share(
         config: Arc::new(options.config),
         options,
         topic_rules,
+        tls,
         counters: Counters::default(),
         mailboxes: mailboxes.collect::<io::Result<_>>()?,
         outbound,

@@ -67,6 +67,7 @@ mod server;
 mod side;
 mod socket;
 mod table;
+mod tls;
 mod topic_options;
 mod topics;
 mod turn;
@@ -89,6 +90,8 @@ pub use linerate_proto::{
 pub use options::Options;
 pub use outbound::{ConnectError, Destination, DestinationError};
 pub use remote::Remote;
+#[cfg(feature = "rustls")]
+pub use rustls;
 pub use server::{Builder, Server};
 pub use topic_options::{Overflow, TopicOptions};
 pub use topics::SubscribeError;

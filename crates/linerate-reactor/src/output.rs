@@ -1,5 +1,7 @@
 //! The way of output to the socket.
 
+mod sealed;
+
 use std::{io::IoSlice, ops::Range, os::fd::OwnedFd};
 
 use crate::{
@@ -8,6 +10,7 @@ use crate::{
     driver::{Driver, Outlet},
     pool::Pool,
     socket::{self, Lost},
+    tls::Sealed,
     wheel::Tick,
 };
 
@@ -21,6 +24,8 @@ pub(crate) struct Output {
     pub(crate) cork: Vec<u8>,
     splices: Vec<Splice>,
     splice_bytes: usize,
+    /// Records of TLS, which go out before the rest.
+    pub(crate) sealed: Sealed,
 }
 
 /// A part of the input that goes out behind the first `at` bytes of the cork.
@@ -44,7 +49,7 @@ impl Output {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.cork.is_empty() && self.splices.is_empty()
+        self.cork.is_empty() && self.splices.is_empty() && self.sealed.is_empty()
     }
 
     fn len(&self) -> usize {
@@ -63,6 +68,9 @@ impl Output {
         pool: &mut Pool,
         stall_due: Tick,
     ) {
+        if connection.tls.is_some() {
+            return self.flush_sealed(connection, input, tail, driver, pool, stall_due);
+        }
         let bytes = self.len() + tail.len();
         let sent = self.write(connection, input, tail, driver);
         if sent < bytes && !connection.lost {
@@ -82,6 +90,10 @@ impl Output {
         pool: &mut Pool,
         stall_due: Tick,
     ) {
+        if connection.tls.is_some() {
+            self.flush_sealed(connection, input, &tail, driver, pool, stall_due);
+            return pool.give(tail);
+        }
         let before = self.len();
         let sent = self.write(connection, input, &tail, driver);
         if connection.lost || sent == before + tail.len() {
@@ -128,34 +140,12 @@ impl Output {
         let written = if self.splices.is_empty() && tail.is_empty() {
             socket::write(&connection.socket, &self.cork)
         } else {
-            self.write_slices(&connection.socket, input, tail)
+            write_slices(&connection.socket, self.slices(input, tail))
         };
         written.unwrap_or_else(|Lost| {
             connection.lost = true;
             0
         })
-    }
-
-    fn write_slices(&self, socket: &OwnedFd, input: &[u8], tail: &[u8]) -> Result<usize, Lost> {
-        let mut slices = self.slices(input, tail);
-        let mut sent = 0;
-        loop {
-            let mut some = [IoSlice::new(&[]); SLICES_MAX];
-            let (mut count, mut bytes) = (0, 0);
-            for (place, slice) in some.iter_mut().zip(&mut slices) {
-                *place = IoSlice::new(slice);
-                count += 1;
-                bytes += slice.len();
-            }
-            if count == 0 {
-                return Ok(sent);
-            }
-            let written = socket::write_slices(socket, &some[..count])?;
-            sent += written;
-            if written < bytes {
-                return Ok(sent);
-            }
-        }
     }
 
     /// Moves all but the first `sent` bytes to the backlog.
@@ -190,6 +180,31 @@ impl Output {
         let last = self.splices.last().map_or(0, |splice| splice.at);
         let end = [&self.cork[last..], tail];
         spliced.chain(end).filter(|slice| !slice.is_empty())
+    }
+}
+
+/// Writes the slices, as long as the kernel takes all; returns how many bytes it took.
+fn write_slices<'a>(
+    socket: &OwnedFd,
+    mut slices: impl Iterator<Item = &'a [u8]>,
+) -> Result<usize, Lost> {
+    let mut sent = 0;
+    loop {
+        let mut some = [IoSlice::new(&[]); SLICES_MAX];
+        let (mut count, mut bytes) = (0, 0);
+        for (place, slice) in some.iter_mut().zip(&mut slices) {
+            *place = IoSlice::new(slice);
+            count += 1;
+            bytes += slice.len();
+        }
+        if count == 0 {
+            return Ok(sent);
+        }
+        let written = socket::write_slices(socket, &some[..count])?;
+        sent += written;
+        if written < bytes {
+            return Ok(sent);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
     mailbox::Mailbox,
     options::Options,
     outbound::{Pending, Resolver},
+    tls,
     topic_options::TopicRules,
 };
 
@@ -24,6 +25,8 @@ pub(crate) struct Shared {
     /// The topics that are not as the options say.
     pub(crate) topic_rules: TopicRules,
     pub(crate) config: Arc<linerate_proto::Config>,
+    /// None for plain `ws://`.
+    pub(crate) tls: Option<Arc<tls::ServerConfig>>,
     pub(crate) counters: Counters,
     pub(crate) mailboxes: Vec<Mailbox>,
     /// The route of connections that other threads ask for, if there is one.

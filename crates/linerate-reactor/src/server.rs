@@ -6,7 +6,7 @@ use crate::{
     DriverKind, Handler, Options, Remote, TopicOptions,
     crew::{self, Routing},
     remote::Shared,
-    socket,
+    socket, tls,
     topic_options::TopicRules,
 };
 
@@ -14,6 +14,7 @@ use crate::{
 pub struct Builder {
     workers: usize,
     options: Options,
+    tls: Option<Arc<tls::ServerConfig>>,
     topic_rules: TopicRules,
     routing: Routing,
 }
@@ -46,6 +47,16 @@ impl Builder {
     /// ```
     pub fn topic(mut self, name: &str, options: TopicOptions) -> Self {
         self.topic_rules.set(name, options);
+        self
+    }
+
+    /// Serves `wss://`, and nothing else.
+    ///
+    /// Of `config`, early data is not used, and no application protocol but HTTP/1.1. A server that
+    /// is to get new certificates while it runs has them from the configuration's resolver.
+    #[cfg(feature = "rustls")]
+    pub fn tls(mut self, config: Arc<rustls::ServerConfig>) -> Self {
+        self.tls = Some(tls::prepare_server(&config));
         self
     }
 
@@ -91,6 +102,7 @@ impl Builder {
             self.topic_rules,
             self.workers,
             self.routing.outbound,
+            self.tls,
         )?;
         let (address, listeners) = socket::listen_on(address, self.workers)?;
         Ok(Server {
@@ -126,6 +138,7 @@ impl Server {
         Builder {
             workers: crew::workers_default(),
             options: Options::default(),
+            tls: None,
             topic_rules: TopicRules::default(),
             routing: Routing::default(),
         }

@@ -9,6 +9,7 @@ mod linger;
 mod opening;
 mod post;
 mod read;
+mod records;
 
 use std::{
     collections::HashMap,
@@ -341,7 +342,7 @@ impl Worker {
         }
         match what {
             What::Ready { read, write, lost } => self.handle_ready(key, read, write, lost),
-            What::Input(mut input) => self.take_arrived(key, &mut input),
+            What::Input(mut input) => self.take_input(key, &mut input),
             What::End => connection.ended = true,
             What::Lost => connection.lost = true,
             What::Unsent(bytes, sent) => self.core.keep_unsent(connection, bytes, sent),
@@ -408,6 +409,9 @@ impl Worker {
         }
         let core = &mut self.core;
         let connection = &mut self.connections[key];
+        if !connection.lost && (is_over(connection) || ends_output(connection)) {
+            core.close_tls(connection, None);
+        }
         if !connection.lost && is_over(connection) {
             core.write_queued(connection);
         }

@@ -15,6 +15,7 @@ use crate::{
     driver::{Event, Interest, Source, What},
     side::Side,
     socket::{self, Accepted},
+    tls::Tls,
     wheel::tick_after,
 };
 
@@ -85,6 +86,10 @@ impl Worker {
 
     /// Starts with a connection that was accepted.
     pub(super) fn start(&mut self, socket: OwnedFd) {
+        let config = self.core.shared.tls.as_ref();
+        let Ok(tls) = config.map(Tls::server).transpose() else {
+            return;
+        };
         let key = self.connections.next_index();
         let id = ConnectionId {
             worker: self.core.number,
@@ -107,7 +112,8 @@ impl Worker {
             due: *now + time_max,
         }));
         let engine = Engine::new(Side(Role::Server), shared.config.clone(), *now);
-        let connection = Connection::new(socket, id, stage, engine, watch);
+        let mut connection = Connection::new(socket, id, stage, engine, watch);
+        connection.tls = tls;
         let is_overload = open >= shared.options.connections_max;
         self.connections.insert(connection);
         if is_overload {

@@ -1,6 +1,6 @@
 //! From publications to subscribers.
 
-use std::{io::IoSlice, sync::Arc, time::Duration};
+use std::{io::IoSlice, ops::Range, sync::Arc, time::Duration};
 
 use linerate_proto::Role;
 
@@ -236,19 +236,8 @@ impl Worker {
             return;
         }
         let waits_already = !connection.backlog.is_empty();
-        let (frames, pool) = (publications.frames.clone(), &mut self.core.pool);
-        match connection.role() {
-            Role::Client => {
-                let mut masked = pool.take(frames.len());
-                side::append_masked(burst.slice(frames), &mut masked);
-                connection.backlog.append_owned(masked, 0, pool);
-            }
-            Role::Server => {
-                let droppable = overflow == Overflow::DropOldest;
-                let backlog = &mut connection.backlog;
-                backlog.append_shared(burst, frames, 0, droppable, pool);
-            }
-        }
+        let frames = publications.frames.clone();
+        self.core.append_shared(connection, overflow, burst, frames);
         if !waits_already {
             connection.gathering = true;
             self.delivery.gathering.push(key);
@@ -272,6 +261,12 @@ impl Core {
         if connection.role() == Role::Client {
             return self.write_masked(connection, slices);
         }
+        if connection.tls.is_some() {
+            self.output
+                .seal(connection, slices.iter().map(|slice| &**slice));
+            self.flush(connection, &[], &[]);
+            return connection.backlog.is_empty() && !connection.lost;
+        }
         let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
         let outlet = match connection.backlog.is_empty() {
             true => connection.outlet(&mut self.driver, bytes),
@@ -294,6 +289,39 @@ impl Core {
             Err(Lost) => connection.lost = true,
         }
         false
+    }
+
+    /// Adds publications to the backlog: by reference where that pays, but masked and encrypted for
+    /// each connection that masks or encrypts.
+    fn append_shared(
+        &mut self,
+        connection: &mut Connection,
+        overflow: Overflow,
+        burst: &Arc<Burst>,
+        frames: Range<usize>,
+    ) {
+        let Self { output, pool, .. } = self;
+        let is_encrypted = connection.tls.is_some();
+        match connection.role() {
+            Role::Client => {
+                let mut masked = pool.take(frames.len());
+                side::append_masked(burst.slice(frames), &mut masked);
+                if is_encrypted {
+                    output.seal_behind(connection, &masked, pool);
+                    pool.give(masked);
+                } else {
+                    connection.backlog.append_owned(masked, 0, pool);
+                }
+            }
+            Role::Server if is_encrypted => {
+                output.seal_behind(connection, burst.slice(frames), pool);
+            }
+            Role::Server => {
+                let droppable = overflow == Overflow::DropOldest;
+                let backlog = &mut connection.backlog;
+                backlog.append_shared(burst, frames, 0, droppable, pool);
+            }
+        }
     }
 
     /// Writes publications as a client does; returns that more may have changed.
@@ -353,10 +381,12 @@ impl Core {
 }
 
 /// Returns whether publications can be written or queued: not while a message goes out in pieces,
-/// and at the limit of the backlog only if others give way.
+/// and at the limit of the backlog only if others give way, which ciphertext can't.
 #[inline]
 fn takes(connection: &Connection, overflow: Overflow) -> bool {
-    let others_give_way = overflow == Overflow::DropOldest && connection.role() == Role::Server;
+    let others_give_way = overflow == Overflow::DropOldest
+        && connection.role() == Role::Server
+        && connection.tls.is_none();
     !connection.engine.is_message_in_progress() && (!connection.congested || others_give_way)
 }
 

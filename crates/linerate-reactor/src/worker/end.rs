@@ -43,6 +43,9 @@ impl Worker {
             pool.give(gather.take());
             spare.give(gather);
         }
+        if let Some(tls) = connection.tls.take() {
+            tls.give_memory(pool);
+        }
         let (socket, token) = (connection.socket, connection.id.token());
         self.core.driver.close(socket, token, &connection.watch);
         if self.accept_due.is_some() {

@@ -63,7 +63,11 @@ impl Worker {
     fn accept_request(&mut self, key: usize, route: u16, request: &Request) -> Result<(), Refusal> {
         let upgrade = request.websocket()?;
         let core = &mut self.core;
-        core.shared.options.origins.check(request, Scheme::Http)?;
+        let scheme = match self.connections[key].tls {
+            Some(_) => Scheme::Https,
+            None => Scheme::Http,
+        };
+        core.shared.options.origins.check(request, scheme)?;
         let handler = &mut self.routes.handlers[usize::from(route)];
         let acceptance = handler.accept(&upgrade)?;
         let connection = &mut self.connections[key];
@@ -107,6 +111,19 @@ impl Worker {
     /// Sends a refusal; the connection ends when the client has read it, or its time is up.
     fn refuse(&mut self, key: usize, refusal: &Refusal) {
         let connection = &mut self.connections[key];
+        if connection.tls.as_ref().is_some_and(|tls| !tls.is_open()) {
+            // Nothing can be said before TLS is agreed on.
+            connection.lost = true;
+            return;
+        }
+        refusal.encode(&mut self.core.output.cork);
+        self.core.flush(connection, &[], &[]);
+        self.begin_refusal(key);
+    }
+
+    /// Waits until the peer has read what it was told at last, or its time is up.
+    pub(super) fn begin_refusal(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
         if self.refused >= REFUSED_MAX {
             connection.lost = true;
             return;
@@ -116,8 +133,6 @@ impl Worker {
         connection.stage = Stage::Refused {
             due: tick_at(self.core.now) + 1 + REFUSAL_TICKS,
         };
-        refusal.encode(&mut self.core.output.cork);
-        self.core.flush(connection, &[], &[]);
         connection.congested = false;
         // The deadline of the handshake is over; the next one is sooner.
         self.drop_alarm(key);

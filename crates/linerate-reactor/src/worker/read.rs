@@ -33,25 +33,30 @@ impl Worker {
         self.read_buffer = buffer;
     }
 
-    /// Hands over input that the driver has read, behind all that arrived before it.
-    pub(super) fn take_arrived(&mut self, key: usize, input: &mut [u8]) {
-        self.take_held(key);
-        let connection = &mut self.connections[key];
-        if connection.held.is_empty() && !connection.is_stopped() {
-            self.take_input(key, input);
+    /// Hands over what a read gave.
+    #[inline]
+    pub(super) fn take_input(&mut self, key: usize, input: &mut [u8]) {
+        if self.connections[key].tls.is_some() {
+            self.take_records(key, input);
         } else {
-            connection.held.append(input, &mut self.core.pool);
+            self.take_plain(key, input);
         }
     }
 
-    /// Hands over what a read gave; what must not be looked at yet is kept.
-    pub(super) fn take_input(&mut self, key: usize, input: &mut [u8]) {
-        let mut done = match self.connections[key].stage {
-            Stage::Open { .. } | Stage::Refused { .. } => 0,
-            Stage::Connecting(_) => self.take_response(key, input),
-            Stage::Opening(_) => self.take_opening(key, input),
-        };
-        done += self.take_frames(key, &mut input[done..]);
+    /// Hands over plaintext behind all that arrived before it; what must not be looked at yet is
+    /// kept.
+    pub(super) fn take_plain(&mut self, key: usize, input: &mut [u8]) {
+        self.take_held(key);
+        let connection = &mut self.connections[key];
+        let mut done = 0;
+        if connection.held.is_empty() && !connection.is_stopped() {
+            done = match connection.stage {
+                Stage::Open { .. } | Stage::Refused { .. } => 0,
+                Stage::Connecting(_) => self.take_response(key, input),
+                Stage::Opening(_) => self.take_opening(key, input),
+            };
+            done += self.take_frames(key, &mut input[done..]);
+        }
         let connection = &mut self.connections[key];
         connection.held.append(&input[done..], &mut self.core.pool);
     }

@@ -14,4 +14,6 @@ mod overflow;
 mod shutdown;
 mod streaming;
 mod support;
+#[cfg(feature = "rustls")]
+mod tls;
 mod topics;

@@ -110,8 +110,8 @@ impl Drop for Running {
 }
 
 /// The client's end of a connection.
-pub(crate) struct Raw {
-    pub(crate) stream: TcpStream,
+pub(crate) struct Raw<S = TcpStream> {
+    pub(crate) stream: S,
 }
 
 impl Raw {
@@ -125,10 +125,16 @@ impl Raw {
 
     /// Connects and opens a WebSocket.
     pub(crate) fn open(address: SocketAddr) -> Self {
-        let mut raw = Self::connect(address);
-        raw.send(REQUEST.as_bytes());
-        assert_eq!(raw.read(ACCEPTED.len()), ACCEPTED.as_bytes());
-        raw
+        Self::connect(address).opened()
+    }
+}
+
+impl<S: Read + Write> Raw<S> {
+    /// Opens the WebSocket.
+    pub(crate) fn opened(mut self) -> Self {
+        self.send(REQUEST.as_bytes());
+        assert_eq!(self.read(ACCEPTED.len()), ACCEPTED.as_bytes());
+        self
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) {

@@ -1,0 +1,108 @@
+//! The way of output to the socket through TLS.
+
+use super::{Output, write_slices};
+use crate::{
+    connection::Connection,
+    driver::{Driver, Outlet},
+    pool::Pool,
+    socket::Lost,
+    tls::{Alert, Failed},
+    wheel::Tick,
+};
+
+/// Room for records that is kept; a message of any size may have been in them.
+const RECORDS_KEPT_MAX: usize = 64;
+
+impl Output {
+    /// Encrypts the output and `tail` behind it, and writes the records. What the kernel does not
+    /// take waits as it is: nothing is encrypted twice.
+    pub(super) fn flush_sealed(
+        &mut self,
+        connection: &mut Connection,
+        input: &[u8],
+        tail: &[u8],
+        driver: &mut Driver,
+        pool: &mut Pool,
+        stall_due: Tick,
+    ) {
+        let mut sealed = std::mem::take(&mut self.sealed);
+        let mut is_lost = connection.lost;
+        if let Some(tls) = &mut connection.tls
+            && self.len() + tail.len() > 0
+            && let Err(Failed(alert)) = tls.seal(self.slices(input, tail), &mut sealed)
+        {
+            tls.close(alert.unwrap_or(Alert::CLOSE_NOTIFY), &mut sealed);
+            is_lost = true;
+        }
+        self.sealed = sealed;
+        self.clear();
+        self.write_sealed(connection, driver, pool, stall_due);
+        connection.lost |= is_lost;
+    }
+
+    /// Encrypts publications; the next [`flush`](Self::flush) writes them.
+    pub(crate) fn seal<'a>(
+        &mut self,
+        connection: &mut Connection,
+        publications: impl Iterator<Item = &'a [u8]>,
+    ) {
+        if let Some(tls) = &mut connection.tls
+            && tls.seal(publications, &mut self.sealed).is_err()
+        {
+            connection.lost = true;
+        }
+    }
+
+    /// Encrypts publications into the backlog.
+    pub(crate) fn seal_behind(
+        &mut self,
+        connection: &mut Connection,
+        publications: &[u8],
+        pool: &mut Pool,
+    ) {
+        self.seal(connection, std::iter::once(publications));
+        self.keep_sealed(connection, 0, pool);
+    }
+
+    /// Writes the records or queues them, or leaves them behind the backlog.
+    fn write_sealed(
+        &mut self,
+        connection: &mut Connection,
+        driver: &mut Driver,
+        pool: &mut Pool,
+        stall_due: Tick,
+    ) {
+        let mut written = 0;
+        if !connection.lost && connection.backlog.is_empty() {
+            connection.stall_due = stall_due;
+            let records = self.sealed.iter().map(Vec::as_slice);
+            let bytes = records.clone().map(<[u8]>::len).sum();
+            written = match connection.outlet(driver, bytes) {
+                Outlet::Backlog => 0,
+                Outlet::Queue(queue) => {
+                    records.for_each(|record| queue.extend_from_slice(record));
+                    bytes
+                }
+                Outlet::Socket => {
+                    write_slices(&connection.socket, records).unwrap_or_else(|Lost| {
+                        connection.lost = true;
+                        0
+                    })
+                }
+            };
+        }
+        self.keep_sealed(connection, written, pool);
+    }
+
+    /// Moves the records but for the first `written` bytes behind the backlog.
+    fn keep_sealed(&mut self, connection: &mut Connection, mut written: usize, pool: &mut Pool) {
+        for record in self.sealed.drain(..) {
+            let skipped = written.min(record.len());
+            written -= skipped;
+            if skipped < record.len() && !connection.lost {
+                connection.backlog.append(&record[skipped..], pool);
+            }
+        }
+        self.sealed.shrink_to(RECORDS_KEPT_MAX);
+    }
+}

@@ -1,0 +1,189 @@
+//! One end of a TLS connection: the handshake, then a session.
+
+use std::sync::Arc;
+
+use super::{
+    Alert, Failed, Outcome, Plaintext, Sealed, Taken,
+    handshake::{Handshake, Progress},
+    record,
+    session::Session,
+};
+use crate::pool::Pool;
+
+/// What servers are configured by.
+pub(crate) type ServerConfig = rustls::ServerConfig;
+
+/// How many bytes of a handshake may wait for the rest of a message. rustls takes messages of up to
+/// 64 KiB, which may come in records of a few bytes.
+const HANDSHAKE_BYTES_MAX: usize = 128 << 10;
+
+/// The TLS of one connection.
+pub(crate) struct Tls {
+    stage: Stage,
+    /// The start of a record whose end has not arrived; during the handshake, what rustls has not
+    /// done with.
+    unfinished: Vec<u8>,
+}
+
+enum Stage {
+    Handshake(Box<Handshake>),
+    Open(Box<Session>),
+    /// Our side is closed; what the peer still sends is ignored.
+    Closed,
+}
+
+impl Tls {
+    /// Starts as a server.
+    pub(crate) fn server(config: &Arc<ServerConfig>) -> Result<Box<Self>, Failed> {
+        Ok(Self::new(Handshake::server(config.clone())?))
+    }
+
+    fn new(handshake: Handshake) -> Box<Self> {
+        Box::new(Self {
+            stage: Stage::Handshake(Box::new(handshake)),
+            unfinished: Vec::new(),
+        })
+    }
+
+    /// Takes input, decrypts what is there of whole records, and keeps the start of the next.
+    /// Answers of TLS itself are added to `sealed`.
+    ///
+    /// To be called again with what it did not take.
+    pub(crate) fn take(&mut self, input: &mut [u8], sealed: &mut Sealed, pool: &mut Pool) -> Taken {
+        match &mut self.stage {
+            Stage::Handshake(_) => self.take_handshake(input, sealed, pool),
+            Stage::Open(_) if !self.unfinished.is_empty() => self.take_rest(input, sealed, pool),
+            Stage::Open(session) => {
+                let (bytes, plaintext, outcome) = session.open(input, sealed);
+                let rest = &input[bytes..];
+                if matches!(outcome, Outcome::Continues) && !rest.is_empty() {
+                    pool.reserve(&mut self.unfinished, rest.len());
+                    self.unfinished.extend_from_slice(rest);
+                }
+                Taken {
+                    bytes: input.len(),
+                    plaintext: Plaintext::InPlace(plaintext),
+                    outcome,
+                }
+            }
+            Stage::Closed => Taken::nothing(input.len(), Outcome::Continues),
+        }
+    }
+
+    /// Encrypts the `slices`, one behind the other, in records as full as can be.
+    ///
+    /// # Errors
+    /// The handshake is not over, or no more may be encrypted. Nothing happens once our side is
+    /// closed.
+    pub(crate) fn seal<'a>(
+        &mut self,
+        slices: impl Iterator<Item = &'a [u8]>,
+        sealed: &mut Sealed,
+    ) -> Result<(), Failed> {
+        match &mut self.stage {
+            Stage::Handshake(_) => Err(Failed(None)),
+            Stage::Open(session) => session.seal(slices, sealed),
+            Stage::Closed => Ok(()),
+        }
+    }
+
+    /// Closes our side: tells the peer that nothing follows, or why, and forgets the keys.
+    pub(crate) fn close(&mut self, alert: Alert, sealed: &mut Sealed) {
+        if let Stage::Open(session) = &mut self.stage {
+            session.alert(alert, sealed);
+        }
+        self.stage = Stage::Closed;
+    }
+
+    /// Returns whether output can be encrypted.
+    pub(crate) const fn is_open(&self) -> bool {
+        matches!(self.stage, Stage::Open(_))
+    }
+
+    /// Gives back the memory.
+    pub(crate) fn give_memory(self, pool: &mut Pool) {
+        pool.give(self.unfinished);
+    }
+
+    /// Takes what is missing of a record of the handshake.
+    fn take_handshake(&mut self, input: &mut [u8], sealed: &mut Sealed, pool: &mut Pool) -> Taken {
+        let Stage::Handshake(handshake) = &mut self.stage else {
+            return Taken::nothing(0, Outcome::Continues);
+        };
+        let (bytes, is_whole) =
+            record::join(&mut self.unfinished, handshake.seen_bytes(), input, pool);
+        if self.unfinished.len() > HANDSHAKE_BYTES_MAX {
+            return Taken::nothing(bytes, Outcome::Failed(Failed(None)));
+        }
+        if !is_whole {
+            return Taken::nothing(bytes, Outcome::Continues);
+        }
+        let outcome = match handshake.advance(&mut self.unfinished, sealed) {
+            Ok(Progress::Goes) => Outcome::Continues,
+            Ok(Progress::Ended) => Outcome::Ended,
+            Ok(Progress::Done) => self.start_session(pool),
+            Err(failed) => Outcome::Failed(failed),
+        };
+        Taken::nothing(bytes, outcome)
+    }
+
+    /// Goes on from the end of the handshake.
+    fn start_session(&mut self, pool: &mut Pool) -> Outcome {
+        let Stage::Handshake(handshake) = std::mem::replace(&mut self.stage, Stage::Closed) else {
+            return Outcome::Continues;
+        };
+        pool.give(std::mem::take(&mut self.unfinished));
+        match handshake.into_session() {
+            Ok(session) => {
+                self.stage = Stage::Open(Box::new(session));
+                Outcome::Continues
+            }
+            Err(failed) => Outcome::Failed(failed),
+        }
+    }
+
+    /// Takes what is missing of the record that arrives in pieces.
+    fn take_rest(&mut self, input: &mut [u8], sealed: &mut Sealed, pool: &mut Pool) -> Taken {
+        let (bytes, is_whole) = record::join(&mut self.unfinished, 0, input, pool);
+        let Stage::Open(session) = &mut self.stage else {
+            return Taken::nothing(bytes, Outcome::Continues);
+        };
+        if !is_whole {
+            return Taken::nothing(bytes, Outcome::Continues);
+        }
+        let mut record = std::mem::take(&mut self.unfinished);
+        let (_, plaintext, outcome) = session.open(&mut record, sealed);
+        Taken {
+            bytes,
+            plaintext: Plaintext::Joined(record, plaintext),
+            outcome,
+        }
+    }
+}
+
+impl Taken {
+    const fn nothing(bytes: usize, outcome: Outcome) -> Self {
+        Self {
+            bytes,
+            plaintext: Plaintext::InPlace(0),
+            outcome,
+        }
+    }
+}
+
+/// Returns the configuration as the reactor needs it.
+pub(crate) fn prepare_server(config: &ServerConfig) -> Arc<ServerConfig> {
+    let mut config = config.clone();
+    config.enable_secret_extraction = true;
+    config.max_early_data_size = 0;
+    config.send_half_rtt_data = false;
+    keep_http1(&mut config.alpn_protocols);
+    Arc::new(config)
+}
+
+/// Leaves HTTP/1.1 of the protocols, if any are spoken of.
+fn keep_http1(protocols: &mut Vec<Vec<u8>>) {
+    if !protocols.is_empty() {
+        *protocols = vec![b"http/1.1".to_vec()];
+    }
+}

@@ -1,0 +1,159 @@
+//! The TLS handshake, by rustls.
+
+use std::sync::Arc;
+
+use rustls::{
+    CommonState, ServerConfig,
+    client::UnbufferedClientConnection,
+    server::UnbufferedServerConnection,
+    unbuffered::{ConnectionState, EncodeError, UnbufferedStatus},
+};
+
+use super::{
+    Failed, Sealed,
+    session::{Secrets, Session},
+};
+
+/// A handshake that goes on.
+pub(super) struct Handshake {
+    end: End,
+    /// How many bytes of what is not done with rustls has seen.
+    seen_bytes: usize,
+}
+
+enum End {
+    #[expect(dead_code, reason = "made by the connector")]
+    Client(UnbufferedClientConnection),
+    Server(UnbufferedServerConnection),
+}
+
+/// How far a handshake has come.
+pub(super) enum Progress {
+    /// More input is needed.
+    Goes,
+    /// All has been said.
+    Done,
+    /// The peer has closed the connection.
+    Ended,
+}
+
+/// One step of rustls.
+enum Step {
+    /// Something was encoded or written off, and there may be more.
+    Next,
+    /// It waits for input.
+    Waits,
+    Ended,
+}
+
+impl Handshake {
+    pub(super) fn server(config: Arc<ServerConfig>) -> Result<Self, Failed> {
+        let connection = UnbufferedServerConnection::new(config).map_err(|_| Failed(None))?;
+        Ok(Self {
+            end: End::Server(connection),
+            seen_bytes: 0,
+        })
+    }
+
+    /// Returns how many bytes at the start of what is not done with were taken before.
+    pub(super) const fn seen_bytes(&self) -> usize {
+        self.seen_bytes
+    }
+
+    /// Takes `input`: what is not done with, and one record more, so that nothing behind the
+    /// handshake is seen by rustls. Removes what is done with.
+    ///
+    /// # Errors
+    /// The peer does not speak TLS or not as it must; the alert has been added to `sealed`.
+    pub(super) fn advance(
+        &mut self,
+        input: &mut Vec<u8>,
+        sealed: &mut Sealed,
+    ) -> Result<Progress, Failed> {
+        loop {
+            let (discard, step) = self.step(input, sealed);
+            let Ok(step) = step else {
+                // What it has to say about that; it must not see the input again.
+                while self.state().wants_write() {
+                    _ = self.step(&mut [], sealed);
+                }
+                return Err(Failed(None));
+            };
+            input.drain(..discard.min(input.len()));
+            match step {
+                Step::Next => {}
+                Step::Ended => return Ok(Progress::Ended),
+                Step::Waits => {
+                    self.seen_bytes = input.len();
+                    let goes = self.state().is_handshaking();
+                    return Ok(if goes { Progress::Goes } else { Progress::Done });
+                }
+            }
+        }
+    }
+
+    /// Returns the session that the handshake has agreed on.
+    ///
+    /// # Errors
+    /// The cipher suite is of a kind that is unknown here.
+    pub(super) fn into_session(self) -> Result<Session, Failed> {
+        let unknown = |_| Failed(None);
+        match self.end {
+            End::Client(connection) => {
+                let (secrets, kernel) = connection
+                    .dangerous_into_kernel_connection()
+                    .map_err(unknown)?;
+                Session::new(secrets, Secrets::Client(kernel))
+            }
+            End::Server(connection) => {
+                let (secrets, kernel) = connection
+                    .dangerous_into_kernel_connection()
+                    .map_err(unknown)?;
+                Session::new(secrets, Secrets::Server(kernel))
+            }
+        }
+    }
+
+    fn step(&mut self, input: &mut [u8], sealed: &mut Sealed) -> (usize, Result<Step, Failed>) {
+        match &mut self.end {
+            End::Client(connection) => step(connection.process_tls_records(input), sealed),
+            End::Server(connection) => step(connection.process_tls_records(input), sealed),
+        }
+    }
+
+    fn state(&self) -> &CommonState {
+        match &self.end {
+            End::Client(connection) => connection,
+            End::Server(connection) => connection,
+        }
+    }
+}
+
+/// Does what rustls asks for.
+fn step<D>(
+    UnbufferedStatus { discard, state }: UnbufferedStatus<'_, '_, D>,
+    sealed: &mut Sealed,
+) -> (usize, Result<Step, Failed>) {
+    let step = match state {
+        Ok(ConnectionState::EncodeTlsData(mut data)) => {
+            let mut record = Vec::new();
+            if let Err(EncodeError::InsufficientSize(size)) = data.encode(&mut record) {
+                record.resize(size.required_size, 0);
+                // The size is the one that it has asked for.
+                _ = data.encode(&mut record);
+            }
+            sealed.push(record);
+            Ok(Step::Next)
+        }
+        Ok(ConnectionState::TransmitTlsData(data)) => {
+            // It is ours to write from here on.
+            data.done();
+            Ok(Step::Next)
+        }
+        Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => Ok(Step::Waits),
+        Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Ok(Step::Ended),
+        // Early data is off, and the record that ends the handshake is the last that it sees.
+        Ok(_) | Err(_) => Err(Failed(None)),
+    };
+    (discard, step)
+}

@@ -1,0 +1,301 @@
+//! What follows the handshake: records of data, alerts, and new keys.
+
+use rustls::{
+    AlertDescription, ContentType, Error, ExtractedSecrets, HandshakeType, SupportedCipherSuite,
+    client::ClientConnectionData, crypto::cipher::OutboundChunks, kernel::KernelConnection,
+    server::ServerConnectionData,
+};
+
+use super::{
+    Alert, Failed, Outcome, Sealed,
+    record::{self, FILLED_BYTES_MAX, HEADER_BYTES, Opener, Sealer},
+};
+
+/// New keys that a peer may ask for, and empty records that it may send, before it has to send data;
+/// each of them costs us and tells us nothing.
+const IDLE_RECORDS_MAX: u8 = 32;
+
+/// Warnings that are overlooked (TLS 1.2).
+const WARNINGS_MAX: u8 = 4;
+
+/// Slices that one round of encryption sees.
+const SLICES_MAX: usize = 64;
+
+/// A KeyUpdate that asks for none in return (RFC 8446 §4.6.3).
+const KEY_UPDATE: [u8; 5] = [0x18, 0, 0, 1, 0];
+
+/// The level of an alert that ends the connection (§6).
+const FATAL: u8 = 2;
+
+/// That of close_notify.
+const WARNING: u8 = 1;
+
+/// Records in both directions.
+pub(super) struct Session {
+    sealer: Sealer,
+    opener: Opener,
+    secrets: Secrets,
+    /// Records since the last with data.
+    idle_records: u8,
+    warnings: u8,
+}
+
+/// Whence new keys come.
+pub(super) enum Secrets {
+    Client(KernelConnection<ClientConnectionData>),
+    Server(KernelConnection<ServerConnectionData>),
+}
+
+/// What a record was.
+enum Content {
+    /// So many bytes of data, from here on in the record.
+    Data(usize, usize),
+    /// Nothing for the application.
+    Other,
+    /// The peer's close_notify.
+    End,
+}
+
+impl Session {
+    pub(super) fn new(extracted: ExtractedSecrets, secrets: Secrets) -> Result<Self, Failed> {
+        let suite = secrets.suite();
+        Ok(Self {
+            sealer: Sealer::new(suite, extracted.tx)?,
+            opener: Opener::new(suite, extracted.rx)?,
+            secrets,
+            idle_records: 0,
+            warnings: 0,
+        })
+    }
+
+    /// Decrypts all whole records of `input` and moves their data to its start, without gaps.
+    /// Returns how many bytes the records were, and how many the data is.
+    pub(super) fn open(
+        &mut self,
+        input: &mut [u8],
+        sealed: &mut Sealed,
+    ) -> (usize, usize, Outcome) {
+        let (mut at, mut plaintext) = (0, 0);
+        loop {
+            let bytes = match record::length(&input[at..]) {
+                Ok(Some(bytes)) if bytes <= input.len() - at => bytes,
+                Ok(_) => return (at, plaintext, Outcome::Continues),
+                Err(failed) => return (at, plaintext, Outcome::Failed(failed)),
+            };
+            let content = self.open_record(&mut input[at..at + bytes], sealed);
+            match content {
+                Ok(Content::Data(start, bytes)) => {
+                    let start = at + start;
+                    input.copy_within(start..start + bytes, plaintext);
+                    plaintext += bytes;
+                }
+                Ok(Content::Other) => {}
+                Ok(Content::End) => return (at + bytes, plaintext, Outcome::Ended),
+                Err(failed) => return (at + bytes, plaintext, Outcome::Failed(failed)),
+            }
+            at += bytes;
+        }
+    }
+
+    /// Encrypts the `slices`, one behind the other.
+    pub(super) fn seal<'a>(
+        &mut self,
+        mut slices: impl Iterator<Item = &'a [u8]>,
+        sealed: &mut Sealed,
+    ) -> Result<(), Failed> {
+        loop {
+            let mut some: [&[u8]; SLICES_MAX] = [&[]; SLICES_MAX];
+            let mut count = 0;
+            for (place, slice) in some.iter_mut().zip(&mut slices) {
+                *place = slice;
+                count += 1;
+            }
+            let mut rest = OutboundChunks::new(&some[..count]);
+            if rest.is_empty() {
+                return Ok(());
+            }
+            while !rest.is_empty() {
+                self.spare_keys(sealed)?;
+                let (filled, behind) = rest.split_at(FILLED_BYTES_MAX);
+                sealed.push(self.sealer.seal(ContentType::ApplicationData, filled)?);
+                rest = behind;
+            }
+        }
+    }
+
+    /// Tells the peer why nothing follows.
+    pub(super) fn alert(&mut self, alert: Alert, sealed: &mut Sealed) {
+        let level = if alert == Alert::CLOSE_NOTIFY {
+            WARNING
+        } else {
+            FATAL
+        };
+        let message = [level, alert.0];
+        let payload = OutboundChunks::Single(&message);
+        // If it can't be said, the end of the stream has to do.
+        sealed.extend(self.sealer.seal(ContentType::Alert, payload));
+    }
+
+    fn open_record(&mut self, record: &mut [u8], sealed: &mut Sealed) -> Result<Content, Failed> {
+        // §5.2: "The outer opaque_type field of a TLSCiphertext record is always set to the value
+        // 23 (application_data)". The cipher does not see that field.
+        if self.is_tls13() && record[0] != u8::from(ContentType::ApplicationData) {
+            return Err(Failed::telling(AlertDescription::UnexpectedMessage));
+        }
+        let address = record.as_ptr().addr();
+        let (kind, content) = self.opener.open(record).map_err(alert_for)?;
+        let start = content
+            .as_ptr()
+            .addr()
+            .saturating_sub(address)
+            .max(HEADER_BYTES);
+        let bytes = content.len();
+        if kind == ContentType::ApplicationData && bytes > 0 {
+            self.idle_records = 0;
+            return Ok(Content::Data(start, bytes));
+        }
+        self.idle_records += 1;
+        if self.idle_records > IDLE_RECORDS_MAX {
+            return Err(Failed::telling(AlertDescription::UnexpectedMessage));
+        }
+        match kind {
+            ContentType::ApplicationData => Ok(Content::Other),
+            ContentType::Alert => self.take_alert(content),
+            ContentType::Handshake => {
+                // The messages are few and short; the keys that they change are ours.
+                let messages = content.to_vec();
+                self.take_messages(&messages, sealed)
+            }
+            _ => Err(Failed::telling(AlertDescription::UnexpectedMessage)),
+        }
+    }
+
+    fn take_alert(&mut self, alert: &[u8]) -> Result<Content, Failed> {
+        let &[level, alert] = alert else {
+            return Err(Failed::telling(AlertDescription::DecodeError));
+        };
+        match AlertDescription::from(alert) {
+            AlertDescription::CloseNotify => Ok(Content::End),
+            // §6.1: it "SHOULD be followed by a close_notify".
+            AlertDescription::UserCanceled => Ok(Content::Other),
+            _ if !self.is_tls13() && level != FATAL && self.warnings < WARNINGS_MAX => {
+                self.warnings += 1;
+                Ok(Content::Other)
+            }
+            _ => Err(Failed(None)),
+        }
+    }
+
+    /// Takes what is left of the handshake protocol: new keys and tickets (§4.6). A message must be
+    /// whole in its record, as everybody sends these.
+    fn take_messages(
+        &mut self,
+        mut messages: &[u8],
+        sealed: &mut Sealed,
+    ) -> Result<Content, Failed> {
+        if !self.is_tls13() {
+            // RFC 5746 §4.5: a fatal handshake_failure refuses to renegotiate.
+            return Err(Failed::telling(AlertDescription::HandshakeFailure));
+        }
+        while let Some((&[kind, high, middle, low], rest)) = messages.split_first_chunk() {
+            let bytes = u32::from_be_bytes([0, high, middle, low]) as usize;
+            let Some((message, behind)) = rest.split_at_checked(bytes) else {
+                break;
+            };
+            match (HandshakeType::from(kind), &mut self.secrets) {
+                (HandshakeType::KeyUpdate, _) => {
+                    // §5.1: "Handshake messages MUST NOT span key changes."
+                    if !behind.is_empty() {
+                        break;
+                    }
+                    self.update_keys(message, sealed)?;
+                }
+                (HandshakeType::NewSessionTicket, Secrets::Client(kernel)) => {
+                    let stored = kernel.handle_new_session_ticket(message);
+                    stored.map_err(alert_for)?;
+                }
+                _ => break,
+            }
+            messages = behind;
+        }
+        if messages.is_empty() {
+            Ok(Content::Other)
+        } else {
+            Err(Failed::telling(AlertDescription::UnexpectedMessage))
+        }
+    }
+
+    /// Changes the keys of the peer's records, and ours if it asks for that (§4.6.3).
+    fn update_keys(&mut self, request: &[u8], sealed: &mut Sealed) -> Result<(), Failed> {
+        let &[request @ (0 | 1)] = request else {
+            return Err(Failed::telling(AlertDescription::IllegalParameter));
+        };
+        let updated = match &mut self.secrets {
+            Secrets::Client(kernel) => kernel.update_rx_secret(),
+            Secrets::Server(kernel) => kernel.update_rx_secret(),
+        };
+        self.opener = Opener::new(self.secrets.suite(), updated.map_err(alert_for)?)?;
+        if request == 1 {
+            self.change_keys(sealed)?;
+        }
+        Ok(())
+    }
+
+    /// Changes our keys before they have protected more records than is safe.
+    fn spare_keys(&mut self, sealed: &mut Sealed) -> Result<(), Failed> {
+        let suite = self.secrets.suite();
+        let (common, changes) = match suite {
+            SupportedCipherSuite::Tls12(suite) => (&suite.common, false),
+            SupportedCipherSuite::Tls13(suite) => (&suite.common, true),
+        };
+        // One is left for the message that says so, or for the alert.
+        if self.sealer.sequence() + 1 < common.confidentiality_limit {
+            return Ok(());
+        }
+        if changes {
+            return self.change_keys(sealed);
+        }
+        Err(Failed::telling(AlertDescription::CloseNotify))
+    }
+
+    fn change_keys(&mut self, sealed: &mut Sealed) -> Result<(), Failed> {
+        let message = OutboundChunks::Single(&KEY_UPDATE);
+        sealed.push(self.sealer.seal(ContentType::Handshake, message)?);
+        let updated = match &mut self.secrets {
+            Secrets::Client(kernel) => kernel.update_tx_secret(),
+            Secrets::Server(kernel) => kernel.update_tx_secret(),
+        };
+        self.sealer = Sealer::new(self.secrets.suite(), updated.map_err(alert_for)?)?;
+        Ok(())
+    }
+
+    fn is_tls13(&self) -> bool {
+        matches!(self.secrets.suite(), SupportedCipherSuite::Tls13(_))
+    }
+}
+
+impl Secrets {
+    fn suite(&self) -> SupportedCipherSuite {
+        match self {
+            Self::Client(kernel) => kernel.negotiated_cipher_suite(),
+            Self::Server(kernel) => kernel.negotiated_cipher_suite(),
+        }
+    }
+}
+
+/// Returns what a peer is told about an error that it made.
+fn alert_for(error: Error) -> Failed {
+    Failed::telling(match error {
+        Error::DecryptError => AlertDescription::BadRecordMac,
+        Error::PeerSentOversizedRecord => AlertDescription::RecordOverflow,
+        Error::InvalidMessage(_) => AlertDescription::DecodeError,
+        Error::PeerMisbehaved(_) => AlertDescription::UnexpectedMessage,
+        _ => AlertDescription::InternalError,
+    })
+}
+
+impl Failed {
+    pub(super) fn telling(alert: AlertDescription) -> Self {
+        Self(Some(Alert(alert.into())))
+    }
+}

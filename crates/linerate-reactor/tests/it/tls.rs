@@ -1,0 +1,262 @@
+//! Encrypted connections, with the client of rustls.
+
+mod abuse;
+mod handshake;
+mod records;
+
+use std::{
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpStream},
+    sync::{Arc, Mutex},
+};
+
+use linerate_reactor::{
+    Closed, ConnectionId, Handler, Message, Opened, Options, Server, Tx,
+    rustls::{
+        self, ClientConfig, ClientConnection, RootCertStore, ServerConfig,
+        SupportedProtocolVersion,
+        crypto::{CryptoProvider, ring},
+        pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName},
+        version::{TLS12, TLS13},
+    },
+};
+
+use crate::support::{Raw, Running, driver};
+
+/// A certificate with its key, and clients that trust it.
+struct Identity {
+    certificate: CertificateDer<'static>,
+    key: PrivatePkcs8KeyDer<'static>,
+}
+
+impl Identity {
+    fn new() -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        Self {
+            certificate: made.cert.der().clone(),
+            key: made.signing_key.serialize_der().into(),
+        }
+    }
+
+    fn server(&self, provider: CryptoProvider) -> ServerConfig {
+        let key = PrivateKeyDer::Pkcs8(self.key.clone_key());
+        ServerConfig::builder_with_provider(Arc::new(provider))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![self.certificate.clone()], key)
+            .unwrap()
+    }
+
+    fn client(
+        &self,
+        provider: CryptoProvider,
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone()).unwrap();
+        ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(versions)
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth()
+    }
+}
+
+/// What the handler of a test has seen.
+#[derive(Debug, Default)]
+struct Log {
+    paused: Option<ConnectionId>,
+    closed: Vec<Closed>,
+}
+
+/// Sends messages back, but obeys some. Subscribes each connection to two topics.
+#[derive(Clone, Default)]
+struct Obedient(Arc<Mutex<Log>>);
+
+impl Handler for Obedient {
+    type Data = ();
+
+    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
+        tx.subscribe("one").unwrap();
+        tx.subscribe("two").unwrap();
+    }
+
+    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        match message {
+            Message::Text("pause") => {
+                tx.pause();
+                self.0.lock().unwrap().paused = Some(tx.id());
+            }
+            Message::Text("publish") => {
+                tx.publish("one", Message::Binary(&[1; 6_000]));
+                tx.publish("two", Message::Text("second"));
+            }
+            Message::Text("publish to one") => tx.publish("one", Message::Binary(&[1; 40_000])),
+            message => _ = tx.send(message),
+        }
+    }
+
+    fn close(&mut self, (): (), _tx: &mut Tx<'_>, closed: Closed) {
+        self.0.lock().unwrap().closed.push(closed);
+    }
+}
+
+/// An echo over TLS, and the identity that it shows.
+struct Encrypted {
+    running: Running,
+    identity: Identity,
+    log: Arc<Mutex<Log>>,
+}
+
+impl Encrypted {
+    fn echo() -> Self {
+        Self::start(Options::default(), |_| {})
+    }
+
+    fn start(options: Options, configure: impl FnOnce(&mut ServerConfig)) -> Self {
+        let identity = Identity::new();
+        let mut config = identity.server(ring::default_provider());
+        configure(&mut config);
+        Self::start_as(identity, options, config)
+    }
+
+    fn start_as(identity: Identity, mut options: Options, config: ServerConfig) -> Self {
+        options.driver = driver();
+        let builder = Server::builder().workers(1).options(options);
+        let handler = Obedient::default();
+        let log = handler.0.clone();
+        let running = Running::serve(builder.tls(Arc::new(config)).route("/chat", handler));
+        Self {
+            running,
+            identity,
+            log,
+        }
+    }
+
+    fn config(&self) -> ClientConfig {
+        self.identity
+            .client(ring::default_provider(), &[&TLS13, &TLS12])
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.running.address
+    }
+
+    /// Opens a WebSocket.
+    fn open(&self) -> Client {
+        self.connect(self.config()).opened()
+    }
+
+    fn connect(&self, config: ClientConfig) -> Client {
+        Client::new(Tls::new(self.address(), config))
+    }
+}
+
+type Client = Raw<Tls>;
+
+impl Client {
+    fn new(stream: Tls) -> Self {
+        Self { stream }
+    }
+}
+
+/// The client's end of TLS.
+struct Tls {
+    tls: ClientConnection,
+    tcp: Narrow,
+}
+
+/// A socket that takes at most so many bytes at once.
+struct Narrow {
+    stream: TcpStream,
+    write_bytes_max: usize,
+}
+
+impl Tls {
+    fn new(address: SocketAddr, config: ClientConfig) -> Self {
+        let name = ServerName::try_from("localhost").unwrap();
+        Self {
+            tls: ClientConnection::new(Arc::new(config), name).unwrap(),
+            tcp: Narrow {
+                stream: Raw::connect(address).stream,
+                write_bytes_max: usize::MAX,
+            },
+        }
+    }
+
+    /// Returns the records that hold `bytes`, which nobody has sent yet.
+    fn encrypt(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.tls.writer().write_all(bytes).unwrap();
+        let mut wire = Vec::new();
+        while self.tls.wants_write() {
+            self.tls.write_tls(&mut wire).unwrap();
+        }
+        wire
+    }
+
+    /// Like [`encrypt`](Self::encrypt), for more than rustls wants to hold.
+    fn encrypt_all(&mut self, bytes: &[u8]) -> Vec<u8> {
+        bytes
+            .chunks(1 << 14)
+            .flat_map(|bytes| self.encrypt(bytes))
+            .collect()
+    }
+
+    /// Reads until so many bytes of plaintext have come; returns them and how many records held them.
+    fn read_records(&mut self, bytes: usize) -> (Vec<u8>, usize) {
+        let (mut all, mut records) = (Vec::new(), 0);
+        while all.len() < bytes {
+            let mut record = vec![0; 5];
+            self.tcp.stream.read_exact(&mut record).unwrap();
+            record.resize(
+                5 + usize::from(u16::from_be_bytes([record[3], record[4]])),
+                0,
+            );
+            self.tcp.stream.read_exact(&mut record[5..]).unwrap();
+            let mut rest = &record[..];
+            while !rest.is_empty() {
+                self.tls.read_tls(&mut rest).unwrap();
+            }
+            let state = self.tls.process_new_packets().unwrap();
+            let at = all.len();
+            all.resize(at + state.plaintext_bytes_to_read(), 0);
+            self.tls.reader().read_exact(&mut all[at..]).unwrap();
+            records += 1;
+        }
+        (all, records)
+    }
+}
+
+impl Read for Tls {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        rustls::Stream::new(&mut self.tls, &mut self.tcp).read(bytes)
+    }
+}
+
+impl Write for Tls {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        rustls::Stream::new(&mut self.tls, &mut self.tcp).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        rustls::Stream::new(&mut self.tls, &mut self.tcp).flush()
+    }
+}
+
+impl Read for Narrow {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.stream.read(bytes)
+    }
+}
+
+impl Write for Narrow {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let bytes_max = self.write_bytes_max.min(bytes.len());
+        self.stream.write(&bytes[..bytes_max])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
