@@ -2,7 +2,7 @@
 //!
 //! Three things touch every byte that a WebSocket endpoint carries, and each is a module here:
 //! [`mask`] (RFC 6455 §5.3), [`utf8`] (RFC 6455 §8.1, RFC 3629) and [`newline`] (lines within
-//! messages). All of the project's `unsafe` kernels live in this crate, behind safe functions; each
+//! messages). Frames are put together by [`append`]. All of the project's `unsafe` kernels live in this crate, behind safe functions; each
 //! is tested against a byte-wise twin.
 //!
 //! The crate is `no_std` and needs an allocator. Without the feature `std` (on by default) the
@@ -23,6 +23,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod append;
 pub mod mask;
 pub mod newline;
 pub mod utf8;

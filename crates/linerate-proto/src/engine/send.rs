@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use linerate_simd::mask;
+use linerate_simd::{append, mask};
 
 use super::{Direction, Engine, MessageKind};
 use crate::{
@@ -193,11 +193,7 @@ impl<E: Endpoint> Engine<E> {
     fn append_frame(&mut self, out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: &[u8]) {
         match self.endpoint.next_mask_key() {
             Some(key) => append_masked_frame(out, fin, opcode, payload, key),
-            None => {
-                out.reserve(Header::BYTES_MAX + payload.len());
-                append_header(out, fin, opcode, payload.len() as u64, None);
-                out.extend_from_slice(payload);
-            }
+            None => append_unmasked_frame(out, fin, opcode, payload),
         }
     }
 
@@ -212,6 +208,24 @@ impl<E: Endpoint> Engine<E> {
         let mask = self.endpoint.next_mask_key();
         append_header(out, fin, opcode, payload_bytes, mask);
         mask
+    }
+}
+
+/// Appends a frame as a server sends it. The short forms of the header, which most messages have,
+/// are arrays of a known length, so that they are a single store.
+#[inline(always)]
+fn append_unmasked_frame(out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: &[u8]) {
+    let first = u8::from(fin) << 7 | opcode as u8;
+    match payload.len() {
+        bytes @ 0..=125 => append::prefixed(out, [first, bytes as u8], payload),
+        bytes @ 126..=0xFFFF => {
+            let [high, low] = (bytes as u16).to_be_bytes();
+            append::prefixed(out, [first, 126, high, low], payload);
+        }
+        bytes => {
+            append_header(out, fin, opcode, bytes as u64, None);
+            out.extend_from_slice(payload);
+        }
     }
 }
 
@@ -232,11 +246,6 @@ fn append_header(
     payload_bytes: u64,
     mask: Option<MaskKey>,
 ) {
-    if payload_bytes <= 125 && mask.is_none() {
-        // Most messages of a server. Two bytes of a known number are one store.
-        out.extend_from_slice(&[u8::from(fin) << 7 | opcode as u8, payload_bytes as u8]);
-        return;
-    }
     let header = Header {
         fin,
         ..Header::new(opcode, payload_bytes, mask)
