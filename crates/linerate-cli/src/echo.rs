@@ -2,8 +2,12 @@
 
 mod reactor;
 
-use clap::{Args, ValueEnum};
+use clap::{
+    Args, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use linerate::{Options, OriginPolicy, Server};
+use linerate_reactor::DriverKind;
 
 use crate::{certificate, workers};
 
@@ -16,6 +20,7 @@ Examples:
   linerate echo
   linerate echo --listen 127.0.0.1:9001 --workers 1
   linerate echo --engine reactor
+  linerate echo --engine reactor --driver io-uring
   linerate echo --listen 127.0.0.1:0 --tls-self-signed";
 
 /// Sends each message back: for conformance tests and benchmarks.
@@ -28,6 +33,10 @@ pub(crate) struct Arguments {
     /// What serves: the library on tokio, or the callbacks of the reactor.
     #[arg(long, value_enum, default_value_t = Engine::Tokio)]
     engine: Engine,
+
+    /// How the reactor talks to the kernel: epoll, io-uring, or auto for the best that can be had.
+    #[arg(long, value_name = "DRIVER", value_parser = driver())]
+    driver: Option<DriverKind>,
 
     /// Serve wss:// with a self-signed certificate made for this run.
     #[arg(long)]
@@ -52,14 +61,24 @@ enum Engine {
     Tokio,
 }
 
+/// Parses the name of a driver.
+fn driver() -> impl TypedValueParser<Value = DriverKind> {
+    let names = DriverKind::ALL.map(DriverKind::as_str);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<DriverKind>())
+}
+
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     if arguments.engine == Engine::Reactor {
         anyhow::ensure!(
             !arguments.tls_self_signed,
             "the reactor serves ws:// only; for wss:// use `--engine tokio`"
         );
-        return reactor::run(&arguments.workers);
+        return reactor::run(&arguments.workers, arguments.driver.unwrap_or_default());
     }
+    anyhow::ensure!(
+        arguments.driver.is_none(),
+        "tokio has its own way to talk to the kernel; for `--driver` use `--engine reactor`"
+    );
     let workers = workers::Workers::bind(&arguments.workers)?;
     let mut options = Options::default();
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX;

@@ -4,7 +4,7 @@ use std::{sync::Arc, thread};
 
 use anyhow::Context;
 use linerate_reactor::{
-    Chunk, Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy,
+    Chunk, DriverKind, Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy,
 };
 use tokio::sync::Notify;
 
@@ -33,8 +33,12 @@ impl Handler for Echo {
 }
 
 /// Serves until ctrl-c, SIGTERM or the failure of a worker, then until all connections are closed.
-pub(super) fn run(arguments: &workers::Arguments) -> anyhow::Result<()> {
+pub(super) fn run(arguments: &workers::Arguments, driver: DriverKind) -> anyhow::Result<()> {
+    driver
+        .resolve()
+        .with_context(|| format!("the driver {driver} can't be had"))?;
     let mut options = Options::default();
+    options.driver = driver;
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX;
     options.origins = OriginPolicy::DangerAny;
     let server = Server::builder()

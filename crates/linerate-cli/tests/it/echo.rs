@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use linerate::{Client, Message, Options};
+use linerate_reactor::DriverKind;
 
 use crate::support::{Server, linerate};
 
@@ -47,7 +48,17 @@ fn tls_needs_no_certificate_of_ones_own() {
 
 #[tokio::test]
 async fn the_reactor_sends_messages_back_until_it_is_stopped() {
-    let mut server = Server::start_verb("echo", &["--engine", "reactor"]);
+    for driver in ["auto", "epoll", "io-uring"] {
+        if let Err(missing) = driver.parse::<DriverKind>().unwrap().resolve() {
+            println!("skipped: {missing}");
+            continue;
+        }
+        sends_messages_back_until_it_is_stopped(&["--engine", "reactor", "--driver", driver]).await;
+    }
+}
+
+async fn sends_messages_back_until_it_is_stopped(flags: &[&str]) {
+    let mut server = Server::start_verb("echo", flags);
     let mut options = Options::default();
     options.config.limits.message_bytes_max = 64 << 20;
     let client = Client::new().with_options(options);
@@ -64,6 +75,18 @@ async fn the_reactor_sends_messages_back_until_it_is_stopped() {
     assert_eq!(ws.recv().await.unwrap(), None);
     assert_eq!(crate::support::close_code(&mut ws).await, 1001);
     assert!(server.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_driver_is_refused_without_the_reactor_and_if_it_is_unknown() {
+    let flags = ["echo", "--listen", "127.0.0.1:0", "--driver"];
+    let complaint = |driver| {
+        let output = linerate(&flags).arg(driver).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(complaint("epoll").contains("--engine reactor"));
+    assert!(complaint("kqueue").contains("io-uring"));
 }
 
 #[test]
