@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use linerate_proto::{CloseCode, engine::MessageKind};
+use linerate_proto::{CloseCode, CloseFrame, engine::MessageKind};
 
 use crate::{ConnectionId, Message, worker::Core};
 
@@ -118,7 +118,10 @@ impl<'a> To<'a> {
 
     /// Starts the closing handshake. A reason of more than 123 bytes is left out.
     pub fn close(&mut self, code: CloseCode, reason: &str) {
-        let reason = if reason.len() <= 123 { reason } else { "" };
+        let reason = match reason.len() {
+            0..=CloseFrame::REASON_BYTES_MAX => reason,
+            _ => "",
+        };
         let reason = self.letters.keep(reason.as_bytes());
         self.letters.push(self.id, Content::Close(code, reason));
     }

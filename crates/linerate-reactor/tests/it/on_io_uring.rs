@@ -11,9 +11,11 @@ mod frames;
 mod handshake;
 mod limits;
 mod overflow;
+mod relay;
 mod shutdown;
 mod streaming;
 mod support;
 #[cfg(feature = "rustls")]
 mod tls;
 mod topics;
+mod upstream;

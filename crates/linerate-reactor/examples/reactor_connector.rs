@@ -1,0 +1,92 @@
+//! Many connections to one server: each sends a text whenever it has got the last one back, and the
+//! number of round trips is told each second. What ends or fails is tried again later.
+//!
+//! ```sh
+//! cargo run --release --example reactor_echo -- 127.0.0.1:9001
+//! cargo run --release --example reactor_connector -- ws://127.0.0.1:9001/ 1000
+//! ```
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use linerate_reactor::{
+    Closed, ConnectError, Connector, Destination, Handler, Message, Opened, Turn, Tx,
+};
+
+#[derive(Clone)]
+struct Load {
+    round_trips: Arc<AtomicU64>,
+}
+
+impl Handler for Load {
+    /// Where the connection leads, to go there again.
+    type Data = Option<Destination>;
+
+    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> Option<Destination> {
+        _ = tx.send_text("ping");
+        opened.destination().cloned()
+    }
+
+    fn message(&mut self, _data: &mut Self::Data, tx: &mut Tx<'_>, message: Message<'_>) {
+        self.round_trips.fetch_add(1, Ordering::Relaxed);
+        _ = tx.send(message);
+    }
+
+    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
+        eprintln!("{}: {error}", destination.tag());
+        _ = turn.connect(&later(destination));
+    }
+
+    fn close(&mut self, data: Self::Data, tx: &mut Tx<'_>, closed: Closed) {
+        // Nothing can be opened any more if this is because we shut down.
+        if let Some(destination) = data
+            && tx.connect(&later(&destination)).is_ok()
+        {
+            eprintln!("{}: closed with {}", destination.tag(), closed.code);
+        }
+    }
+}
+
+/// Returns the destination with a delay of 1 to 2 s: not all come back at once to a server that was
+/// gone. A client of one's own would wait longer from failure to failure.
+fn later(destination: &Destination) -> Destination {
+    let spread = Duration::from_millis(destination.tag() * 37 % 1_000);
+    let delay = Duration::from_secs(1) + spread;
+    destination.clone().with_delay(delay)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let url = arguments
+        .next()
+        .unwrap_or("ws://127.0.0.1:9001/".to_owned());
+    let connections: u64 = arguments.next().map_or(Ok(100), |it| it.parse())?;
+    let load = Load {
+        round_trips: Arc::default(),
+    };
+    let round_trips = load.round_trips.clone();
+    let connector = Connector::builder().handler(load)?;
+    // One lookup for all of them.
+    let destination = Destination::parse(&url)?.resolve()?;
+    for tag in 0..connections {
+        connector.connect(destination.clone().with_tag(tag))?;
+    }
+    let remote = connector.remote();
+    thread::spawn(move || {
+        loop {
+            thread::sleep(Duration::from_secs(1));
+            let (open, done) = (
+                remote.counters().connections(),
+                round_trips.swap(0, Ordering::Relaxed),
+            );
+            println!("{open} connections, {done} round trips");
+        }
+    });
+    Ok(connector.run()?)
+}

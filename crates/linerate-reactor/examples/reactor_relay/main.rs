@@ -1,0 +1,28 @@
+//! A relay: each client gets a connection to an upstream server, and what either end sends goes to
+//! the other, its close code included. Who reads slowly slows the other end down.
+//!
+//! ```sh
+//! cargo run --release --example reactor_echo -- 127.0.0.1:9001
+//! cargo run --release --example reactor_relay -- 127.0.0.1:9002 ws://127.0.0.1:9001/
+//! linerate connect ws://127.0.0.1:9002/
+//! ```
+//!
+//! It knows nothing of the application: paths, headers and subprotocols are not passed on.
+
+mod relay;
+
+use linerate_reactor::{Destination, Server};
+
+use self::relay::Relay;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let address = arguments.next().unwrap_or("127.0.0.1:9002".to_owned());
+    let upstream = arguments
+        .next()
+        .unwrap_or("ws://127.0.0.1:9001/".to_owned());
+    let relay = Relay::new(Destination::parse(&upstream)?);
+    let server = Server::builder().fallback(relay).listen(address.parse()?)?;
+    println!("ws://{} to {upstream}", server.local_addr());
+    Ok(server.run()?)
+}

@@ -1,0 +1,152 @@
+//! Connects each client to an upstream server, both ways.
+
+use std::collections::HashMap;
+
+use linerate_reactor::{
+    CloseCode, Closed, ConnectError, ConnectionId, Destination, Handler, Message, Opened, Turn, Tx,
+};
+
+/// The handler of both ends: the clients that arrive, and the connections opened for them.
+#[derive(Clone)]
+pub(crate) struct Relay {
+    upstream: Destination,
+    /// By the tag of the outbound connection.
+    links: HashMap<u64, Link>,
+    last_tag: u64,
+}
+
+/// The two ends of which one sends what the other gets.
+#[derive(Clone)]
+struct Link {
+    /// None once it is over.
+    inbound: Option<ConnectionId>,
+    /// None before it is open, and once it is over.
+    outbound: Option<ConnectionId>,
+}
+
+/// Which end of a link a connection is.
+pub(crate) struct End {
+    tag: u64,
+    is_inbound: bool,
+}
+
+impl Relay {
+    pub(crate) fn new(upstream: Destination) -> Self {
+        Self {
+            upstream,
+            links: HashMap::new(),
+            last_tag: 0,
+        }
+    }
+
+    /// Returns the other end, if it is there.
+    fn other(&self, end: &End) -> Option<ConnectionId> {
+        let link = self.links.get(&end.tag)?;
+        if end.is_inbound {
+            link.outbound
+        } else {
+            link.inbound
+        }
+    }
+
+    /// Takes a client, whose input waits until there is somebody to take it.
+    fn open_inbound(&mut self, tx: &mut Tx<'_>) -> End {
+        self.last_tag += 1;
+        let tag = self.last_tag;
+        let link = Link {
+            inbound: Some(tx.id()),
+            outbound: None,
+        };
+        tx.pause();
+        match tx.connect(&self.upstream.clone().with_tag(tag)) {
+            Ok(()) => _ = self.links.insert(tag, link),
+            Err(_) => _ = tx.close(CloseCode::TRY_AGAIN_LATER, "relay is full"),
+        }
+        End {
+            tag,
+            is_inbound: true,
+        }
+    }
+
+    fn open_outbound(&mut self, tx: &mut Tx<'_>, tag: u64) -> End {
+        let inbound = self.links.get_mut(&tag).and_then(|link| {
+            link.outbound = Some(tx.id());
+            link.inbound
+        });
+        match inbound.and_then(|inbound| tx.to(inbound)) {
+            Some(mut inbound) => inbound.resume(),
+            // The client did not wait.
+            None => _ = tx.close(CloseCode::GOING_AWAY, ""),
+        }
+        End {
+            tag,
+            is_inbound: false,
+        }
+    }
+}
+
+impl Handler for Relay {
+    type Data = End;
+
+    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> End {
+        match opened.destination() {
+            Some(destination) => self.open_outbound(tx, destination.tag()),
+            None => self.open_inbound(tx),
+        }
+    }
+
+    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
+        eprintln!("upstream: {error}");
+        let link = self.links.remove(&destination.tag());
+        if let Some(id) = link.and_then(|link| link.inbound)
+            && let Some(mut inbound) = turn.to(id)
+        {
+            inbound.close(CloseCode::TRY_AGAIN_LATER, "no upstream");
+            inbound.resume();
+        }
+    }
+
+    fn message(&mut self, end: &mut End, tx: &mut Tx<'_>, message: Message<'_>) {
+        if let Some(mut other) = self.other(end).and_then(|other| tx.to(other)) {
+            other.send(message);
+        }
+    }
+
+    /// Who can't take more stops who sends it,
+    fn congested(&mut self, end: &mut End, tx: &mut Tx<'_>) {
+        if let Some(mut other) = self.other(end).and_then(|other| tx.to(other)) {
+            other.pause();
+        }
+    }
+
+    /// until it can.
+    fn drain(&mut self, end: &mut End, tx: &mut Tx<'_>) {
+        if let Some(mut other) = self.other(end).and_then(|other| tx.to(other)) {
+            other.resume();
+        }
+    }
+
+    fn close(&mut self, end: End, tx: &mut Tx<'_>, closed: Closed) {
+        if let Some(mut other) = self.other(&end).and_then(|other| tx.to(other)) {
+            // 1005 and 1006 say that there was no code, and never stand in a frame.
+            let code = match closed.code {
+                Closed::NO_STATUS => CloseCode::NORMAL,
+                code => CloseCode::new(code).unwrap_or(CloseCode::GOING_AWAY),
+            };
+            other.close(code, "");
+            other.resume();
+        }
+        let Some(link) = self.links.get_mut(&end.tag) else {
+            return;
+        };
+        if end.is_inbound {
+            link.inbound = None;
+        } else {
+            link.outbound = None;
+        }
+        // An outbound connection that is still being opened finds nobody, and ends.
+        if link.inbound.is_none() && link.outbound.is_none() {
+            self.links.remove(&end.tag);
+        }
+    }
+}

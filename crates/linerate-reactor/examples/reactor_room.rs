@@ -1,0 +1,58 @@
+//! A room: everybody gets what anybody says, on as many threads as there are cores.
+//!
+//! ```sh
+//! cargo run --release --example reactor_room -- 127.0.0.1:9003
+//! linerate connect ws://127.0.0.1:9003/    # in two terminals
+//! ```
+
+use linerate_reactor::{Closed, Handler, Message, Opened, Overflow, Server, TopicOptions, Tx};
+
+/// The topic that everybody subscribes to.
+const ROOM: &str = "room";
+
+#[derive(Clone)]
+struct Room;
+
+impl Handler for Room {
+    /// The name under which somebody speaks: the query of the URL, or a number.
+    type Data = String;
+
+    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> String {
+        let name = match opened.request().and_then(|request| request.query()) {
+            Some(name) => name.to_owned(),
+            None => format!("{:?}", tx.id()),
+        };
+        // A topic more than a connection may have is the only thing that could go wrong.
+        _ = tx.subscribe(ROOM);
+        say(tx, &name, "is here");
+        name
+    }
+
+    fn message(&mut self, name: &mut String, tx: &mut Tx<'_>, message: Message<'_>) {
+        match message {
+            Message::Text(text) => say(tx, name, text),
+            Message::Binary(bytes) => say(tx, name, &format!("sends {} bytes", bytes.len())),
+        }
+    }
+
+    fn close(&mut self, name: String, tx: &mut Tx<'_>, _closed: Closed) {
+        say(tx, &name, "is gone");
+    }
+}
+
+fn say(tx: &mut Tx<'_>, name: &str, text: &str) {
+    tx.publish(ROOM, Message::Text(&format!("{name}: {text}")));
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let address = std::env::args().nth(1);
+    let address = address.as_deref().unwrap_or("127.0.0.1:9003").parse()?;
+    // Who does not keep up misses what is old, not what is new.
+    let forgetful = TopicOptions::default().with_overflow(Overflow::DropOldest);
+    let server = Server::builder()
+        .topic(ROOM, forgetful)
+        .fallback(Room)
+        .listen(address)?;
+    println!("ws://{}", server.local_addr());
+    Ok(server.run()?)
+}
