@@ -20,6 +20,7 @@ impl Worker {
             }
             match socket::receive(&connection.socket, &mut buffer) {
                 Received::Bytes(bytes) => {
+                    connection.watch.learn(bytes);
                     self.take_input(key, &mut buffer[..bytes]);
                     if bytes < buffer.len() {
                         break;
