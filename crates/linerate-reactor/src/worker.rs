@@ -44,6 +44,10 @@ use crate::{
 /// The size of a read: many small messages, or a good part of a large one, and still in the cache.
 const READ_BYTES: usize = 256 << 10;
 
+/// The size of a read while a long message arrives: fewer, larger system calls are worth more to it
+/// than the cache.
+const LONG_READ_BYTES: usize = 1 << 20;
+
 /// Letters are delivered before the end of a turn once they take so many bytes.
 const LETTERS_BYTES_MAX: usize = 256 << 10;
 
@@ -238,7 +242,7 @@ impl Worker {
                 letters: Letters::default(),
                 dialer: Dialer::default(),
             },
-            read_buffer: vec![0; READ_BYTES],
+            read_buffer: vec![0; LONG_READ_BYTES],
             mail: Mail::default(),
             delivery: Delivery::default(),
             wheel: Wheel::new(),
@@ -342,10 +346,7 @@ impl Worker {
         }
         match what {
             What::Ready { read, write, lost } => self.handle_ready(key, read, write, lost),
-            What::Input(mut input) => {
-                connection.watch.learn(input.len());
-                self.take_input(key, &mut input);
-            }
+            What::Input(mut input) => self.take_input(key, &mut input),
             What::End => connection.ended = true,
             What::Lost => connection.lost = true,
             What::Unsent(bytes, sent) => self.core.keep_unsent(connection, bytes, sent),
@@ -368,7 +369,7 @@ impl Worker {
         let connection = &mut self.connections[key];
         if lost && !connection.wanted().read {
             connection.lost = true;
-        } else if read && !connection.watch.is_receiving() {
+        } else if read {
             self.read(key);
         }
     }

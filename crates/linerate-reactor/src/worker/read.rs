@@ -1,6 +1,6 @@
 //! From the socket to the handlers.
 
-use super::Worker;
+use super::{LONG_READ_BYTES, READ_BYTES, Worker};
 use crate::{
     connection::Stage,
     socket::{self, Received},
@@ -18,11 +18,15 @@ impl Worker {
             if !connection.wanted().read {
                 break;
             }
-            match socket::receive(&connection.socket, &mut buffer) {
+            let bytes_max = if connection.gather.is_some() {
+                LONG_READ_BYTES
+            } else {
+                READ_BYTES
+            };
+            match socket::receive(&connection.socket, &mut buffer[..bytes_max]) {
                 Received::Bytes(bytes) => {
-                    connection.watch.learn(bytes);
                     self.take_input(key, &mut buffer[..bytes]);
-                    if bytes < buffer.len() {
+                    if bytes < bytes_max {
                         break;
                     }
                 }
