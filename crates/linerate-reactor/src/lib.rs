@@ -45,6 +45,7 @@
 //! [`Overflow`] says what becomes of publications to it, topic by topic.
 #![forbid(unsafe_code)]
 
+mod adoption;
 mod backlog;
 mod burst;
 mod connection;
@@ -76,6 +77,7 @@ mod user_data;
 mod wheel;
 mod worker;
 
+pub use adoption::{AdoptError, Adoption};
 pub use connector::{Connector, ConnectorBuilder};
 pub use counters::Counters;
 pub use driver::{DriverKind, UnknownDriver};

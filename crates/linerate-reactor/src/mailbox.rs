@@ -9,6 +9,7 @@ use std::{
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{
+    adoption::Adoption,
     burst::Burst,
     outbound::{Answer, Pending},
 };
@@ -37,6 +38,8 @@ pub(crate) struct Mail {
     pub(crate) resumes: Vec<(u32, u32)>,
     /// Connections that are to be opened; their number is bounded by that of all connections.
     pub(crate) connects: Vec<Pending>,
+    /// Connections that another server has accepted, bounded likewise.
+    pub(crate) adoptions: Vec<Adoption>,
     /// Names that have been looked up for this worker.
     pub(crate) answers: Vec<Answer>,
     pub(crate) shutdown: bool,
@@ -87,6 +90,11 @@ impl Mailbox {
         self.leave(|mail| mail.connects.push(pending));
     }
 
+    /// Leaves a connection that has been counted.
+    pub(crate) fn adopt(&self, adoption: Adoption) {
+        self.leave(|mail| mail.adoptions.push(adoption));
+    }
+
     /// Answers a lookup of the worker.
     pub(crate) fn answer(&self, answer: Answer) {
         self.leave(|mail| mail.answers.push(answer));
@@ -109,6 +117,7 @@ impl Mailbox {
         mail.resumes
             .shrink_to(KEPT_BYTES_MAX / size_of::<(u32, u32)>());
         mail.connects = Vec::new();
+        mail.adoptions = Vec::new();
         mail.answers = Vec::new();
         (mail.shutdown, mail.woken) = (false, false);
         std::mem::swap(&mut *self.lock(), mail);

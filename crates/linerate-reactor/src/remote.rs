@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    ConnectError, ConnectionId, Destination, Message,
+    AdoptError, Adoption, ConnectError, ConnectionId, Destination, Message,
     burst::Burst,
     counters::Counters,
     mailbox::Mailbox,
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) mailboxes: Vec<Mailbox>,
     /// The route of connections that other threads ask for, if there is one.
     pub(crate) outbound: Option<u16>,
-    /// Counts those connections, so that the workers take turns.
+    /// Counts what other threads leave for any worker, so that they take turns.
     pub(crate) turn: AtomicUsize,
     pub(crate) resolver: Resolver,
 }
@@ -52,18 +52,28 @@ impl Shared {
 
     /// Counts a connection more that we open, if it may be.
     pub(crate) fn count_attempt(&self) -> Result<(), ConnectError> {
+        let too_many = |connections_max| ConnectError::TooMany { connections_max };
+        self.count_one_more().map_err(too_many)
+    }
+
+    /// Counts a connection more, if it may be; fails with the limit.
+    fn count_one_more(&self) -> Result<(), usize> {
         let connections_max = self.options.connections_max;
         let counter = &self.counters.connections;
         let one_more = |connections| (connections < connections_max).then_some(connections + 1);
-        match counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(ConnectError::TooMany { connections_max }),
-        }
+        let counted = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        counted.map(|_| ()).map_err(|_| connections_max)
+    }
+
+    /// Returns the mailbox of the worker whose turn it is.
+    fn next_mailbox(&self) -> &Mailbox {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        &self.mailboxes[turn % self.mailboxes.len()]
     }
 }
 
-/// A handle on a server or a connector that runs, for any thread: publishes, opens and resumes
-/// connections, shuts down.
+/// A handle on a server or a connector that runs, for any thread: publishes, opens, adopts and
+/// resumes connections, shuts down.
 #[derive(Clone)]
 pub struct Remote(pub(crate) Arc<Shared>);
 
@@ -102,9 +112,28 @@ impl Remote {
         let route = shared.outbound.ok_or(ConnectError::NoHandler)?;
         let destination = destination.resolve().map_err(ConnectError::Lookup)?;
         shared.count_attempt()?;
-        let worker = shared.turn.fetch_add(1, Ordering::Relaxed) % shared.mailboxes.len();
-        shared.mailboxes[worker].connect(Pending { destination, route });
+        shared
+            .next_mailbox()
+            .connect(Pending { destination, route });
         Ok(())
+    }
+
+    /// Goes on with a connection that another HTTP server has accepted, on one of the workers, in
+    /// turn.
+    ///
+    /// # Errors
+    /// There are as many connections as there may be.
+    pub fn adopt(&self, adoption: Adoption) -> Result<(), AdoptError> {
+        match self.0.count_one_more() {
+            Ok(()) => {
+                self.0.next_mailbox().adopt(adoption);
+                Ok(())
+            }
+            Err(connections_max) => Err(AdoptError {
+                adoption: Box::new(adoption),
+                connections_max,
+            }),
+        }
     }
 
     /// Ends it all in order: no connection is accepted or begun any more, the open ones are closed

@@ -71,6 +71,14 @@ pub(crate) fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result
     }
 }
 
+/// Prepares a socket that was opened elsewhere.
+pub(crate) fn prepare(socket: &OwnedFd) -> io::Result<()> {
+    rustix::io::ioctl_fionbio(socket, true)?;
+    // It fails for sockets of the Unix domain, which don't need it.
+    _ = sockopt::set_tcp_nodelay(socket, true);
+    Ok(())
+}
+
 /// Takes what went wrong with a socket since this was asked last.
 pub(crate) fn take_error(socket: &OwnedFd) -> io::Result<()> {
     Ok(sockopt::socket_error(socket)??)

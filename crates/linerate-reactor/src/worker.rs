@@ -1,6 +1,7 @@
 //! A worker: one thread with its listener, its driver and its connections.
 
 mod accept;
+mod adopt;
 mod deadlines;
 mod deliver;
 mod dial;
@@ -458,6 +459,9 @@ impl Worker {
         }
         for pending in mail.connects.drain(..) {
             self.take_pending(pending);
+        }
+        for adoption in mail.adoptions.drain(..) {
+            self.adopt(adoption);
         }
         for answer in mail.answers.drain(..) {
             self.take_answer(answer);

@@ -90,35 +90,54 @@ impl Worker {
         let Ok(tls) = config.map(Tls::server).transpose() else {
             return;
         };
-        let key = self.connections.next_index();
-        let id = ConnectionId {
-            worker: self.core.number,
-            index: key as u32,
-            serial: self.next_serial,
-        };
-        self.next_serial = (self.next_serial + 1) & SERIAL_MAX;
-        let added =
-            self.core
-                .driver
-                .add(Source::Socket, socket.as_fd(), id.token(), Interest::READ);
-        let Ok(watch) = added else {
+        let stage = self.opening();
+        let Ok(key) = self.enter(socket, stage, Role::Server, Interest::READ) else {
             return;
         };
-        let Core { shared, now, .. } = &self.core;
+        self.connections[key].tls = tls;
+        let shared = &self.core.shared;
         let open = shared.counters.connections.fetch_add(1, Ordering::Relaxed);
-        let time_max = shared.options.handshake.time_max;
-        let stage = Stage::Opening(Box::new(Opening {
-            reader: RequestReader::new(shared.options.handshake),
-            due: *now + time_max,
-        }));
-        let engine = Engine::new(Side(Role::Server), shared.config.clone(), *now);
-        let mut connection = Connection::new(socket, id, stage, engine, watch);
-        connection.tls = tls;
-        let is_overload = open >= shared.options.connections_max;
-        self.connections.insert(connection);
-        if is_overload {
+        if open >= shared.options.connections_max {
             self.refuse_overload(key);
         }
         self.settle(key);
+    }
+
+    /// Returns the stage before the first byte of a request.
+    pub(super) fn opening(&self) -> Stage {
+        let Core { shared, now, .. } = &self.core;
+        let limits = shared.options.handshake;
+        Stage::Opening(Box::new(Opening {
+            reader: RequestReader::new(limits),
+            due: *now + limits.time_max,
+        }))
+    }
+
+    /// Enters a connection; returns its key.
+    ///
+    /// # Errors
+    /// The driver does not take it; with the stage that it was to have.
+    pub(super) fn enter(
+        &mut self,
+        socket: OwnedFd,
+        stage: Stage,
+        role: Role,
+        interest: Interest,
+    ) -> Result<usize, (Stage, io::Error)> {
+        let core = &mut self.core;
+        let id = ConnectionId {
+            worker: core.number,
+            index: self.connections.next_index() as u32,
+            serial: self.next_serial,
+        };
+        self.next_serial = (self.next_serial + 1) & SERIAL_MAX;
+        let driver = &mut core.driver;
+        let watch = match driver.add(Source::Socket, socket.as_fd(), id.token(), interest) {
+            Ok(watch) => watch,
+            Err(error) => return Err((stage, error)),
+        };
+        let engine = Engine::new(Side(role), core.shared.config.clone(), core.now);
+        let connection = Connection::new(socket, id, stage, engine, watch);
+        Ok(self.connections.insert(connection))
     }
 }

@@ -1,16 +1,15 @@
 //! Connections that we open.
 
-use std::{io, mem, net::SocketAddr, os::fd::AsFd, sync::Arc};
+use std::{io, mem, net::SocketAddr, sync::Arc};
 
-use linerate_proto::{Engine, Role, handshake::Negotiated};
+use linerate_proto::{Role, handshake::Negotiated};
 
-use super::{SERIAL_MAX, Worker};
+use super::Worker;
 use crate::{
-    ConnectError, ConnectionId, Opened,
-    connection::{Connection, Stage},
-    driver::{Interest, Source},
+    ConnectError, Opened,
+    connection::Stage,
+    driver::Interest,
     outbound::{Answer, Attempt, Pending},
-    side::Side,
     socket,
     turn::Turn,
 };
@@ -178,27 +177,16 @@ impl Worker {
             Ok(socket) => socket,
             Err(error) => return Err((attempt, error)),
         };
-        let id = ConnectionId {
-            worker: core.number,
-            index: self.connections.next_index() as u32,
-            serial: self.next_serial,
-        };
-        self.next_serial = (self.next_serial + 1) & SERIAL_MAX;
-        let watch =
-            match core
-                .driver
-                .add(Source::Socket, socket.as_fd(), id.token(), Interest::WRITE)
-            {
-                Ok(watch) => watch,
-                Err(error) => return Err((attempt, error)),
-            };
-        let engine = Engine::new(Side(Role::Client), core.shared.config.clone(), core.now);
         let stage = Stage::Connecting(attempt);
-        let mut connection = Connection::new(socket, id, stage, engine, watch);
-        connection.connecting = true;
-        let key = self.connections.insert(connection);
-        self.set_alarm(key);
-        Ok(())
+        match self.enter(socket, stage, Role::Client, Interest::WRITE) {
+            Ok(key) => {
+                self.connections[key].connecting = true;
+                self.set_alarm(key);
+                Ok(())
+            }
+            Err((Stage::Connecting(attempt), error)) => Err((attempt, error)),
+            Err((_, error)) => unreachable!("another stage came back: {error}"),
+        }
     }
 
     /// Gives the socket of an attempt up, and goes on with the next address.
@@ -220,30 +208,17 @@ impl Worker {
     }
 
     fn open_outbound(&mut self, key: usize, response: &Negotiated) {
-        let core = &mut self.core;
-        let connection = &mut self.connections[key];
-        let Stage::Connecting(attempt) = &connection.stage else {
+        let stage = &mut self.connections[key].stage;
+        // It is replaced again at once.
+        let Stage::Connecting(attempt) = mem::replace(stage, Stage::Refused { due: 0 }) else {
             return;
         };
-        core.dialer.under_way -= 1;
-        let route = attempt.pending.route;
-        connection.engine = Engine::new(Side(Role::Client), core.shared.config.clone(), core.now);
-        // The handler sends in `open` already; its data is not there before.
-        let open = Stage::Open {
-            route,
-            data: u32::MAX,
-        };
-        let Stage::Connecting(attempt) = mem::replace(&mut connection.stage, open) else {
-            return;
-        };
+        self.core.dialer.under_way -= 1;
         let opened = Opened::Connected {
             destination: &attempt.pending.destination,
             response,
         };
-        let data = self.routes.handlers[usize::from(route)].open(core, connection, opened);
-        connection.stage = Stage::Open { route, data };
-        // That of the handshake is over.
-        self.drop_alarm(key);
+        self.open(key, attempt.pending.route, opened);
     }
 
     /// Tells the handler of a connection that does not come about.

@@ -1,7 +1,7 @@
 //! The opening handshake on a connection.
 
 use linerate_proto::{
-    Engine, Role,
+    Engine,
     handshake::{BuildError, HandshakeError, Refusal, Request, Scheme},
 };
 
@@ -28,7 +28,8 @@ impl Worker {
         match opening.reader.handle_input(input) {
             Ok(None) => input.len(),
             Ok(Some((request, head_bytes))) => {
-                self.answer(key, &request);
+                let route = self.route(request.path());
+                self.answer(key, route, &request);
                 head_bytes
             }
             Err(error) => {
@@ -49,10 +50,15 @@ impl Worker {
         self.refuse(key, &HandshakeError::TimedOut { time_max }.into());
     }
 
-    fn answer(&mut self, key: usize, request: &Request) {
-        let routes = &mut self.routes;
-        let found = routes.by_path.get(request.path()).copied();
-        let Some(route) = found.or(routes.fallback) else {
+    /// Returns the route of a path, if it has one.
+    pub(super) fn route(&self, path: &str) -> Option<u16> {
+        let found = self.routes.by_path.get(path).copied();
+        found.or(self.routes.fallback)
+    }
+
+    /// Answers a request.
+    pub(super) fn answer(&mut self, key: usize, route: Option<u16>, request: &Request) {
+        let Some(route) = route else {
             return self.refuse_request(key, request, Refusal::new(404, "no such path"));
         };
         if let Err(refusal) = self.accept_request(key, route, request) {
@@ -71,21 +77,29 @@ impl Worker {
         let handler = &mut self.routes.handlers[usize::from(route)];
         let acceptance = handler.accept(&upgrade)?;
         let connection = &mut self.connections[key];
-        connection.engine = Engine::new(Side(Role::Server), core.shared.config.clone(), core.now);
         acceptance.encode(&mut core.output.cork);
         // Written alone, so that a client sees no frames before it has seen the answer.
         core.flush(connection, &[], &[]);
         core.write_queued(connection);
+        self.open(key, route, Opened::Accepted(request));
+        Ok(())
+    }
+
+    /// Opens the WebSocket.
+    pub(super) fn open(&mut self, key: usize, route: u16, opened: Opened<'_>) {
+        let core = &mut self.core;
+        let connection = &mut self.connections[key];
+        let side = Side(connection.role());
+        connection.engine = Engine::new(side, core.shared.config.clone(), core.now);
         // The handler sends in `open` already; its data is not there before.
         connection.stage = Stage::Open {
             route,
             data: u32::MAX,
         };
-        let data = handler.open(core, connection, Opened::Accepted(request));
+        let data = self.routes.handlers[usize::from(route)].open(core, connection, opened);
         connection.stage = Stage::Open { route, data };
         // The deadline of the handshake is over; the next one is that of an open connection.
         self.drop_alarm(key);
-        Ok(())
     }
 
     fn refuse_request(
