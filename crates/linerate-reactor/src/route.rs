@@ -17,6 +17,10 @@ use crate::{
 /// Pings of one input that are answered each; of further ones only the newest is (RFC 6455 §5.5.3).
 const PONGS_MAX: u32 = 64;
 
+/// Frames of one connection before the others have their turn. A read may hold 40,000 empty
+/// fragments, which take milliseconds; this many take some 50 µs.
+const FRAMES_MAX: u32 = 512;
+
 /// A handler with the data of its connections, whatever their type.
 pub(crate) trait Serve {
     fn accept<'u>(&mut self, upgrade: &'u Upgrade<'_>) -> Result<Acceptance<'u>, Refusal>;
@@ -25,7 +29,7 @@ pub(crate) trait Serve {
     fn open(&mut self, core: &mut Core, connection: &mut Connection, opened: Opened<'_>) -> u32;
 
     /// Hands over what is in `input`; returns how many bytes of it are done with, which is all
-    /// unless the connection was stopped.
+    /// unless the connection was stopped or others are to have their turn first.
     fn input(
         &mut self,
         data: u32,
@@ -48,6 +52,13 @@ pub(crate) trait Serve {
 pub(crate) struct Route<H: Handler> {
     handler: H,
     data: UserData<H::Data>,
+}
+
+/// What a connection has used up of its share of a turn.
+#[derive(Default)]
+struct Share {
+    frames: u32,
+    pongs: u32,
 }
 
 /// A handler with the data of the connection that it is called for.
@@ -114,7 +125,8 @@ impl<H: Handler> Callee<'_, H> {
         }
     }
 
-    /// Hands over what is in `input`, as the side `role`; returns how many bytes are done with.
+    /// Hands over what is in `input`, as the side `role`, up to [`FRAMES_MAX`]; returns how many
+    /// bytes are done with.
     #[inline(always)]
     fn input(
         &mut self,
@@ -123,13 +135,14 @@ impl<H: Handler> Callee<'_, H> {
         connection: &mut Connection,
         input: &mut [u8],
     ) -> usize {
-        let (mut at, mut pongs) = (0, 0);
-        while at < input.len() && !connection.is_stopped() {
+        let (mut at, mut share) = (0, Share::default());
+        while at < input.len() && share.frames < FRAMES_MAX && !connection.is_stopped() {
+            share.frames += 1;
             let taken = match connection.engine.take_message_as(role, input, at) {
                 Some(Ok(taken)) => taken,
                 Some(Err(_)) => return input.len(),
                 None => {
-                    at += self.event(core, connection, input, at, &mut pongs);
+                    at += self.event(core, connection, input, at, &mut share);
                     continue;
                 }
             };
@@ -196,14 +209,20 @@ impl<H: Handler> Callee<'_, H> {
         connection: &mut Connection,
         input: &mut [u8],
         at: usize,
-        pongs: &mut u32,
+        share: &mut Share,
     ) -> usize {
         let Core {
             pool, spare, now, ..
         } = core;
         let from = &mut input[at..];
-        let (seen, bytes) =
-            event::next(connection, from, H::STREAMED_BYTES_MIN, (pool, spare), *now);
+        let (seen, bytes) = event::next(
+            connection,
+            from,
+            H::STREAMED_BYTES_MIN,
+            (pool, spare),
+            (&mut share.frames, FRAMES_MAX),
+            *now,
+        );
         let rest = input.len() - at;
         match seen {
             Seen::Gathered(gather) => {
@@ -214,8 +233,8 @@ impl<H: Handler> Callee<'_, H> {
                 self.streamed(core, connection, streamed, input, end);
             }
             Seen::Ping(payload) => {
-                if *pongs < PONGS_MAX {
-                    *pongs += 1;
+                if share.pongs < PONGS_MAX {
+                    share.pongs += 1;
                     connection.engine.poll_transmit(&mut core.output.cork);
                 }
                 self.call(core, connection, input, |handler, data, tx| {
@@ -229,6 +248,7 @@ impl<H: Handler> Callee<'_, H> {
                 connection.engine.fail(&error);
                 return rest;
             }
+            Seen::Pieces => {}
             Seen::Nothing => return rest,
         }
         bytes

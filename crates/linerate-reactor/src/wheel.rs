@@ -76,20 +76,22 @@ impl Wheel {
         self.entries -= 1;
     }
 
-    /// Turns by one tick if that is not beyond `now`; returns whether it did.
-    pub(crate) fn turn(&mut self, now: Tick) -> bool {
-        let turns = self.turned < now;
-        self.turned += Tick::from(turns);
-        turns
+    /// Removes one of those that are due at `now`, and turns up to that tick if there is none.
+    pub(crate) fn pop(&mut self, now: Tick) -> Option<u32> {
+        while !self.is_behind() {
+            if self.turned >= now {
+                return None;
+            }
+            self.turned += 1;
+        }
+        let key = self.firsts[slot(self.turned)];
+        self.remove(self.turned, key);
+        Some(key)
     }
 
-    /// Removes one of those that were entered for the tick to which the wheel has turned.
-    pub(crate) fn pop(&mut self) -> Option<u32> {
-        let key = self.firsts[slot(self.turned)];
-        (key != NONE).then(|| {
-            self.remove(self.turned, key);
-            key
-        })
+    /// Returns whether some are left of those that were due when [`pop`](Self::pop) was called.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.firsts[slot(self.turned)] != NONE
     }
 
     /// Returns whether nothing is entered.
@@ -138,14 +140,10 @@ mod tests {
     use super::*;
 
     fn turn_to(wheel: &mut Wheel, now: Tick) -> Vec<(Tick, u32)> {
-        let mut all = Vec::new();
-        while wheel.turn(now) {
-            let due = std::iter::from_fn(|| wheel.pop());
-            let mut due: Vec<_> = due.collect();
-            due.sort_unstable();
-            all.extend(due.into_iter().map(|key| (wheel.turned, key)));
-        }
-        all
+        let due = std::iter::from_fn(|| wheel.pop(now).map(|key| (wheel.turned, key)));
+        let mut due: Vec<_> = due.collect();
+        due.sort_unstable();
+        due
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod read;
 mod records;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     io,
     os::fd::{AsFd, OwnedFd},
     sync::{Arc, atomic::Ordering},
@@ -197,6 +197,8 @@ pub(crate) struct Worker {
     read_buffer: Vec<u8>,
     mail: Mail,
     delivery: Delivery,
+    /// Connections whose held input waits for its turn; some may be gone.
+    deferred: VecDeque<u64>,
     /// When to look at connections again, by their keys.
     wheel: Wheel,
     /// When the connections that are left at shutdown are dropped.
@@ -246,6 +248,7 @@ impl Worker {
             read_buffer: vec![0; LONG_READ_BYTES],
             mail: Mail::default(),
             delivery: Delivery::default(),
+            deferred: VecDeque::new(),
             wheel: Wheel::new(),
             shutdown_due: None,
         })
@@ -267,6 +270,7 @@ impl Worker {
                     self.post();
                 }
             }
+            self.take_deferred();
             self.keep_deadlines()?;
             self.post();
             self.dial();
@@ -284,6 +288,8 @@ impl Worker {
         let attempts_max = self.core.shared.options.attempts_max;
         // Delivering and dialing call handlers, who may have written letters or asked for more.
         let is_due = self.delivery.lingers()
+            || !self.deferred.is_empty()
+            || self.wheel.is_behind()
             || !self.core.letters.is_empty()
             || self.core.dialer.is_ready(attempts_max);
         if is_due {

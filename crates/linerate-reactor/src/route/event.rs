@@ -17,6 +17,8 @@ use crate::{
 pub(super) enum Seen {
     /// Nothing that is anybody's business, and nothing behind it.
     Nothing,
+    /// Pieces of a message, of which more may follow.
+    Pieces,
     /// The last piece of a message.
     Gathered(Box<Gather>),
     /// A piece of a message that is streamed.
@@ -56,13 +58,14 @@ impl Control {
     }
 }
 
-/// Takes what comes next in `input`, and with it all pieces of a message that is put together;
-/// returns what it was and how many bytes it took.
+/// Takes what comes next in `input`, and with it the pieces of a message that is put together, as
+/// far as `frames_max` goes; counts in `frames`, and returns what it was and how many bytes it took.
 pub(super) fn next(
     connection: &mut Connection,
     input: &mut [u8],
     streamed_bytes_min: u64,
     (pool, spare): (&mut Pool, &mut Spare),
+    (frames, frames_max): (&mut u32, u32),
     now: Duration,
 ) -> (Seen, usize) {
     let Connection { engine, gather, .. } = connection;
@@ -72,7 +75,11 @@ pub(super) fn next(
             Some(Ok(RawEvent::Data(data))) => {
                 match add(data, streamed_bytes_min, gather, pool, spare) {
                     Some(seen) => seen,
-                    None => continue,
+                    None if *frames < frames_max => {
+                        *frames += 1;
+                        continue;
+                    }
+                    None => Seen::Pieces,
                 }
             }
             Some(Ok(RawEvent::Ping(payload))) => Seen::Ping(Control::new(payload)),

@@ -11,6 +11,10 @@ use crate::{
     wheel::{Tick, tick_after, tick_at},
 };
 
+/// Deadlines that are kept before connections have their turn again: thousands that opened together
+/// are due together, and each may take a system call.
+const ALARMS_MAX: usize = 32;
+
 impl Worker {
     /// Sees to it that the connection is looked at when its next deadline has passed.
     pub(super) fn set_alarm(&mut self, key: usize) {
@@ -38,11 +42,12 @@ impl Worker {
         if self.accept_due.is_some_and(|due| now >= due) {
             self.resume_accepting()?;
         }
-        while self.wheel.turn(now) {
-            while let Some(key) = self.wheel.pop() {
-                self.connections[key as usize].alarm = 0;
-                self.ring(key as usize, now);
-            }
+        for _ in 0..ALARMS_MAX {
+            let Some(key) = self.wheel.pop(now) else {
+                break;
+            };
+            self.connections[key as usize].alarm = 0;
+            self.ring(key as usize, now);
         }
         Ok(())
     }

@@ -102,6 +102,8 @@ impl Worker {
 pub(super) fn is_over(connection: &Connection) -> bool {
     let written = connection.backlog.is_empty();
     match connection.stage {
+        // What has arrived before the end is still handed over.
+        Stage::Open { .. } if !connection.held.is_empty() => false,
         Stage::Open { .. } if connection.ended => written || !connection.engine.is_input_over(),
         // §7.1.1: the server closes the TCP connection first. Both Close frames have passed, so
         // that no input is left that would turn this into a reset. A client waits for its end.

@@ -64,6 +64,7 @@ impl Worker {
         }
         let connection = &mut self.connections[key];
         connection.held.append(&input[done..], &mut self.core.pool);
+        self.defer_held(key);
     }
 
     /// Hands over frames; returns how many bytes are done with. All output that refers to `input`
@@ -86,12 +87,34 @@ impl Worker {
     /// Hands over the input that was kept.
     pub(super) fn take_held(&mut self, key: usize) {
         let connection = &mut self.connections[key];
-        if connection.held.is_empty() || connection.is_stopped() {
+        if connection.held.is_empty() || connection.deferred || connection.is_stopped() {
             return;
         }
         let mut held = std::mem::take(&mut connection.held);
         let done = self.take_frames(key, held.rest_mut());
         held.skip(done, &mut self.core.pool);
         self.connections[key].held = held;
+        self.defer_held(key);
+    }
+
+    /// Hands over some of the input of the connection that has waited the longest for that.
+    pub(super) fn take_deferred(&mut self) {
+        if let Some(token) = self.deferred.pop_front()
+            && let Some(key) = self.find(token)
+        {
+            self.connections[key].deferred = false;
+            self.settle(key);
+        }
+    }
+
+    /// Puts a connection at the end of the queue if it has input left that nobody has stopped: one
+    /// of these has its turn after all others have had theirs.
+    fn defer_held(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        let goes_on = !connection.held.is_empty() && !connection.is_stopped();
+        if goes_on && !connection.deferred {
+            connection.deferred = true;
+            self.deferred.push_back(connection.id.token());
+        }
     }
 }
