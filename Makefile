@@ -101,6 +101,10 @@ exhaustive: ## UTF-8 validation of every sequence of up to four bytes, at every 
 bench: ## all benchmarks, also those against other libraries; leave the machine alone meanwhile
 	cargo bench --locked --workspace --all-features --bench '*'
 
+.PHONY: stress
+stress: ## what abusive clients do to the others and to the reactor's memory (three minutes); leave the machine alone meanwhile
+	cargo run --locked --release -p linerate-reactor --example reactor_stress -- $(ARGS)
+
 .PHONY: contenders
 contenders: ## the servers that `linerate bench` compares, into .cache/contenders; ONLY="NAME…" for some of them
 	scripts/contenders $(ONLY)

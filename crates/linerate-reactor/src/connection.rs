@@ -46,8 +46,6 @@ pub(crate) struct Connection {
     pub(crate) paused: bool,
     /// The network has not connected it yet.
     pub(crate) connecting: bool,
-    /// The input that is held waits for its turn.
-    pub(crate) deferred: bool,
     /// The backlog was at its limit and has not been written since.
     pub(crate) congested: bool,
     /// The handler knows that the connection is congested.
@@ -114,7 +112,6 @@ impl Connection {
             alarm: 0,
             watch,
             paused: false,
-            deferred: false,
             connecting: false,
             congested: false,
             congestion_told: false,

@@ -11,6 +11,7 @@ pub(crate) struct Remainder(Option<Box<Rest>>);
 pub(crate) struct Rest {
     bytes: Vec<u8>,
     done: usize,
+    deferred: bool,
 }
 
 impl Remainder {
@@ -42,7 +43,7 @@ impl Remainder {
     /// Forgets all and gives the memory back.
     pub(crate) fn clear(&mut self, pool: &mut Pool) {
         if let Some(mut rest) = self.0.take() {
-            rest.done = 0;
+            (rest.done, rest.deferred) = (0, false);
             pool.give(std::mem::take(&mut rest.bytes));
             pool.give_rest(rest);
         }
@@ -54,6 +55,18 @@ impl Remainder {
             Some(rest) => &mut rest.bytes[rest.done..],
             None => &mut [],
         }
+    }
+
+    /// Sets whether the bytes wait for a turn, as long as there are any.
+    pub(crate) fn set_deferred(&mut self, deferred: bool) {
+        if let Some(rest) = &mut self.0 {
+            rest.deferred = deferred;
+        }
+    }
+
+    /// Returns whether the bytes wait for a turn.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.0.as_ref().is_some_and(|rest| rest.deferred)
     }
 
     #[inline]

@@ -87,7 +87,7 @@ impl Worker {
     /// Hands over the input that was kept.
     pub(super) fn take_held(&mut self, key: usize) {
         let connection = &mut self.connections[key];
-        if connection.held.is_empty() || connection.deferred || connection.is_stopped() {
+        if connection.held.is_empty() || connection.held.is_deferred() || connection.is_stopped() {
             return;
         }
         let mut held = std::mem::take(&mut connection.held);
@@ -102,7 +102,7 @@ impl Worker {
         if let Some(token) = self.deferred.pop_front()
             && let Some(key) = self.find(token)
         {
-            self.connections[key].deferred = false;
+            self.connections[key].held.set_deferred(false);
             self.settle(key);
         }
     }
@@ -112,8 +112,8 @@ impl Worker {
     fn defer_held(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         let goes_on = !connection.held.is_empty() && !connection.is_stopped();
-        if goes_on && !connection.deferred {
-            connection.deferred = true;
+        if goes_on && !connection.held.is_deferred() {
+            connection.held.set_deferred(true);
             self.deferred.push_back(connection.id.token());
         }
     }
