@@ -314,6 +314,14 @@ impl Driver {
         }
     }
 
+    /// Sends what is queued without waiting for the end of the turn.
+    pub(crate) fn send_queued(&mut self) {
+        match self {
+            Self::Epoll(_) => {}
+            Self::IoUring(uring) => uring.send_queued(),
+        }
+    }
+
     /// Takes back the output that is queued, if there is some. It fails if the kernel has it.
     pub(crate) fn withdraw(
         &mut self,

@@ -237,7 +237,10 @@ impl<'a> Tx<'a> {
     /// Publishes a message to all subscribers of a topic, this connection too if it is one.
     ///
     /// The message is encoded once. It goes out when the worker has read what is there to be read,
-    /// together with all other publications since, and so behind what this callback sends.
+    /// and in any case after a millisecond, together with all other publications since, and so
+    /// behind what this callback sends. Before a delivery to many subscribers the worker looks for
+    /// some microseconds whether more is published. [`Overflow`](crate::Overflow) says what becomes
+    /// of it where a subscriber does not keep up.
     #[inline]
     pub fn publish(&mut self, topic: &str, message: Message<'_>) {
         self.core

@@ -200,6 +200,11 @@ impl IoUring {
         self.queue(key, token)
     }
 
+    pub(super) fn send_queued(&mut self) {
+        // If that fails, waiting does too, and says why.
+        _ = self.ring.submit();
+    }
+
     /// Takes back what is queued. Fails if it is too late for that.
     pub(super) fn withdraw(
         &mut self,

@@ -6,6 +6,7 @@ const DRIVER: linerate_reactor::DriverKind = linerate_reactor::DriverKind::Epoll
 
 mod adopt;
 mod connector;
+mod delivery;
 mod echo;
 mod flow;
 mod frames;
