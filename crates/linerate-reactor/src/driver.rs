@@ -156,6 +156,17 @@ impl Watch {
         self.state.input_is_over();
     }
 
+    /// Returns whether input comes by [`What::Input`], so that it must not be read otherwise.
+    pub(crate) fn is_receiving(&self) -> bool {
+        self.state.is_receiving()
+    }
+
+    /// Learns how many bytes arrived at once.
+    #[inline]
+    pub(crate) const fn learn(&mut self, bytes: usize) {
+        self.state.learn(bytes);
+    }
+
     /// Returns whether output may be queued; if not, there certainly is none.
     #[inline]
     pub(crate) const fn may_be_sending(&self) -> bool {

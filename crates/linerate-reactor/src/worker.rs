@@ -353,7 +353,10 @@ impl Worker {
         }
         match what {
             What::Ready { read, write, lost } => self.handle_ready(key, read, write, lost),
-            What::Input(mut input) => self.take_input(key, &mut input),
+            What::Input(mut input) => {
+                connection.watch.learn(input.len());
+                self.take_input(key, &mut input);
+            }
             What::End => connection.ended = true,
             What::Lost => connection.lost = true,
             What::Unsent(bytes, sent) => self.core.keep_unsent(connection, bytes, sent),
@@ -376,7 +379,7 @@ impl Worker {
         let connection = &mut self.connections[key];
         if lost && !connection.wanted().read {
             connection.lost = true;
-        } else if read {
+        } else if read && !connection.watch.is_receiving() {
             self.read(key);
         }
     }

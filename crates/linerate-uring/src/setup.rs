@@ -14,7 +14,7 @@ pub struct Setup {
     pub completions: u32,
     /// The number of buffers that input is received into, a power of two up to 32,768. Default: 4.
     pub buffers: u16,
-    /// The size of each, in bytes. Default: 128 KiB.
+    /// The size of each, in bytes. Default: 64 KiB.
     pub buffer_bytes: u32,
     /// Whether buffers are filled piece by piece, if the kernel can do that (Linux 6.12). Default:
     /// true.
@@ -29,7 +29,7 @@ impl Default for Setup {
             submissions: 512,
             completions: 4_096,
             buffers: 4,
-            buffer_bytes: 128 << 10,
+            buffer_bytes: 64 << 10,
             piecewise: true,
             whole_buffers: (256, 4 << 10),
         }

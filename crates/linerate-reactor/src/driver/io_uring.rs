@@ -2,9 +2,11 @@
 //!
 //! Input comes in the ring's buffers. Small outputs are collected and handed over when the worker
 //! waits next; they are complete before that call waits, so that what fell short is known before
-//! anything else is. Room for output and the loss of connections that are not read from are told
-//! by an epoll instance, which the ring polls: io_uring's own polls end at once, whatever is asked,
-//! when the peer has ended its stream.
+//! anything else is.
+//!
+//! An epoll instance, which the ring polls, tells of room for output, of the loss of connections
+//! that are not read from, and of input where much arrives at once. io_uring's own polls would not
+//! do: they end at once, whatever is asked, when the peer has ended its stream.
 
 use std::{
     io,
@@ -27,11 +29,23 @@ const QUEUED_BYTES_MAX: usize = 8 << 10;
 /// Outputs that wait for the end of the turn; what they say should still be in the cache then.
 const QUEUED_MAX: usize = 256;
 
+/// Input of this size and more is bulk: it pays to read it only when its turn comes, since by then
+/// more has arrived, and into memory that is in the cache.
+const BULK_BYTES_MIN: usize = 16 << 10;
+
+/// A connection is read in another way once so many inputs in a row were of the other size.
+const CHANGE_AFTER: u8 = 3;
+
 /// What this driver keeps of a socket.
 #[derive(Debug, Default)]
 pub(super) struct State {
     input: Input,
-    polled: Polled,
+    /// What the epoll instance waits for, if it knows the socket.
+    polled: Option<Interest>,
+    /// Input is read when the epoll instance says that there is some.
+    is_bulk: bool,
+    /// How many inputs in a row were not of the size that `is_bulk` expects.
+    unlike: u8,
     /// The last output that was queued; it may be over.
     sending: Option<SendKey>,
 }
@@ -46,26 +60,44 @@ enum Input {
     Cancelled,
 }
 
-/// What the epoll instance waits for.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Polled {
-    /// Nothing; it does not know the socket.
-    #[default]
-    Nothing,
-    /// The loss of the connection.
-    Loss,
-    /// Room for output, or the loss.
-    Room,
-}
-
 impl State {
     /// Learns that the operation that takes what arrives is over.
     pub(super) fn input_is_over(&mut self) {
         self.input = Input::Idle;
     }
 
+    /// Returns whether an operation takes what arrives, so that nobody else may.
+    pub(super) fn is_receiving(&self) -> bool {
+        self.input != Input::Idle
+    }
+
+    /// Learns how much arrived at once.
+    #[inline]
+    pub(super) const fn learn(&mut self, bytes: usize) {
+        if (bytes >= BULK_BYTES_MIN) == self.is_bulk {
+            self.unlike = 0;
+            return;
+        }
+        self.unlike += 1;
+        if self.unlike >= CHANGE_AFTER {
+            self.is_bulk = !self.is_bulk;
+            self.unlike = 0;
+        }
+    }
+
     pub(super) const fn may_be_sending(&self) -> bool {
         self.sending.is_some()
+    }
+
+    /// Returns what the epoll instance should wait for, if it should know the socket.
+    fn to_be_polled(&self, interest: Interest) -> Option<Interest> {
+        let polled = Interest {
+            read: interest.read && self.input == Input::Idle,
+            write: interest.write,
+        };
+        // The ring tells of a loss if it receives.
+        let tells_nothing_new = interest.read && polled == Interest::NONE;
+        (self.polled.is_some() || !tells_nothing_new).then_some(polled)
     }
 }
 
@@ -94,7 +126,7 @@ impl IoUring {
         interest: Interest,
     ) -> io::Result<()> {
         let state = &mut watch.state;
-        match (interest.read, state.input) {
+        match (interest.read && !state.is_bulk, state.input) {
             (true, Input::Idle) => {
                 state.input = Input::Started;
                 match watch.source {
@@ -109,11 +141,7 @@ impl IoUring {
             }
             _ => {}
         }
-        let polled = match (interest.read, interest.write) {
-            (_, true) => Polled::Room,
-            (true, false) if watch.state.polled == Polled::Nothing => Polled::Nothing,
-            (_, false) => Polled::Loss,
-        };
+        let polled = watch.state.to_be_polled(interest);
         if polled != watch.state.polled && watch.source == Source::Socket {
             self.poll(socket, token, watch.state.polled, polled)?;
             watch.state.polled = polled;
@@ -139,7 +167,7 @@ impl IoUring {
     #[inline]
     pub(super) fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some(event) = self.next_polled() {
+            if let Some(event) = self.epoll.next() {
                 return Some(event);
             }
             let event = match self.ring.next_completion()? {
@@ -246,28 +274,14 @@ impl IoUring {
         &self,
         socket: BorrowedFd<'_>,
         token: u64,
-        before: Polled,
-        polled: Polled,
+        before: Option<Interest>,
+        polled: Option<Interest>,
     ) -> io::Result<()> {
-        let interest = Interest {
-            read: false,
-            write: polled == Polled::Room,
-        };
-        if before == Polled::Nothing {
-            self.epoll.add(socket, token, interest)
-        } else {
-            self.epoll.modify(socket, token, interest)
+        match (before, polled) {
+            (None, Some(interest)) => self.epoll.add(socket, token, interest),
+            (_, Some(interest)) => self.epoll.modify(socket, token, interest),
+            (_, None) => Ok(()),
         }
-    }
-
-    /// Returns what the epoll instance has reported. That there is input is the ring's to say.
-    #[inline]
-    fn next_polled(&mut self) -> Option<Event> {
-        let mut event = self.epoll.next()?;
-        if let What::Ready { read, .. } = &mut event.what {
-            *read = false;
-        }
-        Some(event)
     }
 }
 

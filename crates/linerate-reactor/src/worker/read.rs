@@ -25,6 +25,7 @@ impl Worker {
             };
             match socket::receive(&connection.socket, &mut buffer[..bytes_max]) {
                 Received::Bytes(bytes) => {
+                    connection.watch.learn(bytes);
                     self.take_input(key, &mut buffer[..bytes]);
                     if bytes < bytes_max {
                         break;
