@@ -161,10 +161,10 @@ impl Watch {
         self.state.is_receiving()
     }
 
-    /// Learns how many bytes arrived at once.
+    /// Learns how many bytes arrived at once, and whether they go on with a message.
     #[inline]
-    pub(crate) const fn learn(&mut self, bytes: usize) {
-        self.state.learn(bytes);
+    pub(crate) const fn learn(&mut self, bytes: usize, goes_on: bool) {
+        self.state.learn(bytes, goes_on);
     }
 
     /// Returns whether output may be queued; if not, there certainly is none.

@@ -354,7 +354,8 @@ impl Worker {
         match what {
             What::Ready { read, write, lost } => self.handle_ready(key, read, write, lost),
             What::Input(mut input) => {
-                connection.watch.learn(input.len());
+                let goes_on = connection.gather.is_some();
+                connection.watch.learn(input.len(), goes_on);
                 self.take_input(key, &mut input);
             }
             What::End => connection.ended = true,

@@ -323,21 +323,30 @@ impl Ring {
     /// Moves what is queued to the kernel's queue, by system calls where that is full. Returns how
     /// many sends are in it at last.
     fn push_queued(&mut self) -> io::Result<usize> {
-        let mut sends = 0;
+        let (mut sends, mut room) = (0, self.room());
         while let Some(queued) = self.queued.pop_front() {
-            if self.io.submission().is_full() {
+            if room == 0 {
                 self.enter(0, None)?;
                 self.reap();
-                sends = 0;
+                (sends, room) = (0, self.room());
             }
-            if self.io.submission().is_full() {
+            if room == 0 {
                 // The kernel takes nothing for now, for lack of memory.
                 self.queued.push_front(queued);
                 break;
             }
-            sends += usize::from(self.push(queued) == Some(Kind::Send));
+            if let Some(kind) = self.push(queued) {
+                sends += usize::from(kind == Kind::Send);
+                room -= 1;
+            }
         }
         Ok(sends)
+    }
+
+    /// Returns how many operations fit into the kernel's queue.
+    fn room(&mut self) -> usize {
+        let queue = self.io.submission();
+        queue.capacity() - queue.len()
     }
 
     /// Moves an operation to the kernel's queue, which has room. Returns what it is, unless it was

@@ -29,11 +29,12 @@ const QUEUED_BYTES_MAX: usize = 8 << 10;
 /// Outputs that wait for the end of the turn; what they say should still be in the cache then.
 const QUEUED_MAX: usize = 256;
 
-/// Input of this size and more is bulk: it pays to read it only when its turn comes, since by then
-/// more has arrived, and into memory that is in the cache.
+/// Input of this size and more is bulk, and so is what belongs to a message that began earlier: it
+/// pays to read it only when its turn comes, since by then more has arrived, and into memory that
+/// is in the cache.
 const BULK_BYTES_MIN: usize = 16 << 10;
 
-/// A connection is read in another way once so many inputs in a row were of the other size.
+/// A connection is read in another way once so many inputs in a row were of the other kind.
 const CHANGE_AFTER: u8 = 3;
 
 /// What this driver keeps of a socket.
@@ -44,7 +45,7 @@ pub(super) struct State {
     polled: Option<Interest>,
     /// Input is read when the epoll instance says that there is some.
     is_bulk: bool,
-    /// How many inputs in a row were not of the size that `is_bulk` expects.
+    /// How many inputs in a row were not what `is_bulk` expects.
     unlike: u8,
     /// The last output that was queued; it may be over.
     sending: Option<SendKey>,
@@ -71,10 +72,10 @@ impl State {
         self.input != Input::Idle
     }
 
-    /// Learns how much arrived at once.
+    /// Learns how much arrived at once, and whether it goes on with a message.
     #[inline]
-    pub(super) const fn learn(&mut self, bytes: usize) {
-        if (bytes >= BULK_BYTES_MIN) == self.is_bulk {
+    pub(super) const fn learn(&mut self, bytes: usize, goes_on: bool) {
+        if (goes_on || bytes >= BULK_BYTES_MIN) == self.is_bulk {
             self.unlike = 0;
             return;
         }

@@ -25,7 +25,8 @@ impl Worker {
             };
             match socket::receive(&connection.socket, &mut buffer[..bytes_max]) {
                 Received::Bytes(bytes) => {
-                    connection.watch.learn(bytes);
+                    let goes_on = connection.gather.is_some();
+                    connection.watch.learn(bytes, goes_on);
                     self.take_input(key, &mut buffer[..bytes]);
                     if bytes < bytes_max {
                         break;
