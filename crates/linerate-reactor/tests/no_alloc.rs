@@ -23,8 +23,11 @@ const DRIVER: DriverKind = DriverKind::Epoll;
 const MESSAGES: [usize; 2] = [2_000, 6_000];
 
 /// By how much the two may differ: what starting and warming up allocates, buffers and tables,
-/// depends on how much the server finds to do at a time.
+/// depends on how much the server finds to do at a time,
 const DIFFERENCE_MAX: u64 = 30;
+
+/// and, with several workers, on how many connections the one that is counted gets.
+const SPREAD_MAX: u64 = 150;
 
 /// Asserts on each driver that a server allocates as much, from its start to its end, for many
 /// messages as for few. `client` talks to it and sends so many.
@@ -46,8 +49,13 @@ fn assert_no_allocations<H: Handler>(
                 client(address, messages);
             })
         });
+        let difference_max = if workers == 1 {
+            DIFFERENCE_MAX
+        } else {
+            SPREAD_MAX
+        };
         assert!(
-            many <= few + DIFFERENCE_MAX,
+            many <= few + difference_max,
             "{driver}: {many} allocations instead of {few}"
         );
     }
@@ -169,7 +177,7 @@ fn a_publication_to_many_subscribers_allocates_nothing() {
 fn a_publication_to_another_worker_allocates_nothing() {
     // With so many connections, both workers have some but for one time in 2¹⁵.
     assert_no_allocations(2, Publish, |address, messages| {
-        publish(address, 16, messages / 2)
+        publish(address, 16, messages)
     });
 }
 
