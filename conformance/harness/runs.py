@@ -40,16 +40,19 @@ class Setup:
 
 @dataclass(frozen=True)
 class Run:
-    """The peer's role, `server` or `client`, whether TLS lies in between, and what serves."""
+    """The peer's role, `server` or `client`, whether TLS lies in between, what serves, and the reactor's driver."""
 
     role: str
     tls: bool
     engine: str = "tokio"
+    driver: str = ""
 
     @property
     def name(self):
         """Names the run, and the directory of its results."""
-        return f"{self.role}-{'wss' if self.tls else 'ws'}{'' if self.engine == 'tokio' else f'-{self.engine}'}"
+        engine = [] if self.engine == "tokio" else [self.engine]
+        driver = [self.driver] if self.driver else []
+        return "-".join([self.role, "wss" if self.tls else "ws", *engine, *driver])
 
     def execute(self, setup, ids):
         """Runs the cases `ids` and returns their verdicts, in order, and the problems that are not those of one case.
@@ -88,7 +91,8 @@ class Run:
                 return client.finish(setup.seconds_max) + suite.finish(STOP_SECONDS_MAX)
 
     def _engine_options(self):
-        return [] if self.engine == "tokio" else ["--engine", self.engine]
+        engine = [] if self.engine == "tokio" else ["--engine", self.engine]
+        return [*engine, *(["--driver", self.driver] if self.driver else [])]
 
 
 class Process(contextlib.AbstractContextManager):

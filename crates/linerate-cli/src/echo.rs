@@ -69,11 +69,8 @@ fn driver() -> impl TypedValueParser<Value = DriverKind> {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     if arguments.engine == Engine::Reactor {
-        anyhow::ensure!(
-            !arguments.tls_self_signed,
-            "the reactor serves ws:// only; for wss:// use `--engine tokio`"
-        );
-        return reactor::run(&arguments.workers, arguments.driver.unwrap_or_default());
+        let driver = arguments.driver.unwrap_or_default();
+        return reactor::run(&arguments.workers, driver, arguments.tls_self_signed);
     }
     anyhow::ensure!(
         arguments.driver.is_none(),

@@ -11,15 +11,15 @@ const ALL: &str = "all";
 
 fn main() -> kit::Result {
     let arguments = Arguments::from_command_line()?.without_deflate()?;
-    if arguments.tls.is_some() {
-        return Err("the reactor has no TLS".into());
-    }
     let mut options = Options::default();
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX as u64;
     options.origins = OriginPolicy::DangerAny;
-    let server = Server::builder()
+    let mut server = Server::builder()
         .workers(arguments.threads.into())
         .options(options);
+    if let Some(tls) = kit::server_config(&arguments)? {
+        server = server.tls(tls);
+    }
     let server = match arguments.service {
         Service::Acknowledge => server.fallback(Acknowledge),
         Service::Echo => server.fallback(Echo),

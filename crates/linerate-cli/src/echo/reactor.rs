@@ -9,7 +9,10 @@ use linerate_reactor::{
 use tokio::sync::Notify;
 
 use super::MESSAGE_BYTES_MAX;
-use crate::workers::{self, StopSignal};
+use crate::{
+    certificate,
+    workers::{self, StopSignal},
+};
 
 #[derive(Clone)]
 struct Echo;
@@ -33,7 +36,11 @@ impl Handler for Echo {
 }
 
 /// Serves until ctrl-c, SIGTERM or the failure of a worker, then until all connections are closed.
-pub(super) fn run(arguments: &workers::Arguments, driver: DriverKind) -> anyhow::Result<()> {
+pub(super) fn run(
+    arguments: &workers::Arguments,
+    driver: DriverKind,
+    tls_self_signed: bool,
+) -> anyhow::Result<()> {
     driver
         .resolve()
         .with_context(|| format!("the driver {driver} can't be had"))?;
@@ -41,16 +48,22 @@ pub(super) fn run(arguments: &workers::Arguments, driver: DriverKind) -> anyhow:
     options.driver = driver;
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX;
     options.origins = OriginPolicy::DangerAny;
-    let server = Server::builder()
+    let mut builder = Server::builder()
         .workers(arguments.workers())
         .options(options)
-        .fallback(Echo)
+        .fallback(Echo);
+    let mut scheme = "ws";
+    if tls_self_signed {
+        builder = builder.tls(certificate::self_signed()?);
+        scheme = "wss";
+    }
+    let server = builder
         .listen(arguments.listen)
         .with_context(|| format!("can't listen on {}", arguments.listen))?;
     let remote = server.remote();
     // Heard from now on: once the address is printed, a signal is a request to stop in order.
     let stop = StopSignal::new()?;
-    println!("ws://{}", server.local_addr());
+    println!("{scheme}://{}", server.local_addr());
     let ended = Arc::new(Notify::new());
     let serving = thread::spawn({
         let ended = ended.clone();
