@@ -10,6 +10,8 @@
 //! What is configured away, whatever a configuration says: early data, which an attacker can replay
 //! (RFC 8446 §8), and application protocols other than HTTP/1.1.
 
+use std::io;
+
 #[cfg(feature = "rustls")]
 mod end;
 #[cfg(feature = "rustls")]
@@ -23,9 +25,9 @@ mod session;
 #[path = "tls/absent.rs"]
 mod end;
 
+pub(crate) use end::{Peer, ServerConfig, Tls};
 #[cfg(feature = "rustls")]
-pub(crate) use end::prepare_server;
-pub(crate) use end::{ServerConfig, Tls};
+pub(crate) use end::{prepare_client, prepare_server};
 
 /// Ciphertext that is to be written, a record or more each.
 pub(crate) type Sealed = Vec<Vec<u8>>;
@@ -39,9 +41,14 @@ impl Alert {
     pub(crate) const CLOSE_NOTIFY: Self = Self(0);
 }
 
-/// The connection can't go on. The alert says why to the peer, where nothing has said so yet.
-#[derive(Debug)]
-pub(crate) struct Failed(pub(crate) Option<Alert>);
+/// The connection can't go on.
+#[derive(Debug, Default)]
+pub(crate) struct Failed {
+    /// What is to be told to the peer, where nothing has said so yet.
+    pub(crate) alert: Option<Alert>,
+    /// What was wrong with it, if that may interest somebody.
+    pub(crate) cause: Option<io::Error>,
+}
 
 /// What a part of the input came to.
 pub(crate) struct Taken {

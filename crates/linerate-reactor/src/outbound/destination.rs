@@ -9,7 +9,13 @@ use std::{
 };
 
 use linerate_proto::handshake::{BuildError, ClientHandshake, Origin};
+#[cfg(feature = "rustls")]
+use rustls::pki_types::ServerName;
 use url::{Host, Url};
+
+#[cfg(feature = "rustls")]
+use crate::tls;
+use crate::tls::Peer;
 
 /// Where a connection is to lead, and how it is asked for. A clone costs little, however many
 /// connections are to be alike.
@@ -36,6 +42,8 @@ pub struct Destination {
 struct Target {
     host: Host<String>,
     port: u16,
+    /// Whom to expect, if that is `wss://`.
+    peer: Option<Peer>,
     /// The pattern of the request, whose key is set for each connection.
     handshake: ClientHandshake,
     /// None as long as the host is a name that was not looked up.
@@ -50,8 +58,37 @@ impl Destination {
     /// # Errors
     /// It is no URL of a WebSocket.
     pub fn parse(url: &str) -> Result<Self, DestinationError> {
+        Self::parse_with(url, "ws", 80)
+    }
+
+    /// Takes a `wss://` URL. The server has to show a certificate for the URL's host that `config`
+    /// trusts. See [`parse`](Self::parse).
+    ///
+    /// Of `config`, early data is not used, and no application protocol but HTTP/1.1.
+    ///
+    /// # Errors
+    /// It is no such URL, or its host is not of a kind that certificates are made for.
+    #[cfg(feature = "rustls")]
+    pub fn parse_wss(url: &str, config: &rustls::ClientConfig) -> Result<Self, DestinationError> {
+        let mut destination = Self::parse_with(url, "wss", 443)?;
+        let target = destination.target_mut();
+        let name = match &target.host {
+            Host::Domain(name) => {
+                ServerName::try_from(name.clone()).map_err(|_| DestinationError::HostMissing)?
+            }
+            Host::Ipv4(address) => ServerName::IpAddress((*address).into()),
+            Host::Ipv6(address) => ServerName::IpAddress((*address).into()),
+        };
+        target.peer = Some(Peer {
+            config: tls::prepare_client(config),
+            name,
+        });
+        Ok(destination)
+    }
+
+    fn parse_with(url: &str, scheme: &str, port_default: u16) -> Result<Self, DestinationError> {
         let url = Url::parse(url).map_err(DestinationError::Malformed)?;
-        if url.scheme() != "ws" {
+        if url.scheme() != scheme {
             return Err(DestinationError::Scheme);
         }
         // RFC 6455 §3: "fragment identifiers are meaningless in the context of WebSocket URIs and
@@ -68,7 +105,7 @@ impl Destination {
             Some(query) => format!("{}?{query}", url.path()),
             None => url.path().to_owned(),
         };
-        let port = url.port().unwrap_or(80);
+        let port = url.port().unwrap_or(port_default);
         let addresses = match host {
             Host::Domain(_) => None,
             Host::Ipv4(address) => Some([SocketAddr::new(address.into(), port)].into()),
@@ -79,6 +116,7 @@ impl Destination {
             target: Arc::new(Target {
                 host,
                 port,
+                peer: None,
                 handshake,
                 addresses,
                 sources: Vec::new(),
@@ -196,6 +234,10 @@ impl Destination {
         sources.iter().filter(usable).nth(chosen).copied()
     }
 
+    pub(crate) fn peer(&self) -> Option<&Peer> {
+        self.target.peer.as_ref()
+    }
+
     pub(crate) fn handshake(&self) -> ClientHandshake {
         self.target.handshake.clone().with_key(rand::random())
     }
@@ -254,7 +296,7 @@ pub enum DestinationError {
     Malformed(url::ParseError),
     /// A part of the request can't be sent as it is.
     Request(BuildError),
-    /// The scheme is not `ws`.
+    /// The scheme is another one.
     Scheme,
 }
 
@@ -271,7 +313,7 @@ impl fmt::Display for DestinationError {
             Self::HostMissing => f.write_str("URL has no host"),
             Self::Malformed(_) => f.write_str("malformed URL"),
             Self::Request(_) => f.write_str("request can't be sent"),
-            Self::Scheme => f.write_str("scheme of the URL is not ws"),
+            Self::Scheme => f.write_str("scheme of the URL is not the one that is asked for"),
         }
     }
 }

@@ -20,6 +20,8 @@ pub enum ConnectError {
     NoHandler,
     /// The reactor shuts down.
     ShutDown,
+    /// The server does not speak TLS as it must, or is not whom its certificate is to be of.
+    Tls(io::Error),
     /// The attempt took longer than it may.
     TimedOut {
         /// The limit.
@@ -40,6 +42,7 @@ impl fmt::Display for ConnectError {
             Self::Network(_) => f.write_str("server can't be reached"),
             Self::NoHandler => f.write_str("there is no handler of outbound connections"),
             Self::ShutDown => f.write_str("reactor shuts down"),
+            Self::Tls(_) => f.write_str("no encrypted connection comes about"),
             Self::TimedOut { time_max } => write!(f, "connecting took longer than {time_max:?}"),
             Self::TooMany { connections_max } => {
                 write!(
@@ -55,7 +58,7 @@ impl Error for ConnectError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Handshake(error) => Some(error),
-            Self::Lookup(error) | Self::Network(error) => Some(error),
+            Self::Lookup(error) | Self::Network(error) | Self::Tls(error) => Some(error),
             Self::NoHandler | Self::ShutDown | Self::TimedOut { .. } | Self::TooMany { .. } => None,
         }
     }

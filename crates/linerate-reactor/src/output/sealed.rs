@@ -29,7 +29,7 @@ impl Output {
         let mut is_lost = connection.lost;
         if let Some(tls) = &mut connection.tls
             && self.len() + tail.len() > 0
-            && let Err(Failed(alert)) = tls.seal(self.slices(input, tail), &mut sealed)
+            && let Err(Failed { alert, .. }) = tls.seal(self.slices(input, tail), &mut sealed)
         {
             tls.close(alert.unwrap_or(Alert::CLOSE_NOTIFY), &mut sealed);
             is_lost = true;

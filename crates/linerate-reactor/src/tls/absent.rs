@@ -8,11 +8,19 @@ use crate::pool::Pool;
 #[derive(Debug)]
 pub(crate) enum ServerConfig {}
 
+/// Whom a client expects.
+#[derive(Clone)]
+pub(crate) enum Peer {}
+
 pub(crate) enum Tls {}
 
 impl Tls {
     pub(crate) fn server(config: &Arc<ServerConfig>) -> Result<Box<Self>, Failed> {
         match **config {}
+    }
+
+    pub(crate) fn client(peer: &Peer, _: &mut Sealed) -> Result<Box<Self>, Failed> {
+        match *peer {}
     }
 
     pub(crate) fn take(&mut self, _: &mut [u8], _: &mut Sealed, _: &mut Pool) -> Taken {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustls::{ClientConfig, pki_types::ServerName};
+
 use super::{
     Alert, Failed, Outcome, Plaintext, Sealed, Taken,
     handshake::{Handshake, Progress},
@@ -12,6 +14,13 @@ use crate::pool::Pool;
 
 /// What servers are configured by.
 pub(crate) type ServerConfig = rustls::ServerConfig;
+
+/// Whom a client expects, and how it makes sure of that.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    pub(crate) config: Arc<ClientConfig>,
+    pub(crate) name: ServerName<'static>,
+}
 
 /// How many bytes of a handshake may wait for the rest of a message. rustls takes messages of up to
 /// 64 KiB, which may come in records of a few bytes.
@@ -36,6 +45,13 @@ impl Tls {
     /// Starts as a server.
     pub(crate) fn server(config: &Arc<ServerConfig>) -> Result<Box<Self>, Failed> {
         Ok(Self::new(Handshake::server(config.clone())?))
+    }
+
+    /// Starts as a client: adds the first message to `sealed`.
+    pub(crate) fn client(peer: &Peer, sealed: &mut Sealed) -> Result<Box<Self>, Failed> {
+        let mut handshake = Handshake::client(peer.config.clone(), peer.name.clone())?;
+        handshake.advance(&mut Vec::new(), sealed)?;
+        Ok(Self::new(handshake))
     }
 
     fn new(handshake: Handshake) -> Box<Self> {
@@ -81,7 +97,7 @@ impl Tls {
         sealed: &mut Sealed,
     ) -> Result<(), Failed> {
         match &mut self.stage {
-            Stage::Handshake(_) => Err(Failed(None)),
+            Stage::Handshake(_) => Err(Failed::default()),
             Stage::Open(session) => session.seal(slices, sealed),
             Stage::Closed => Ok(()),
         }
@@ -113,7 +129,7 @@ impl Tls {
         let (bytes, is_whole) =
             record::join(&mut self.unfinished, handshake.seen_bytes(), input, pool);
         if self.unfinished.len() > HANDSHAKE_BYTES_MAX {
-            return Taken::nothing(bytes, Outcome::Failed(Failed(None)));
+            return Taken::nothing(bytes, Outcome::Failed(Failed::default()));
         }
         if !is_whole {
             return Taken::nothing(bytes, Outcome::Continues);
@@ -177,6 +193,15 @@ pub(crate) fn prepare_server(config: &ServerConfig) -> Arc<ServerConfig> {
     config.enable_secret_extraction = true;
     config.max_early_data_size = 0;
     config.send_half_rtt_data = false;
+    keep_http1(&mut config.alpn_protocols);
+    Arc::new(config)
+}
+
+/// Returns the configuration as the reactor needs it.
+pub(crate) fn prepare_client(config: &ClientConfig) -> Arc<ClientConfig> {
+    let mut config = config.clone();
+    config.enable_secret_extraction = true;
+    config.enable_early_data = false;
     keep_http1(&mut config.alpn_protocols);
     Arc::new(config)
 }

@@ -1,10 +1,11 @@
 //! The TLS handshake, by rustls.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use rustls::{
-    CommonState, ServerConfig,
+    ClientConfig, CommonState, Error, ServerConfig,
     client::UnbufferedClientConnection,
+    pki_types::ServerName,
     server::UnbufferedServerConnection,
     unbuffered::{ConnectionState, EncodeError, UnbufferedStatus},
 };
@@ -22,7 +23,6 @@ pub(super) struct Handshake {
 }
 
 enum End {
-    #[expect(dead_code, reason = "made by the connector")]
     Client(UnbufferedClientConnection),
     Server(UnbufferedServerConnection),
 }
@@ -47,8 +47,19 @@ enum Step {
 }
 
 impl Handshake {
+    pub(super) fn client(
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> Result<Self, Failed> {
+        let connection = UnbufferedClientConnection::new(config, name).map_err(failed)?;
+        Ok(Self {
+            end: End::Client(connection),
+            seen_bytes: 0,
+        })
+    }
+
     pub(super) fn server(config: Arc<ServerConfig>) -> Result<Self, Failed> {
-        let connection = UnbufferedServerConnection::new(config).map_err(|_| Failed(None))?;
+        let connection = UnbufferedServerConnection::new(config).map_err(failed)?;
         Ok(Self {
             end: End::Server(connection),
             seen_bytes: 0,
@@ -72,15 +83,14 @@ impl Handshake {
     ) -> Result<Progress, Failed> {
         loop {
             let (discard, step) = self.step(input, sealed);
-            let Ok(step) = step else {
+            if step.is_err() {
                 // What it has to say about that; it must not see the input again.
                 while self.state().wants_write() {
                     _ = self.step(&mut [], sealed);
                 }
-                return Err(Failed(None));
-            };
+            }
             input.drain(..discard.min(input.len()));
-            match step {
+            match step? {
                 Step::Next => {}
                 Step::Ended => return Ok(Progress::Ended),
                 Step::Waits => {
@@ -97,18 +107,17 @@ impl Handshake {
     /// # Errors
     /// The cipher suite is of a kind that is unknown here.
     pub(super) fn into_session(self) -> Result<Session, Failed> {
-        let unknown = |_| Failed(None);
         match self.end {
             End::Client(connection) => {
                 let (secrets, kernel) = connection
                     .dangerous_into_kernel_connection()
-                    .map_err(unknown)?;
+                    .map_err(failed)?;
                 Session::new(secrets, Secrets::Client(kernel))
             }
             End::Server(connection) => {
                 let (secrets, kernel) = connection
                     .dangerous_into_kernel_connection()
-                    .map_err(unknown)?;
+                    .map_err(failed)?;
                 Session::new(secrets, Secrets::Server(kernel))
             }
         }
@@ -153,7 +162,16 @@ fn step<D>(
         Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => Ok(Step::Waits),
         Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Ok(Step::Ended),
         // Early data is off, and the record that ends the handshake is the last that it sees.
-        Ok(_) | Err(_) => Err(Failed(None)),
+        Ok(_) => Err(Failed::default()),
+        Err(error) => Err(failed(error)),
     };
     (discard, step)
+}
+
+/// Says what was wrong with a handshake; rustls has told the peer.
+fn failed(error: Error) -> Failed {
+    Failed {
+        alert: None,
+        cause: Some(io::Error::new(io::ErrorKind::InvalidData, error)),
+    }
 }

@@ -113,7 +113,7 @@ impl Sealer {
         };
         let record = self.cipher.encrypt(plain, self.sequence);
         self.sequence += 1;
-        record.map_or(Err(Failed(None)), |record| Ok(record.encode()))
+        record.map_or(Err(Failed::default()), |record| Ok(record.encode()))
     }
 }
 
@@ -163,6 +163,6 @@ fn parts(secrets: ConnectionTrafficSecrets) -> Result<(AeadKey, Iv), Failed> {
         ConnectionTrafficSecrets::Aes128Gcm { key, iv }
         | ConnectionTrafficSecrets::Aes256Gcm { key, iv }
         | ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => Ok((key, iv)),
-        _ => Err(Failed(None)),
+        _ => Err(Failed::default()),
     }
 }

@@ -182,7 +182,7 @@ impl Session {
                 self.warnings += 1;
                 Ok(Content::Other)
             }
-            _ => Err(Failed(None)),
+            _ => Err(Failed::default()),
         }
     }
 
@@ -296,6 +296,9 @@ fn alert_for(error: Error) -> Failed {
 
 impl Failed {
     pub(super) fn telling(alert: AlertDescription) -> Self {
-        Self(Some(Alert(alert.into())))
+        Self {
+            alert: Some(Alert(alert.into())),
+            cause: None,
+        }
     }
 }

@@ -71,15 +71,11 @@ impl Worker {
     pub(super) fn take_connected(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         let outcome = socket::take_error(&connection.socket);
-        let Stage::Connecting(attempt) = &mut connection.stage else {
-            return;
-        };
         if let Err(error) = outcome {
             return self.try_next(key, error);
         }
         connection.connecting = false;
-        attempt.handshake.encode(&mut self.core.output.cork);
-        self.core.flush(connection, &[], &[]);
+        self.begin_request(key);
         self.settle(key);
     }
 

@@ -1,9 +1,12 @@
 //! TLS between the socket and what reads plaintext.
 
+use std::io;
+
 use super::{Core, Worker};
 use crate::{
+    ConnectError,
     connection::{Connection, Stage},
-    tls::{Alert, Failed, Outcome, Plaintext},
+    tls::{Alert, Failed, Outcome, Plaintext, Tls},
 };
 
 impl Worker {
@@ -22,7 +25,11 @@ impl Worker {
                 // follows a refused request.
                 return;
             }
+            let was_open = tls.is_open();
             let taken = tls.take(&mut input[at..], &mut core.output.sealed, &mut core.pool);
+            if tls.is_open() && !was_open {
+                self.send_request(key);
+            }
             match taken.plaintext {
                 Plaintext::InPlace(bytes) => self.take_plain(key, &mut input[at..at + bytes]),
                 Plaintext::Joined(mut record, bytes) => {
@@ -34,24 +41,55 @@ impl Worker {
             match taken.outcome {
                 Outcome::Continues => {}
                 Outcome::Ended => self.connections[key].ended = true,
-                Outcome::Failed(Failed(alert)) => return self.fail_tls(key, alert),
+                Outcome::Failed(failed) => return self.fail_tls(key, failed),
             }
         }
     }
 
     /// Ends a connection whose peer does not speak TLS as it must: what was received before that is
     /// answered, then the alert follows.
-    fn fail_tls(&mut self, key: usize, alert: Option<Alert>) {
+    fn fail_tls(&mut self, key: usize, Failed { alert, cause }: Failed) {
         let core = &mut self.core;
         let connection = &mut self.connections[key];
-        let is_opening = matches!(connection.stage, Stage::Opening(_));
         core.flush(connection, &[], &[]);
         core.close_tls(connection, alert);
-        if is_opening {
+        match connection.stage {
             // So that closing does not reset the connection before the peer has read the alert.
-            self.begin_refusal(key);
-        } else {
-            self.connections[key].lost = true;
+            Stage::Opening(_) => self.begin_refusal(key),
+            Stage::Connecting(_) => {
+                let cause = cause.unwrap_or_else(|| io::ErrorKind::InvalidData.into());
+                self.give_up(key, ConnectError::Tls(cause));
+            }
+            Stage::Open { .. } | Stage::Refused { .. } => connection.lost = true,
+        }
+    }
+
+    /// Starts TLS on a connection that we open, if there is to be any, or the opening handshake.
+    pub(super) fn begin_request(&mut self, key: usize) {
+        let core = &mut self.core;
+        let connection = &mut self.connections[key];
+        let Stage::Connecting(attempt) = &connection.stage else {
+            return;
+        };
+        let Some(peer) = attempt.pending.destination.peer() else {
+            return self.send_request(key);
+        };
+        match Tls::client(peer, &mut core.output.sealed) {
+            Ok(tls) => {
+                connection.tls = Some(tls);
+                core.flush(connection, &[], &[]);
+            }
+            Err(failed) => self.fail_tls(key, failed),
+        }
+    }
+
+    /// Starts the opening handshake on a connection that we open.
+    fn send_request(&mut self, key: usize) {
+        let core = &mut self.core;
+        let connection = &mut self.connections[key];
+        if let Stage::Connecting(attempt) = &connection.stage {
+            attempt.handshake.encode(&mut core.output.cork);
+            core.flush(connection, &[], &[]);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Encrypted connections, with the client of rustls.
 
 mod abuse;
+mod client;
 mod handshake;
 mod records;
 
