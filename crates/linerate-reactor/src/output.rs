@@ -52,7 +52,7 @@ impl Output {
         self.cork.is_empty() && self.splices.is_empty() && self.sealed.is_empty()
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.cork.len() + self.splice_bytes
     }
 

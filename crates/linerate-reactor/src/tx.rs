@@ -21,6 +21,10 @@ const COPIED_BYTES_MAX: usize = 4 << 10;
 /// The cork buffer is flushed when it holds so much.
 const CORK_BYTES_MAX: usize = 128 << 10;
 
+/// And so is all output together with what goes out from the input. The answers to one read are
+/// less, but much more input may have been kept while a slow peer's backlog was at its limit.
+const OUTPUT_BYTES_MAX: usize = 256 << 10;
+
 /// The connection that a callback is about: replies, topics, the flow of input, the end.
 pub struct Tx<'a> {
     pub(crate) core: &'a mut Core,
@@ -344,6 +348,9 @@ impl<'a> Tx<'a> {
             output.cork.extend_from_slice(part);
         } else if let Some(part) = place(part, self.input) {
             output.splice(part);
+            if output.len() >= OUTPUT_BYTES_MAX {
+                self.flush_output();
+            }
         } else {
             let Self {
                 core,
@@ -375,14 +382,18 @@ impl<'a> Tx<'a> {
     #[inline]
     fn limit_cork(&mut self) {
         if self.core.output.cork.len() >= CORK_BYTES_MAX {
-            let Self {
-                core,
-                connection,
-                input,
-                ..
-            } = self;
-            core.flush(connection, input, &[]);
+            self.flush_output();
         }
+    }
+
+    fn flush_output(&mut self) {
+        let Self {
+            core,
+            connection,
+            input,
+            ..
+        } = self;
+        core.flush(connection, input, &[]);
     }
 }
 

@@ -161,6 +161,12 @@ fn subscriptions_are_limited_in_number_and_length() {
     }
 }
 
+/// Returns the CPU time that this process has taken.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 #[test]
 fn a_shortage_of_files_passes() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -193,6 +199,11 @@ fn a_shortage_of_files_passes() {
         open.round_trip();
     }
     assert_eq!(server.remote.counters().connections(), 1);
+    // Nothing is done meanwhile. To try again and again would take all of a core.
+    let before = cpu_time();
+    std::thread::sleep(Duration::from_secs(1));
+    let taken = cpu_time() - before;
+    assert!(taken < Duration::from_millis(200), "{taken:?} in a second");
     // The server finds by itself that files have become free.
     drop(files);
     assert_eq!(late.read(ACCEPTED.len()), ACCEPTED.as_bytes());

@@ -4,6 +4,7 @@
 /// What [`support::driver`] goes by.
 const DRIVER: linerate_reactor::DriverKind = linerate_reactor::DriverKind::Epoll;
 
+mod abuse;
 mod adopt;
 mod connector;
 mod delivery;
