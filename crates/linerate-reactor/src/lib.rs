@@ -1,4 +1,4 @@
-//! A WebSocket server of callbacks for Linux: a thread per core, corked by construction.
+//! A WebSocket server and client of callbacks for Linux: a thread per core, corked by construction.
 //!
 //! Each worker thread has its own listener on the shared port, its own event loop and its own
 //! connections; a connection lives and dies on its worker, and no lock is taken for a message.
@@ -43,6 +43,16 @@
 //! that does not read is not read from either once its backlog is at the limit, and is dropped when
 //! it takes nothing for a while; nobody else waits for it.
 //! [`Overflow`] says what becomes of publications to it, topic by topic.
+//!
+//! A [`Connector`] is the counterpart: many outbound connections on each thread, by the same
+//! [`Handler`]. A server's handler can open connections too ([`Tx::connect`]) and send on others of
+//! its worker ([`Tx::to`]), which is what a relay does. Another HTTP server can hand its sockets over
+//! ([`Remote::adopt`]).
+//!
+//! The examples are small programs: `reactor_echo`; `reactor_room`, where everybody gets what anybody
+//! says; `reactor_relay`, which connects each client to an upstream, with back-pressure both ways;
+//! `reactor_connector`, which has many connections to one server and comes back to it when it was
+//! gone. Each says in its first lines how to run it.
 #![forbid(unsafe_code)]
 
 mod adoption;

@@ -8,11 +8,16 @@
 #[path = "it/support.rs"]
 mod support;
 
-use std::{net::SocketAddr, thread};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    thread,
+};
 
 use allocation_counter::measure;
 use linerate_reactor::{
-    Builder, DriverKind, Handler, Message, Opened, Options, Overflow, Server, TopicOptions, Tx,
+    Builder, ConnectionId, Destination, DriverKind, Handler, Message, Opened, Options, Overflow,
+    Server, TopicOptions, Tx,
 };
 use support::{Echo, Raw, fragment, masked};
 
@@ -45,7 +50,8 @@ fn assert_no_allocations<H: Handler>(
             let mut options = Options::default();
             options.driver = driver;
             let builder = Server::builder().options(options).workers(workers);
-            allocations(builder.route("/chat", handler.clone()), |address| {
+            let builder = builder.route("/chat", handler.clone()).fallback(Echo);
+            allocations(builder, |address| {
                 client(address, messages);
             })
         });
@@ -218,6 +224,59 @@ fn a_subscriber_that_does_not_keep_up_allocates_nothing() {
                 frames += 1;
             }
             assert!(frames < LAG, "nothing had to wait");
+        }
+    });
+}
+
+/// Passes what its only client says to an echo on the same worker, and what comes back to the client.
+#[derive(Clone, Default)]
+struct Detour {
+    server: Arc<Mutex<Option<SocketAddr>>>,
+    inbound: Option<ConnectionId>,
+    outbound: Option<ConnectionId>,
+}
+
+impl Handler for Detour {
+    /// Whether the client opened it.
+    type Data = bool;
+
+    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> bool {
+        if let Some(inbound) = self.inbound
+            && opened.destination().is_some()
+        {
+            self.outbound = Some(tx.id());
+            tx.to(inbound).unwrap().resume();
+            return false;
+        }
+        self.inbound = Some(tx.id());
+        let server = self.server.lock().unwrap().unwrap();
+        let echo = Destination::parse(&format!("ws://{server}/echo")).unwrap();
+        tx.connect(&echo).unwrap();
+        tx.pause();
+        true
+    }
+
+    fn message(&mut self, is_inbound: &mut bool, tx: &mut Tx<'_>, message: Message<'_>) {
+        let other = if *is_inbound {
+            self.outbound
+        } else {
+            self.inbound
+        };
+        tx.to(other.unwrap()).unwrap().send(message);
+    }
+}
+
+#[test]
+fn what_connections_send_to_each_other_allocates_nothing() {
+    let detour = Detour::default();
+    let server = detour.server.clone();
+    assert_no_allocations(1, detour, |address, messages| {
+        *server.lock().unwrap() = Some(address);
+        let mut raw = Raw::open(address);
+        for bytes in [20, 1_000, 20_000] {
+            let header = if bytes > 125 { 4 } else { 2 };
+            let wire = masked(0x1, &vec![b'x'; bytes]);
+            exchange(&mut raw, &wire, header + bytes, messages / 3);
         }
     });
 }
