@@ -18,6 +18,9 @@ const SHARED_BYTES_MIN: usize = 4 << 10;
 /// for something else.
 const MEMORY_FACTOR_MAX: usize = 4;
 
+/// What each piece but the first counts besides its bytes: about the memory of the smallest.
+const PIECE_CHARGE: usize = 512;
+
 /// Copied pieces grow to this size.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 
@@ -91,18 +94,18 @@ impl Backlog {
         queue.push(Piece::frames(burst, frames, done, droppable, pool));
     }
 
-    /// Drops the oldest droppable frames until fewer than `bytes_max` bytes wait, but neither a frame
-    /// that has begun to be written nor the newest; returns how many it dropped.
+    /// Drops the oldest droppable frames until the [charge](Self::charge) is less than `bytes_max`,
+    /// but neither a frame that has begun to be written nor the newest; returns how many it dropped.
     pub(crate) fn drop_oldest(&mut self, bytes_max: usize, pool: &mut Pool) -> u64 {
         let Some(queue) = &mut self.0 else {
             return 0;
         };
         let (mut at, mut frames) = (0, 0);
         let mut left = queue.droppable;
-        while left > 0 && queue.bytes >= bytes_max {
+        while left > 0 && queue.charge() >= bytes_max {
+            let excess = queue.charge() - bytes_max + 1;
             let piece = &mut queue.pieces[at];
             left -= usize::from(piece.is_droppable());
-            let excess = queue.bytes - bytes_max + 1;
             let dropped = piece.drop_frames(excess, left == 0, pool);
             queue.bytes -= dropped.bytes;
             frames += dropped.frames;
@@ -168,6 +171,12 @@ impl Backlog {
         self.0.as_ref().map_or(0, |queue| queue.bytes)
     }
 
+    /// Returns what counts against the limit: the bytes that wait, and something for each piece, so
+    /// that many small ones do not take a multiple of their bytes.
+    pub(crate) fn charge(&self) -> usize {
+        self.0.as_ref().map_or(0, |queue| queue.charge())
+    }
+
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -179,6 +188,10 @@ impl Backlog {
 }
 
 impl Queue {
+    fn charge(&self) -> usize {
+        self.bytes + self.pieces.len().saturating_sub(1) * PIECE_CHARGE
+    }
+
     fn push(&mut self, piece: Piece) {
         self.bytes += piece.len();
         self.droppable += usize::from(piece.is_droppable());
@@ -367,7 +380,7 @@ mod tests {
         append(&mut backlog, 5..70, true, &mut pool);
         backlog.append(b"\x82\x01\x47", &mut pool);
         append(&mut backlog, 72..74, true, &mut pool);
-        let dropped = backlog.drop_oldest(6 * 102, &mut pool);
+        let dropped = backlog.drop_oldest(6 * 102 + 3 * PIECE_CHARGE, &mut pool);
         assert_eq!(frames(&backlog), [3, 4, 69, 71, 72, 73]);
         assert_eq!(dropped, 3 + 64);
         assert_eq!(backlog.drop_oldest(0, &mut pool), 2);
@@ -375,6 +388,19 @@ mod tests {
         backlog.clear(&mut pool);
         append(&mut backlog, 0..1, false, &mut pool);
         assert_eq!(backlog.drop_oldest(0, &mut pool), 0);
+    }
+
+    #[test]
+    fn small_pieces_count_more_than_their_bytes() {
+        let mut pool = Pool::default();
+        let mut backlog = Backlog::default();
+        for number in 0..10 {
+            append(&mut backlog, number..number + 1, number % 2 == 0, &mut pool);
+        }
+        assert_eq!(backlog.len(), 10 * 102);
+        assert_eq!(backlog.charge(), 10 * 102 + 9 * PIECE_CHARGE);
+        assert_eq!(backlog.drop_oldest(4_000, &mut pool), 3);
+        assert_eq!(backlog.charge(), 7 * 102 + 6 * PIECE_CHARGE);
     }
 
     #[test]

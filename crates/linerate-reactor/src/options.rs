@@ -37,8 +37,8 @@ pub struct Options {
     /// all have been written, and what happens to publications is up to
     /// [`TopicOptions::overflow`]. One message more may be accepted on top, whatever its size, and
     /// so may the answers to what was read at once, and what was published together. The memory in
-    /// use may be up to four times that.
-    /// Default: 64 KiB.
+    /// use may be up to four times that; so that it is, pieces that can't be put together count 512
+    /// bytes each on top. Default: 64 KiB.
     pub backlog_bytes_max: usize,
     /// How many bytes may wait for one connection's socket of what [`To`](crate::To) sends. Beyond,
     /// the connection is dropped, since what feeds it does not heed

@@ -159,10 +159,10 @@ impl Core {
     #[cold]
     fn drop_excess(&mut self, connection: &mut Connection) {
         let bytes_max = self.shared.options.backlog_bytes_max.max(1);
-        if connection.backlog.len() >= bytes_max {
+        if connection.backlog.charge() >= bytes_max {
             let dropped = connection.backlog.drop_oldest(bytes_max, &mut self.pool);
             self.shared.counters.dropped_oldest.add(dropped);
-            connection.congested = connection.backlog.len() >= bytes_max;
+            connection.congested = connection.backlog.charge() >= bytes_max;
         }
     }
 }
