@@ -25,6 +25,9 @@ mod session;
 #[path = "tls/absent.rs"]
 mod end;
 
+#[cfg(all(test, feature = "rustls"))]
+mod tests;
+
 pub(crate) use end::{Peer, ServerConfig, Tls};
 #[cfg(feature = "rustls")]
 pub(crate) use end::{prepare_client, prepare_server};

@@ -116,6 +116,21 @@ impl Tls {
         matches!(self.stage, Stage::Open(_))
     }
 
+    /// Returns a record of any content.
+    #[cfg(test)]
+    pub(super) fn seal_as(&mut self, kind: rustls::ContentType, content: &[u8]) -> Vec<u8> {
+        match &mut self.stage {
+            Stage::Open(session) => session.seal_as(kind, content),
+            Stage::Handshake(_) | Stage::Closed => panic!("the session is not open"),
+        }
+    }
+
+    /// Returns how much memory is held for what is unfinished.
+    #[cfg(test)]
+    pub(super) fn unfinished_capacity(&self) -> usize {
+        self.unfinished.capacity()
+    }
+
     /// Gives back the memory.
     pub(crate) fn give_memory(self, pool: &mut Pool) {
         pool.give(self.unfinished);

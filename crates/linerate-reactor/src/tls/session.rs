@@ -136,6 +136,15 @@ impl Session {
         sealed.extend(self.sealer.seal(ContentType::Alert, payload));
     }
 
+    /// Returns a record of any content.
+    #[cfg(test)]
+    pub(super) fn seal_as(&mut self, kind: ContentType, content: &[u8]) -> Vec<u8> {
+        let payload = OutboundChunks::Single(content);
+        self.sealer
+            .seal(kind, payload)
+            .expect("keys are not worn out")
+    }
+
     fn open_record(&mut self, record: &mut [u8], sealed: &mut Sealed) -> Result<Content, Failed> {
         // §5.2: "The outer opaque_type field of a TLSCiphertext record is always set to the value
         // 23 (application_data)". The cipher does not see that field.
