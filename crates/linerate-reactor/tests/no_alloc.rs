@@ -41,6 +41,17 @@ fn assert_no_allocations<H: Handler>(
     handler: H,
     client: impl Fn(SocketAddr, usize) + Sync,
 ) {
+    let serve = |builder: Builder| builder.route("/chat", handler.clone());
+    assert_allocations(0, workers, serve, client);
+}
+
+/// Asserts the same but for so many allocations a message.
+fn assert_allocations(
+    per_message: u64,
+    workers: usize,
+    serve: impl Fn(Builder) -> Builder,
+    client: impl Fn(SocketAddr, usize) + Sync,
+) {
     for driver in [DriverKind::Epoll, DriverKind::IoUring] {
         if let Err(missing) = driver.resolve() {
             println!("skipped: {missing}");
@@ -50,8 +61,7 @@ fn assert_no_allocations<H: Handler>(
             let mut options = Options::default();
             options.driver = driver;
             let builder = Server::builder().options(options).workers(workers);
-            let builder = builder.route("/chat", handler.clone()).fallback(Echo);
-            allocations(builder, |address| {
+            allocations(serve(builder).fallback(Echo), |address| {
                 client(address, messages);
             })
         });
@@ -60,8 +70,9 @@ fn assert_no_allocations<H: Handler>(
         } else {
             SPREAD_MAX
         };
+        let of_messages = per_message * (MESSAGES[1] - MESSAGES[0]) as u64;
         assert!(
-            many <= few + difference_max,
+            many <= few + of_messages + difference_max,
             "{driver}: {many} allocations instead of {few}"
         );
     }
@@ -279,4 +290,102 @@ fn what_connections_send_to_each_other_allocates_nothing() {
             exchange(&mut raw, &wire, header + bytes, messages / 3);
         }
     });
+}
+
+/// TLS, of which a received record allocates nothing, and one that is sent its memory.
+#[cfg(feature = "rustls")]
+mod over_tls {
+    use std::{io::Write, net::TcpStream, sync::Arc};
+
+    use linerate_reactor::rustls::{
+        ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned,
+        crypto::ring,
+        pki_types::{PrivateKeyDer, ServerName},
+    };
+
+    use super::*;
+
+    type Client = Raw<StreamOwned<ClientConnection, TcpStream>>;
+
+    /// Answers the message that says so.
+    #[derive(Clone)]
+    struct Sink;
+
+    impl Handler for Sink {
+        type Data = ();
+
+        fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+
+        fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+            if message.as_bytes() == b"answer" {
+                tx.send(message).unwrap();
+            }
+        }
+    }
+
+    fn configs() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let certificate = made.cert.der().clone();
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        let provider = Arc::new(ring::default_provider());
+        let server = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.clone()], key)
+            .unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate).unwrap();
+        let client = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        (Arc::new(server), Arc::new(client))
+    }
+
+    /// Sends many messages of all sizes, each in a record of its own, and answers some.
+    fn assert_per_message<H: Handler>(
+        per_message: u64,
+        handler: H,
+        talk: impl Fn(&mut Client, usize) + Sync,
+    ) {
+        let (server, client) = configs();
+        let serve = |builder: Builder| {
+            let builder = builder.tls(server.clone());
+            builder.route("/chat", handler.clone())
+        };
+        assert_allocations(per_message, 1, serve, |address, messages| {
+            let name = ServerName::try_from("localhost").unwrap();
+            let tls = ClientConnection::new(client.clone(), name).unwrap();
+            let stream = StreamOwned::new(tls, Raw::connect(address).stream);
+            talk(&mut Raw { stream }.opened(), messages);
+        });
+    }
+
+    #[test]
+    fn records_that_are_received_allocate_nothing() {
+        let (message, last) = (masked(0x1, &[b'x'; 500]), masked(0x1, b"answer"));
+        assert_per_message(0, Sink, |client, messages| {
+            for _ in 0..messages / 1_000 {
+                for _ in 0..1_000 {
+                    client.send(&message);
+                    client.stream.flush().unwrap();
+                }
+                client.send(&last);
+                client.read(8);
+            }
+        });
+    }
+
+    #[test]
+    fn a_record_that_is_sent_allocates_its_memory() {
+        let message = masked(0x1, &[b'x'; 100]);
+        assert_per_message(1, Echo, |client, messages| {
+            for _ in 0..messages {
+                client.send(&message);
+                client.read(102);
+            }
+        });
+    }
 }
