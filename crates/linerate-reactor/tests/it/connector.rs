@@ -15,7 +15,7 @@ use linerate_reactor::{
 use linerate_testkit::Frame;
 
 use crate::{
-    support::{PATIENCE, Running, close, driver, unmasked, wait_until},
+    support::{Echo, PATIENCE, Running, close, driver, unmasked, wait_until},
     upstream::{accept, listen, masked_frame, take_request},
 };
 
@@ -422,7 +422,7 @@ struct Lavish;
 impl Handler for Lavish {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
+    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) {
         let kind = linerate_reactor::MessageKind::Binary;
         let long: Vec<u8> = (0..300_001_u32).map(|byte| byte as u8).collect();
         tx.send_binary(&long).unwrap();
@@ -436,6 +436,11 @@ impl Handler for Lavish {
         .unwrap();
         tx.subscribe("all").unwrap();
         tx.publish("all", Message::Binary(&long));
+        // To two topics in one delivery, which goes another way.
+        if opened.destination().map(Destination::tag) == Some(1) {
+            tx.subscribe("some").unwrap();
+            tx.publish("some", Message::Binary(&long));
+        }
     }
 
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
@@ -449,19 +454,48 @@ fn whatever_a_client_sends_is_masked() {
     options.driver = driver();
     let connector = Connector::builder().workers(1).options(options);
     let connector = connector.handler(Lavish).unwrap();
-    let (listener, destination) = listen();
-    connector.connect(destination).unwrap();
     let remote = connector.remote();
     let thread = thread::spawn(move || connector.run().unwrap());
     let long: Vec<u8> = (0..300_001_u32).map(|byte| byte as u8).collect();
-    let (mut raw, _) = accept(&listener, &unmasked(0x2, &long));
-    for _ in 0..6 {
-        let (first, _, payload) = masked_frame(&mut raw);
-        assert_eq!(first, 0x82);
-        assert!(payload == long);
+    for (tag, frames) in [(0, 6), (1, 7)] {
+        let (listener, destination) = listen();
+        remote.connect(destination.with_tag(tag)).unwrap();
+        let (mut raw, _) = accept(&listener, &unmasked(0x2, &long));
+        for number in 0..frames {
+            let (first, _, payload) = masked_frame(&mut raw);
+            assert_eq!(first, 0x82);
+            assert!(payload == long, "{number} of {tag}");
+        }
+        raw.send(&close(1000));
+        assert_eq!(masked_frame(&mut raw).0, 0x88);
     }
     remote.shut_down();
-    assert_eq!(masked_frame(&mut raw).0, 0x88);
-    drop(raw);
     thread.join().unwrap();
+}
+
+#[test]
+fn a_server_connects_by_a_handler_of_its_own() {
+    let mut options = Options::default();
+    options.driver = driver();
+    let (sender, seen) = channel();
+    let watch = Watch {
+        seen: sender,
+        tries: 0,
+    };
+    let builder = linerate_reactor::Server::builder()
+        .workers(2)
+        .options(options);
+    let server = Running::serve(builder.route("/chat", Echo).outbound(watch));
+    let url = format!("ws://{}/chat", server.address);
+    let destination = Destination::parse(&url).unwrap();
+    server.remote.connect(destination.clone()).unwrap();
+    let next = || seen.recv_timeout(PATIENCE).unwrap();
+    assert!(matches!(next(), Seen::Open(0, None)));
+    assert!(matches!(next(), Seen::Message(0, text) if text == "hello"));
+    // Both ends of it.
+    assert_eq!(server.remote.counters().connections(), 2);
+
+    let other = Running::echo();
+    let refused = other.remote.connect(destination);
+    assert!(matches!(refused, Err(ConnectError::NoHandler)));
 }
