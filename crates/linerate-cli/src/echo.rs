@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Engine::Tokio)]
     engine: Engine,
 
-    /// How the reactor talks to the kernel: epoll, io-uring, or auto for the best that can be had.
+    /// How the reactor talks to the kernel: epoll, io-uring, or auto for what is best for most.
     #[arg(long, value_name = "DRIVER", value_parser = driver())]
     driver: Option<DriverKind>,
 

@@ -29,7 +29,8 @@ use self::{epoll::Epoll, io_uring::IoUring};
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum DriverKind {
-    /// The best one that is to be had.
+    /// The one that is the best for most: epoll. With one message in flight io_uring takes 4 to 7 %
+    /// less of a core, but with many in flight 2 to 5 % more, and half a megabyte a worker.
     #[default]
     Auto,
     /// epoll: tells which sockets are ready, and each read and write is a system call. On every
@@ -330,6 +331,13 @@ impl Driver {
         match self {
             Self::Epoll(_) => {}
             Self::IoUring(uring) => uring.send_queued(),
+        }
+    }
+
+    /// Takes the memory of output that was withdrawn.
+    pub(crate) fn give_back(&mut self, memory: Vec<u8>) {
+        if let Self::IoUring(uring) = self {
+            uring.give_back(memory);
         }
     }
 

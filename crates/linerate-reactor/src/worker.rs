@@ -27,7 +27,7 @@ use self::{
 use crate::{
     burst::{Burst, Delivered},
     connection::{Connection, Stage},
-    driver::{Driver, Event, Interest, Source, TOKEN_MAX, Watch, What},
+    driver::{Driver, Event, InFlight, Interest, Source, TOKEN_MAX, Watch, What},
     gather::Spare,
     letters::Letters,
     mailbox::Mail,
@@ -111,12 +111,27 @@ impl Core {
         self.limit_backlog(connection);
     }
 
-    /// Writes output that is queued now, so that nothing else is written with it.
-    fn write_queued(&mut self, connection: &mut Connection) {
-        if connection.watch.may_be_sending() {
-            let stall_due = self.stall_due();
-            connection.write_backlog(&mut self.driver, &mut self.pool, stall_due);
+    /// Writes output that is queued now, so that nothing else is written with it. Returns whether
+    /// nothing is left to be written.
+    fn write_queued(&mut self, connection: &mut Connection) -> bool {
+        if !connection.backlog.is_empty() {
+            return false;
         }
+        if !connection.watch.may_be_sending() {
+            return true;
+        }
+        let token = connection.id.token();
+        let bytes = match self.driver.withdraw(token, &mut connection.watch) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return true,
+            Err(InFlight) => return false,
+        };
+        match socket::write(&connection.socket, &bytes) {
+            Ok(written) if written == bytes.len() => self.driver.give_back(bytes),
+            Ok(written) => self.keep_unsent(connection, bytes, written),
+            Err(_) => connection.lost = true,
+        }
+        connection.backlog.is_empty()
     }
 
     /// Takes back queued output of which the kernel took only the first `sent` bytes.
@@ -427,18 +442,15 @@ impl Worker {
         if !connection.lost && (is_over(connection) || ends_output(connection)) {
             core.close_tls(connection, None);
         }
-        if !connection.lost && is_over(connection) {
-            core.write_queued(connection);
-        }
-        if connection.lost || is_over(connection) {
+        let ends = !connection.lost && is_over(connection);
+        // What is queued keeps a connection; a backlog does not if it is over all the same.
+        let waits = ends && connection.backlog.is_empty() && !core.write_queued(connection);
+        if connection.lost || (ends && !waits) {
             return self.end(key);
         }
-        if connection.backlog.is_empty() && !connection.output_ended && ends_output(connection) {
-            core.write_queued(connection);
-            if connection.backlog.is_empty() {
-                connection.output_ended = true;
-                socket::end_output(&connection.socket);
-            }
+        if !connection.output_ended && ends_output(connection) && core.write_queued(connection) {
+            connection.output_ended = true;
+            socket::end_output(&connection.socket);
         }
         let wanted = connection.wanted();
         let updated = core.driver.update(

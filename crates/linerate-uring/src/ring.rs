@@ -26,7 +26,7 @@ use crate::{
 pub const TOKEN_MAX: u64 = (1 << 61) - 1;
 
 /// Memory that is kept for sends, in bytes.
-const SPARE_BYTES_MAX: usize = 1 << 20;
+const SPARE_BYTES_MAX: usize = 256 << 10;
 
 /// The least memory for a send: enough for many, so that it rarely grows.
 const SEND_CAPACITY_MIN: usize = 512;
@@ -199,6 +199,15 @@ impl Ring {
                 memory
             }
             None => Vec::with_capacity(SEND_CAPACITY_MIN),
+        }
+    }
+
+    /// Takes [memory](Self::memory) back, for the next sends.
+    pub fn give_back(&mut self, mut memory: Vec<u8>) {
+        if self.spare_bytes + memory.capacity() <= SPARE_BYTES_MAX {
+            memory.clear();
+            self.spare_bytes += memory.capacity();
+            self.spare.push(memory);
         }
     }
 
@@ -418,7 +427,7 @@ impl Ring {
         while let Some(entry) = self.complete_sends.pop() {
             if self.is_sent(&entry) {
                 let Send { bytes, .. } = self.sends.remove(key_of(&entry));
-                self.keep(bytes);
+                self.give_back(bytes);
             } else {
                 self.arrived.push_front(entry);
             }
@@ -428,15 +437,6 @@ impl Ring {
     /// Returns whether a completion says that a send was taken whole.
     fn is_sent(&self, entry: &cqueue::Entry) -> bool {
         usize::try_from(entry.result()) == Ok(self.sends[key_of(entry)].bytes.len())
-    }
-
-    /// Keeps memory for the next sends.
-    fn keep(&mut self, mut memory: Vec<u8>) {
-        if self.spare_bytes + memory.capacity() <= SPARE_BYTES_MAX {
-            memory.clear();
-            self.spare_bytes += memory.capacity();
-            self.spare.push(memory);
-        }
     }
 
     #[inline]

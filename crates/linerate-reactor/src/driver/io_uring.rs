@@ -24,7 +24,7 @@ use crate::socket::{self, Accepted};
 const EPOLL: u64 = linerate_uring::TOKEN_MAX - 2;
 
 /// Larger outputs are written at once: to copy them would cost more than the call that is saved.
-const QUEUED_BYTES_MAX: usize = 8 << 10;
+const QUEUED_BYTES_MAX: usize = 2 << 10;
 
 /// Outputs that wait for the end of the turn; what they say should still be in the cache then.
 const QUEUED_MAX: usize = 256;
@@ -32,7 +32,7 @@ const QUEUED_MAX: usize = 256;
 /// Input of this size and more is bulk, and so is what belongs to a message that began earlier: it
 /// pays to read it only when its turn comes, since by then more has arrived, and into memory that
 /// is in the cache.
-const BULK_BYTES_MIN: usize = 16 << 10;
+const BULK_BYTES_MIN: usize = 2 << 10;
 
 /// A connection is read in another way once so many inputs in a row were of the other kind.
 const CHANGE_AFTER: u8 = 3;
@@ -248,6 +248,10 @@ impl IoUring {
         }
         state.sending = None;
         Ok(self.ring.withdraw(key, token))
+    }
+
+    pub(super) fn give_back(&mut self, memory: Vec<u8>) {
+        self.ring.give_back(memory);
     }
 
     fn queue(&mut self, key: SendKey, token: u64) -> Outlet<'_> {
