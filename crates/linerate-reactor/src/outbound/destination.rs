@@ -146,8 +146,9 @@ impl Destination {
         Ok(self)
     }
 
-    /// Connects to these addresses, the first that takes it, whatever the URL's host. A proxy or a
-    /// way to test a server before its name leads to it.
+    /// Connects to these addresses, the first that takes it, whatever the URL's host: a proxy, or a
+    /// way to test a server before its name leads to it. Each is tried for its part of the time that
+    /// the attempt may take.
     pub fn with_addresses(mut self, addresses: &[SocketAddr]) -> Self {
         self.set_addresses(addresses.into());
         self

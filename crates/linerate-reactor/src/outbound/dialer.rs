@@ -26,6 +26,8 @@ pub(crate) struct Attempt {
     /// The addresses of which those before `next` have been tried.
     pub(crate) addresses: Arc<[SocketAddr]>,
     pub(crate) next: usize,
+    /// When the address that is being tried has had its time.
+    pub(crate) address_due: Duration,
     pub(crate) due: Duration,
     pub(crate) time_max: Duration,
     /// Why it fails, once it does.

@@ -63,6 +63,11 @@ impl Worker {
                 let time_max = attempt.time_max;
                 self.give_up(key, ConnectError::TimedOut { time_max });
             }
+            Stage::Connecting(attempt)
+                if connection.connecting && self.core.now >= attempt.address_due =>
+            {
+                return self.try_next(key, io::ErrorKind::TimedOut.into());
+            }
             Stage::Opening(opening) if self.core.now >= opening.due => self.refuse_late(key),
             Stage::Refused { due } if now >= *due => connection.lost = true,
             Stage::Open { .. } if engine_has_deadline(connection) => {
@@ -82,6 +87,9 @@ impl Worker {
 fn deadline(connection: &Connection) -> Option<Tick> {
     let stall = (!connection.backlog.is_empty()).then_some(connection.stall_due);
     let stage = match &connection.stage {
+        Stage::Connecting(attempt) if connection.connecting => {
+            Some(tick_after(attempt.address_due))
+        }
         Stage::Connecting(attempt) => Some(tick_after(attempt.due)),
         Stage::Opening(opening) => Some(tick_after(opening.due)),
         Stage::Refused { due } => Some(*due),

@@ -137,6 +137,7 @@ impl Worker {
             pending,
             addresses,
             next: 0,
+            address_due: core.now,
             due: core.now.saturating_add(time_max),
             time_max,
             failure: None,
@@ -147,6 +148,10 @@ impl Worker {
     /// Tries the addresses that have not been tried yet, until one does not fail at once.
     fn try_addresses(&mut self, mut attempt: Box<Attempt>) {
         while let Some(address) = attempt.addresses.get(attempt.next).copied() {
+            // Those that are left share the time that is left: one of them may not answer at all.
+            let left = (attempt.addresses.len() - attempt.next) as u32;
+            let now = self.core.now;
+            attempt.address_due = now + attempt.due.saturating_sub(now) / left;
             attempt.next += 1;
             match self.try_address(address, attempt) {
                 Ok(()) => return,
@@ -186,7 +191,7 @@ impl Worker {
     }
 
     /// Gives the socket of an attempt up, and goes on with the next address.
-    fn try_next(&mut self, key: usize, error: io::Error) {
+    pub(super) fn try_next(&mut self, key: usize, error: io::Error) {
         let Some(connection) = self.connections.remove(key) else {
             return;
         };

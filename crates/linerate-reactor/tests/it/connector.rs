@@ -1,7 +1,7 @@
 //! Connections that the reactor opens, to servers of bytes and to our own.
 
 use std::{
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     sync::mpsc::{Receiver, Sender, channel},
     thread::{self, JoinHandle},
     time::Duration,
@@ -13,6 +13,7 @@ use linerate_reactor::{
     Tx, handshake::HandshakeError,
 };
 use linerate_testkit::Frame;
+use rustix::net::{AddressFamily, SocketType};
 
 use crate::{
     support::{Echo, PATIENCE, Running, close, driver, unmasked, wait_until},
@@ -225,6 +226,40 @@ fn the_next_address_is_tried() {
     let (_raw, head) = accept(&listener, b"");
     assert!(head.contains("\r\nHost: nobody.invalid\r\n"), "{head}");
     assert!(matches!(connector.next(), Seen::Open(0, None)));
+}
+
+#[test]
+fn an_address_that_does_not_answer_leaves_time_for_the_next() {
+    let connector = Connecting::one();
+    let silent = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&silent, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    rustix::net::listen(&silent, 0).unwrap();
+    let address = rustix::net::getsockname(&silent).unwrap();
+    let address: SocketAddr = address.try_into().unwrap();
+    // Nobody accepts it, so that there is no room for another.
+    let _first = TcpStream::connect(address).unwrap();
+    let (listener, destination) = listen();
+    let addresses = [address, listener.local_addr().unwrap()];
+    let destination = destination.with_addresses(&addresses);
+    connector
+        .remote
+        .connect(destination.with_timeout(Duration::from_secs(2)))
+        .unwrap();
+    let (_raw, _) = accept(&listener, b"");
+    assert!(matches!(connector.next(), Seen::Open(0, None)));
+
+    // The last one has all the time that is left.
+    let silent = Destination::parse(&format!("ws://{address}")).unwrap();
+    let budget = Duration::from_millis(200);
+    connector
+        .remote
+        .connect(silent.with_timeout(budget))
+        .unwrap();
+    let failure = connector.failure();
+    assert!(
+        matches!(failure, ConnectError::TimedOut { time_max } if time_max == budget),
+        "{failure:?}"
+    );
 }
 
 #[test]
