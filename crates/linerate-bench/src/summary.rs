@@ -28,7 +28,7 @@ use spread::geometric_mean;
 
 /// The contenders that this repository holds: the library on tokio, and the callback server. No
 /// rival of each other.
-pub const OURS: [&str; 2] = ["linerate", "linerate-reactor"];
+pub const OURS: [&str; 3] = ["linerate", "linerate-reactor", "linerate-reactor-io-uring"];
 
 /// The contender that all are divided by: it moves the same bytes and speaks no WebSocket.
 pub const REFERENCE: &str = "raw-tcp";

@@ -27,8 +27,8 @@ pub(super) fn section(summary: &Summary, names: &Names<'_>) -> Markup {
 fn table(behind: &[Behind<'_>], names: &Names<'_>) -> Markup {
     html! {
         p {
-            "All such cells, with those in which linerate has no figure. It has two servers: what stands here is the better one in \
-             each cell. “Clear” means that every round of the first was better than every round of linerate; the others are \
+            "All such cells, with those in which linerate has no figure. It has several servers: what stands here is the best of them \
+             in each cell. “Clear” means that every round of the first was better than every round of linerate; the others are \
              within the spread, and another run may well turn them round."
         }
         div.scroll role="region" tabindex="0" aria-label="Cells in which linerate is not first" {

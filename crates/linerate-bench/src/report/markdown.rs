@@ -115,7 +115,7 @@ fn behind(summary: &Summary, names: &Names<'_>) -> String {
     let mut text = format!(
         "\n{}",
         filled(
-            "Every cell in which linerate, in the better of its two servers, is not first, with who is and by how much; in \
+            "Every cell in which linerate, in the best of its servers, is not first, with who is and by how much; in \
              **bold** where every round of the first was better than every round of linerate, the others are within the spread:",
             ""
         )

@@ -1,0 +1,103 @@
+//! linerate's reactor as a contender, on either of its drivers.
+#![forbid(unsafe_code)]
+
+use kit::{Arguments, MESSAGE_BYTES_MAX, Service};
+pub use linerate_reactor::DriverKind;
+use linerate_reactor::{
+    Chunk, Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy,
+};
+
+/// The topic that all connections subscribe to.
+const ALL: &str = "all";
+
+/// Serves as the command line says.
+///
+/// # Errors
+/// The command line is wrong, the driver or the port can't be had, or the server failed.
+pub fn run(driver: DriverKind) -> kit::Result {
+    let arguments = Arguments::from_command_line()?.without_deflate()?;
+    let mut options = Options::default();
+    options.driver = driver;
+    options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX as u64;
+    options.origins = OriginPolicy::DangerAny;
+    let mut server = Server::builder()
+        .workers(arguments.threads.into())
+        .options(options);
+    if let Some(tls) = kit::server_config(&arguments)? {
+        server = server.tls(tls);
+    }
+    let server = match arguments.service {
+        Service::Acknowledge => server.fallback(Acknowledge),
+        Service::Echo => server.fallback(Echo),
+        Service::Fanout => server.fallback(Fanout),
+    };
+    let address = ([127, 0, 0, 1], arguments.port).into();
+    Ok(server.listen(address)?.run()?)
+}
+
+/// Long messages are taken in pieces as they arrive.
+const STREAMED_BYTES_MIN: u64 = 64 << 10;
+
+/// Answers with the number of payload bytes.
+#[derive(Clone)]
+struct Acknowledge;
+
+impl Handler for Acknowledge {
+    /// What has arrived of the message that arrives in pieces, in bytes.
+    type Data = usize;
+
+    const STREAMED_BYTES_MIN: u64 = STREAMED_BYTES_MIN;
+
+    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) -> usize {
+        0
+    }
+
+    fn message(&mut self, _bytes: &mut usize, tx: &mut Tx<'_>, message: Message<'_>) {
+        // A send fails only where the connection is closing, and nobody waits for it.
+        _ = tx.send_text(&message.as_bytes().len().to_string());
+    }
+
+    fn chunk(&mut self, bytes: &mut usize, tx: &mut Tx<'_>, chunk: Chunk<'_>) {
+        *bytes += chunk.bytes.len();
+        if chunk.ends {
+            _ = tx.send_text(&std::mem::take(bytes).to_string());
+        }
+    }
+}
+
+/// Sends each message back.
+#[derive(Clone)]
+struct Echo;
+
+impl Handler for Echo {
+    type Data = ();
+
+    const STREAMED_BYTES_MIN: u64 = STREAMED_BYTES_MIN;
+
+    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+
+    #[inline]
+    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        _ = tx.send(message);
+    }
+
+    fn chunk(&mut self, (): &mut (), tx: &mut Tx<'_>, chunk: Chunk<'_>) {
+        _ = tx.send_chunk(chunk.kind, chunk.bytes, chunk.ends);
+    }
+}
+
+/// Sends each message to all connections.
+#[derive(Clone)]
+struct Fanout;
+
+impl Handler for Fanout {
+    type Data = ();
+
+    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
+        _ = tx.subscribe(ALL);
+    }
+
+    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        tx.publish(ALL, message);
+    }
+}
