@@ -13,6 +13,10 @@ use crate::{
 /// Room for records that is kept; a message of any size may have been in them.
 const RECORDS_KEPT_MAX: usize = 64;
 
+/// What waits of a record is copied if it is shorter, which costs less than one more slice for the
+/// kernel; otherwise it waits in its own memory.
+const COPIED_BYTES_MAX: usize = 4 << 10;
+
 impl Output {
     /// Encrypts the output and `tail` behind it, and writes the records. What the kernel does not
     /// take waits as it is: nothing is encrypted twice.
@@ -99,8 +103,14 @@ impl Output {
         for record in self.sealed.drain(..) {
             let skipped = written.min(record.len());
             written -= skipped;
-            if skipped < record.len() && !connection.lost {
+            let left = record.len() - skipped;
+            if left == 0 || connection.lost {
+                continue;
+            }
+            if left < COPIED_BYTES_MAX {
                 connection.backlog.append(&record[skipped..], pool);
+            } else {
+                connection.backlog.append_owned(record, skipped, pool);
             }
         }
         self.sealed.shrink_to(RECORDS_KEPT_MAX);
