@@ -30,7 +30,7 @@ use self::{epoll::Epoll, io_uring::IoUring};
 #[non_exhaustive]
 pub enum DriverKind {
     /// The one that is the best for most: epoll. With one message in flight io_uring takes 4 to 7 %
-    /// less of a core, but with many in flight 2 to 5 % more, and half a megabyte a worker.
+    /// less of a core, but with many in flight up to 5 % more.
     #[default]
     Auto,
     /// epoll: tells which sockets are ready, and each read and write is a system call. On every
