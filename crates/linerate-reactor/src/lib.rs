@@ -3,7 +3,7 @@
 //! Each worker thread has its own listener on the shared port, its own event loop and its own
 //! connections; a connection lives and dies on its worker, and no lock is taken for a message.
 //! Messages are lent from the worker's read buffer, and all that the callbacks of one read send is
-//! one write. An idle connection costs about its 256 bytes: memory for unfinished messages and for
+//! one write. An idle connection costs about 200 bytes: memory for unfinished messages and for
 //! what waits to be written is the worker's, and goes back to it.
 //!
 //! ```

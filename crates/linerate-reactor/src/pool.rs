@@ -14,6 +14,10 @@ const CLASSES: usize = (BYTES_MAX.ilog2() - BYTES_MIN.ilog2()) as usize + 1;
 /// What is kept of each class, in bytes, and at least one buffer.
 const CLASS_BYTES_MAX: usize = 1 << 20;
 
+/// And at most so many buffers of each class: those of thousands of connections that began or
+/// wrote together are not needed again soon.
+const BUFFERS_MAX: usize = 256;
+
 /// Buffers above this capacity are freed, not kept.
 const KEPT_BYTES_MAX: usize = 32 << 20;
 
@@ -61,7 +65,8 @@ impl Pool {
             return;
         }
         let class = class_of(capacity);
-        if self.free[class].len() < (CLASS_BYTES_MAX / (BYTES_MIN << class)).max(1) {
+        let buffers_max = (CLASS_BYTES_MAX / (BYTES_MIN << class)).clamp(1, BUFFERS_MAX);
+        if self.free[class].len() < buffers_max {
             buffer.clear();
             self.free[class].push(buffer);
         }

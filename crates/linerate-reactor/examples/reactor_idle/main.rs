@@ -4,7 +4,7 @@
 //! message of 16 KiB, and prints what one connection costs the server and the kernel before and
 //! after that. Server and clients are processes of their own; where the limit on open files can't be
 //! raised as far as needed, they are several of each. A second argument sets the number of workers
-//! of each server.
+//! of each server, a third the driver.
 
 mod child;
 mod clients;
@@ -33,23 +33,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        [SERVE, workers] => server::serve(workers.parse()?),
+        [SERVE, workers, driver] => server::serve(workers.parse()?, driver.parse()?),
         [CONNECT, address, number] => clients::obey(address.parse()?, number.parse()?),
-        [] => measure(10_000, "1"),
-        [connections] => measure(connections.parse()?, "1"),
-        [connections, workers] => measure(connections.parse()?, workers),
-        _ => Err("usage: reactor_idle [CONNECTIONS [WORKERS]]".into()),
+        [] => measure(10_000, "1", "auto"),
+        [connections] => measure(connections.parse()?, "1", "auto"),
+        [connections, workers] => measure(connections.parse()?, workers, "auto"),
+        [connections, workers, driver] => measure(connections.parse()?, workers, driver),
+        _ => Err("usage: reactor_idle [CONNECTIONS [WORKERS [DRIVER]]]".into()),
     }
 }
 
-fn measure(connections: usize, workers: &str) -> Result<(), Box<dyn Error>> {
+fn measure(connections: usize, workers: &str, driver: &str) -> Result<(), Box<dyn Error>> {
     let each_max = connections_of_a_process(connections)?;
     let pairs = connections.div_ceil(each_max);
     let each = connections.div_ceil(pairs);
     let connections = each * pairs;
     let (mut servers, mut clients) = (Vec::new(), Vec::new());
     for number in 0..pairs {
-        let mut server = Child::start(&[SERVE, workers])?;
+        let mut server = Child::start(&[SERVE, workers, driver])?;
         let address = server.answer()?;
         clients.push(Child::start(&[CONNECT, &address, &number.to_string()])?);
         servers.push(server);
@@ -60,7 +61,7 @@ fn measure(connections: usize, workers: &str) -> Result<(), Box<dyn Error>> {
     let before = memory(&servers)?;
 
     println!(
-        "{connections} connections, {pairs} server(s) of {workers} worker(s), and as many clients"
+        "{connections} connections, {pairs} server(s) of {workers} worker(s), driver {driver}, and as many clients"
     );
     let opened = tell_all(&mut clients, &format!("open {each}"))?;
     before.print("idle", &memory(&servers)?, connections - FIRST * pairs);

@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use linerate_reactor::{Handler, Message, Opened, Options, Server, Tx};
+use linerate_reactor::{DriverKind, Handler, Message, Opened, Options, Server, Tx};
 
 #[derive(Clone)]
 struct Echo;
@@ -24,8 +24,9 @@ impl Handler for Echo {
 }
 
 /// Prints where it serves, and does so until its standard input ends.
-pub(crate) fn serve(workers: usize) -> Result<(), Box<dyn Error>> {
+pub(crate) fn serve(workers: usize, driver: DriverKind) -> Result<(), Box<dyn Error>> {
     let mut options = Options::default();
+    options.driver = driver;
     options.connections_max = usize::MAX;
     // The clients only wait while others do something, and so would not answer.
     options.config.ping_interval = None;
