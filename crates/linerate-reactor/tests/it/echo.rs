@@ -134,3 +134,22 @@ fn frames_behind_the_request_are_not_lost() {
     raw.send(&masked(0x2, b"x")[3..]);
     assert_eq!(raw.frame(), (0x82, b"x".to_vec()));
 }
+
+#[test]
+fn a_connection_may_turn_from_small_messages_to_large_ones_and_back() {
+    let server = Running::echo();
+    let mut raw = Raw::open(server.address);
+    let mut rng = Rng::new(3);
+    for _ in 0..20 {
+        for _ in 0..5 {
+            raw.round_trip();
+        }
+        let (mut wire, mut expected) = (Vec::new(), Vec::new());
+        for _ in 0..10 {
+            let payload = rng.bytes(20_000);
+            wire.extend(masked(0x2, &payload));
+            expected.extend(unmasked(0x2, &payload));
+        }
+        comes_back(&mut raw, wire, &expected);
+    }
+}
