@@ -1,5 +1,11 @@
 //! One connection: what is kept of it.
 
+pub(crate) mod backlog;
+pub(crate) mod gather;
+pub(crate) mod output;
+pub(crate) mod remainder;
+pub(crate) mod side;
+
 use std::{
     io::IoSlice,
     os::fd::{AsFd, OwnedFd},
@@ -10,16 +16,16 @@ use linerate_proto::{Engine, Role, engine::State, handshake::RequestReader};
 
 use crate::{
     ConnectionId,
-    backlog::{Backlog, SLICES_MAX},
+    connection::backlog::{Backlog, SLICES_MAX},
+    connection::gather::Gather,
+    connection::remainder::Remainder,
+    connection::side::Side,
+    driver::socket,
     driver::{Driver, InFlight, Interest, Outlet, Watch},
-    gather::Gather,
+    memory::pool::Pool,
     outbound::Attempt,
-    pool::Pool,
-    remainder::Remainder,
-    side::Side,
-    socket,
     tls::Tls,
-    wheel::Tick,
+    worker::wheel::Tick,
 };
 
 /// What is kept of a connection for as long as it is open.

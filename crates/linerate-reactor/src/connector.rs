@@ -6,7 +6,7 @@ use crate::{
     ConnectError, Destination, DriverKind, Handler, Options, Remote,
     crew::{self, Routing},
     remote::Shared,
-    topic_options::TopicRules,
+    topics::options::TopicRules,
 };
 
 /// A connector to be configured; see [`Connector::builder`].

@@ -16,7 +16,7 @@ use crate::{
     remote::Shared,
     route::{Route, Serve},
     tls,
-    topic_options::TopicRules,
+    topics::options::TopicRules,
     worker::{Routes, Worker},
 };
 

@@ -5,6 +5,7 @@
 
 mod epoll;
 mod io_uring;
+pub(crate) mod socket;
 
 use std::{
     fmt, io,

@@ -56,35 +56,23 @@
 #![forbid(unsafe_code)]
 
 mod adoption;
-mod backlog;
-mod burst;
 mod connection;
 mod connector;
 mod counters;
 mod crew;
 mod driver;
-mod gather;
 mod handler;
-mod letters;
 mod mailbox;
+mod memory;
 mod options;
 mod outbound;
-mod output;
-mod pool;
-mod remainder;
 mod remote;
 mod route;
 mod server;
-mod side;
-mod socket;
-mod table;
 mod tls;
-mod topic_options;
 mod topics;
 mod turn;
 mod tx;
-mod user_data;
-mod wheel;
 mod worker;
 
 pub use adoption::{AdoptError, Adoption};
@@ -92,7 +80,6 @@ pub use connector::{Connector, ConnectorBuilder};
 pub use counters::Counters;
 pub use driver::{DriverKind, UnknownDriver};
 pub use handler::{ConnectionId, Handler, Opened};
-pub use letters::To;
 pub use linerate_proto::{
     CloseCode, Config, Limits, SendError,
     engine::{Chunk, Closed, Message, MessageKind},
@@ -105,7 +92,8 @@ pub use remote::Remote;
 #[cfg(feature = "rustls")]
 pub use rustls;
 pub use server::{Builder, Server};
-pub use topic_options::{Overflow, TopicOptions};
 pub use topics::SubscribeError;
+pub use topics::options::{Overflow, TopicOptions};
 pub use turn::Turn;
 pub use tx::Tx;
+pub use worker::letters::To;

@@ -10,8 +10,8 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{
     adoption::Adoption,
-    burst::Burst,
     outbound::{Answer, Pending},
+    topics::burst::Burst,
 };
 
 /// Connections to be resumed that may wait for one worker.

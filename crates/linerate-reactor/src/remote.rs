@@ -10,13 +10,13 @@ use std::{
 
 use crate::{
     AdoptError, Adoption, ConnectError, ConnectionId, Destination, Message,
-    burst::Burst,
     counters::Counters,
     mailbox::Mailbox,
     options::Options,
     outbound::{Pending, Resolver},
     tls,
-    topic_options::TopicRules,
+    topics::burst::Burst,
+    topics::options::TopicRules,
 };
 
 /// What all workers of a server or a connector share.

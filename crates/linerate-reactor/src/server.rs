@@ -5,9 +5,10 @@ use std::{fmt, io, net::SocketAddr, os::fd::OwnedFd, sync::Arc};
 use crate::{
     DriverKind, Handler, Options, Remote, TopicOptions,
     crew::{self, Routing},
+    driver::socket,
     remote::Shared,
-    socket, tls,
-    topic_options::TopicRules,
+    tls,
+    topics::options::TopicRules,
 };
 
 /// A server to be configured; see [`Server::builder`].

@@ -1,5 +1,8 @@
 //! Who subscribes to what, among the connections of one worker.
 
+pub(crate) mod burst;
+pub(crate) mod options;
+
 use std::{collections::HashMap, error::Error, fmt};
 
 use crate::TopicOptions;

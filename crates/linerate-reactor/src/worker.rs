@@ -6,11 +6,13 @@ mod deadlines;
 mod deliver;
 mod dial;
 mod end;
+pub(crate) mod letters;
 mod linger;
 mod opening;
 mod post;
 mod read;
 mod records;
+pub(crate) mod wheel;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -25,21 +27,21 @@ use self::{
     end::{ends_output, is_over},
 };
 use crate::{
-    burst::{Burst, Delivered},
+    connection::gather::Spare,
+    connection::output::Output,
     connection::{Connection, Stage},
+    driver::socket,
     driver::{Driver, Event, InFlight, Interest, Source, TOKEN_MAX, Watch, What},
-    gather::Spare,
-    letters::Letters,
     mailbox::Mail,
+    memory::pool::Pool,
+    memory::table::Table,
     outbound::Dialer,
-    output::Output,
-    pool::Pool,
     remote::Shared,
     route::Serve,
-    socket,
-    table::Table,
     topics::Topics,
-    wheel::{TICK, Tick, Wheel, tick_after},
+    topics::burst::{Burst, Delivered},
+    worker::letters::Letters,
+    worker::wheel::{TICK, Tick, Wheel, tick_after},
 };
 
 /// The size of a read: many small messages, or a good part of a large one, and still in the cache.

@@ -18,7 +18,7 @@ use linerate_uring::{Completion, Ring, SendKey, Sending, Setup};
 use rustix::io::Errno;
 
 use super::{Event, Interest, Outlet, Source, Watch, What, epoll::Epoll};
-use crate::socket::{self, Accepted};
+use crate::driver::socket::{self, Accepted};
 
 /// What the ring reports for the epoll instance; nothing else has this token.
 const EPOLL: u64 = linerate_uring::TOKEN_MAX - 2;

@@ -9,8 +9,8 @@ use linerate_proto::{
 
 use crate::{
     connection::Connection,
-    gather::{Gather, Spare},
-    pool::Pool,
+    connection::gather::{Gather, Spare},
+    memory::pool::Pool,
 };
 
 /// What an event was, once nothing of the engine is borrowed any more.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Alert, Failed, Sealed, Taken};
-use crate::pool::Pool;
+use crate::memory::pool::Pool;
 
 #[derive(Debug)]
 pub(crate) enum ServerConfig {}

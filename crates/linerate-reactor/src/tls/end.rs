@@ -10,7 +10,7 @@ use super::{
     record,
     session::Session,
 };
-use crate::pool::Pool;
+use crate::memory::pool::Pool;
 
 /// What servers are configured by.
 pub(crate) type ServerConfig = rustls::ServerConfig;

@@ -9,7 +9,7 @@ use rustls::{
 };
 
 use super::Failed;
-use crate::pool::Pool;
+use crate::memory::pool::Pool;
 
 /// The bytes in front of each record: its type, a version, its length.
 pub(super) const HEADER_BYTES: usize = 5;

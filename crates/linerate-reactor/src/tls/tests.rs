@@ -11,7 +11,7 @@ use rustls::{
 use std::sync::Arc;
 
 use super::*;
-use crate::pool::Pool;
+use crate::memory::pool::Pool;
 
 /// A client and a server that have agreed on TLS.
 struct Pair {

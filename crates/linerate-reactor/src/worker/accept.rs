@@ -11,12 +11,12 @@ use linerate_proto::{Engine, Role, handshake::RequestReader};
 use super::{Core, LISTENER, SERIAL_MAX, Worker};
 use crate::{
     ConnectionId,
+    connection::side::Side,
     connection::{Connection, Opening, Stage},
+    driver::socket::{self, Accepted},
     driver::{Event, Interest, Source, What},
-    side::Side,
-    socket::{self, Accepted},
     tls::Tls,
-    wheel::tick_after,
+    worker::wheel::tick_after,
 };
 
 /// Connections accepted before the open ones have their turn; each takes some 10 µs.

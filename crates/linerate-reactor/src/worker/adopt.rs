@@ -3,7 +3,7 @@
 use linerate_proto::Role;
 
 use super::Worker;
-use crate::{Opened, adoption::Adoption, connection::Stage, driver::Interest, socket};
+use crate::{Opened, adoption::Adoption, connection::Stage, driver::Interest, driver::socket};
 
 impl Worker {
     /// Goes on with a connection that has been counted.

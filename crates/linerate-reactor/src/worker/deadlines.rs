@@ -8,7 +8,7 @@ use super::Worker;
 use crate::{
     ConnectError,
     connection::{Connection, Stage},
-    wheel::{Tick, tick_after, tick_at},
+    worker::wheel::{Tick, tick_after, tick_at},
 };
 
 /// Deadlines that are kept before connections have their turn again: thousands that opened together

@@ -8,8 +8,8 @@ use self::subscriber::takes;
 use super::{Core, Worker, linger::Linger};
 use crate::{
     Overflow, TopicOptions,
-    backlog::SLICES_MAX,
-    burst::{Burst, Publications},
+    connection::backlog::SLICES_MAX,
+    topics::burst::{Burst, Publications},
 };
 
 /// Publications are delivered before the end of a turn once they take so many bytes,

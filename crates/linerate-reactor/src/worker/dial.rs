@@ -9,8 +9,8 @@ use crate::{
     ConnectError, Opened,
     connection::Stage,
     driver::Interest,
+    driver::socket,
     outbound::{Answer, Attempt, Pending},
-    socket,
     turn::Turn,
 };
 

@@ -8,7 +8,7 @@ use super::{Core, LISTENER, Listener, Worker};
 use crate::{
     ConnectError,
     connection::{Connection, Stage},
-    wheel::tick_at,
+    worker::wheel::tick_at,
 };
 
 impl Worker {

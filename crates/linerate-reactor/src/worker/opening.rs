@@ -9,8 +9,8 @@ use super::Worker;
 use crate::{
     Opened,
     connection::Stage,
-    side::Side,
-    wheel::{TICK, Tick, tick_at},
+    connection::side::Side,
+    worker::wheel::{TICK, Tick, tick_at},
 };
 
 /// How long a client that is refused may take to read why.

@@ -4,7 +4,7 @@ use super::{Core, Worker};
 use crate::{
     ConnectionId,
     connection::Connection,
-    letters::{Letters, Order},
+    worker::letters::{Letters, Order},
 };
 
 /// Memory that letters keep while there are none, in bytes.

@@ -3,7 +3,7 @@
 use super::{LONG_READ_BYTES, READ_BYTES, Worker};
 use crate::{
     connection::Stage,
-    socket::{self, Received},
+    driver::socket::{self, Received},
 };
 
 /// Reads of one connection before the others have their turn.

@@ -7,11 +7,11 @@ use linerate_proto::Role;
 use super::stretches;
 use crate::{
     CloseCode, Overflow,
-    burst::{Burst, Publications},
     connection::Connection,
+    connection::side,
     driver::Outlet,
-    side,
-    socket::{self, Lost},
+    driver::socket::{self, Lost},
+    topics::burst::{Burst, Publications},
     worker::Core,
 };
 

@@ -3,11 +3,11 @@
 use super::{Output, write_slices};
 use crate::{
     connection::Connection,
+    driver::socket::Lost,
     driver::{Driver, Outlet},
-    pool::Pool,
-    socket::Lost,
+    memory::pool::Pool,
     tls::{Alert, Failed},
-    wheel::Tick,
+    worker::wheel::Tick,
 };
 
 /// Room for records that is kept; a message of any size may have been in them.

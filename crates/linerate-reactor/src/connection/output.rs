@@ -5,13 +5,13 @@ mod sealed;
 use std::{io::IoSlice, ops::Range, os::fd::OwnedFd};
 
 use crate::{
-    backlog::SLICES_MAX,
     connection::Connection,
+    connection::backlog::SLICES_MAX,
+    driver::socket::{self, Lost},
     driver::{Driver, Outlet},
-    pool::Pool,
-    socket::{self, Lost},
+    memory::pool::Pool,
     tls::Sealed,
-    wheel::Tick,
+    worker::wheel::Tick,
 };
 
 /// Capacity that the cork buffer keeps; it may have held a message of any size.

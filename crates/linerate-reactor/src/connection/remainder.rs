@@ -1,6 +1,6 @@
 //! Bytes that wait, behind some that are done with.
 
-use crate::pool::Pool;
+use crate::memory::pool::Pool;
 
 /// Bytes of which the first ones are done with; without any left, a null pointer.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ mod piece;
 use std::{collections::VecDeque, io::IoSlice, ops::Range, sync::Arc};
 
 use self::piece::Piece;
-use crate::{burst::Burst, pool::Pool};
+use crate::{memory::pool::Pool, topics::burst::Burst};
 
 /// Pieces that one system call writes.
 pub(crate) const SLICES_MAX: usize = 64;

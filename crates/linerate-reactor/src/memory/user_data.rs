@@ -1,6 +1,6 @@
 //! What a handler keeps for each of its connections.
 
-use crate::table::Table;
+use crate::memory::table::Table;
 
 /// The data of the connections of one route.
 ///

@@ -3,7 +3,7 @@
 use linerate_proto::engine::{Data, MessageKind};
 use linerate_simd::utf8::{TextBuf, Validator};
 
-use crate::pool::Pool;
+use crate::memory::pool::Pool;
 
 /// A message that arrives in pieces; text is validated as it grows.
 pub(crate) enum Gather {

@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc};
 use linerate_proto::Header;
 
 use super::{MEMORY_FACTOR_MAX, PIECE_BYTES_MAX, SHARED_BYTES_MIN};
-use crate::{burst::Burst, pool::Pool};
+use crate::{memory::pool::Pool, topics::burst::Burst};
 
 /// Bytes that wait, in memory of their own or in that of a burst.
 #[derive(Debug)]
