@@ -74,7 +74,7 @@ pub trait Handler: Clone + Send + 'static {
 
     /// Messages whose first frame has this many bytes or more, and of which not all has arrived yet,
     /// are not put together: their pieces go to [`chunk`](Self::chunk) as they arrive, so that they
-    /// take no memory and no copy. All others come whole to [`message`](Self::message).
+    /// take no memory for the whole and no copy of what is large. All others come whole to [`message`](Self::message).
     /// Default: none comes in pieces.
     const STREAMED_BYTES_MIN: u64 = u64::MAX;
 
@@ -94,6 +94,9 @@ pub trait Handler: Clone + Send + 'static {
     fn message(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>, message: Message<'_>);
 
     /// Takes a piece of a long message, see [`STREAMED_BYTES_MIN`](Self::STREAMED_BYTES_MIN).
+    ///
+    /// A piece of 16 KiB or more lies where it was read. Smaller ones are put together up to 64 KiB
+    /// first, but for the last.
     ///
     /// Text is validated up to the end of each piece, which may stand inside a code point. If a later
     /// piece is not UTF-8 or the connection ends, [`close`](Self::close) is what comes next.

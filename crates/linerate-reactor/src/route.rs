@@ -2,6 +2,8 @@
 
 mod event;
 
+use std::ops::Range;
+
 use linerate_proto::{
     Role,
     engine::{Chunk, Closed, Message},
@@ -97,7 +99,7 @@ impl<H: Handler> Callee<'_, H> {
         let message = match &*gather {
             Gather::Binary(bytes) => Some(Message::Binary(bytes)),
             Gather::Text(text) => text.as_str().map(Message::Text),
-            Gather::StreamedBinary | Gather::StreamedText(_) => None,
+            Gather::Streamed(_) => None,
         };
         let mut tail = 0..0;
         if let Some(message) = message {
@@ -112,17 +114,9 @@ impl<H: Handler> Callee<'_, H> {
             self.handler.message(self.data, &mut tx, message);
             tail = std::mem::take(&mut tx.tail);
         }
-        let mut memory = gather.take();
+        let memory = gather.take();
         core.spare.give(gather);
-        if tail.is_empty() {
-            core.pool.give(memory);
-        } else if tail.start == 0 {
-            memory.truncate(tail.end);
-            core.flush_owned(connection, input, memory);
-        } else {
-            core.flush(connection, input, &memory[tail]);
-            core.pool.give(memory);
-        }
+        send_tail(core, connection, input, memory, tail);
     }
 
     /// Hands over what is in `input`, as the side `role`, up to [`FRAMES_MAX`]; returns how many
@@ -184,22 +178,29 @@ impl<H: Handler> Callee<'_, H> {
             begins,
             ends,
             bytes,
+            held,
         } = streamed;
         let chunk = Chunk {
             kind,
             begins,
             ends,
-            bytes: &input[end - bytes..end],
+            bytes: if held.is_empty() {
+                &input[end - bytes..end]
+            } else {
+                &held
+            },
         };
         let mut tx = Tx {
             core,
             connection,
             input,
-            gathered: &[],
+            gathered: &held,
             tail: 0..0,
             last_in_input: end == input.len(),
         };
         self.handler.chunk(self.data, &mut tx, chunk);
+        let tail = std::mem::take(&mut tx.tail);
+        send_tail(core, connection, input, held, tail);
     }
 
     /// Takes what comes next at `at` and is no whole message; returns how many bytes it took.
@@ -271,6 +272,25 @@ impl<H: Handler> Callee<'_, H> {
             last_in_input: false,
         };
         callback(self.handler, self.data, &mut tx);
+    }
+}
+
+/// Writes the part of `memory` that a callback has sent last, and gives the memory back.
+fn send_tail(
+    core: &mut Core,
+    connection: &mut Connection,
+    input: &[u8],
+    mut memory: Vec<u8>,
+    tail: Range<usize>,
+) {
+    if tail.is_empty() {
+        core.pool.give(memory);
+    } else if tail.start == 0 {
+        memory.truncate(tail.end);
+        core.flush_owned(connection, input, memory);
+    } else {
+        core.flush(connection, input, &memory[tail]);
+        core.pool.give(memory);
     }
 }
 

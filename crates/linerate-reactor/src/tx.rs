@@ -115,9 +115,10 @@ impl<'a> Tx<'a> {
         let key = connection
             .engine
             .send_fragment_prefix(cork, kind, fragment_bytes, ends)?;
-        match key {
-            Some(key) => self.add_masked(key, 0, bytes),
-            None => self.add(bytes),
+        match (key, place(bytes, self.gathered)) {
+            (Some(key), _) => self.add_masked(key, 0, bytes),
+            (None, Some(part)) if bytes.len() >= COPIED_BYTES_MAX => self.tail = part,
+            (None, _) => self.add(bytes),
         }
         self.limit_cork();
         Ok(())

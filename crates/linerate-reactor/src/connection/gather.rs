@@ -11,10 +11,19 @@ pub(crate) enum Gather {
     Binary(Vec<u8>),
     /// It is put together.
     Text(TextBuf),
-    /// Its pieces go to the handler at once.
-    StreamedBinary,
-    /// Its pieces go to the handler at once.
-    StreamedText(Validator),
+    /// Its pieces go to the handler as they arrive.
+    Streamed(Stream),
+}
+
+/// A message whose pieces go to the handler as they arrive.
+#[derive(Default)]
+pub(crate) struct Stream {
+    /// Meaningful if it is text.
+    pub(crate) validator: Validator,
+    /// Small pieces that arrived, unmasked.
+    pub(crate) held: Vec<u8>,
+    /// Whether the handler has got the first piece.
+    pub(crate) begun: bool,
 }
 
 impl Gather {
@@ -22,7 +31,7 @@ impl Gather {
         match self {
             Self::Binary(bytes) => bytes,
             Self::Text(text) => text.as_bytes(),
-            Self::StreamedBinary | Self::StreamedText(_) => &[],
+            Self::Streamed(stream) => &stream.held,
         }
     }
 
@@ -31,7 +40,7 @@ impl Gather {
         match std::mem::replace(self, Self::Binary(Vec::new())) {
             Self::Binary(bytes) => bytes,
             Self::Text(text) => text.into_bytes(),
-            Self::StreamedBinary | Self::StreamedText(_) => Vec::new(),
+            Self::Streamed(stream) => stream.held,
         }
     }
 }
@@ -61,11 +70,8 @@ impl Spare {
     ) -> Box<Gather> {
         let frame_bytes = data.frame_bytes_left.saturating_add(data.len() as u64);
         let gather = match data.kind {
-            MessageKind::Binary if frame_bytes >= streamed_bytes_min => Gather::StreamedBinary,
+            _ if frame_bytes >= streamed_bytes_min => Gather::Streamed(Stream::default()),
             MessageKind::Binary => Gather::Binary(take_memory(data, pool)),
-            MessageKind::Text if frame_bytes >= streamed_bytes_min => {
-                Gather::StreamedText(Validator::new())
-            }
             MessageKind::Text => Gather::Text(TextBuf::from_recycled(take_memory(data, pool))),
         };
         match self.0.pop() {

@@ -9,9 +9,16 @@ use linerate_proto::{
 
 use crate::{
     connection::Connection,
-    connection::gather::{Gather, Spare},
+    connection::gather::{Gather, Spare, Stream},
     memory::pool::Pool,
 };
+
+/// A piece of a long message that has this many bytes goes to the handler from where it lies.
+const PIECE_BYTES_MIN: usize = 16 << 10;
+
+/// Smaller ones are put together up to this many bytes, since what the handler does for each, like a
+/// system call, costs more than the copy.
+const HELD_BYTES_MAX: usize = 64 << 10;
 
 /// What an event was, once nothing of the engine is borrowed any more.
 pub(super) enum Seen {
@@ -29,12 +36,14 @@ pub(super) enum Seen {
     Error(ProtocolError),
 }
 
-/// A piece of a message that is streamed, which lies unmasked in the input.
+/// A piece of a message that is streamed, unmasked: what is held, or else the end of the input so far.
 pub(super) struct Streamed {
     pub(super) kind: MessageKind,
     pub(super) begins: bool,
     pub(super) ends: bool,
+    /// How many bytes of the input, if nothing is held.
     pub(super) bytes: usize,
+    pub(super) held: Vec<u8>,
 }
 
 /// A copy of what a control frame carries.
@@ -92,8 +101,7 @@ pub(super) fn next(
     (seen, events.consumed())
 }
 
-/// Adds a piece to the message that it belongs to, or validates it where it lies. `None` if nothing
-/// comes of it yet.
+/// Adds a piece to the message that it belongs to. `None` if nothing comes of it yet.
 fn add(
     data: Data<'_>,
     streamed_bytes_min: u64,
@@ -101,57 +109,72 @@ fn add(
     pool: &mut Pool,
     spare: &mut Spare,
 ) -> Option<Seen> {
-    let (kind, begins, ends, bytes) = (data.kind, data.begins, data.ends, data.len());
+    let ends = data.ends;
     let gather = match gathering {
         Some(gather) => gather,
         None => gathering.insert(spare.begin(&data, streamed_bytes_min, pool)),
     };
-    let is_streamed = matches!(**gather, Gather::StreamedBinary | Gather::StreamedText(_));
-    let taken = take(data, gather, pool);
-    if taken.is_ok() && !ends && !is_streamed {
-        return None;
+    let taken = match &mut **gather {
+        Gather::Streamed(stream) => stream_piece(data, stream, pool),
+        gather => gather_piece(data, gather, pool).map(|()| None),
+    };
+    let failed = taken.is_err();
+    let whole = gathering.take_if(|_| ends || failed);
+    let seen = match taken {
+        Ok(Some(streamed)) => Seen::Streamed(streamed),
+        Ok(None) => return whole.map(Seen::Gathered),
+        Err(error) => Seen::Error(error),
+    };
+    if let Some(mut done) = whole {
+        pool.give(done.take());
+        spare.give(done);
     }
-    let whole = gathering.take_if(|_| ends || taken.is_err());
-    match (taken, whole) {
-        (Ok(()), whole) if is_streamed => {
-            whole.into_iter().for_each(|done| spare.give(done));
-            Some(Seen::Streamed(Streamed {
-                kind,
-                begins,
-                ends,
-                bytes,
-            }))
-        }
-        (Ok(()), whole) => whole.map(Seen::Gathered),
-        (Err(error), whole) => {
-            if let Some(mut broken) = whole {
-                pool.give(broken.take());
-                spare.give(broken);
-            }
-            Some(Seen::Error(error))
-        }
-    }
+    Some(seen)
 }
 
-/// Unmasks a piece and, if it is text, validates it: into the memory of the message, or in place.
-fn take(data: Data<'_>, gather: &mut Gather, pool: &mut Pool) -> Result<(), ProtocolError> {
+/// Unmasks a piece where it lies and, if it is text, validates it. What is not worth a call of its own
+/// is held.
+fn stream_piece(
+    data: Data<'_>,
+    stream: &mut Stream,
+    pool: &mut Pool,
+) -> Result<Option<Streamed>, ProtocolError> {
+    let (kind, ends, bytes) = (data.kind, data.ends, data.len());
+    let piece = match kind {
+        MessageKind::Binary => data.unmask(),
+        MessageKind::Text => data.unmask_text(&mut stream.validator)?,
+    };
+    let is_large = ends || bytes >= PIECE_BYTES_MIN;
+    if !(is_large && stream.held.is_empty()) {
+        pool.reserve(&mut stream.held, bytes);
+        stream.held.extend_from_slice(piece);
+        if !ends && stream.held.len() < HELD_BYTES_MAX {
+            return Ok(None);
+        }
+    }
+    Ok(Some(Streamed {
+        kind,
+        begins: !std::mem::replace(&mut stream.begun, true),
+        ends,
+        bytes,
+        held: std::mem::take(&mut stream.held),
+    }))
+}
+
+/// Unmasks a piece into the memory of the message and, if it is text, validates it.
+fn gather_piece(data: Data<'_>, gather: &mut Gather, pool: &mut Pool) -> Result<(), ProtocolError> {
     match gather {
-        Gather::Binary(bytes) => {
-            pool.reserve(bytes, data.len());
-            data.append_to(bytes);
-            Ok(())
-        }
-        Gather::StreamedBinary => {
-            data.unmask();
-            Ok(())
-        }
-        Gather::StreamedText(validator) => data.unmask_text(validator).map(|_| ()),
         Gather::Text(text) => {
             if text.capacity() - text.len() < data.len() {
                 let larger = pool.take((text.len() + data.len()).max(2 * text.len()));
                 pool.give(text.move_into(larger));
             }
             data.append_text_to(text)
+        }
+        Gather::Binary(bytes) | Gather::Streamed(Stream { held: bytes, .. }) => {
+            pool.reserve(bytes, data.len());
+            data.append_to(bytes);
+            Ok(())
         }
     }
 }

@@ -4,6 +4,9 @@ use linerate_reactor::{Chunk, Handler, Message, Opened, Options, Tx};
 
 use crate::support::{Raw, Running, close, fragment, masked, wait_until};
 
+/// So long that it is handed over as it is.
+static LONG: [u8; 20_000] = [7; 20_000];
+
 /// Sends back long messages piece by piece, others whole.
 #[derive(Clone)]
 struct Streaming;
@@ -66,21 +69,36 @@ fn what_arrives_at_once_and_short_messages_come_whole() {
 #[test]
 fn a_long_message_goes_back_in_pieces_while_it_arrives() {
     let (_server, mut raw) = streaming();
-    let text = "a text that ends with thrée sígns: κόσμε";
+    let text = "κόσμε ".repeat(3_000);
     let wire = masked(0x1, text.as_bytes());
-    raw.send(&wire[..10]);
-    assert_eq!(raw.frame(), (0x01, text.as_bytes()[..4].to_vec()));
-    for byte in &wire[10..] {
+    let (first, rest) = wire.split_at(8 + 20_000);
+    raw.send(first);
+    let (head, mut all) = raw.frame();
+    assert_eq!(head, 0x01);
+    while all.len() < 20_000 {
+        let (head, piece) = raw.frame();
+        assert_eq!(head, 0x00);
+        all.extend(piece);
+    }
+    for byte in &rest[..100] {
         raw.send(&[*byte]);
     }
-    let mut all = text.as_bytes()[..4].to_vec();
-    let (mut head, mut piece) = raw.frame();
-    while head == 0x00 {
-        all.extend(piece);
-        (head, piece) = raw.frame();
-    }
+    raw.send(&rest[100..]);
+    let (head, piece) = raw.frame();
     all.extend(piece);
-    assert_eq!((head, all), (0x80, text.as_bytes().to_vec()));
+    assert_eq!((head, all == text.as_bytes()), (0x80, true));
+}
+
+#[test]
+fn small_pieces_are_put_together_first() {
+    let (_server, mut raw) = streaming();
+    let payload: Vec<u8> = (0..200_000_u32).map(|n| (n % 251) as u8).collect();
+    for piece in masked(0x2, &payload).chunks(1_400) {
+        raw.send(piece);
+    }
+    let (opcode, returned, fragments) = message(&mut raw);
+    assert_eq!((opcode, returned == payload), (0x2, true));
+    assert!(fragments <= 200_000 / (16 << 10) + 1, "{fragments}");
 }
 
 #[test]
@@ -101,19 +119,25 @@ fn sixteen_mebibytes_pass_with_nothing_kept() {
 #[test]
 fn fragments_that_are_no_text_fail_the_connection_between_two_of_ours() {
     let (_server, mut raw) = streaming();
-    let wire = masked(0x1, b"fine so far, and then \xFF, which is no text");
-    let (fine, wrong) = wire.split_at(6 + 11);
+    let mut text = vec![b'x'; 40_000];
+    text[30_000] = 0xFF;
+    let wire = masked(0x1, &text);
+    let (fine, wrong) = wire.split_at(8 + 16_384);
     raw.send(fine);
-    assert_eq!(raw.frame(), (0x01, b"fine so far".to_vec()));
+    assert_eq!(raw.frame().0, 0x01);
     raw.send(wrong);
-    assert_eq!(raw.rest(), close(1007));
+    let rest = raw.rest();
+    assert!(rest.ends_with(&close(1007)), "{rest:02x?}");
 }
 
 #[test]
 fn a_fragmented_message_is_streamed_if_its_first_frame_is_long() {
     let (_server, mut raw) = streaming();
     raw.send(&fragment(0x2, b"123456789", false));
-    assert_eq!(raw.frame(), (0x02, b"123456789".to_vec()));
+    raw.send(&fragment(0x0, b"0", true));
+    assert_eq!(raw.frame(), (0x82, b"1234567890".to_vec()));
+    raw.send(&fragment(0x2, &LONG, false));
+    assert_eq!(raw.frame(), (0x02, LONG.to_vec()));
     raw.send(&fragment(0x0, b"0", true));
     assert_eq!(raw.frame(), (0x80, b"0".to_vec()));
     raw.send(&fragment(0x2, b"12", false));
@@ -124,8 +148,8 @@ fn a_fragmented_message_is_streamed_if_its_first_frame_is_long() {
 #[test]
 fn publications_do_not_come_between_the_pieces() {
     let (server, mut raw) = streaming();
-    raw.send(&fragment(0x2, b"123456789", false));
-    assert_eq!(raw.frame(), (0x02, b"123456789".to_vec()));
+    raw.send(&fragment(0x2, &LONG, false));
+    assert_eq!(raw.frame(), (0x02, LONG.to_vec()));
     let mut other = Raw::open(server.address);
     other.send(&masked(0x1, b"publish"));
     assert_eq!(other.frame(), (0x81, b"news".to_vec()));
