@@ -16,12 +16,13 @@ use linerate_proto::{Engine, Role, engine::State, handshake::RequestReader};
 
 use crate::{
     ConnectionId,
-    connection::backlog::{Backlog, SLICES_MAX},
-    connection::gather::Gather,
-    connection::remainder::Remainder,
-    connection::side::Side,
-    driver::socket,
-    driver::{Driver, InFlight, Interest, Outlet, Watch},
+    connection::{
+        backlog::{Backlog, SLICES_MAX},
+        gather::Gather,
+        remainder::Remainder,
+        side::Side,
+    },
+    driver::{Driver, InFlight, Interest, Outlet, Watch, socket},
     memory::pool::Pool,
     outbound::Attempt,
     tls::Tls,

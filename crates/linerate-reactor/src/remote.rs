@@ -15,8 +15,7 @@ use crate::{
     options::Options,
     outbound::{Pending, Resolver},
     tls,
-    topics::burst::Burst,
-    topics::options::TopicRules,
+    topics::{burst::Burst, options::TopicRules},
 };
 
 /// What all workers of a server or a connector share.

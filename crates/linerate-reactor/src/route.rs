@@ -12,8 +12,10 @@ use linerate_proto::{
 
 use self::event::{Seen, Streamed};
 use crate::{
-    ConnectError, Destination, Handler, Opened, Turn, Tx, connection::Connection,
-    connection::gather::Gather, memory::user_data::UserData, worker::Core,
+    ConnectError, Destination, Handler, Opened, Turn, Tx,
+    connection::{Connection, gather::Gather},
+    memory::user_data::UserData,
+    worker::Core,
 };
 
 /// Pings of one input that are answered each; of further ones only the newest is (RFC 6455 §5.5.3).

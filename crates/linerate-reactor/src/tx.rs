@@ -9,8 +9,7 @@ use linerate_simd::mask;
 
 use crate::{
     ConnectError, ConnectionId, Destination, Message, Remote, SubscribeError, To,
-    connection::side,
-    connection::{Connection, Stage},
+    connection::{Connection, Stage, side},
     worker::Core,
 };
 

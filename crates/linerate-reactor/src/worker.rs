@@ -27,21 +27,21 @@ use self::{
     end::{ends_output, is_over},
 };
 use crate::{
-    connection::gather::Spare,
-    connection::output::Output,
-    connection::{Connection, Stage},
-    driver::socket,
-    driver::{Driver, Event, InFlight, Interest, Source, TOKEN_MAX, Watch, What},
+    connection::{Connection, Stage, gather::Spare, output::Output},
+    driver::{Driver, Event, InFlight, Interest, Source, TOKEN_MAX, Watch, What, socket},
     mailbox::Mail,
-    memory::pool::Pool,
-    memory::table::Table,
+    memory::{pool::Pool, table::Table},
     outbound::Dialer,
     remote::Shared,
     route::Serve,
-    topics::Topics,
-    topics::burst::{Burst, Delivered},
-    worker::letters::Letters,
-    worker::wheel::{TICK, Tick, Wheel, tick_after},
+    topics::{
+        Topics,
+        burst::{Burst, Delivered},
+    },
+    worker::{
+        letters::Letters,
+        wheel::{TICK, Tick, Wheel, tick_after},
+    },
 };
 
 /// The size of a read: many small messages, or a good part of a large one, and still in the cache.

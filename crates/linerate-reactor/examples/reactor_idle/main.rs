@@ -8,6 +8,7 @@
 
 mod child;
 mod clients;
+mod echo;
 mod memory;
 mod server;
 

@@ -7,21 +7,9 @@ use std::{
     thread,
 };
 
-use linerate_reactor::{DriverKind, Handler, Message, Opened, Options, Server, Tx};
+use linerate_reactor::{DriverKind, Options, Server};
 
-#[derive(Clone)]
-struct Echo;
-
-impl Handler for Echo {
-    type Data = ();
-
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
-
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        // The connection may be closing; then nobody waits for the answer.
-        _ = tx.send(message);
-    }
-}
+use crate::echo::Echo;
 
 /// Prints where it serves, and does so until its standard input ends.
 pub(crate) fn serve(workers: usize, driver: DriverKind) -> Result<(), Box<dyn Error>> {

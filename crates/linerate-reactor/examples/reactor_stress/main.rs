@@ -18,6 +18,8 @@ mod attack;
 #[path = "../reactor_idle/child.rs"]
 mod child;
 mod cores;
+#[path = "../reactor_idle/echo.rs"]
+mod echo;
 mod live;
 mod phases;
 mod server;

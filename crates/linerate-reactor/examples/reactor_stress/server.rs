@@ -8,9 +8,9 @@ use std::{
     time::Duration,
 };
 
-use linerate_reactor::{DriverKind, Handler, Message, Opened, Options, Server, Tx};
+use linerate_reactor::{DriverKind, Options, Server};
 
-use crate::cores;
+use crate::{cores, echo::Echo};
 
 /// How long a peer may be silent, refuse to read, or take for its handshake. All are short, so that
 /// the ends of abused connections fall into the phases, too.
@@ -18,20 +18,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The option of that name.
 pub(crate) const BACKLOG_BYTES_MAX: usize = 64 << 10;
-
-#[derive(Clone)]
-struct Echo;
-
-impl Handler for Echo {
-    type Data = ();
-
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
-
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        // The connection may be closing; then nobody waits for the answer.
-        _ = tx.send(message);
-    }
-}
 
 /// Prints where it serves, and does so until its standard input ends; answers each line of that with
 /// the number of connections.

@@ -5,10 +5,11 @@ mod sealed;
 use std::{io::IoSlice, ops::Range, os::fd::OwnedFd};
 
 use crate::{
-    connection::Connection,
-    connection::backlog::SLICES_MAX,
-    driver::socket::{self, Lost},
-    driver::{Driver, Outlet},
+    connection::{Connection, backlog::SLICES_MAX},
+    driver::{
+        Driver, Outlet,
+        socket::{self, Lost},
+    },
     memory::pool::Pool,
     tls::Sealed,
     worker::wheel::Tick,

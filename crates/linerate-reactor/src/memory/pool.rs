@@ -1,6 +1,6 @@
 //! Recycled memory of a worker, for unfinished messages and for what waits to be written.
 
-use crate::{connection::backlog::Queue, connection::remainder::Rest};
+use crate::connection::{backlog::Queue, remainder::Rest};
 
 /// Buffers are sorted by capacity, rounded down to a power of two: from this one,
 const BYTES_MIN: usize = 256;

@@ -8,8 +8,10 @@ use linerate_proto::{
 };
 
 use crate::{
-    connection::Connection,
-    connection::gather::{Gather, Spare, Stream},
+    connection::{
+        Connection,
+        gather::{Gather, Spare, Stream},
+    },
     memory::pool::Pool,
 };
 

@@ -11,10 +11,11 @@ use linerate_proto::{Engine, Role, handshake::RequestReader};
 use super::{Core, LISTENER, SERIAL_MAX, Worker};
 use crate::{
     ConnectionId,
-    connection::side::Side,
-    connection::{Connection, Opening, Stage},
-    driver::socket::{self, Accepted},
-    driver::{Event, Interest, Source, What},
+    connection::{Connection, Opening, Stage, side::Side},
+    driver::{
+        Event, Interest, Source, What,
+        socket::{self, Accepted},
+    },
     tls::Tls,
     worker::wheel::tick_after,
 };

@@ -3,7 +3,12 @@
 use linerate_proto::Role;
 
 use super::Worker;
-use crate::{Opened, adoption::Adoption, connection::Stage, driver::Interest, driver::socket};
+use crate::{
+    Opened,
+    adoption::Adoption,
+    connection::Stage,
+    driver::{Interest, socket},
+};
 
 impl Worker {
     /// Goes on with a connection that has been counted.

@@ -8,8 +8,7 @@ use super::Worker;
 use crate::{
     ConnectError, Opened,
     connection::Stage,
-    driver::Interest,
-    driver::socket,
+    driver::{Interest, socket},
     outbound::{Answer, Attempt, Pending},
     turn::Turn,
 };

@@ -8,8 +8,7 @@ use linerate_proto::{
 use super::Worker;
 use crate::{
     Opened,
-    connection::Stage,
-    connection::side::Side,
+    connection::{Stage, side::Side},
     worker::wheel::{TICK, Tick, tick_at},
 };
 

@@ -18,14 +18,10 @@ impl Worker {
             if !connection.wanted().read {
                 break;
             }
-            let bytes_max = if connection.gather.is_some() {
-                LONG_READ_BYTES
-            } else {
-                READ_BYTES
-            };
+            let goes_on = connection.gather.is_some();
+            let bytes_max = if goes_on { LONG_READ_BYTES } else { READ_BYTES };
             match socket::receive(&connection.socket, &mut buffer[..bytes_max]) {
                 Received::Bytes(bytes) => {
-                    let goes_on = connection.gather.is_some();
                     connection.watch.learn(bytes, goes_on);
                     self.take_input(key, &mut buffer[..bytes]);
                     if bytes < bytes_max {

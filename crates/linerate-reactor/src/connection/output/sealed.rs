@@ -3,8 +3,7 @@
 use super::{Output, write_slices};
 use crate::{
     connection::Connection,
-    driver::socket::Lost,
-    driver::{Driver, Outlet},
+    driver::{Driver, Outlet, socket::Lost},
     memory::pool::Pool,
     tls::{Alert, Failed},
     worker::wheel::Tick,

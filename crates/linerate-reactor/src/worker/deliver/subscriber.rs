@@ -7,10 +7,11 @@ use linerate_proto::Role;
 use super::stretches;
 use crate::{
     CloseCode, Overflow,
-    connection::Connection,
-    connection::side,
-    driver::Outlet,
-    driver::socket::{self, Lost},
+    connection::{Connection, side},
+    driver::{
+        Outlet,
+        socket::{self, Lost},
+    },
     topics::burst::{Burst, Publications},
     worker::Core,
 };
