@@ -1,0 +1,13 @@
+//! Where publications come from and go to: the [`Broker`] that the nodes of a service share.
+//!
+//! A broker carries publications, keeps what is to be recovered, and says when it is deaf. It knows nothing
+//! of WebSockets.
+#![forbid(unsafe_code)]
+
+pub mod broker;
+pub mod event;
+pub mod request;
+
+pub use broker::{BoxFuture, Broker, BrokerError};
+pub use event::{Event, Gap, GapReason, Ingest, LinkState};
+pub use request::{History, HistoryRequest, Publish, Published, StreamOptions};

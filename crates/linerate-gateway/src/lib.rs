@@ -1,0 +1,15 @@
+//! The realtime gateway: what clients say and hear, who may, and how it is operated.
+//!
+//! | room | what happens there |
+//! | --- | --- |
+//! | `config` | what is configured: file, environment, flags; namespaces of channels |
+//! | `auth` | tokens, origins, API keys |
+//! | `protocol` | the client protocols as bytes: raw, Centrifuge, native blocks, SSE |
+//! | `session` | a client's session: commands in, replies out |
+//! | `node` | the workers' shards of the hub, the way from broker to shards, presence, other nodes |
+//! | `transport` | WebSocket, HTTP streaming and SSE under one session |
+//! | `api` | the server API |
+//! | `admin` | what the admin page asks for |
+//! | `metrics` | counters, and how Prometheus reads them |
+//! | `server` | listeners, TLS, admission, drain |
+#![forbid(unsafe_code)]

@@ -1,0 +1,40 @@
+//! Where a subscriber is in the stream of a channel.
+
+use std::{fmt, sync::Arc};
+
+/// Names one incarnation of a channel's stream: offsets of different epochs can't be compared.
+#[derive(Clone, Eq, Hash, PartialEq)]
+pub struct Epoch(Arc<str>);
+
+/// An epoch, and the offset of the newest publication that was seen; offsets start at 1.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct StreamPosition {
+    /// The incarnation of the stream.
+    pub epoch: Epoch,
+    /// The offset of the newest publication, 0 before the first.
+    pub offset: u64,
+}
+
+impl Epoch {
+    /// Takes a copy of `epoch`, which may be any short text.
+    pub fn new(epoch: &str) -> Self {
+        Self(epoch.into())
+    }
+
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,206 @@
+//! What is published, as all workers of a node share it.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::{ChannelName, StreamPosition};
+
+/// A publication: its payload, byte for byte as published, and where it stands in its stream.
+///
+/// Clones share everything, also what is found out about the payload: it is looked at once a node, and
+/// only if somebody asks.
+#[derive(Clone, Debug)]
+pub struct Publication(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    payload: Bytes,
+    position: Option<StreamPosition>,
+    info: Option<ClientInfo>,
+    tags: Vec<(String, String)>,
+    source: Option<ChannelName>,
+    value: OnceLock<Option<Value>>,
+    line: OnceLock<Option<Bytes>>,
+}
+
+/// Who published, or who is present.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ClientInfo {
+    /// The user; empty if anonymous.
+    pub user: String,
+    /// The connection, unique in the cluster.
+    pub client: String,
+    /// What the token says of the connection, as JSON.
+    pub connection: Option<Bytes>,
+    /// What the token says of the subscription, as JSON.
+    pub channel: Option<Bytes>,
+}
+
+impl Publication {
+    /// Creates a publication that stands in no stream.
+    pub fn new(payload: Bytes) -> Self {
+        Self::build(payload).finish()
+    }
+
+    /// Starts a publication with more than a payload.
+    pub fn build(payload: Bytes) -> PublicationBuilder {
+        PublicationBuilder(Inner {
+            payload,
+            position: None,
+            info: None,
+            tags: Vec::new(),
+            source: None,
+            value: OnceLock::new(),
+            line: OnceLock::new(),
+        })
+    }
+
+    /// Returns the bytes that were published.
+    pub fn payload(&self) -> &Bytes {
+        &self.0.payload
+    }
+
+    /// Returns its place in the stream, if the channel keeps one.
+    pub fn position(&self) -> Option<&StreamPosition> {
+        self.0.position.as_ref()
+    }
+
+    /// Returns its offset in the stream, 0 if it has none.
+    pub fn offset(&self) -> u64 {
+        self.position().map_or(0, |position| position.offset)
+    }
+
+    /// Returns who published it, if a client did and the broker carries that.
+    pub fn info(&self) -> Option<&ClientInfo> {
+        self.0.info.as_ref()
+    }
+
+    /// Returns what the publisher added, in the order of its keys.
+    pub fn tags(&self) -> &[(String, String)] {
+        &self.0.tags
+    }
+
+    /// Returns the channel that it was published in, where the subscription is to a pattern.
+    pub fn source(&self) -> Option<&ChannelName> {
+        self.0.source.as_ref()
+    }
+
+    /// Returns the payload as JSON; `None` if it is none.
+    ///
+    /// Parsed when first asked for. Nesting is limited to 128 levels.
+    pub fn value(&self) -> Option<&Value> {
+        let parse = || serde_json::from_slice(&self.0.payload).ok();
+        self.0.value.get_or_init(parse).as_ref()
+    }
+
+    /// Returns the payload as JSON on a single line, for protocols whose frames are lines; `None` if it
+    /// is no JSON.
+    ///
+    /// Checked when first asked for. Line ends between tokens, the only place where JSON allows them raw,
+    /// become spaces; nothing else is changed.
+    pub fn line(&self) -> Option<&Bytes> {
+        let check = || {
+            let ignored = serde_json::from_slice::<serde::de::IgnoredAny>(&self.0.payload);
+            ignored.ok().map(|_| match on_one_line(&self.0.payload) {
+                Cow::Borrowed(_) => self.0.payload.clone(),
+                Cow::Owned(line) => line.into(),
+            })
+        };
+        self.0.line.get_or_init(check).as_ref()
+    }
+}
+
+/// A publication that is being put together.
+#[derive(Debug)]
+pub struct PublicationBuilder(Inner);
+
+impl PublicationBuilder {
+    /// Sets its place in the stream.
+    #[must_use]
+    pub fn with_position(mut self, position: StreamPosition) -> Self {
+        self.0.position = Some(position);
+        self
+    }
+
+    /// Sets who published it.
+    #[must_use]
+    pub fn with_info(mut self, info: Option<ClientInfo>) -> Self {
+        self.0.info = info;
+        self
+    }
+
+    /// Sets what the publisher added.
+    #[must_use]
+    pub fn with_tags(mut self, mut tags: Vec<(String, String)>) -> Self {
+        tags.sort_unstable();
+        self.0.tags = tags;
+        self
+    }
+
+    /// Sets the channel that it was published in, where the subscription is to a pattern.
+    #[must_use]
+    pub fn with_source(mut self, source: ChannelName) -> Self {
+        self.0.source = Some(source);
+        self
+    }
+
+    /// Returns the publication.
+    pub fn finish(self) -> Publication {
+        Publication(Arc::new(self.0))
+    }
+}
+
+fn on_one_line(json: &[u8]) -> Cow<'_, [u8]> {
+    let is_line_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    if !json.iter().any(is_line_end) {
+        return Cow::Borrowed(json);
+    }
+    let space = |byte: &u8| if is_line_end(byte) { b' ' } else { *byte };
+    Cow::Owned(json.iter().map(space).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::Publication;
+
+    fn publication(payload: &'static [u8]) -> Publication {
+        Publication::new(Bytes::from_static(payload))
+    }
+
+    #[test]
+    fn a_payload_that_is_a_line_already_is_not_copied() {
+        let publication = publication(b"{\"a\":\"\\n\"}");
+        let line = publication.line().unwrap();
+        assert_eq!(line.as_ptr(), publication.payload().as_ptr());
+    }
+
+    #[test]
+    fn line_ends_between_tokens_become_spaces() {
+        let publication = publication(b"{\r\n\"a\":\n1}\n");
+        assert_eq!(publication.line().unwrap(), &b"{  \"a\": 1} "[..]);
+        assert_eq!(publication.payload(), &b"{\r\n\"a\":\n1}\n"[..]);
+    }
+
+    #[test]
+    fn what_is_no_json_has_neither_line_nor_value() {
+        for payload in [&b"{\"a\":\"\n\"}"[..], b"", b"hello", b"\xff\xfe", b"1 2"] {
+            let publication = publication(payload);
+            assert_eq!(publication.line(), None);
+            assert_eq!(publication.value(), None);
+        }
+    }
+
+    #[test]
+    fn nesting_is_limited() {
+        let nested = |levels: usize| Publication::new("[".repeat(levels).into_bytes().into());
+        assert_eq!(nested(100_000).value(), None);
+        assert_eq!(nested(100_000).line(), None);
+    }
+}
