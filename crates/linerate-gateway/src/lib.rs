@@ -13,3 +13,5 @@
 //! | `metrics` | counters, and how Prometheus reads them |
 //! | `server` | listeners, TLS, admission, drain |
 #![forbid(unsafe_code)]
+
+pub mod protocol;

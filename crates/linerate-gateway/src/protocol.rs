@@ -1,0 +1,3 @@
+//! The client protocols as bytes; no other room knows a wire format.
+
+pub mod centrifuge;
