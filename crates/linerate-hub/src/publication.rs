@@ -25,6 +25,7 @@ struct Inner {
     tags: Vec<(String, String)>,
     source: Option<ChannelName>,
     value: OnceLock<Option<Value>>,
+    is_text: OnceLock<bool>,
     line: OnceLock<Option<Bytes>>,
 }
 
@@ -56,6 +57,7 @@ impl Publication {
             tags: Vec::new(),
             source: None,
             value: OnceLock::new(),
+            is_text: OnceLock::new(),
             line: OnceLock::new(),
         })
     }
@@ -98,6 +100,14 @@ impl Publication {
         self.0.value.get_or_init(parse).as_ref()
     }
 
+    /// Returns whether the payload is UTF-8.
+    ///
+    /// Checked when first asked for.
+    pub fn is_text(&self) -> bool {
+        let check = || std::str::from_utf8(&self.0.payload).is_ok();
+        *self.0.is_text.get_or_init(check)
+    }
+
     /// Returns the payload as JSON on a single line, for protocols whose frames are lines; `None` if it
     /// is no JSON.
     ///
@@ -105,6 +115,10 @@ impl Publication {
     /// become spaces; nothing else is changed.
     pub fn line(&self) -> Option<&Bytes> {
         let check = || {
+            // What serde_json ignores it does not check for UTF-8.
+            if !self.is_text() {
+                return None;
+            }
             let ignored = serde_json::from_slice::<serde::de::IgnoredAny>(&self.0.payload);
             ignored.ok().map(|_| match on_one_line(&self.0.payload) {
                 Cow::Borrowed(_) => self.0.payload.clone(),
@@ -190,11 +204,26 @@ mod tests {
 
     #[test]
     fn what_is_no_json_has_neither_line_nor_value() {
-        for payload in [&b"{\"a\":\"\n\"}"[..], b"", b"hello", b"\xff\xfe", b"1 2"] {
+        let payloads: [&[u8]; 6] = [
+            b"{\"a\":\"\n\"}",
+            b"",
+            b"hello",
+            b"\xff\xfe",
+            b"\"\xff\"",
+            b"1 2",
+        ];
+        for payload in payloads {
             let publication = publication(payload);
             assert_eq!(publication.line(), None);
             assert_eq!(publication.value(), None);
         }
+    }
+
+    #[test]
+    fn text_is_what_is_utf8() {
+        assert!(publication("\"ü\"".as_bytes()).is_text());
+        assert!(publication(b"").is_text());
+        assert!(!publication(b"\"\xff\"").is_text());
     }
 
     #[test]
