@@ -40,14 +40,17 @@ use crate::{
 
 /// A request that asks for a WebSocket and keeps all rules of the opening handshake.
 ///
-/// Extracting one refuses requests that break a rule, with the status that fits, and those of
-/// pages from another origin.
+/// Extracting one refuses requests that break a rule, with the status that fits. Those of pages from other
+/// origins than allowed are refused by [`on_upgrade`](Self::on_upgrade); without
+/// [`with_origin_policy`](Self::with_origin_policy) only pages of this server are allowed.
 #[must_use]
 pub struct WebSocketUpgrade {
     request: Request,
     upgrade: OnUpgrade,
     settings: Settings,
     subprotocol: Option<String>,
+    origin_policy: OriginPolicy,
+    scheme: Scheme,
 }
 
 impl WebSocketUpgrade {
@@ -67,6 +70,29 @@ impl WebSocketUpgrade {
         self
     }
 
+    /// Sets which pages may open a WebSocket here. Requests that no browser sent carry no origin and are
+    /// not concerned.
+    pub fn with_origin_policy(mut self, policy: OriginPolicy) -> Self {
+        self.origin_policy = policy;
+        self
+    }
+
+    /// Sets how the request came, which decides whether a page has the same origin. Default: in the clear.
+    pub fn with_scheme(mut self, scheme: Scheme) -> Self {
+        self.scheme = scheme;
+        self
+    }
+
+    /// Says whether the page that sent the request may open a WebSocket here, for those who must know before
+    /// [`on_upgrade`](Self::on_upgrade).
+    ///
+    /// # Errors
+    /// It may not, or the request names two origins.
+    pub fn check_origin(&self) -> std::result::Result<(), HandshakeRejection> {
+        let checked = self.origin_policy.check(&self.request, self.scheme);
+        checked.map_err(HandshakeRejection)
+    }
+
     /// Returns the request.
     pub fn request(&self) -> &Request {
         &self.request
@@ -79,11 +105,15 @@ impl WebSocketUpgrade {
     where
         F: Future<Output = Result<()>> + Send + 'static,
     {
+        if let Err(rejection) = self.check_origin() {
+            return rejection.into_response();
+        }
         let Self {
             request,
             upgrade,
             settings,
             subprotocol,
+            ..
         } = self;
         let response = match switching_protocols(&request, subprotocol.as_deref()) {
             Ok(response) => response,
@@ -120,9 +150,6 @@ impl<S: Sync> FromRequestParts<S> for WebSocketUpgrade {
     ) -> std::result::Result<Self, HandshakeRejection> {
         let request = request(parts).map_err(HandshakeRejection)?;
         request.websocket().map_err(HandshakeRejection)?;
-        OriginPolicy::SameOrigin
-            .check(&request, Scheme::Http)
-            .map_err(HandshakeRejection)?;
         let upgrade = parts
             .extensions
             .remove::<OnUpgrade>()
@@ -132,6 +159,8 @@ impl<S: Sync> FromRequestParts<S> for WebSocketUpgrade {
             upgrade,
             settings: Settings::default(),
             subprotocol: None,
+            origin_policy: OriginPolicy::default(),
+            scheme: Scheme::Http,
         })
     }
 }

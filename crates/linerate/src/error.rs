@@ -45,6 +45,21 @@ pub enum Error {
     Url(UrlError),
 }
 
+/// Why nothing was sent without waiting.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum TrySendError {
+    /// More waits for the socket than may.
+    Full {
+        /// How many bytes wait.
+        bytes: usize,
+        /// With how many nothing more is accepted.
+        bytes_max: usize,
+    },
+    /// Nothing can be sent at all.
+    Send(SendError),
+}
+
 /// Why an address is no WebSocket URL (RFC 6455 §3).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -79,6 +94,32 @@ impl fmt::Display for Error {
             Self::Send(error) => error.fmt(f),
             Self::Url(error) => error.fmt(f),
         }
+    }
+}
+
+impl fmt::Display for TrySendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { bytes, bytes_max } => {
+                write!(f, "{bytes} bytes wait to be sent; the limit is {bytes_max}")
+            }
+            Self::Send(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TrySendError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Full { .. } => None,
+            Self::Send(error) => Some(error),
+        }
+    }
+}
+
+impl From<SendError> for TrySendError {
+    fn from(error: SendError) -> Self {
+        Self::Send(error)
     }
 }
 

@@ -53,6 +53,7 @@ pub mod client;
 mod clock;
 mod counters;
 mod error;
+mod frames;
 mod link;
 mod message;
 mod options;
@@ -67,13 +68,14 @@ mod websocket;
 
 pub use client::{Client, connect};
 pub use counters::Counters;
-pub use error::{Error, Result, UrlError};
+pub use error::{Error, Result, TrySendError, UrlError};
+pub use frames::{Frames, FramesError};
 pub use linerate_proto::{
     CloseCode, Config, Limits, ProtocolError, SendError,
     engine::{Closed, MessageKind, State},
     handshake::{
         Acceptance, BuildError, HandshakeError, HandshakeLimits, Origin, OriginPolicy, Refusal,
-        Request, Upgrade,
+        Request, Scheme, Upgrade,
     },
 };
 pub use message::{Binary, Message, Text};

@@ -29,7 +29,9 @@ use linerate_proto::{
     engine::{Closed, State},
 };
 
-use crate::{Error, Message, Options, Result, clock, counters, options::Settings};
+use crate::{
+    Error, Frames, Message, Options, Result, TrySendError, clock, counters, options::Settings,
+};
 
 pub(crate) use alarm::{Alarm, Tick};
 pub(crate) use driver::Driver;
@@ -241,6 +243,60 @@ impl Link {
         Poll::Ready(Ok(()))
     }
 
+    /// Queues frames that others send too, all or none, and writes unless the driver is about to.
+    pub(crate) fn try_queue_frames<'f>(
+        &self,
+        frames: impl IntoIterator<Item = &'f Frames>,
+    ) -> Result<(), TrySendError> {
+        let mut guard = self.lock();
+        let connection = &mut *guard;
+        let is_driver_active = self.is_driver_active();
+        if connection.engine.state() != State::Open {
+            return Err(SendError::Closed.into());
+        }
+        if connection.is_full() {
+            return Err(TrySendError::Full {
+                bytes: connection.outbox.len(),
+                bytes_max: connection.options.send_queue_bytes_max,
+            });
+        }
+        for frames in frames {
+            connection.push_frames(frames)?;
+        }
+        if is_driver_active {
+            return Ok(());
+        }
+        if connection.inbox.is_empty() {
+            _ = connection.write_now(&mut Context::from_waker(Waker::noop()), false);
+        } else {
+            connection.wake_driver();
+        }
+        Ok(())
+    }
+
+    /// Ready when there is room in the outbox.
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let mut connection = self.lock();
+        if connection.engine.state() != State::Open {
+            return Poll::Ready(Err(SendError::Closed.into()));
+        }
+        if !connection.is_full() {
+            return Poll::Ready(Ok(()));
+        }
+        connection.wait(Until::Room, cx);
+        Poll::Pending
+    }
+
+    /// Returns how many bytes the outbox takes until it is full.
+    pub(crate) fn room(&self) -> usize {
+        let connection = self.lock();
+        if connection.engine.state() != State::Open {
+            return 0;
+        }
+        let bytes_max = connection.options.send_queue_bytes_max.max(1);
+        bytes_max.saturating_sub(connection.outbox.len())
+    }
+
     /// Queues a message whether there is room or not; for a caller who has asked before.
     pub(crate) fn queue(&self, message: Message) -> Result<()> {
         let mut guard = self.lock();
@@ -449,6 +505,22 @@ impl Connection {
             Err(error) => self.end(Some(error.into())),
         }
         Poll::Ready(())
+    }
+
+    /// Queues frames that others send too; a client sends masked copies of its own.
+    fn push_frames(&mut self, frames: &Frames) -> Result<(), SendError> {
+        match self.engine.endpoint().role() {
+            Role::Server => self.outbox.push_frames(&self.engine, frames)?,
+            Role::Client => {
+                for (kind, payload) in frames.iter() {
+                    self.outbox.push_copy(&mut self.engine, kind, payload)?;
+                }
+            }
+        }
+        if let Some(counters) = &self.options.counters {
+            counters::add(&counters.messages_sent, frames.messages());
+        }
+        Ok(())
     }
 
     fn is_input_over(&self) -> bool {

@@ -5,7 +5,7 @@ use std::{fmt, future::Future, sync::Arc, time::Duration};
 use linerate_proto::{CloseCode, engine::Closed};
 
 use crate::{
-    Message, Result,
+    Frames, Message, Result, TrySendError,
     link::Link,
     streaming::Reader,
     websocket::{self, Recv},
@@ -47,6 +47,47 @@ impl Sender {
         message: impl Into<Message>,
     ) -> impl Future<Output = Result<()>> + Send + '_ {
         websocket::Send::<true>::new(&self.link, message.into())
+    }
+
+    /// Sends frames that other connections send too, all of them or none, and does not wait.
+    ///
+    /// They keep their order with messages that were sent otherwise. What the socket takes is written in this
+    /// call, unless input waits to be answered; the rest is written in the background. While there is
+    /// [`room`](Self::room) they are accepted whatever their length. A client sends masked copies (RFC 6455
+    /// §5.1), so nothing is shared there.
+    ///
+    /// # Errors
+    /// There is no room, see [`send_queue_bytes_max`](crate::Options::send_queue_bytes_max); the connection is
+    /// closing or closed; or a message is being sent in fragments.
+    pub fn try_send_frames<'f>(
+        &self,
+        frames: impl IntoIterator<Item = &'f Frames>,
+    ) -> Result<(), TrySendError> {
+        self.link.try_queue_frames(frames)
+    }
+
+    /// Returns how many bytes may be sent before sending has to wait; 0 once nothing can be sent.
+    pub fn room(&self) -> usize {
+        self.link.room()
+    }
+
+    /// Waits until there is room to send.
+    ///
+    /// # Errors
+    /// The connection is closing or closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn writable(&self) -> Result<()> {
+        std::future::poll_fn(|cx| self.link.poll_room(cx)).await
+    }
+
+    /// Sends a Close frame behind everything that was sent, and does not wait for the peer's.
+    ///
+    /// # Errors
+    /// `reason` has more than 123 bytes.
+    pub fn start_close(&self, code: CloseCode, reason: &str) -> Result<()> {
+        self.link.start_close(code, reason)
     }
 
     /// Writes everything that was sent to the socket.

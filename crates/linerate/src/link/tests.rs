@@ -3,6 +3,7 @@
 mod cancel;
 mod control;
 mod cork;
+mod frames;
 mod pressure;
 mod streams;
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use axum::{Router, response::Response, routing::any};
-use linerate::{Client, CloseCode, Message, axum::WebSocketUpgrade};
+use linerate::{Client, CloseCode, Message, OriginPolicy, Scheme, axum::WebSocketUpgrade};
 use linerate_testkit::Frame;
 use tokio::net::TcpListener;
 
@@ -136,4 +136,53 @@ async fn a_page_of_the_same_origin_is_welcome() {
     let mut raw = Raw::connect(start().await).await;
     raw.send(with_line("Origin: http://example.com")).await;
     assert!(raw.head().await.starts_with("HTTP/1.1 101 "));
+}
+
+/// Starts a server that has the policy, and returns the status of a request from `origin`.
+async fn status(policy: OriginPolicy, scheme: Scheme, origin: &str) -> String {
+    let upgraded = async move |upgrade: WebSocketUpgrade| {
+        let upgrade = upgrade.with_origin_policy(policy).with_scheme(scheme);
+        upgrade.on_upgrade(|_| async { Ok(()) })
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let app = Router::new().route("/chat", any(upgraded));
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let mut raw = Raw::connect(address).await;
+    raw.send(with_line(format!("Origin: {origin}"))).await;
+    raw.head().await.split(' ').nth(1).unwrap().into()
+}
+
+#[tokio::test]
+async fn h17_pages_of_other_origins_are_welcome_if_listed() {
+    let list = OriginPolicy::List(vec!["https://good.com".parse().unwrap()]);
+    for (origin, expected) in [
+        ("https://good.com", "101"),
+        ("https://GOOD.com:443", "101"),
+        ("http://good.com", "403"),
+        ("https://good.com:444", "403"),
+        ("https://good.com.evil.com", "403"),
+        ("https://evil.com/https://good.com", "403"),
+        ("http://example.com", "403"),
+        ("null", "403"),
+        ("", "403"),
+    ] {
+        let status = status(list.clone(), Scheme::Http, origin).await;
+        assert_eq!(status, expected, "{origin}");
+    }
+    let any = status(OriginPolicy::DangerAny, Scheme::Http, "https://evil.com");
+    assert_eq!(any.await, "101");
+}
+
+#[tokio::test]
+async fn h17_the_own_origin_has_the_scheme_of_the_request() {
+    for (scheme, origin, expected) in [
+        (Scheme::Http, "http://example.com", "101"),
+        (Scheme::Http, "https://example.com", "403"),
+        (Scheme::Https, "https://example.com", "101"),
+        (Scheme::Https, "http://example.com", "403"),
+    ] {
+        let status = status(OriginPolicy::SameOrigin, scheme, origin).await;
+        assert_eq!(status, expected, "{scheme:?} {origin}");
+    }
 }

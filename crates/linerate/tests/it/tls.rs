@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use linerate::{
-    Client, CloseCode, Error, Options, Server,
+    Client, CloseCode, Error, Frames, MessageKind, Options, Server,
     tls::{self, rustls},
 };
 use rcgen::{CertifiedKey, generate_simple_self_signed};
@@ -79,6 +79,45 @@ async fn many_messages_in_flight_keep_their_order() {
         assert_eq!(message.as_text(), Some(&*number.to_string()));
     }
     drop((send.await.unwrap(), receiver));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn frames_that_are_shared_by_connections_arrive_at_each_of_them() {
+    let mut wire = Vec::new();
+    for number in 0..100_u8 {
+        Frames::append(&mut wire, MessageKind::Binary, &[number; 700]);
+    }
+    let block = Frames::from_framed(wire).unwrap();
+    let (server, roots) = certified();
+    let server = Running::start(server, move |ws, _| {
+        let block = block.clone();
+        async move {
+            let (sender, _receiver) = ws.split();
+            for _ in 0..20 {
+                sender.writable().await?;
+                sender.try_send_frames([&block]).unwrap();
+                sender.send("between").await?;
+            }
+            sender.close(CloseCode::NORMAL, "").await.map(drop)
+        }
+    });
+    let server = server.await;
+    let client = Client::new().with_tls(Arc::new(tls::client_config(roots)));
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        clients.push(client.connect(&url(&server)).await.unwrap());
+    }
+    for mut ws in clients {
+        for _ in 0..20 {
+            for number in 0..100_u8 {
+                let message = in_time(ws.recv()).await.unwrap();
+                assert!(message == Some([number; 700].to_vec().into()));
+            }
+            assert_eq!(in_time(ws.recv()).await.unwrap(), Some("between".into()));
+        }
+        assert_eq!(in_time(ws.recv()).await.unwrap(), None);
+    }
     server.stop().await;
 }
 

@@ -1,8 +1,8 @@
 //! What the types promise: they may be sent to other threads, and connections are small.
 
 use linerate::{
-    Binary, Client, Counters, Error, Message, Options, Reader, Receiver, Sender, Server, Text,
-    WebSocket, Writer,
+    Binary, Client, Counters, Error, Frames, Message, Options, Reader, Receiver, Sender, Server,
+    Text, WebSocket, Writer,
 };
 
 const fn assert_send_sync<T: Send + Sync>() {}
@@ -13,6 +13,7 @@ fn public_types_are_send_and_sync() {
     assert_send_sync::<Client>();
     assert_send_sync::<Counters>();
     assert_send_sync::<Error>();
+    assert_send_sync::<Frames>();
     assert_send_sync::<Message>();
     assert_send_sync::<(Binary, Text)>();
     assert_send_sync::<Options>();
@@ -35,6 +36,8 @@ fn futures_can_be_spawned() {
         assert_send(&ws.flush());
         assert_send(&ws.close(linerate::CloseCode::NORMAL, ""));
         assert_send(&ws.reader());
+        let (sender, _receiver) = ws.split();
+        assert_send(&sender.writable());
         assert_send(&linerate::connect("ws://localhost/"));
     }
 }

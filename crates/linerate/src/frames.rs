@@ -1,0 +1,308 @@
+//! Frames that are encoded once and sent to many connections by reference.
+
+use std::fmt;
+
+use bytes::Bytes;
+use linerate_proto::{Header, Opcode, ProtocolError, engine::MessageKind, frame::head_room};
+
+use crate::Message;
+
+/// Whole messages as a server sends them, frame headers included, for
+/// [`Sender::try_send_frames`](crate::Sender::try_send_frames).
+///
+/// Clones share the bytes. A connection copies what is small behind what it sends anyway, and keeps a
+/// reference to what is large.
+///
+/// ```
+/// use linerate::{Frames, MessageKind};
+///
+/// let mut wire = Vec::new();
+/// Frames::append(&mut wire, MessageKind::Text, b"Spam");
+/// Frames::append_with(&mut wire, MessageKind::Binary, |payload| payload.extend([1, 2]));
+/// let frames = Frames::from_framed(wire)?;
+/// assert_eq!(frames.as_bytes(), b"\x81\x04Spam\x82\x02\x01\x02");
+/// assert_eq!(frames.messages(), 2);
+/// # Ok::<_, linerate::FramesError>(())
+/// ```
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Frames {
+    bytes: Bytes,
+    messages: u64,
+}
+
+/// Why bytes are not [`Frames`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum FramesError {
+    /// A control frame, which a connection sends of itself.
+    Control {
+        /// Where the frame starts, in bytes.
+        at: usize,
+    },
+    /// A fragment, or reserved bits.
+    Fragment {
+        /// Where the frame starts, in bytes.
+        at: usize,
+    },
+    /// No legal frame header.
+    Header {
+        /// Where the frame starts, in bytes.
+        at: usize,
+        /// What is wrong.
+        error: ProtocolError,
+    },
+    /// The last frame is not whole.
+    Incomplete {
+        /// Where the frame starts, in bytes.
+        at: usize,
+    },
+    /// A masked frame, which no server sends (RFC 6455 §5.1).
+    Masked {
+        /// Where the frame starts, in bytes.
+        at: usize,
+    },
+    /// A text message that is not UTF-8.
+    NotUtf8 {
+        /// Where the frame starts, in bytes.
+        at: usize,
+    },
+}
+
+impl Frames {
+    /// Appends a message to `out`. `payload` of a text message must be UTF-8.
+    pub fn append(out: &mut Vec<u8>, kind: MessageKind, payload: &[u8]) {
+        out.reserve(head_room(payload.len(), false) + payload.len());
+        append_header(out, kind, payload.len());
+        out.extend_from_slice(payload);
+    }
+
+    /// Appends a message to `out` whose payload is what `write` appends. Of a text message it must be
+    /// UTF-8.
+    ///
+    /// Cheaper than [`append`](Self::append) where the payload has to be put together first.
+    pub fn append_with(out: &mut Vec<u8>, kind: MessageKind, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = out.len();
+        // Room for the header of a middling payload; for others the payload is moved by some bytes.
+        out.extend_from_slice(&[0; 4]);
+        write(out);
+        let bytes = out.len() - start - 4;
+        let mut header = [0; Header::BYTES_MAX];
+        let header_bytes = Header::new(kind.opcode(), bytes as u64, None).encode(&mut header);
+        let header = &header[..header_bytes];
+        out.splice(start..start + 4, header.iter().copied());
+    }
+
+    /// Takes bytes that are framed already: any number of whole, unmasked text and binary messages, each in
+    /// one frame.
+    ///
+    /// Looks at every byte; for bytes of one's own making there is
+    /// [`danger_from_framed`](Self::danger_from_framed).
+    ///
+    /// # Errors
+    /// The bytes are something else.
+    pub fn from_framed(bytes: impl Into<Bytes>) -> Result<Self, FramesError> {
+        let bytes = bytes.into();
+        let messages = check(&bytes)?;
+        Ok(Self { bytes, messages })
+    }
+
+    /// Takes bytes that are framed already, as [`from_framed`](Self::from_framed) does, without a look at
+    /// them.
+    ///
+    /// `messages` is only counted. If the bytes are anything else than whole, unmasked messages, the peer
+    /// fails the connection, or takes one message for another.
+    pub fn danger_from_framed(bytes: impl Into<Bytes>, messages: u64) -> Self {
+        let bytes = bytes.into();
+        debug_assert_eq!(check(&bytes), Ok(messages), "not what it is said to be");
+        Self { bytes, messages }
+    }
+
+    /// Returns the frames as they are sent.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns how many messages there are.
+    pub const fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// Returns the length of all frames together in bytes.
+    pub const fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns whether there is no frame at all.
+    pub const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub(crate) const fn shared(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Returns kind and payload of each message.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (MessageKind, &[u8])> {
+        let mut rest = &self.bytes[..];
+        std::iter::from_fn(move || {
+            let (header, start) = Header::decode(rest).ok()??;
+            let kind = match header.opcode {
+                Opcode::Text => MessageKind::Text,
+                _ => MessageKind::Binary,
+            };
+            let end = start.checked_add(usize::try_from(header.payload_bytes).ok()?)?;
+            let payload = rest.get(start..end)?;
+            rest = &rest[end..];
+            Some((kind, payload))
+        })
+    }
+}
+
+impl<'a> FromIterator<&'a Message> for Frames {
+    fn from_iter<T: IntoIterator<Item = &'a Message>>(messages: T) -> Self {
+        let (mut bytes, mut count) = (Vec::new(), 0);
+        for message in messages {
+            Self::append(&mut bytes, message.kind(), message.as_bytes());
+            count += 1;
+        }
+        Self {
+            bytes: bytes.into(),
+            messages: count,
+        }
+    }
+}
+
+impl From<&Message> for Frames {
+    fn from(message: &Message) -> Self {
+        Self::from_iter([message])
+    }
+}
+
+impl fmt::Display for FramesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Control { at } => write!(f, "control frame at byte {at}"),
+            Self::Fragment { at } => write!(f, "fragment or reserved bits at byte {at}"),
+            Self::Header { at, error } => write!(f, "no frame header at byte {at}: {error}"),
+            Self::Incomplete { at } => write!(f, "frame at byte {at} is not whole"),
+            Self::Masked { at } => write!(f, "masked frame at byte {at}"),
+            Self::NotUtf8 { at } => write!(f, "text message at byte {at} is not UTF-8"),
+        }
+    }
+}
+
+impl std::error::Error for FramesError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Header { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+fn append_header(out: &mut Vec<u8>, kind: MessageKind, payload_bytes: usize) {
+    let mut header = [0; Header::BYTES_MAX];
+    let bytes = Header::new(kind.opcode(), payload_bytes as u64, None).encode(&mut header);
+    out.extend_from_slice(&header[..bytes]);
+}
+
+/// Returns the number of messages.
+fn check(bytes: &[u8]) -> Result<u64, FramesError> {
+    let (mut at, mut messages) = (0, 0);
+    while at < bytes.len() {
+        let incomplete = FramesError::Incomplete { at };
+        let (header, start) = Header::decode(&bytes[at..])
+            .map_err(|error| FramesError::Header { at, error })?
+            .ok_or(incomplete)?;
+        if header.opcode.is_control() {
+            return Err(FramesError::Control { at });
+        }
+        if !header.fin || header.rsv != 0 || header.opcode == Opcode::Continuation {
+            return Err(FramesError::Fragment { at });
+        }
+        if header.mask.is_some() {
+            return Err(FramesError::Masked { at });
+        }
+        let payload_bytes = usize::try_from(header.payload_bytes).map_err(|_| incomplete)?;
+        let payload = bytes[at + start..].get(..payload_bytes).ok_or(incomplete)?;
+        if header.opcode == Opcode::Text && std::str::from_utf8(payload).is_err() {
+            return Err(FramesError::NotUtf8 { at });
+        }
+        at += start + payload_bytes;
+        messages += 1;
+    }
+    Ok(messages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_become_unmasked_frames_in_order() {
+        let messages = [Message::from("Spam"), Message::from(b"\xFF"), "".into()];
+        let frames = Frames::from_iter(&messages);
+        assert_eq!(frames.as_bytes(), b"\x81\x04Spam\x82\x01\xFF\x81\x00");
+        assert_eq!((frames.messages(), frames.len()), (3, 11));
+        assert_eq!(
+            Frames::from_framed(frames.as_bytes().to_vec()),
+            Ok(frames.clone())
+        );
+        let payloads: Vec<_> = frames.iter().map(|(_, payload)| payload).collect();
+        assert_eq!(payloads, [&b"Spam"[..], b"\xFF", b""]);
+        assert_eq!(Frames::from(&messages[0]).as_bytes(), b"\x81\x04Spam");
+        assert!(Frames::default().is_empty());
+    }
+
+    #[test]
+    fn a_payload_that_is_written_later_has_the_shortest_header() {
+        for bytes in [0, 1, 125, 126, 127, 0xFFFF, 0x1_0000] {
+            let payload = vec![7; bytes];
+            let (mut expected, mut written) = (b"before".to_vec(), b"before".to_vec());
+            Frames::append(&mut expected, MessageKind::Binary, &payload);
+            Frames::append_with(&mut written, MessageKind::Binary, |out| {
+                out.extend(&payload)
+            });
+            assert!(expected == written, "{bytes}");
+            assert!(
+                Frames::from_framed(written[6..].to_vec()).is_ok(),
+                "{bytes}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_no_server_sends_is_refused() {
+        let at = 3;
+        for (frame, error) in [
+            (&b"\x89\x00"[..], FramesError::Control { at }),
+            (b"\x88\x02\x03\xe8", FramesError::Control { at }),
+            (b"\x01\x01a", FramesError::Fragment { at }),
+            (b"\x80\x01a", FramesError::Fragment { at }),
+            (b"\xC1\x01a", FramesError::Fragment { at }),
+            (b"\x81", FramesError::Incomplete { at }),
+            (b"\x81\x05Spam", FramesError::Incomplete { at }),
+            (
+                b"\x82\x7F\x7F\xFF\xFF\xFF\xFF\xFF\xFF\xFF",
+                FramesError::Incomplete { at },
+            ),
+            (b"\x81\x81\0\0\0\0a", FramesError::Masked { at }),
+            (b"\x81\x01\xFF", FramesError::NotUtf8 { at }),
+        ] {
+            let bytes = [b"\x81\x01a", frame].concat();
+            assert_eq!(
+                Frames::from_framed(bytes),
+                Err(error),
+                "{}",
+                frame.escape_ascii()
+            );
+            assert!(error.to_string().contains("byte 3"), "{error}");
+        }
+        let error = Frames::from_framed(&b"\x81\x7E\x00\x01a"[..]).unwrap_err();
+        assert!(
+            matches!(error, FramesError::Header { at: 0, .. }),
+            "{error}"
+        );
+        assert!(std::error::Error::source(&error).is_some());
+    }
+}
