@@ -14,4 +14,5 @@
 //! | `server` | listeners, TLS, admission, drain |
 #![forbid(unsafe_code)]
 
+pub mod config;
 pub mod protocol;

@@ -1,0 +1,74 @@
+//! `[broker]`: where publications come from and go to.
+
+use std::{path::PathBuf, time::Duration};
+
+use serde::Deserialize;
+
+use super::{check::Check, unit};
+
+/// Where publications come from and go to.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct BrokerOptions {
+    /// `memory:`, `redis://…`, `rediss://…`, `nats://…` or `tls://…`.
+    pub url: super::Secret,
+    /// What stands before each channel's name in the broker.
+    pub prefix: String,
+    /// A PEM file with the authorities that the broker's certificate may come from, if not those of the system.
+    pub tls_authorities: Option<PathBuf>,
+    /// How long the broker may take for an answer.
+    #[serde(rename = "request_timeout_ms", with = "unit::milliseconds")]
+    pub request_timeout: Duration,
+    /// How often a loopback publication probes the link.
+    #[serde(rename = "probe_interval_ms", with = "unit::milliseconds")]
+    pub probe_interval: Duration,
+    /// After how long without it the link counts as deaf.
+    #[serde(rename = "probe_timeout_ms", with = "unit::milliseconds")]
+    pub probe_timeout: Duration,
+    /// The longest wait between two attempts to connect.
+    #[serde(rename = "reconnect_wait_max_ms", with = "unit::milliseconds")]
+    pub reconnect_wait_max: Duration,
+}
+
+impl BrokerOptions {
+    pub(super) fn check(&self, check: &mut Check) {
+        let schemes = ["memory", "nats", "redis", "rediss", "tls"];
+        let url = self.url.expose();
+        let scheme = url.split(':').next().unwrap_or_default();
+        let scheme = scheme.split('+').next().unwrap_or_default();
+        if !schemes.contains(&scheme) {
+            let because = "must begin with memory:, redis://, rediss://, nats:// or tls://";
+            check.refuse("url", &self.url, because);
+        }
+        check.range("prefix", self.prefix.len(), 0..=256);
+        let millis = |duration: Duration| duration.as_millis() as u64;
+        check.range(
+            "request_timeout_ms",
+            millis(self.request_timeout),
+            10..=60_000,
+        );
+        check.range(
+            "probe_interval_ms",
+            millis(self.probe_interval),
+            10..=60_000,
+        );
+        check.range("probe_timeout_ms", millis(self.probe_timeout), 10..=60_000);
+        let wait = millis(self.reconnect_wait_max);
+        check.range("reconnect_wait_max_ms", wait, 10..=600_000);
+    }
+}
+
+impl Default for BrokerOptions {
+    fn default() -> Self {
+        Self {
+            url: super::Secret::new("memory:"),
+            prefix: String::new(),
+            tls_authorities: None,
+            request_timeout: Duration::from_secs(5),
+            probe_interval: Duration::from_secs(1),
+            probe_timeout: Duration::from_secs(2),
+            reconnect_wait_max: Duration::from_secs(2),
+        }
+    }
+}

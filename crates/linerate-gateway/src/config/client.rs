@@ -1,0 +1,70 @@
+//! `[client]`: what a client may do, and how long it may take.
+
+use std::time::Duration;
+
+use linerate_hub::channel::NAME_BYTES_MAX;
+use serde::Deserialize;
+
+use super::{check::Check, unit};
+
+/// What a client may do, and how long it may take.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ClientOptions {
+    /// Bytes of a message from a client.
+    pub message_bytes_max: usize,
+    /// Channels that a client is subscribed to at a time.
+    pub channels_max: usize,
+    /// Bytes of a channel's name.
+    pub channel_name_bytes_max: usize,
+    /// Commands of a client in a second.
+    pub commands_per_second_max: u32,
+    /// Bytes of replies that wait for a client that does not read.
+    pub queue_bytes_max: usize,
+    /// How often a client is pinged.
+    #[serde(rename = "ping_interval_s", with = "unit::seconds")]
+    pub ping_interval: Duration,
+    /// How long its answer may take.
+    #[serde(rename = "pong_timeout_s", with = "unit::seconds")]
+    pub pong_timeout: Duration,
+    /// How long a client may take from the handshake to its first command.
+    #[serde(rename = "connect_timeout_s", with = "unit::seconds")]
+    pub connect_timeout: Duration,
+    /// How long a client whose token has expired may take to bring another.
+    #[serde(rename = "refresh_grace_s", with = "unit::seconds")]
+    pub refresh_grace: Duration,
+}
+
+impl ClientOptions {
+    pub(super) fn check(&self, check: &mut Check) {
+        check.range("message_bytes_max", self.message_bytes_max, 128..=64 << 20);
+        check.range("channels_max", self.channels_max, 1..=100_000);
+        let name = self.channel_name_bytes_max;
+        check.range("channel_name_bytes_max", name, 1..=NAME_BYTES_MAX);
+        let commands = self.commands_per_second_max;
+        check.range("commands_per_second_max", commands, 1..=1_000_000);
+        check.range("queue_bytes_max", self.queue_bytes_max, 4_096..=1 << 30);
+        check.range("ping_interval_s", self.ping_interval.as_secs(), 1..=3_600);
+        check.range("pong_timeout_s", self.pong_timeout.as_secs(), 1..=3_600);
+        let connect = self.connect_timeout.as_secs();
+        check.range("connect_timeout_s", connect, 1..=600);
+        check.range("refresh_grace_s", self.refresh_grace.as_secs(), 1..=600);
+    }
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            message_bytes_max: 64 << 10,
+            channels_max: 128,
+            channel_name_bytes_max: 255,
+            commands_per_second_max: 1_000,
+            queue_bytes_max: 256 << 10,
+            ping_interval: Duration::from_secs(25),
+            pong_timeout: Duration::from_secs(8),
+            connect_timeout: Duration::from_secs(10),
+            refresh_grace: Duration::from_secs(25),
+        }
+    }
+}

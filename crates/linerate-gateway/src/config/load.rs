@@ -1,0 +1,383 @@
+//! Loading: layers are collected, put over each other, given their types, and checked.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Config,
+    check::Check,
+    error::{ConfigError, Source},
+    layer::{self, Table, Value},
+    suggest,
+};
+
+/// What holds where the server stands open.
+const OPEN_TOML: &str = include_str!("open.toml");
+/// The most bytes of a file.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+/// What variables of the environment begin with.
+const PREFIX: &str = "LINERATE_";
+/// The tables that a variable of the environment can reach into.
+const TABLES: [&str; 10] = [
+    "auth",
+    "auth.token",
+    "broker",
+    "channel",
+    "client",
+    "filter",
+    "log",
+    "server",
+    "server.drain",
+    "server.tls",
+];
+
+/// Knows where the configuration comes from, so that it can be loaded, and later loaded again.
+#[derive(Clone, Debug, Default)]
+pub struct Loader {
+    file: Option<File>,
+    environment: Vec<(String, String)>,
+    flags: Vec<Flag>,
+}
+
+#[derive(Clone, Debug)]
+enum File {
+    Path(PathBuf),
+    Text { name: String, text: String },
+}
+
+#[derive(Clone, Debug)]
+struct Flag {
+    name: String,
+    key: String,
+    value: String,
+}
+
+/// The values of one place.
+#[derive(Debug)]
+struct Layer {
+    source: Source,
+    text: Option<String>,
+    values: Value,
+}
+
+impl Loader {
+    /// Knows of defaults only.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads this TOML file.
+    #[must_use]
+    pub fn with_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.file = Some(File::Path(path.into()));
+        self
+    }
+
+    /// Takes this text as the file; `name` is for errors.
+    #[must_use]
+    pub fn with_text(mut self, name: &str, text: &str) -> Self {
+        let (name, text) = (name.to_owned(), text.to_owned());
+        self.file = Some(File::Text { name, text });
+        self
+    }
+
+    /// Takes variables of the environment: `LINERATE_SERVER_LISTEN` is `listen` of `[server]`. Empty ones count
+    /// as not set; lists have commas between their items.
+    #[must_use]
+    pub fn with_environment(
+        mut self,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        self.environment = variables.into_iter().collect();
+        self
+    }
+
+    /// Takes a value from a flag: `key` is a path like `server.listen`.
+    #[must_use]
+    pub fn with_flag(mut self, name: &str, key: &str, value: impl ToString) -> Self {
+        self.flags.push(Flag {
+            name: name.to_owned(),
+            key: key.to_owned(),
+            value: value.to_string(),
+        });
+        self
+    }
+
+    /// Returns the file that is read, if one is.
+    pub fn path(&self) -> Option<&Path> {
+        match self.file.as_ref()? {
+            File::Path(path) => Some(path),
+            File::Text { .. } => None,
+        }
+    }
+
+    /// Loads everything, reading the file anew.
+    ///
+    /// # Errors
+    /// A file can't be read or is no TOML, a key is not known, or a value can't be. The error names the place,
+    /// the key, the value and what would be allowed.
+    pub fn load(&self) -> Result<Config, ConfigError> {
+        let layers = self.layers()?;
+        let config = assemble(None, &layers)?;
+        if !config.is_open() {
+            return checked(config, &layers);
+        }
+        let open = Layer::of_file("built in".into(), OPEN_TOML.to_owned())?;
+        checked(assemble(Some(&open), &layers)?, &layers)
+    }
+
+    /// Returns the values of each place, the lowest first.
+    fn layers(&self) -> Result<Vec<Layer>, ConfigError> {
+        let mut layers = Vec::new();
+        match &self.file {
+            None => {}
+            Some(File::Path(path)) => layers.push(Layer::of_file(
+                path.display().to_string(),
+                read(path).map_err(|source| {
+                    let path = path.clone();
+                    ConfigError::Read { path, source }
+                })?,
+            )?),
+            Some(File::Text { name, text }) => {
+                layers.push(Layer::of_file(name.clone(), text.clone())?);
+            }
+        }
+        for (name, value) in &self.environment {
+            let source = Source::Environment(name.clone());
+            if !value.is_empty()
+                && let Some(key) = key_of_variable(name)?
+            {
+                layers.push(Layer::of_text(source, &key, value));
+            }
+        }
+        for flag in &self.flags {
+            let source = Source::Flag(flag.name.clone());
+            layers.push(Layer::of_text(source, &flag.key, &flag.value));
+        }
+        Ok(layers)
+    }
+}
+
+impl Layer {
+    fn of_file(name: String, text: String) -> Result<Self, ConfigError> {
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            ConfigError::Syntax {
+                file: name.clone(),
+                line: 1 + before.map_or(0, |before| before.matches('\n').count()),
+                message: error.message().to_owned(),
+            }
+        })?;
+        Ok(Self {
+            source: Source::File(name, None),
+            text: Some(text),
+            values: Value::Table(layer::from_toml(table)),
+        })
+    }
+
+    fn of_text(source: Source, key: &str, value: &str) -> Self {
+        let mut table = Table::new();
+        layer::set(&mut table, key, value.to_owned());
+        Self {
+            source,
+            text: None,
+            values: Value::Table(table),
+        }
+    }
+
+    /// Returns where in this layer `key` is set, if it is.
+    fn source_of(&self, key: &str) -> Option<Source> {
+        self.values.at(key)?;
+        Some(match (&self.source, &self.text) {
+            (Source::File(name, _), Some(text)) => Source::File(name.clone(), line_of(text, key)),
+            (source, _) => source.clone(),
+        })
+    }
+}
+
+/// Reads a file of bounded size.
+fn read(path: &Path) -> std::io::Result<String> {
+    let bytes = fs::metadata(path)?.len();
+    if bytes > FILE_BYTES_MAX {
+        let message = format!("file has {bytes} bytes; at most {FILE_BYTES_MAX} are read");
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::FileTooLarge,
+            message,
+        ));
+    }
+    fs::read_to_string(path)
+}
+
+/// Puts the layers over each other and gives the values their types.
+fn assemble(open: Option<&Layer>, layers: &[Layer]) -> Result<Config, ConfigError> {
+    let mut table = Table::new();
+    for layer in open.into_iter().chain(layers) {
+        if let Value::Table(values) = layer.values.clone() {
+            let namespaces = table.remove("namespace");
+            layer::overlay(&mut table, values);
+            if let Some(Value::List(namespaces)) = namespaces {
+                add_namespaces(&mut table, namespaces);
+            }
+        }
+    }
+    inherit(&mut table);
+    let result = serde_path_to_error::deserialize(Value::Table(table));
+    result.map_err(|error: serde_path_to_error::Error<toml::de::Error>| {
+        let path = error.path().to_string().replace(".options", "");
+        describe(&path, error.inner().message(), layers)
+    })
+}
+
+/// Adds the namespaces of a lower layer whose names the upper one does not have.
+fn add_namespaces(table: &mut Table, lower: Vec<Value>) {
+    let upper = table
+        .entry("namespace".to_owned())
+        .or_insert_with(|| Value::List(Vec::new()));
+    if let Value::List(upper) = upper {
+        let names: Vec<String> = upper.iter().filter_map(name_of).collect();
+        let missing =
+            |namespace: &Value| name_of(namespace).is_none_or(|name| !names.contains(&name));
+        upper.extend(lower.into_iter().filter(missing));
+    }
+}
+
+fn name_of(namespace: &Value) -> Option<String> {
+    match namespace.at("name")? {
+        Value::Scalar(toml::Value::String(name)) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+/// Puts the values of each namespace over those of `[channel]`.
+fn inherit(table: &mut Table) {
+    let defaults = match table.get("channel") {
+        Some(Value::Table(defaults)) => defaults.clone(),
+        _ => Table::new(),
+    };
+    let Some(Value::List(namespaces)) = table.get_mut("namespace") else {
+        return;
+    };
+    for namespace in namespaces {
+        if let Value::Table(own) = namespace {
+            let mut own = std::mem::take(own);
+            let name = own.remove("name");
+            let mut options = defaults.clone();
+            layer::overlay(&mut options, own);
+            let entries = [("options".to_owned(), Value::Table(options))];
+            let name = name.map(|name| ("name".to_owned(), name));
+            *namespace = Value::Table(entries.into_iter().chain(name).collect());
+        }
+    }
+}
+
+/// Refuses values that are out of range or contradict each other.
+fn checked(config: Config, layers: &[Layer]) -> Result<Config, ConfigError> {
+    let mut check = Check::default();
+    config.check(&mut check);
+    let violations = check.into_violations();
+    if violations.is_empty() {
+        return Ok(config);
+    }
+    let violations = violations.into_iter();
+    let located = violations.map(|violation| (locate(&violation.key, layers), violation));
+    Err(ConfigError::Values(located.collect()))
+}
+
+/// Makes an error of what serde says of the value at `path`.
+fn describe(path: &str, message: &str, layers: &[Layer]) -> ConfigError {
+    if let Some((name, known)) = unknown_key(message) {
+        let section = path
+            .strip_suffix(name)
+            .unwrap_or(path)
+            .trim_end_matches('.');
+        let key = match section {
+            "" | "?" => name.to_owned(),
+            section => format!("{section}.{name}"),
+        };
+        return ConfigError::Key {
+            source_of_it: locate(&key, layers),
+            message: unknown(name, &known),
+            key,
+        };
+    }
+    ConfigError::Key {
+        source_of_it: locate(path, layers),
+        key: path.to_owned(),
+        message: message.trim_end().to_owned(),
+    }
+}
+
+/// Takes apart what serde says of an unknown key: its name, and the names that are known there.
+fn unknown_key(message: &str) -> Option<(&str, Vec<&str>)> {
+    let rest = message.strip_prefix("unknown field `")?;
+    let (name, rest) = rest.split_once('`')?;
+    let known = rest.split('`').skip(1).step_by(2).collect();
+    Some((name, known))
+}
+
+fn unknown(name: &str, known: &[&str]) -> String {
+    match suggest::nearest(name, known.iter().copied()) {
+        Some(near) => format!("unknown key; did you mean `{near}`?"),
+        None => format!("unknown key; known are {}", known.join(", ")),
+    }
+}
+
+/// Returns the place that had the last word on `key`.
+fn locate(key: &str, layers: &[Layer]) -> Source {
+    let from_the_top = layers.iter().rev();
+    let mut sources = from_the_top.filter_map(|layer| layer.source_of(key));
+    sources.next().unwrap_or(Source::Default)
+}
+
+/// Returns the line of `key` in a file, counted from 1.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let document = toml::de::DeTable::parse(text).ok()?;
+    let mut table = document.get_ref();
+    let mut start = None;
+    for step in key.split('.') {
+        let (name, index) = match step.split_once('[') {
+            Some((name, index)) => (name, index.trim_end_matches(']').parse::<usize>().ok()),
+            None => (step, None),
+        };
+        let (found, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
+        start = Some(found.span().start);
+        let value = match index {
+            Some(index) => value.get_ref().as_array()?.get(index)?,
+            None => value,
+        };
+        match value.get_ref().as_table() {
+            Some(inner) => table = inner,
+            None => break,
+        }
+    }
+    let before = text.get(..start?)?;
+    Some(1 + before.matches('\n').count())
+}
+
+/// Returns the key that a variable of the environment stands for; `None` if it is none of ours.
+fn key_of_variable(variable: &str) -> Result<Option<String>, ConfigError> {
+    let Some(name) = variable.strip_prefix(PREFIX) else {
+        return Ok(None);
+    };
+    let name = name.to_ascii_lowercase();
+    let parts = TABLES.iter().filter_map(|table| {
+        let rest = name.strip_prefix(&table.replace('.', "_"))?;
+        Some((table.len(), format!("{table}.{}", rest.strip_prefix('_')?)))
+    });
+    if let Some((_, key)) = parts.max() {
+        return Ok(Some(key));
+    }
+    let Some((section, rest)) = name.split_once('_') else {
+        return Ok(None);
+    };
+    let sections = TABLES.iter().filter(|table| !table.contains('.')).copied();
+    suggest::nearest(section, sections).map_or(Ok(None), |near| {
+        Err(ConfigError::Key {
+            source_of_it: Source::Environment(variable.to_owned()),
+            key: format!("{section}.{rest}"),
+            message: format!("unknown section; did you mean `{near}`?"),
+        })
+    })
+}

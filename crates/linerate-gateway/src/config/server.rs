@@ -1,0 +1,146 @@
+//! `[server]`: where is listened, and how many may connect.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+use ipnet::IpNet;
+use serde::Deserialize;
+
+use super::{check::Check, unit};
+
+/// Where is listened, and how many may connect.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// Address and port; port 0 picks a free one.
+    pub listen: SocketAddr,
+    /// Address and port of `/metrics`, `/live`, `/ready` and `/admin`, if they are not to be on `listen`.
+    pub operations_listen: Option<SocketAddr>,
+    /// Worker threads; 0 for one each core.
+    pub workers: usize,
+    /// Connections open at a time on this node.
+    pub connections_max: usize,
+    /// Connections open at a time from one address other than a loopback one.
+    pub connections_per_address_max: usize,
+    /// Connections open at a time of one user on this node; the anonymous user has no such bound.
+    pub connections_per_user_max: usize,
+    /// Connections accepted in a second; more wait.
+    pub accepts_per_second_max: u32,
+    /// Bytes of the body of a request to the server API.
+    pub request_bytes_max: usize,
+    /// Logs uploaded at a time.
+    pub uploads_max: usize,
+    /// Origins whose pages may connect, `https://*.example.com` or `*` for all. Empty for pages of this
+    /// server only.
+    pub origins: Vec<String>,
+    /// Whether connections from `trusted_proxies` begin with a header of the PROXY protocol, version 2.
+    pub proxy_protocol: bool,
+    /// Addresses whose word on a client's address is taken.
+    pub trusted_proxies: Vec<IpNet>,
+    /// The certificate, if TLS is spoken.
+    pub tls: Option<TlsOptions>,
+    /// How the node says goodbye.
+    pub drain: DrainOptions,
+}
+
+/// The certificate of the server. The files are read again when they change, and on SIGHUP.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TlsOptions {
+    /// A PEM file with the certificate and those between it and the root.
+    pub certificate: PathBuf,
+    /// A PEM file with the private key.
+    pub key: PathBuf,
+}
+
+/// How the node says goodbye.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct DrainOptions {
+    /// How long it goes on accepting while `/ready` says no, so that a balancer can turn away.
+    #[serde(rename = "delay_s", with = "unit::seconds")]
+    pub delay: Duration,
+    /// Over how long the connections are closed.
+    #[serde(rename = "window_s", with = "unit::seconds")]
+    pub window: Duration,
+    /// Up to how many are closed within a second even if the window would allow for slower.
+    pub connections_per_second_min: u32,
+    /// How long after the last one has been told the process ends, whatever is open.
+    #[serde(rename = "timeout_s", with = "unit::seconds")]
+    pub timeout: Duration,
+}
+
+impl ServerOptions {
+    /// Returns whether only this machine can connect.
+    pub fn is_local(&self) -> bool {
+        self.listen.ip().to_canonical().is_loopback()
+    }
+
+    pub(super) fn check(&self, check: &mut Check) {
+        check.range("workers", self.workers, 0..=1_024);
+        check.range("connections_max", self.connections_max, 1..=10_000_000);
+        let per_address = self.connections_per_address_max;
+        check.range("connections_per_address_max", per_address, 1..=10_000_000);
+        let per_user = self.connections_per_user_max;
+        check.range("connections_per_user_max", per_user, 1..=10_000_000);
+        let accepts = self.accepts_per_second_max;
+        check.range("accepts_per_second_max", accepts, 1..=1_000_000);
+        check.range("request_bytes_max", self.request_bytes_max, 1_024..=1 << 30);
+        check.range("uploads_max", self.uploads_max, 1..=100_000);
+        check.range("origins", self.origins.len(), 0..=1_000);
+        check.range("trusted_proxies", self.trusted_proxies.len(), 0..=1_000);
+        if self.proxy_protocol && self.trusted_proxies.is_empty() {
+            let because = "needs server.trusted_proxies: a header from anybody would be a lie";
+            check.refuse("proxy_protocol", true, because);
+        }
+        check.section("drain", |check| self.drain.check(check));
+    }
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8_080)),
+            operations_listen: None,
+            workers: 0,
+            connections_max: 10_000,
+            connections_per_address_max: 1_000,
+            connections_per_user_max: 100,
+            accepts_per_second_max: 5_000,
+            request_bytes_max: 1 << 20,
+            uploads_max: 64,
+            origins: Vec::new(),
+            proxy_protocol: false,
+            trusted_proxies: Vec::new(),
+            tls: None,
+            drain: DrainOptions::default(),
+        }
+    }
+}
+
+impl DrainOptions {
+    fn check(&self, check: &mut Check) {
+        check.range("delay_s", self.delay.as_secs(), 0..=600);
+        check.range("window_s", self.window.as_secs(), 0..=3_600);
+        let rate = self.connections_per_second_min;
+        check.range("connections_per_second_min", rate, 1..=1_000_000);
+        check.range("timeout_s", self.timeout.as_secs(), 1..=600);
+    }
+}
+
+impl Default for DrainOptions {
+    fn default() -> Self {
+        Self {
+            delay: Duration::ZERO,
+            window: Duration::from_secs(20),
+            connections_per_second_min: 100,
+            timeout: Duration::from_secs(6),
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Tests of the configuration as a whole.
+
+use linerate_hub::ChannelName;
+
+use super::{Config, ConfigError, DEFAULT_TOML, Loader, Namespaces, SlowPolicy};
+
+fn load(text: &str) -> Result<Config, ConfigError> {
+    Loader::new().with_text("test.toml", text).load()
+}
+
+fn error(text: &str) -> String {
+    load(text).unwrap_err().to_string()
+}
+
+/// A server that is not open, so that the defaults are those of the structs.
+const KEYED: &str = "[auth]\napi_key = \"0123456789abcdef\"\n";
+
+#[test]
+fn the_documented_defaults_are_the_defaults() {
+    let with_key = DEFAULT_TOML.replace("[auth]\n", KEYED);
+    let mut config = load(&with_key).unwrap();
+    config.auth.api_key = None;
+    assert_eq!(config, Config::default());
+}
+
+#[test]
+fn every_key_is_documented() {
+    for section in [
+        "",
+        "[auth]",
+        "[auth.token]",
+        "[broker]",
+        "[channel]",
+        "[client]",
+        "[filter]",
+        "[log]",
+        "[server]",
+        "[server.drain]",
+        "[server.tls]",
+    ] {
+        let message = error(&format!("{section}\nqqqqqqqqqqqqqq = 1"));
+        let (_, known) = message.split_once("known are ").expect(&message);
+        let documented = match section {
+            "" => DEFAULT_TOML,
+            section => DEFAULT_TOML
+                .split(&format!("\n{section}\n"))
+                .nth(1)
+                .or_else(|| DEFAULT_TOML.split(&format!("\n#{section}\n")).nth(1))
+                .expect(section),
+        };
+        let end = documented.find("\n[").unwrap_or(documented.len());
+        for key in known.split(", ") {
+            let inner = format!("[{}.{key}]", section.trim_matches(['[', ']']));
+            let table = if section.is_empty() {
+                format!("[{key}]")
+            } else {
+                inner
+            };
+            let is_key = |line: &str| {
+                let line = line.trim_start_matches('#');
+                line.starts_with(&format!("{key} = "))
+            };
+            assert!(
+                DEFAULT_TOML.contains(&table) || documented[..end].lines().any(is_key),
+                "{section} {key} is not documented"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_documented_without_a_default_can_be_set() {
+    let uncommented: Vec<&str> = DEFAULT_TOML
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(rest) if !rest.starts_with(' ') => rest,
+            _ => line,
+        })
+        .collect();
+    let config = load(&uncommented.join("\n")).unwrap();
+    assert!(config.auth.token.rsa_public_key.is_some());
+    assert!(config.auth.token.jwks_url.is_some());
+    assert!(config.server.tls.is_some());
+    assert!(config.server.operations_listen.is_some());
+    assert!(config.broker.tls_authorities.is_some());
+    assert!(config.channel.conflate.is_some());
+    assert_eq!(config.namespaces[0].name, "ticks");
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_line_and_the_nearest_one() {
+    assert_eq!(
+        error("[server]\nworkers = 1\n\nlisen = \"127.0.0.1:1\"\n"),
+        "test.toml, line 4: server.lisen: unknown key; did you mean `listen`?"
+    );
+    assert_eq!(
+        error("[server.drain]\nwindow = 1"),
+        "test.toml, line 2: server.drain.window: unknown key; did you mean `window_s`?"
+    );
+    assert_eq!(
+        error("[sever]\nworkers = 1"),
+        "test.toml, line 1: sever: unknown key; did you mean `server`?"
+    );
+    let message = error("[[namespace]]\nname = \"a\"\n[[namespace]]\nname = \"b\"\nrecovr = true");
+    assert_eq!(
+        message,
+        "test.toml, line 5: namespace[1].recovr: unknown key; did you mean `recover`?"
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_named() {
+    let message = error("[client]\nping_interval_s = \"often\"");
+    assert!(
+        message.starts_with("test.toml, line 2: client.ping_interval_s: "),
+        "{message}"
+    );
+    assert!(message.contains("often"), "{message}");
+    let message = error("[channel]\nslow = \"maybe\"");
+    assert!(
+        message.contains("channel.slow") && message.contains("drop_oldest"),
+        "{message}"
+    );
+    let message = error("[channel]\nconflate = \"newest\"");
+    assert!(message.contains("JSON pointer"), "{message}");
+}
+
+#[test]
+fn a_value_out_of_range_is_named_with_the_range() {
+    assert_eq!(
+        error("[client]\nmessage_bytes_max = 3\n[server]\nworkers = 5000"),
+        "test.toml, line 2: client.message_bytes_max = 3 must be 128 to 67108864\n\
+         test.toml, line 4: server.workers = 5000 must be 0 to 1024"
+    );
+    let message = error("[[namespace]]\nname = \"a\"\nring_messages_max = 0");
+    assert!(
+        message.contains("line 3: namespace[0].ring_messages_max = 0"),
+        "{message}"
+    );
+}
+
+#[test]
+fn what_is_no_toml_is_refused_with_its_line() {
+    let message = error("[server]\nlisten = = 1");
+    assert!(message.starts_with("test.toml, line 2: "), "{message}");
+}
+
+#[test]
+fn the_environment_stands_over_the_file_and_flags_over_both() {
+    let loader = Loader::new()
+        .with_text(
+            "test.toml",
+            "[server]\nworkers = 1\nuploads_max = 1\nconnections_max = 1",
+        )
+        .with_environment([
+            ("LINERATE_SERVER_UPLOADS_MAX".into(), "2".into()),
+            ("LINERATE_SERVER_CONNECTIONS_MAX".into(), "2".into()),
+            ("LINERATE_SERVER_DRAIN_WINDOW_S".into(), "7".into()),
+            (
+                "LINERATE_SERVER_ORIGINS".into(),
+                "https://a.example, https://b.example".into(),
+            ),
+            (
+                "LINERATE_AUTH_TOKEN_HMAC_SECRET_KEY".into(),
+                "01234567890123456".into(),
+            ),
+            ("LINERATE_AUTH_ANONYMOUS".into(), "true".into()),
+            ("LINERATE_CHANNEL_SLOW".into(), "disconnect".into()),
+            ("LINERATE_LOG".into(), "debug".into()),
+            ("LINERATE_BIN".into(), "/bin/linerate".into()),
+            ("HOME".into(), "/".into()),
+        ])
+        .with_flag("--connections-max", "server.connections_max", 3);
+    let config = loader.load().unwrap();
+    let server = config.server;
+    assert_eq!(
+        (server.workers, server.uploads_max, server.connections_max),
+        (1, 2, 3)
+    );
+    assert_eq!(server.drain.window.as_secs(), 7);
+    assert_eq!(server.origins, ["https://a.example", "https://b.example"]);
+    assert!(config.auth.anonymous);
+    // All digits, and a text all the same.
+    let key = config.auth.token.hmac_secret_key.unwrap();
+    assert_eq!(key.expose(), "01234567890123456");
+    assert_eq!(config.channel.slow, SlowPolicy::Disconnect);
+}
+
+#[test]
+fn errors_name_variables_and_flags() {
+    let variable = |name: &str, value: &str| {
+        let loader = Loader::new().with_environment([(name.to_owned(), value.to_owned())]);
+        loader.load().unwrap_err().to_string()
+    };
+    let message = variable("LINERATE_SERVER_LISEN", "127.0.0.1:1");
+    assert_eq!(
+        message,
+        "environment variable LINERATE_SERVER_LISEN: server.lisen: unknown key; did you mean `listen`?"
+    );
+    let message = variable("LINERATE_SEVER_LISTEN", "127.0.0.1:1");
+    assert!(message.contains("did you mean `server`"), "{message}");
+    let message = variable("LINERATE_SERVER_WORKERS", "many");
+    assert!(
+        message.starts_with("environment variable LINERATE_SERVER_WORKERS: server.workers: "),
+        "{message}"
+    );
+    let loader = Loader::new().with_flag("--workers", "server.workers", 5_000);
+    let message = loader.load().unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "flag --workers: server.workers = 5000 must be 0 to 1024"
+    );
+}
+
+#[test]
+fn a_namespace_has_the_options_of_channel_where_it_says_nothing() {
+    let config = load(
+        "[channel]\nbatch_interval_ms = 200\nhistory_size = 5\n\
+         [[namespace]]\nname = \"ticks\"\nhistory_size = 7\n",
+    );
+    let namespaces = Namespaces::new(&config.unwrap());
+    let options = |name: &str| namespaces.options(&ChannelName::new(name).unwrap());
+    assert_eq!(options("ticks:a").history_size, 7);
+    assert_eq!(options("ticks:a").batch_interval.as_millis(), 200);
+    for name in ["ticks", "other:a", "a"] {
+        assert_eq!(options(name).history_size, 5);
+    }
+    let label = |name: &str| {
+        namespaces
+            .label(&ChannelName::new(name).unwrap())
+            .to_owned()
+    };
+    assert_eq!(label("ticks:a"), "ticks");
+    assert_eq!(label("other:a"), "");
+}
+
+#[test]
+fn a_server_without_keys_on_this_machine_stands_open() {
+    let config = load("").unwrap();
+    assert!(config.is_open() && config.allows_anonymous());
+    let namespaces = Namespaces::new(&config);
+    let options = |name: &str| namespaces.options(&ChannelName::new(name).unwrap());
+    assert!(options("anything").allow_subscribe && !options("anything").allow_publish);
+    assert!(options("demo:a").allow_publish && options("demo:a").allow_subscribe);
+
+    // What the file says holds here as well.
+    let config =
+        load("[channel]\nallow_subscribe = false\n[[namespace]]\nname = \"ticks\"").unwrap();
+    assert!(!config.channel.allow_subscribe);
+    let names: Vec<&str> = config
+        .namespaces
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    assert_eq!(names, ["ticks", "demo"]);
+    let config = load("[[namespace]]\nname = \"demo\"").unwrap();
+    assert!(!config.namespaces[0].options.allow_publish);
+}
+
+#[test]
+fn a_key_closes_the_server() {
+    let config = load(KEYED).unwrap();
+    assert!(!config.is_open() && !config.allows_anonymous());
+    assert!(!config.channel.allow_subscribe && config.namespaces.is_empty());
+}
+
+#[test]
+fn a_server_for_everybody_without_keys_needs_that_to_be_said() {
+    let message = error("[server]\nlisten = \"0.0.0.0:8080\"");
+    assert!(
+        message.contains("server.listen = 0.0.0.0:8080"),
+        "{message}"
+    );
+    assert!(message.contains("auth.anonymous = true"), "{message}");
+    let text = "[server]\nlisten = \"[::]:8080\"\n[auth]\nanonymous = true";
+    assert!(load(text).unwrap().is_open());
+    let text = format!("[server]\nlisten = \"0.0.0.0:8080\"\n{KEYED}");
+    assert!(!load(&text).unwrap().is_open());
+}
+
+#[test]
+fn contradictions_are_refused() {
+    for (text, because) in [
+        ("[server]\nproxy_protocol = true", "trusted_proxies"),
+        (
+            "[channel]\nhistory_size = 0\nrecover = true",
+            "history_size",
+        ),
+        (
+            "[channel]\npresence = false\njoin_leave = true",
+            "needs presence",
+        ),
+        ("[broker]\nurl = \"http://example.com\"", "redis://"),
+        ("[auth]\napi_key = \"short\"", "5 bytes; at least 16"),
+        (
+            "[auth.token]\njwks_url = \"ftp://example.com/\"",
+            "https://",
+        ),
+        ("[[namespace]]\nname = \"a:b\"", "colons"),
+        (
+            "[[namespace]]\nname = \"a\"\n[[namespace]]\nname = \"a\"",
+            "two namespaces",
+        ),
+    ] {
+        let message = error(text);
+        assert!(message.contains(because), "{text}: {message}");
+    }
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let config =
+        load("[auth]\napi_key = \"0123456789abcdef\"\nadmin_key=\"file:/run/admin\"").unwrap();
+    let shown = format!("{config:?}");
+    assert!(
+        !shown.contains("0123456789abcdef") && shown.contains("(secret)"),
+        "{shown}"
+    );
+    let message = error("[auth]\napi_key = \"tooshort\"");
+    assert!(!message.contains("tooshort"), "{message}");
+}
+
+#[test]
+fn a_secret_is_read_from_the_file_that_it_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("key");
+    std::fs::write(&path, "0123456789abcdef\n").unwrap();
+    let text = format!("[auth]\napi_key = \"file:{}\"", path.display());
+    let secret = load(&text).unwrap().auth.api_key.unwrap();
+    assert_eq!(secret.read().unwrap(), "0123456789abcdef");
+    std::fs::remove_file(&path).unwrap();
+    assert!(secret.read().is_err());
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let loader = Loader::new().with_file("/nowhere/linerate.toml");
+    let message = loader.load().unwrap_err().to_string();
+    assert!(message.starts_with("/nowhere/linerate.toml: "), "{message}");
+}
