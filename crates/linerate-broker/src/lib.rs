@@ -6,8 +6,16 @@
 
 pub mod broker;
 pub mod event;
+pub mod idempotency;
+pub mod incarnation;
+pub mod memory;
+pub mod options;
 pub mod request;
+pub mod runtime;
+pub mod sequencer;
 
 pub use broker::{BoxFuture, Broker, BrokerError};
 pub use event::{Event, Gap, GapReason, Ingest, LinkState};
+pub use memory::Memory;
+pub use options::BrokerOptions;
 pub use request::{History, HistoryRequest, Publish, Published, StreamOptions};

@@ -1,10 +1,11 @@
-//! Test helpers for the linerate workspace: no sockets, no clocks, fixed seeds.
+//! Test helpers for the linerate workspace: no sockets, no clocks, fixed seeds, but for [`server`].
 //!
 //! - [`Frame`] writes any frame, also one that no honest peer sends.
 //! - [`feed`] hands bytes to an engine, [`Cuts`] says in which pieces, and [`Record`] holds what
 //!   came of it, so that two ways to cut the same bytes can be compared.
 //! - [`Pair`] connects a client and a server through queues in memory and a virtual clock.
 //! - [`Rng`] makes the same numbers each time.
+//! - [`server`] starts real Redis servers and sentinels, kills, pauses and restarts them.
 #![forbid(unsafe_code)]
 
 mod endpoint;
@@ -12,6 +13,7 @@ mod feed;
 mod frame;
 mod pair;
 mod rng;
+pub mod server;
 
 pub use endpoint::{KEY, TestEndpoint};
 pub use feed::{Cuts, Record, Seen, assert_cuts_do_not_matter, feed, feed_on};

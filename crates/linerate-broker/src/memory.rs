@@ -1,0 +1,276 @@
+//! The embedded broker: channels in the memory of this process, for a single node.
+//!
+//! Publications get their positions when they are published; durable and plain channels are the same here, and
+//! both end with the process. `*` in the name of a subscription makes it a pattern and stands for any text.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use foldhash::HashSet;
+use linerate_hub::{ChannelName, Publication};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
+
+use crate::{
+    broker::{BoxFuture, Broker, BrokerError},
+    event::{Event, Ingest, LinkState},
+    idempotency::IdempotencyKeys,
+    incarnation,
+    options::BrokerOptions,
+    request::{History, HistoryRequest, Publish, Published, StreamOptions},
+    runtime::BrokerThread,
+    sequencer::Sequencer,
+};
+
+mod pattern;
+
+/// How many publications may wait for the node before publishers wait.
+const EVENTS_MAX: usize = 4_096;
+
+/// The embedded broker.
+#[derive(Debug)]
+pub struct Memory {
+    state: Mutex<State>,
+    events: mpsc::Sender<Vec<Event>>,
+    payload_bytes_max: usize,
+    is_shut_down: watch::Sender<bool>,
+    _thread: BrokerThread,
+}
+
+#[derive(Debug)]
+struct State {
+    sequencer: Sequencer,
+    keys: IdempotencyKeys,
+    /// Which channels are subscribed.
+    channels: HashSet<ChannelName>,
+    /// Which patterns are subscribed.
+    patterns: Vec<ChannelName>,
+}
+
+impl Memory {
+    /// Starts a broker that hands what is published to `ingest`, on a thread of its own.
+    ///
+    /// Of `options` it uses the limits of the sequencer, those of payloads, and the memory of idempotency keys.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn new(options: &BrokerOptions, ingest: Arc<dyn Ingest>) -> std::io::Result<Self> {
+        let (events, queue) = mpsc::channel(EVENTS_MAX);
+        let (is_shut_down, end) = watch::channel(false);
+        let thread = BrokerThread::spawn("broker-memory", forward(queue, end, ingest))?;
+        Ok(Self {
+            state: Mutex::new(State {
+                sequencer: Sequencer::new(options.sequencer, &incarnation::random()),
+                keys: IdempotencyKeys::new(options.idempotency_ttl),
+                channels: HashSet::default(),
+                patterns: Vec::new(),
+            }),
+            events,
+            payload_bytes_max: options.payload_bytes_max,
+            is_shut_down,
+            _thread: thread,
+        })
+    }
+
+    async fn publish(
+        &self,
+        channel: &ChannelName,
+        publish: Publish,
+    ) -> Result<Published, BrokerError> {
+        self.check(publish.payload.len())?;
+        // The place in the queue comes first, so that the order of offsets is that of the events, and a
+        // future that is dropped has published wholly or not at all.
+        let place = self.events.reserve().await.map_err(|_| shut_down())?;
+        let now = Instant::now();
+        let mut state = self.state();
+        if let Some(key) = &publish.idempotency_key
+            && let Some(answer) = state.keys.find(now, channel, key)
+        {
+            return Ok(answer);
+        }
+        let publication = Publication::build(publish.payload)
+            .with_info(publish.info)
+            .with_tags(publish.tags);
+        let options = publish.options;
+        let publication = state.sequencer.publish(now, channel, options, publication);
+        let answer = Published {
+            position: publication.position().cloned(),
+        };
+        if let Some(key) = &publish.idempotency_key {
+            state.keys.insert(now, channel, key, answer.clone());
+        }
+        place.send(state.events(channel, &publication));
+        Ok(answer)
+    }
+
+    fn check(&self, bytes: usize) -> Result<(), BrokerError> {
+        if *self.is_shut_down.borrow() {
+            return Err(shut_down());
+        }
+        let bytes_max = self.payload_bytes_max;
+        if bytes > bytes_max {
+            return Err(BrokerError::PayloadTooLarge { bytes, bytes_max });
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Whoever panicked while holding it left it whole: each change is a single call.
+        self.state.lock().unwrap_or_else(|error| error.into_inner())
+    }
+}
+
+impl State {
+    fn events(&self, channel: &ChannelName, publication: &Publication) -> Vec<Event> {
+        let event = |channel: &ChannelName, publication| Event::Publication {
+            channel: channel.clone(),
+            publication,
+        };
+        let mut events = Vec::new();
+        if self.channels.contains(channel) {
+            events.push(event(channel, publication.clone()));
+        }
+        for pattern in &self.patterns {
+            if pattern::matches(pattern.as_str(), channel.as_str()) {
+                events.push(event(pattern, of_pattern(channel, publication)));
+            }
+        }
+        events
+    }
+}
+
+impl Broker for Memory {
+    fn publish<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        publish: Publish,
+    ) -> BoxFuture<'a, Result<Published, BrokerError>> {
+        Box::pin(self.publish(channel, publish))
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        _: StreamOptions,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            let mut state = self.state();
+            if !self.is_pattern(channel) {
+                state.channels.insert(channel.clone());
+            } else if !state.patterns.contains(channel) {
+                state.patterns.push(channel.clone());
+            }
+            Ok(())
+        })
+    }
+
+    fn unsubscribe<'a>(&'a self, channel: &'a ChannelName) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let mut state = self.state();
+            state.channels.remove(channel);
+            state.patterns.retain(|pattern| pattern != channel);
+        })
+    }
+
+    fn history<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        options: StreamOptions,
+        request: HistoryRequest,
+    ) -> BoxFuture<'a, Result<History, BrokerError>> {
+        Box::pin(async move {
+            if options.size_max == 0 || self.is_pattern(channel) {
+                return Err(BrokerError::NoHistory);
+            }
+            let (mut state, now) = (self.state(), Instant::now());
+            // A channel that nobody has published in has a position all the same: there, recovery begins.
+            state.sequencer.touch(now, channel);
+            Ok(state.sequencer.history(now, channel.as_str(), &request))
+        })
+    }
+
+    fn remove_history<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        options: StreamOptions,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async move {
+            if options.size_max == 0 || self.is_pattern(channel) {
+                return Err(BrokerError::NoHistory);
+            }
+            self.state().sequencer.remove_history(channel.as_str());
+            Ok(())
+        })
+    }
+
+    fn send_control(&self, message: Bytes) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            let sent = self.events.send(vec![Event::Control(message)]).await;
+            sent.map_err(|_| shut_down())
+        })
+    }
+
+    fn is_pattern(&self, channel: &ChannelName) -> bool {
+        channel.as_str().contains('*')
+    }
+
+    fn link(&self) -> LinkState {
+        match *self.is_shut_down.borrow() {
+            true => LinkState::Deaf,
+            false => LinkState::Up {
+                round_trip: Duration::ZERO,
+            },
+        }
+    }
+
+    fn shut_down(&self) -> BoxFuture<'_, ()> {
+        self.is_shut_down.send_replace(true);
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Hands events to the node, as many at once as wait.
+async fn forward(
+    mut queue: mpsc::Receiver<Vec<Event>>,
+    mut end: watch::Receiver<bool>,
+    ingest: Arc<dyn Ingest>,
+) {
+    let link = LinkState::Up {
+        round_trip: Duration::ZERO,
+    };
+    ingest.ingest(vec![Event::Link(link)]).await;
+    let mut bursts = Vec::new();
+    loop {
+        tokio::select! {
+            count = queue.recv_many(&mut bursts, EVENTS_MAX) => if count == 0 {
+                return;
+            },
+            _ = end.wait_for(|end| *end) => return,
+        }
+        let events: Vec<_> = bursts.drain(..).flatten().collect();
+        if !events.is_empty() {
+            ingest.ingest(events).await;
+        }
+    }
+}
+
+/// A pattern is no stream: what it gets has no position, but says where it was published.
+fn of_pattern(channel: &ChannelName, publication: &Publication) -> Publication {
+    Publication::build(publication.payload().clone())
+        .with_info(publication.info().cloned())
+        .with_tags(publication.tags().to_vec())
+        .with_source(channel.clone())
+        .finish()
+}
+
+fn shut_down() -> BrokerError {
+    let reason = "it was shut down".to_owned();
+    BrokerError::Away { reason }
+}

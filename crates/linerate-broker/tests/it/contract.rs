@@ -1,0 +1,134 @@
+//! What all brokers promise. Each broker's tests name a [`Service`] and call `contract!`.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use linerate_broker::{Broker, BrokerOptions, Publish, Published, StreamOptions};
+use linerate_hub::ChannelName;
+
+use crate::recorder::Recorder;
+
+pub(crate) mod history;
+pub(crate) mod live;
+pub(crate) mod service;
+
+/// A broker that nodes can be attached to.
+pub(crate) trait Service: Sized {
+    /// Whether several nodes see each other's publications.
+    const IS_SHARED: bool;
+    /// A pattern, a channel that matches it, and one that does not.
+    const PATTERN: (&'static str, &'static str, &'static str);
+
+    /// Attaches a node.
+    async fn node(&self, options: BrokerOptions, recorder: Arc<Recorder>) -> Arc<dyn Broker>;
+}
+
+/// A node under test.
+pub(crate) struct Node {
+    pub(crate) broker: Arc<dyn Broker>,
+    pub(crate) recorder: Arc<Recorder>,
+}
+
+impl Node {
+    pub(crate) async fn of(service: &impl Service) -> Self {
+        Self::with(service, BrokerOptions::default()).await
+    }
+
+    /// Attaches a node and waits until its link is up.
+    pub(crate) async fn with(service: &impl Service, options: BrokerOptions) -> Self {
+        let recorder = Recorder::new();
+        let broker = service.node(options, Arc::clone(&recorder)).await;
+        recorder.link(true).await;
+        Self { broker, recorder }
+    }
+
+    pub(crate) async fn subscribe(&self, channel: &str, options: StreamOptions) {
+        let subscribed = self.broker.subscribe(&name(channel), options).await;
+        subscribed.unwrap();
+    }
+
+    pub(crate) async fn publish(
+        &self,
+        channel: &str,
+        payload: impl Into<Bytes>,
+        options: StreamOptions,
+    ) -> Published {
+        let publish = publish(payload, options);
+        self.broker.publish(&name(channel), publish).await.unwrap()
+    }
+}
+
+pub(crate) const PLAIN: StreamOptions = StreamOptions {
+    is_durable: false,
+    size_max: 100,
+    ttl: Duration::from_secs(60),
+};
+
+pub(crate) const DURABLE: StreamOptions = StreamOptions {
+    is_durable: true,
+    ..PLAIN
+};
+
+pub(crate) const BARE: StreamOptions = StreamOptions {
+    is_durable: false,
+    size_max: 0,
+    ttl: Duration::ZERO,
+};
+
+pub(crate) fn name(channel: &str) -> ChannelName {
+    ChannelName::new(channel).unwrap()
+}
+
+pub(crate) fn publish(payload: impl Into<Bytes>, options: StreamOptions) -> Publish {
+    Publish {
+        payload: payload.into(),
+        info: None,
+        tags: Vec::new(),
+        idempotency_key: None,
+        options,
+    }
+}
+
+/// Makes a test of each promise, for the service that `$service` starts; skipped where that is `None`.
+macro_rules! contract {
+    ($service:expr) => {
+        $crate::contract::contract!($service;
+            live: payloads_arrive_byte_for_byte,
+            live: publications_arrive_in_the_order_of_publishing,
+            live: only_subscribed_channels_arrive,
+            live: what_was_unsubscribed_arrives_no_more,
+            live: a_channel_can_be_subscribed_again,
+            live: patterns_deliver_what_matches_and_say_where_it_came_from,
+            live: a_payload_that_is_too_long_is_refused_with_both_numbers,
+            live: many_channels_are_subscribed_at_once,
+            live: two_publishers_do_not_mix_up_the_order_of_offsets,
+            history: positions_count_up_in_one_epoch,
+            history: a_channel_without_history_has_no_positions,
+            history: history_returns_what_follows_a_position,
+            history: history_is_limited_and_reversed_as_asked,
+            history: a_position_of_another_epoch_recovers_nothing,
+            history: a_stream_that_was_cut_off_is_not_contiguous,
+            history: what_is_too_old_is_gone,
+            history: removing_history_lets_offsets_go_on,
+            history: a_durable_publication_says_its_position,
+            history: who_published_and_tags_survive_in_durable_channels,
+            history: a_key_publishes_once,
+            service: nodes_receive_each_others_publications,
+            service: control_messages_reach_all_nodes,
+            service: any_node_recovers_a_durable_channel,
+            service: a_broker_that_was_shut_down_says_so,
+            service: dropping_a_publishing_future_breaks_nothing,
+        );
+    };
+    ($service:expr; $($topic:ident: $promise:ident,)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $promise() {
+                if let Some(service) = $service {
+                    $crate::contract::$topic::$promise(&service).await;
+                }
+            }
+        )*
+    };
+}
+pub(crate) use contract;
