@@ -1,0 +1,109 @@
+//! From what one client is to hear to bytes for its transport.
+
+use std::time::Duration;
+
+use linerate_hub::Unencodable;
+
+use super::{Format, ServerMessage, json, protobuf};
+use crate::protocol::frame::{self, Opcode};
+
+/// How messages are packed for a transport.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Framing {
+    /// Events of a stream for `EventSource`, in JSON.
+    EventStream,
+    /// The body of an answer that never ends.
+    HttpStream(Format),
+    /// WebSocket text frames in JSON; what is no JSON is written as `b64data`.
+    Native,
+    /// WebSocket frames.
+    WebSocket(Format),
+}
+
+/// Appends `messages` to `out` as they go to the socket: a WebSocket frame with all of them, header included, or a
+/// piece of a body. Nothing is appended if there are none.
+///
+/// # Errors
+/// A payload is no JSON where JSON is spoken; `out` is as it was.
+///
+/// ```
+/// use linerate_gateway::protocol::centrifuge::{Format, Framing, ServerMessage, encode};
+///
+/// let mut out = Vec::new();
+/// encode(Framing::WebSocket(Format::Json), &[ServerMessage::Ping], &mut out)?;
+/// assert_eq!(out, b"\x81\x02{}");
+/// # Ok::<(), linerate_hub::Unencodable>(())
+/// ```
+pub fn encode(
+    framing: Framing,
+    messages: &[ServerMessage],
+    out: &mut Vec<u8>,
+) -> Result<(), Unencodable> {
+    let start = out.len();
+    let result = append(framing, messages, out);
+    if result.is_err() {
+        out.truncate(start);
+    }
+    result
+}
+
+fn append(
+    framing: Framing,
+    messages: &[ServerMessage],
+    out: &mut Vec<u8>,
+) -> Result<(), Unencodable> {
+    if messages.is_empty() {
+        return Ok(());
+    }
+    match framing {
+        Framing::EventStream => messages.iter().try_for_each(|message| {
+            out.extend_from_slice(b"data: ");
+            json::message(message, json::Binary::Refuse, out)?;
+            out.extend_from_slice(b"\n\n");
+            Ok(())
+        }),
+        Framing::HttpStream(Format::Json) => messages.iter().try_for_each(|message| {
+            json::message(message, json::Binary::Refuse, out)?;
+            out.push(b'\n');
+            Ok(())
+        }),
+        Framing::HttpStream(Format::Protobuf) => {
+            for message in messages {
+                protobuf::message(message, out);
+            }
+            Ok(())
+        }
+        Framing::Native => text_frame(messages, json::Binary::Base64, out),
+        Framing::WebSocket(Format::Json) => text_frame(messages, json::Binary::Refuse, out),
+        Framing::WebSocket(Format::Protobuf) => {
+            let start = frame::open(out);
+            for message in messages {
+                protobuf::message(message, out);
+            }
+            frame::close(out, start, Opcode::Binary);
+            Ok(())
+        }
+    }
+}
+
+fn text_frame(
+    messages: &[ServerMessage],
+    binary: json::Binary,
+    out: &mut Vec<u8>,
+) -> Result<(), Unencodable> {
+    let start = frame::open(out);
+    for (index, message) in messages.iter().enumerate() {
+        if index > 0 {
+            out.push(b'\n');
+        }
+        json::message(message, binary, out)?;
+    }
+    frame::close(out, start, Opcode::Text);
+    Ok(())
+}
+
+/// Rounds up, so that nothing that still lasts is said to be over.
+pub(super) fn whole_seconds(duration: Duration) -> u32 {
+    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    u32::try_from(seconds).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,9 @@
+//! Commands and replies in JSON: an object a line.
+
+mod decode;
+mod encode;
+mod write;
+
+pub(super) use decode::{decode, decode_emulation};
+pub(in crate::protocol) use encode::{Binary, extras, message, publication_push};
+pub(in crate::protocol) use write::text;

@@ -1,0 +1,412 @@
+//! Commands from JSON.
+
+use std::time::Duration;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use linerate_hub::{Epoch, StreamPosition};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::protocol::centrifuge::{
+    Command, Request,
+    command::{Connect, History, Subscribe, TagsFilter},
+    decode::{DecodeError, Emulation, Limits},
+};
+
+/// Decodes lines of commands.
+pub(crate) fn decode(frame: &[u8], limits: &Limits) -> Result<Vec<Command>, DecodeError> {
+    let mut commands = Vec::new();
+    let lines = frame.split(|byte| *byte == b'\n');
+    for line in lines.filter(|line| !line.trim_ascii().is_empty()) {
+        if commands.len() == limits.commands_max {
+            let commands_max = limits.commands_max;
+            return Err(DecodeError::TooManyCommands { commands_max });
+        }
+        commands.push(decode_line(line, commands.len() + 1, limits)?);
+    }
+    Ok(commands)
+}
+
+/// Decodes what asks `/emulation`: the frame is text within the JSON.
+pub(crate) fn decode_emulation(body: &[u8]) -> Result<Emulation, DecodeError> {
+    #[derive(Deserialize)]
+    struct Wire {
+        #[serde(default)]
+        node: String,
+        #[serde(default)]
+        session: String,
+        data: String,
+    }
+    let wire: Wire = serde_json::from_slice(body).map_err(|error| malformed(1, &error))?;
+    Ok(Emulation {
+        node: wire.node,
+        session: wire.session,
+        frame: wire.data.into_bytes(),
+    })
+}
+
+fn decode_line(line: &[u8], nth: usize, limits: &Limits) -> Result<Command, DecodeError> {
+    let depth_max = limits.depth_max;
+    if depth_of(line) > depth_max {
+        return Err(DecodeError::TooDeep { nth, depth_max });
+    }
+    let wire: WireCommand<'_> =
+        serde_json::from_slice(line).map_err(|error| malformed(nth, &error))?;
+    let id = wire.id;
+    let request = wire.request().ok_or(DecodeError::Json { nth, at: 0 })?;
+    let needs_id = !matches!(request, Request::Pong | Request::Send { .. });
+    if id == 0 && needs_id {
+        return Err(DecodeError::MissingId { nth });
+    }
+    Ok(Command { id, request })
+}
+
+fn malformed(nth: usize, error: &serde_json::Error) -> DecodeError {
+    DecodeError::Json {
+        nth,
+        at: error.column(),
+    }
+}
+
+/// Returns how many arrays and objects are open at once at most, whether they match or not.
+fn depth_of(json: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut is_string = false;
+    let mut bytes = json.iter();
+    while let Some(byte) = bytes.next() {
+        match (is_string, byte) {
+            (true, b'\\') => _ = bytes.next(),
+            (_, b'"') => is_string = !is_string,
+            (false, b'[' | b'{') => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            (false, b']' | b'}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// Keeps JSON as it stands, `null` included.
+fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Copied, so that a publication does not keep the frame that it came in.
+fn copied(raw: Option<&RawValue>) -> Option<Bytes> {
+    raw.map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()))
+}
+
+#[derive(Deserialize)]
+struct WireCommand<'a> {
+    #[serde(default)]
+    id: u32,
+    #[serde(borrow)]
+    connect: Option<WireConnect<'a>>,
+    #[serde(borrow)]
+    subscribe: Option<WireSubscribe<'a>>,
+    unsubscribe: Option<WireChannel>,
+    #[serde(borrow)]
+    publish: Option<WirePublish<'a>>,
+    presence: Option<WireChannel>,
+    presence_stats: Option<WireChannel>,
+    history: Option<WireHistory>,
+    ping: Option<WireEmpty>,
+    #[serde(borrow)]
+    send: Option<WireSend<'a>>,
+    #[serde(borrow)]
+    rpc: Option<WireRpc<'a>>,
+    refresh: Option<WireRefresh>,
+    sub_refresh: Option<WireSubRefresh>,
+}
+
+impl WireCommand<'_> {
+    /// Returns the first request that is there, in the order of the protocol; `None` if its base64 is none.
+    fn request(self) -> Option<Request> {
+        Some(match self {
+            Self {
+                connect: Some(connect),
+                ..
+            } => Request::Connect(connect.into()),
+            Self {
+                subscribe: Some(subscribe),
+                ..
+            } => subscribe.into(),
+            Self {
+                unsubscribe: Some(WireChannel { channel }),
+                ..
+            } => Request::Unsubscribe { channel },
+            Self {
+                publish: Some(publish),
+                ..
+            } => publish.request()?,
+            Self {
+                presence: Some(WireChannel { channel }),
+                ..
+            } => Request::Presence { channel },
+            Self {
+                presence_stats: Some(WireChannel { channel }),
+                ..
+            } => Request::PresenceStats { channel },
+            Self {
+                history: Some(history),
+                ..
+            } => Request::History(history.into()),
+            Self {
+                ping: Some(WireEmpty {}),
+                ..
+            } => Request::Ping,
+            Self {
+                send: Some(send), ..
+            } => Request::Send {
+                data: copied(send.data).unwrap_or_default(),
+            },
+            Self { rpc: Some(rpc), .. } => Request::Rpc {
+                method: rpc.method,
+                data: copied(rpc.data).unwrap_or_default(),
+            },
+            Self {
+                refresh: Some(WireRefresh { token }),
+                ..
+            } => Request::Refresh { token },
+            Self {
+                sub_refresh: Some(sub_refresh),
+                ..
+            } => sub_refresh.into(),
+            Self { id: 0, .. } => Request::Pong,
+            _ => Request::Unknown,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct WireConnect<'a> {
+    #[serde(default)]
+    token: String,
+    #[serde(borrow, default, deserialize_with = "raw")]
+    data: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    subs: Option<std::collections::BTreeMap<String, WireSubscribe<'a>>>,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    version: String,
+}
+
+impl From<WireConnect<'_>> for Connect {
+    fn from(wire: WireConnect<'_>) -> Self {
+        let subscriptions = wire.subs.unwrap_or_default().into_iter();
+        let subscriptions = subscriptions.map(|(channel, wire)| Subscribe {
+            channel,
+            ..wire.into()
+        });
+        Self {
+            token: wire.token,
+            data: copied(wire.data),
+            subscriptions: subscriptions.collect(),
+            name: wire.name,
+            version: wire.version,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct WireSubscribe<'a> {
+    #[serde(default)]
+    channel: String,
+    #[serde(default)]
+    token: String,
+    #[serde(default)]
+    recover: bool,
+    #[serde(default)]
+    epoch: String,
+    #[serde(default)]
+    offset: u64,
+    #[serde(borrow, default, deserialize_with = "raw")]
+    data: Option<&'a RawValue>,
+    #[serde(default)]
+    positioned: bool,
+    #[serde(default)]
+    recoverable: bool,
+    #[serde(default)]
+    join_leave: bool,
+    tf: Option<WireTagsFilter>,
+    #[serde(default, rename = "type")]
+    kind: i32,
+    filter: Option<String>,
+    batch_interval_ms: Option<u32>,
+    conflate: Option<String>,
+}
+
+impl From<WireSubscribe<'_>> for Subscribe {
+    fn from(wire: WireSubscribe<'_>) -> Self {
+        let position = StreamPosition {
+            epoch: Epoch::new(&wire.epoch),
+            offset: wire.offset,
+        };
+        let interval = wire.batch_interval_ms.map(u64::from);
+        Self {
+            channel: wire.channel,
+            token: wire.token,
+            recover: wire.recover.then_some(position),
+            data: copied(wire.data),
+            is_positioned: wire.positioned,
+            is_recoverable: wire.recoverable,
+            with_join_leave: wire.join_leave,
+            tags_filter: wire.tf.map(Into::into),
+            filter: wire.filter,
+            batch_interval: interval.map(Duration::from_millis),
+            conflate: wire.conflate,
+        }
+    }
+}
+
+impl From<WireSubscribe<'_>> for Request {
+    fn from(wire: WireSubscribe<'_>) -> Self {
+        // Other types than streams are features that we don't have.
+        if wire.kind != 0 {
+            return Self::Unknown;
+        }
+        Self::Subscribe(wire.into())
+    }
+}
+
+#[derive(Deserialize)]
+struct WireTagsFilter {
+    #[serde(default)]
+    op: String,
+    #[serde(default)]
+    key: String,
+    #[serde(default)]
+    cmp: String,
+    #[serde(default)]
+    val: String,
+    vals: Option<Vec<String>>,
+    nodes: Option<Vec<WireTagsFilter>>,
+}
+
+impl From<WireTagsFilter> for TagsFilter {
+    fn from(wire: WireTagsFilter) -> Self {
+        let nodes = wire.nodes.unwrap_or_default().into_iter();
+        Self {
+            operation: wire.op,
+            key: wire.key,
+            comparison: wire.cmp,
+            value: wire.val,
+            values: wire.vals.unwrap_or_default(),
+            nodes: nodes.map(Into::into).collect(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct WirePublish<'a> {
+    #[serde(default)]
+    channel: String,
+    #[serde(borrow, default, deserialize_with = "raw")]
+    data: Option<&'a RawValue>,
+    b64data: Option<String>,
+    #[serde(default, rename = "type")]
+    kind: i32,
+}
+
+impl WirePublish<'_> {
+    fn request(self) -> Option<Request> {
+        if self.kind != 0 {
+            return Some(Request::Unknown);
+        }
+        let data = match self.b64data {
+            Some(base64) => STANDARD.decode(base64).ok()?.into(),
+            None => copied(self.data).unwrap_or_default(),
+        };
+        let channel = self.channel;
+        Some(Request::Publish { channel, data })
+    }
+}
+
+#[derive(Deserialize)]
+struct WireHistory {
+    #[serde(default)]
+    channel: String,
+    #[serde(default)]
+    limit: i32,
+    since: Option<WirePosition>,
+    #[serde(default)]
+    reverse: bool,
+}
+
+#[derive(Deserialize)]
+struct WirePosition {
+    #[serde(default)]
+    offset: u64,
+    #[serde(default)]
+    epoch: String,
+}
+
+impl From<WireHistory> for History {
+    fn from(wire: WireHistory) -> Self {
+        let since = wire.since.map(|since| StreamPosition {
+            epoch: Epoch::new(&since.epoch),
+            offset: since.offset,
+        });
+        Self {
+            channel: wire.channel,
+            limit: usize::try_from(wire.limit).ok(),
+            since,
+            is_reverse: wire.reverse,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct WireChannel {
+    #[serde(default)]
+    channel: String,
+}
+
+#[derive(Deserialize)]
+struct WireEmpty {}
+
+#[derive(Deserialize)]
+struct WireSend<'a> {
+    #[serde(borrow, default, deserialize_with = "raw")]
+    data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct WireRpc<'a> {
+    #[serde(default)]
+    method: String,
+    #[serde(borrow, default, deserialize_with = "raw")]
+    data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct WireRefresh {
+    #[serde(default)]
+    token: String,
+}
+
+#[derive(Deserialize)]
+struct WireSubRefresh {
+    #[serde(default)]
+    channel: String,
+    #[serde(default)]
+    token: String,
+    #[serde(default, rename = "type")]
+    kind: i32,
+}
+
+impl From<WireSubRefresh> for Request {
+    fn from(wire: WireSubRefresh) -> Self {
+        if wire.kind != 0 {
+            return Self::Unknown;
+        }
+        Self::SubRefresh {
+            channel: wire.channel,
+            token: wire.token,
+        }
+    }
+}

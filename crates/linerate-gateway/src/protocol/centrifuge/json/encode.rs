@@ -1,0 +1,312 @@
+//! Replies and pushes to JSON.
+
+use std::time::Duration;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use linerate_hub::{ClientInfo, Publication, Unencodable};
+
+use super::write::{Object, scalar};
+use crate::protocol::centrifuge::{
+    Answer, ClientError, Push, Reply, ServerMessage, Unsubscribe,
+    encode::whole_seconds,
+    reply::{Connected, HistoryPage, Subscribed},
+};
+
+/// What to do about a payload that is no JSON.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::protocol) enum Binary {
+    /// Write it as `b64data`.
+    Base64,
+    /// Give up.
+    Refuse,
+}
+
+type Result = std::result::Result<(), Unencodable>;
+
+/// Appends the object of `message`, without a line end.
+pub(in crate::protocol) fn message(
+    message: &ServerMessage,
+    binary: Binary,
+    out: &mut Vec<u8>,
+) -> Result {
+    let mut object = Object::open(out);
+    match message {
+        ServerMessage::Ping => {}
+        ServerMessage::Push(push) => push_members(push, binary, object.object("push"))?,
+        ServerMessage::Reply(Reply { id, result }) => {
+            object.scalar("id", *id);
+            match result {
+                Ok(answer) => answer_member(answer, binary, &mut object)?,
+                Err(error) => error_members(error, object.object("error")),
+            }
+        }
+    }
+    object.close();
+    Ok(())
+}
+
+/// Appends the push of a publication, without a line end. `channel` is JSON already.
+pub(in crate::protocol) fn publication_push(
+    channel: &[u8],
+    publication: &Publication,
+    out: &mut Vec<u8>,
+) -> Result {
+    out.extend_from_slice(b"{\"push\":{\"channel\":");
+    out.extend_from_slice(channel);
+    out.extend_from_slice(b",\"pub\":");
+    publication_object(publication, Binary::Refuse, out)?;
+    out.extend_from_slice(b"}}");
+    Ok(())
+}
+
+/// Returns who published and the tags, as an object; empty if there is neither, or what is known is no JSON.
+pub(in crate::protocol) fn extras(publication: &Publication) -> Vec<u8> {
+    let mut out = Vec::new();
+    if publication.info().is_none() && publication.tags().is_empty() {
+        return out;
+    }
+    let mut object = Object::open(&mut out);
+    let result = extra_members(publication, &mut object);
+    object.close();
+    match result {
+        Ok(()) => out,
+        Err(Unencodable) => Vec::new(),
+    }
+}
+
+fn publication_object(publication: &Publication, binary: Binary, out: &mut Vec<u8>) -> Result {
+    let mut object = Object::open(out);
+    match (publication.line(), binary) {
+        (Some(line), _) => object.member("data").extend_from_slice(line),
+        (None, Binary::Base64) => {
+            object.scalar("b64data", STANDARD.encode(publication.payload()));
+        }
+        (None, Binary::Refuse) => return Err(Unencodable),
+    }
+    object.scalar("offset", publication.offset());
+    extra_members(publication, &mut object)?;
+    if let Some(source) = publication.source() {
+        object.scalar("channel", source.as_str());
+    }
+    object.close();
+    Ok(())
+}
+
+fn extra_members(publication: &Publication, object: &mut Object<'_>) -> Result {
+    if let Some(info) = publication.info() {
+        info_members(info, object.object("info"))?;
+    }
+    if !publication.tags().is_empty() {
+        let mut tags = object.object("tags");
+        for (key, value) in publication.tags() {
+            scalar(tags.member_escaped(key), value);
+        }
+        tags.close();
+    }
+    Ok(())
+}
+
+fn push_members(push: &Push, binary: Binary, mut object: Object<'_>) -> Result {
+    match push {
+        Push::Disconnect(disconnect) => {
+            let mut member = object.object("disconnect");
+            member.scalar("code", disconnect.code);
+            member.scalar("reason", &*disconnect.reason);
+            member.scalar("reconnect", disconnect.is_reconnect());
+            member.close();
+        }
+        Push::Join { channel, info } | Push::Leave { channel, info } => {
+            object.scalar("channel", channel.as_str());
+            let name = if matches!(push, Push::Join { .. }) {
+                "join"
+            } else {
+                "leave"
+            };
+            let mut member = object.object(name);
+            info_members(info, member.object("info"))?;
+            member.close();
+        }
+        Push::Message { data } => {
+            let mut member = object.object("message");
+            json(data, member.member("data"))?;
+            member.close();
+        }
+        Push::Publication {
+            channel,
+            publication,
+        } => {
+            object.scalar("channel", channel.as_str());
+            publication_object(publication, binary, object.member("pub"))?;
+        }
+        Push::Subscribe {
+            channel,
+            subscribed,
+        } => {
+            object.scalar("channel", channel.as_str());
+            subscribed_members(subscribed, binary, object.object("subscribe"))?;
+        }
+        Push::Unsubscribe {
+            channel,
+            unsubscribe: Unsubscribe { code, reason },
+        } => {
+            object.scalar("channel", channel.as_str());
+            let mut member = object.object("unsubscribe");
+            member.scalar("code", *code);
+            member.scalar("reason", &**reason);
+            member.close();
+        }
+    }
+    object.close();
+    Ok(())
+}
+
+fn answer_member(answer: &Answer, binary: Binary, object: &mut Object<'_>) -> Result {
+    match answer {
+        Answer::Connect(connected) => {
+            connected_members(connected, binary, object.object("connect"))?;
+        }
+        Answer::History(page) => history_members(page, binary, object.object("history"))?,
+        Answer::Ping => object.object("ping").close(),
+        Answer::Presence(clients) => {
+            let mut member = object.object("presence");
+            let mut presence = member.object("presence");
+            for info in clients {
+                info_members(info, Object::open(presence.member_escaped(&info.client)))?;
+            }
+            presence.close();
+            member.close();
+        }
+        // SDKs show what they find: absent is not 0 to them.
+        Answer::PresenceStats { clients, users } => {
+            let mut member = object.object("presence_stats");
+            scalar(member.member("num_clients"), clients);
+            scalar(member.member("num_users"), users);
+            member.close();
+        }
+        Answer::Publish => object.object("publish").close(),
+        Answer::Refresh(refreshed) => {
+            let mut member = object.object("refresh");
+            member.scalar("client", &*refreshed.client);
+            member.scalar("version", &*refreshed.version);
+            expiry_members(refreshed.ttl, &mut member);
+            member.close();
+        }
+        Answer::Rpc { data } => {
+            let mut member = object.object("rpc");
+            json(data, member.member("data"))?;
+            member.close();
+        }
+        Answer::SubRefresh { ttl } => {
+            let mut member = object.object("sub_refresh");
+            expiry_members(*ttl, &mut member);
+            member.close();
+        }
+        Answer::Subscribe(subscribed) => {
+            subscribed_members(subscribed, binary, object.object("subscribe"))?;
+        }
+        Answer::Unsubscribe => object.object("unsubscribe").close(),
+    }
+    Ok(())
+}
+
+fn connected_members(connected: &Connected, binary: Binary, mut object: Object<'_>) -> Result {
+    object.scalar("client", &*connected.client);
+    object.scalar("version", &*connected.version);
+    expiry_members(connected.ttl, &mut object);
+    if let Some(data) = &connected.data {
+        json(data, object.member("data"))?;
+    }
+    if !connected.subscriptions.is_empty() {
+        let mut member = object.object("subs");
+        for (channel, subscribed) in &connected.subscriptions {
+            let member = Object::open(member.member_escaped(channel.as_str()));
+            subscribed_members(subscribed, binary, member)?;
+        }
+        member.close();
+    }
+    object.scalar("ping", connected.ping_interval.map_or(0, whole_seconds));
+    object.scalar("pong", connected.wants_pong);
+    object.scalar("session", &*connected.session);
+    object.scalar("node", &*connected.node);
+    object.close();
+    Ok(())
+}
+
+fn subscribed_members(subscribed: &Subscribed, binary: Binary, mut object: Object<'_>) -> Result {
+    expiry_members(subscribed.ttl, &mut object);
+    object.scalar("recoverable", subscribed.is_recoverable);
+    object.scalar("positioned", subscribed.is_positioned);
+    if let Some(position) = &subscribed.position {
+        object.scalar("epoch", position.epoch.as_str());
+        object.scalar("offset", position.offset);
+    }
+    if let Some(recovery) = &subscribed.recovery {
+        object.scalar("was_recovering", true);
+        object.scalar("recovered", recovery.is_recovered);
+        publications(&recovery.publications, binary, &mut object)?;
+    }
+    if let Some(data) = &subscribed.data {
+        json(data, object.member("data"))?;
+    }
+    object.scalar("id", subscribed.channel_id.unwrap_or(0));
+    object.close();
+    Ok(())
+}
+
+fn history_members(page: &HistoryPage, binary: Binary, mut object: Object<'_>) -> Result {
+    publications(&page.publications, binary, &mut object)?;
+    object.scalar("epoch", page.newest.epoch.as_str());
+    object.scalar("offset", page.newest.offset);
+    object.close();
+    Ok(())
+}
+
+fn publications(publications: &[Publication], binary: Binary, object: &mut Object<'_>) -> Result {
+    if publications.is_empty() {
+        return Ok(());
+    }
+    let out = object.member("publications");
+    out.push(b'[');
+    for (index, publication) in publications.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        publication_object(publication, binary, out)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+fn info_members(info: &ClientInfo, mut object: Object<'_>) -> Result {
+    object.scalar("user", &*info.user);
+    object.scalar("client", &*info.client);
+    if let Some(connection) = &info.connection {
+        json(connection, object.member("conn_info"))?;
+    }
+    if let Some(channel) = &info.channel {
+        json(channel, object.member("chan_info"))?;
+    }
+    object.close();
+    Ok(())
+}
+
+fn error_members(error: &ClientError, mut object: Object<'_>) {
+    object.scalar("code", error.code);
+    object.scalar("message", &*error.message);
+    object.scalar("temporary", error.is_temporary);
+    object.close();
+}
+
+fn expiry_members(ttl: Option<Duration>, object: &mut Object<'_>) {
+    if let Some(ttl) = ttl {
+        object.scalar("expires", true);
+        object.scalar("ttl", whole_seconds(ttl));
+    }
+}
+
+/// Appends what is JSON already, on one line.
+fn json(value: &bytes::Bytes, out: &mut Vec<u8>) -> Result {
+    let value = Publication::new(value.clone());
+    out.extend_from_slice(value.line().ok_or(Unencodable)?);
+    Ok(())
+}

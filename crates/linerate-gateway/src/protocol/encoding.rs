@@ -1,0 +1,156 @@
+//! Publications as all subscribers of one protocol and transport get them.
+
+mod native;
+mod pieces;
+
+use std::sync::Arc;
+
+use linerate_hub::{Batch, Encode, Unencodable};
+
+use super::{
+    centrifuge::{Format, json, protobuf},
+    frame::{self, Opcode},
+};
+use pieces::Frames;
+
+/// How the publications of a subscription are encoded. Every worker's hub has all of them, in the order of
+/// [`Encoding::ALL`].
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Encoding {
+    /// Centrifuge's JSON as events of a stream.
+    CentrifugeEventStream,
+    /// Centrifuge's JSON or Protobuf as the body of an answer that never ends.
+    CentrifugeHttpStream(Format),
+    /// Centrifuge's JSON or Protobuf in WebSocket frames.
+    CentrifugeWebSocket(Format),
+    /// An event for each publication, its payload as the data.
+    EventStream,
+    /// Native blocks in binary WebSocket frames.
+    Native,
+    /// A WebSocket frame for each publication: text if the payload is, else binary.
+    Raw,
+}
+
+impl Encoding {
+    /// All of them; the place of each is its number in the hub.
+    pub const ALL: [Self; 8] = [
+        Self::CentrifugeEventStream,
+        Self::CentrifugeHttpStream(Format::Json),
+        Self::CentrifugeHttpStream(Format::Protobuf),
+        Self::CentrifugeWebSocket(Format::Json),
+        Self::CentrifugeWebSocket(Format::Protobuf),
+        Self::EventStream,
+        Self::Native,
+        Self::Raw,
+    ];
+
+    /// Returns its place in [`ALL`](Self::ALL).
+    pub const fn index(self) -> u8 {
+        match self {
+            Self::CentrifugeEventStream => 0,
+            Self::CentrifugeHttpStream(Format::Json) => 1,
+            Self::CentrifugeHttpStream(Format::Protobuf) => 2,
+            Self::CentrifugeWebSocket(Format::Json) => 3,
+            Self::CentrifugeWebSocket(Format::Protobuf) => 4,
+            Self::EventStream => 5,
+            Self::Native => 6,
+            Self::Raw => 7,
+        }
+    }
+
+    /// Returns all of them as the hub takes them.
+    pub fn encoders() -> Vec<Arc<dyn Encode>> {
+        let encoders = Self::ALL.into_iter();
+        encoders
+            .map(|one| Arc::new(one) as Arc<dyn Encode>)
+            .collect()
+    }
+}
+
+impl Encode for Encoding {
+    fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        match self {
+            Self::CentrifugeEventStream => centrifuge_lines(batch, b"data: ", b"\n\n", out),
+            Self::CentrifugeHttpStream(Format::Json) => centrifuge_lines(batch, b"", b"\n", out),
+            Self::CentrifugeHttpStream(Format::Protobuf) => {
+                for publication in batch.publications {
+                    protobuf::publication_push(batch.channel.as_str(), publication, out);
+                }
+                Ok(())
+            }
+            Self::CentrifugeWebSocket(Format::Json) => centrifuge_text(batch, out),
+            Self::CentrifugeWebSocket(Format::Protobuf) => {
+                centrifuge_binary(batch, out);
+                Ok(())
+            }
+            Self::EventStream => events(batch, out),
+            Self::Native => {
+                native::blocks(batch, out);
+                Ok(())
+            }
+            Self::Raw => {
+                raw(batch, out);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn centrifuge_lines(
+    batch: &Batch<'_>,
+    before: &[u8],
+    behind: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), Unencodable> {
+    let channel = json::text(batch.channel.as_str());
+    for publication in batch.publications {
+        out.extend_from_slice(before);
+        json::publication_push(&channel, publication, out)?;
+        out.extend_from_slice(behind);
+    }
+    Ok(())
+}
+
+fn centrifuge_text(batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+    let channel = json::text(batch.channel.as_str());
+    let mut frames = Frames::open(out, Opcode::Text, b"\n");
+    for publication in batch.publications {
+        frames.piece(|out| json::publication_push(&channel, publication, out))?;
+    }
+    frames.close();
+    Ok(())
+}
+
+fn centrifuge_binary(batch: &Batch<'_>, out: &mut Vec<u8>) {
+    let mut frames = Frames::open(out, Opcode::Binary, b"");
+    for publication in batch.publications {
+        let push = |out: &mut Vec<u8>| {
+            protobuf::publication_push(batch.channel.as_str(), publication, out);
+            Ok::<(), std::convert::Infallible>(())
+        };
+        let Ok(()) = frames.piece(push);
+    }
+    frames.close();
+}
+
+fn raw(batch: &Batch<'_>, out: &mut Vec<u8>) {
+    for publication in batch.publications {
+        let opcode = match publication.is_text() {
+            true => Opcode::Text,
+            false => Opcode::Binary,
+        };
+        frame::append(out, opcode, publication.payload());
+    }
+}
+
+/// A line end in a payload starts another `data:` line; `EventSource` puts them together again.
+fn events(batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+    for publication in batch.publications {
+        let text = std::str::from_utf8(publication.payload()).map_err(|_| Unencodable)?;
+        if let Some(position) = publication.position() {
+            super::event_stream::append_id(position, out);
+        }
+        super::event_stream::append_data(text, out);
+    }
+    Ok(())
+}

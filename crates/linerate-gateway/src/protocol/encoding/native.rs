@@ -1,0 +1,116 @@
+//! Publications in native blocks (`docs/PROTOCOL.md`).
+
+use linerate_hub::{Batch, Publication};
+
+use super::pieces::FRAME_BYTES_MAX;
+use crate::protocol::{
+    centrifuge::json,
+    frame::{self, Opcode},
+    native::{Flags, append_varint},
+};
+
+/// Appends the publications as blocks, each in a frame of its own: mostly one.
+pub(super) fn blocks(batch: &Batch<'_>, out: &mut Vec<u8>) {
+    let mut rest = batch.publications;
+    let mut conflated = batch.conflated;
+    while !rest.is_empty() {
+        let (run, behind) = rest.split_at(run_len(rest));
+        let start = frame::open(out);
+        Block::of(run, conflated).append(batch.channel_id, out);
+        frame::close(out, start, Opcode::Binary);
+        rest = behind;
+        conflated = 0;
+    }
+}
+
+/// Returns how many publications go into a block: offsets, if any, rise, and the payloads are not too long together.
+fn run_len(publications: &[Publication]) -> usize {
+    let mut bytes = publications[0].payload().len();
+    let mut fits = |pair: &[Publication]| {
+        let [before, next] = pair else { return false };
+        bytes += next.payload().len();
+        let is_rising = match (before.position(), next.position()) {
+            (Some(before), Some(next)) => before.offset < next.offset,
+            (None, None) => true,
+            _ => false,
+        };
+        is_rising && bytes <= FRAME_BYTES_MAX
+    };
+    1 + publications
+        .windows(2)
+        .map_while(|pair| fits(pair).then_some(()))
+        .count()
+}
+
+struct Block<'a> {
+    publications: &'a [Publication],
+    conflated: u64,
+    flags: u8,
+}
+
+impl<'a> Block<'a> {
+    fn of(publications: &'a [Publication], conflated: u64) -> Self {
+        let has_offsets = publications[0].position().is_some();
+        let mut pairs = publications.windows(2);
+        let is_sparse = pairs.any(|pair| pair[0].offset() + 1 != pair[1].offset());
+        let has_source = publications.iter().any(|one| one.source().is_some());
+        let has_extras = publications.iter().any(has_extras);
+        let flags = [
+            (has_offsets, Flags::OFFSETS),
+            (has_offsets && is_sparse, Flags::SPARSE),
+            (conflated > 0, Flags::CONFLATED),
+            (has_source, Flags::SOURCES),
+            (has_extras, Flags::EXTRAS),
+        ];
+        let set = flags.iter().filter(|(is_set, _)| *is_set);
+        Self {
+            publications,
+            conflated,
+            flags: set.fold(0, |flags, (_, flag)| flags | flag),
+        }
+    }
+
+    fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    fn append(&self, channel_id: u32, out: &mut Vec<u8>) {
+        append_varint(channel_id.into(), out);
+        out.push(self.flags);
+        if self.has(Flags::OFFSETS) {
+            append_varint(self.publications[0].offset(), out);
+        }
+        if self.has(Flags::CONFLATED) {
+            append_varint(self.conflated, out);
+        }
+        append_varint(self.publications.len() as u64, out);
+        let mut next_offset = self.publications[0].offset();
+        for publication in self.publications {
+            if self.has(Flags::SPARSE) {
+                append_varint(publication.offset() - next_offset, out);
+                next_offset = publication.offset() + 1;
+            }
+            self.append_publication(publication, out);
+        }
+    }
+
+    fn append_publication(&self, publication: &Publication, out: &mut Vec<u8>) {
+        if self.has(Flags::SOURCES) {
+            let source = publication.source().map_or("", |source| source.as_str());
+            append_bytes(source.as_bytes(), out);
+        }
+        if self.has(Flags::EXTRAS) {
+            append_bytes(&json::extras(publication), out);
+        }
+        append_bytes(publication.payload(), out);
+    }
+}
+
+fn append_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    append_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+fn has_extras(publication: &Publication) -> bool {
+    publication.info().is_some() || !publication.tags().is_empty()
+}

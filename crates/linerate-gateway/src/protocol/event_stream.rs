@@ -1,0 +1,84 @@
+//! Event streams for `EventSource` (HTML Standard §9.2).
+
+use std::time::Duration;
+
+use linerate_hub::{Epoch, StreamPosition};
+use serde::Serialize;
+
+/// A comment: keeps the connection alive and is not seen by the page.
+pub const PING: &[u8] = b":\n\n";
+
+/// Appends the time after which the client is to come back if it is cut off.
+pub fn append_retry(retry: Duration, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("retry: {}\n\n", retry.as_millis()).as_bytes());
+}
+
+/// Appends an event `disconnect`, after which the stream ends.
+pub fn append_disconnect(code: u16, reason: &str, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct Wire<'a> {
+        code: u16,
+        reason: &'a str,
+    }
+    out.extend_from_slice(b"event: disconnect\ndata: ");
+    append_json(&Wire { code, reason }, out);
+    out.extend_from_slice(b"\n\n");
+}
+
+/// Returns the position that an event's id, sent back as `Last-Event-ID`, stands for; `None` if it is no id of ours.
+///
+/// ```
+/// use linerate_gateway::protocol::event_stream::position_of;
+///
+/// let position = position_of("xyz:41").ok_or("no id")?;
+/// assert_eq!((position.epoch.as_str(), position.offset), ("xyz", 41));
+/// # Ok::<(), &str>(())
+/// ```
+pub fn position_of(event_id: &str) -> Option<StreamPosition> {
+    let (epoch, offset) = event_id.rsplit_once(':')?;
+    let offset = offset.parse().ok()?;
+    is_id(epoch).then(|| StreamPosition {
+        epoch: Epoch::new(epoch),
+        offset,
+    })
+}
+
+/// Appends the line with the event's id. An epoch that a line can't hold is left out.
+pub(super) fn append_id(position: &StreamPosition, out: &mut Vec<u8>) {
+    let epoch = position.epoch.as_str();
+    if is_id(epoch) {
+        out.extend_from_slice(b"id: ");
+        out.extend_from_slice(epoch.as_bytes());
+        out.push(b':');
+        append_json(&position.offset, out);
+        out.push(b'\n');
+    }
+}
+
+/// Appends the lines of an event's data and its end.
+///
+/// Lines end in CR, LF or both; the client gets LF for each.
+pub(super) fn append_data(text: &str, out: &mut Vec<u8>) {
+    let mut rest = text;
+    loop {
+        let end = rest.find(['\r', '\n']).unwrap_or(rest.len());
+        let (line, behind) = rest.split_at(end);
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(line.as_bytes());
+        out.push(b'\n');
+        let ending = if behind.starts_with("\r\n") { 2 } else { 1 };
+        match behind.get(ending..) {
+            Some(behind) => rest = behind,
+            None => break,
+        }
+    }
+    out.push(b'\n');
+}
+
+fn append_json(value: &impl Serialize, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, value).expect("texts and numbers are JSON, and memory takes them");
+}
+
+fn is_id(epoch: &str) -> bool {
+    !epoch.is_empty() && epoch.bytes().all(|byte| byte.is_ascii_graphic())
+}
