@@ -5,10 +5,24 @@
 
 pub mod channel;
 pub mod encode;
+pub mod filter;
+pub mod gap;
+pub mod hub;
+pub mod options;
+pub mod pointer;
 pub mod position;
 pub mod publication;
+pub mod transmit;
 
 pub use channel::ChannelName;
 pub use encode::{Batch, Encode, Unencodable};
+pub use filter::Filter;
+pub use gap::{Gap, GapCause};
+pub use hub::{ClientId, Hub, Start, SubscribeError, SubscriptionId};
+pub use options::{
+    ChannelOptions, Conflate, EncodingId, HubOptions, SlowPolicy, SubscriptionOptions,
+};
+pub use pointer::JsonPointer;
 pub use position::{Epoch, StreamPosition};
 pub use publication::{ClientInfo, Publication};
+pub use transmit::Transmit;

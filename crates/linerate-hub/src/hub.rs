@@ -1,0 +1,209 @@
+//! One worker's fan-out.
+
+mod arena;
+mod block;
+mod class;
+mod client;
+mod conflate;
+mod flush;
+mod freeze;
+mod group;
+mod join;
+mod lag;
+mod marks;
+mod membership;
+mod ring;
+mod serve;
+mod stream;
+mod subscription;
+mod tick;
+mod totals;
+
+use std::{collections::VecDeque, time::Instant};
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use self::{
+    arena::{Arena, Key},
+    client::{Client, Readiness},
+    freeze::Freezer,
+    group::Group,
+    stream::{Continuity, Stream},
+    subscription::Subscription,
+    tick::Ticks,
+};
+pub use self::{
+    join::Start,
+    lag::Lag,
+    membership::{IsChannelEmpty, SubscribeError},
+    totals::Totals,
+};
+use crate::{ChannelName, Gap, GapCause, HubOptions, Publication, Transmit};
+
+/// Refers to a client of a hub, and to nobody once it is disconnected.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct ClientId(Key);
+
+/// Refers to a subscription of a hub, and to none once it has ended.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct SubscriptionId(Key);
+
+/// The channels that the clients of one worker subscribe to.
+///
+/// Publications go in by [`publish`](Self::publish). After a burst of them, [`poll_ready`](Self::poll_ready)
+/// names the clients for which there is something, and [`poll_transmit`](Self::poll_transmit) gives it out, as
+/// long as the client can take it. One that can't is left alone until [`handle_writable`](Self::handle_writable);
+/// meanwhile what is for it stays in the rings of its channels, and nowhere else.
+///
+/// Time is what the caller says; it must not go backwards.
+#[derive(Debug)]
+pub struct Hub {
+    options: HubOptions,
+    freezer: Freezer,
+    names: HashMap<ChannelName, u32, RandomState>,
+    streams: Arena<Stream>,
+    groups: Arena<Group>,
+    subscriptions: Arena<Subscription>,
+    clients: Arena<Client>,
+    ready: VecDeque<Key>,
+    /// Channels in which something has come since the last flush, and when.
+    dirty: Vec<u32>,
+    dirty_since: Option<Instant>,
+    ticks: Ticks,
+    totals: Totals,
+}
+
+impl Hub {
+    /// Creates a hub without clients.
+    pub fn new(options: HubOptions) -> Self {
+        Self {
+            freezer: Freezer::new(options.encodings.clone()),
+            ticks: Ticks::new(options.seed),
+            options,
+            names: HashMap::default(),
+            streams: Arena::new(),
+            groups: Arena::new(),
+            subscriptions: Arena::new(),
+            clients: Arena::new(),
+            ready: VecDeque::new(),
+            dirty: Vec::new(),
+            dirty_since: None,
+            totals: Totals::default(),
+        }
+    }
+
+    /// Adds a client without subscriptions.
+    pub fn connect(&mut self) -> ClientId {
+        ClientId(self.clients.insert(Client::default()))
+    }
+
+    /// Publishes in a channel, if anybody subscribes to it here.
+    ///
+    /// Finds out itself what its position says: what was there before is left out, and a hole or another epoch
+    /// is a gap.
+    ///
+    /// Returns whether the ring of the channel would soon lose what nobody could take yet: then transmit
+    /// before more is published.
+    pub fn publish(
+        &mut self,
+        now: Instant,
+        channel: &ChannelName,
+        publication: Publication,
+    ) -> bool {
+        let Some(index) = self.names.get(channel.as_str()).copied() else {
+            return false;
+        };
+        let stream = &mut self.streams[index];
+        match stream.follow(&publication) {
+            Continuity::Broken(gap) => stream.mark(gap),
+            Continuity::Duplicate => {
+                self.totals.dropped_duplicate += 1;
+                return false;
+            }
+            Continuity::Next => {}
+        }
+        self.totals.published_messages += 1;
+        self.totals.published_bytes += publication.payload().len() as u64;
+        stream.push(now, publication);
+        let is_pressing = stream.ring.is_half_full(stream.flushed);
+        self.evict(index);
+        self.touch(now, index);
+        is_pressing
+    }
+
+    /// Takes notice that publications may be missing before the next one, in one channel or in all.
+    pub fn handle_gap(&mut self, now: Instant, channel: Option<&ChannelName>, cause: GapCause) {
+        let gap = Gap {
+            missed: None,
+            cause,
+        };
+        let indices: Vec<u32> = match channel {
+            Some(channel) => self
+                .names
+                .get(channel.as_str())
+                .copied()
+                .into_iter()
+                .collect(),
+            None => self.names.values().copied().collect(),
+        };
+        for index in indices {
+            self.streams[index].mark(gap);
+            self.touch(now, index);
+        }
+    }
+
+    /// Takes notice that a client can take more, after it could not.
+    pub fn handle_writable(&mut self, client: ClientId) {
+        let Some(index) = self.clients.find(client.0) else {
+            return;
+        };
+        let client = &mut self.clients[index];
+        if client.readiness == Readiness::Told {
+            client.readiness = Readiness::Idle;
+            if client.front().is_some() {
+                self.wake(index);
+            }
+        }
+    }
+
+    /// Lets the batches that are over be given out.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some((at, group)) = self.ticks.pop(now) {
+            self.tick(at, group);
+        }
+    }
+
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
+    ///
+    /// To be asked again after [`poll_ready`](Self::poll_ready) has returned `None`.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.dirty_since.or_else(|| self.ticks.next())
+    }
+
+    /// Returns a client for which there is something, each once until it has taken all, or
+    /// [is writable](Self::handle_writable) again.
+    pub fn poll_ready(&mut self) -> Option<ClientId> {
+        self.flush();
+        while let Some(key) = self.ready.pop_front() {
+            let Some(index) = self.clients.find(key) else {
+                continue;
+            };
+            let client = &mut self.clients[index];
+            if client.readiness == Readiness::Queued {
+                client.readiness = Readiness::Told;
+                return Some(ClientId(key));
+            }
+        }
+        None
+    }
+
+    /// Returns the next that is to be sent to a client; `None` if it has everything.
+    ///
+    /// A caller that stops earlier, because the client can't take more, calls
+    /// [`handle_writable`](Self::handle_writable) when it can.
+    pub fn poll_transmit(&mut self, now: Instant, client: ClientId) -> Option<Transmit> {
+        let index = self.clients.find(client.0)?;
+        self.serve(now, index)
+    }
+}

@@ -1,0 +1,90 @@
+//! Places for things that others refer to by number.
+
+use std::ops::{Index, IndexMut};
+
+use slab::Slab;
+
+/// Refers to a thing for as long as it lives, and to nothing afterwards.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct Key {
+    pub(crate) index: u32,
+    generation: u32,
+}
+
+/// Things, each known by its index while it lives.
+#[derive(Debug)]
+pub(crate) struct Arena<T> {
+    slots: Slab<(u32, T)>,
+    generation: u32,
+}
+
+impl<T> Arena<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: Slab::new(),
+            generation: 0,
+        }
+    }
+
+    pub(crate) fn insert(&mut self, value: T) -> Key {
+        self.generation = self.generation.wrapping_add(1);
+        let generation = self.generation;
+        let index = self.slots.insert((generation, value)) as u32;
+        Key { index, generation }
+    }
+
+    /// Returns the index of what `key` refers to, if it still lives.
+    pub(crate) fn find(&self, key: Key) -> Option<u32> {
+        let slot = self.slots.get(key.index as usize);
+        let is_same = slot.is_some_and(|(generation, _)| *generation == key.generation);
+        is_same.then_some(key.index)
+    }
+
+    /// Returns the key of what lives at `index`.
+    pub(crate) fn key(&self, index: u32) -> Key {
+        let generation = self.slots[index as usize].0;
+        Key { index, generation }
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        self.slots.get_mut(index as usize).map(|(_, value)| value)
+    }
+
+    pub(crate) fn remove(&mut self, index: u32) -> T {
+        self.slots.remove(index as usize).1
+    }
+
+    pub(crate) fn contains(&self, index: u32) -> bool {
+        self.slots.contains(index as usize)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        let slots = self.slots.iter();
+        slots.map(|(index, (_, value))| (index as u32, value))
+    }
+
+    /// Frees what the slots of former things take.
+    pub(crate) fn shrink(&mut self) {
+        if self.slots.capacity() > 4 * self.slots.len().max(16) {
+            self.slots.shrink_to_fit();
+        }
+    }
+}
+
+impl<T> Index<u32> for Arena<T> {
+    type Output = T;
+
+    fn index(&self, index: u32) -> &T {
+        &self.slots[index as usize].1
+    }
+}
+
+impl<T> IndexMut<u32> for Arena<T> {
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.slots[index as usize].1
+    }
+}

@@ -1,0 +1,146 @@
+//! Which publications of a channel the subscribers with the same filter see.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use crate::{
+    Filter, Gap, Publication,
+    hub::{
+        marks::{Mark, Marks},
+        ring::{Ring, weight},
+    },
+};
+
+/// The publications that match a filter, with numbers of their own, which start at 0 and have no holes: so
+/// what a subscriber misses is a difference of two numbers.
+#[derive(Debug)]
+pub(crate) struct Class {
+    /// `None`: all publications, whose numbers are those of the ring.
+    filter: Option<Arc<dyn Filter>>,
+    /// The numbers in the ring of those that match.
+    matched: VecDeque<u64>,
+    base: u64,
+    head: u64,
+    /// The bytes of all publications of the class there ever were.
+    bytes: u64,
+    pub(crate) marks: Marks,
+    /// The number of the first gap that somebody may not have been told of.
+    pub(crate) marks_needed: u64,
+    /// How many groups see this class.
+    pub(crate) groups: u32,
+}
+
+impl Class {
+    pub(crate) fn new(filter: Option<Arc<dyn Filter>>) -> Self {
+        Self {
+            filter,
+            matched: VecDeque::new(),
+            base: 0,
+            head: 0,
+            bytes: 0,
+            marks: Marks::new(),
+            marks_needed: 0,
+            groups: 0,
+        }
+    }
+
+    /// Takes notice of the newest publication of the ring.
+    pub(crate) fn push(&mut self, number: u64, publication: &Publication) {
+        if let Some(filter) = &self.filter {
+            if !filter.matches(publication) {
+                return;
+            }
+            self.matched.push_back(number);
+        }
+        self.head += 1;
+        self.bytes += weight(publication) as u64;
+    }
+
+    /// Takes notice that the ring has lost its oldest publication; returns its number in the class, if it
+    /// belonged to it.
+    pub(crate) fn evict(&mut self, number: u64) -> Option<u64> {
+        if self.filter.is_some() {
+            self.matched.pop_front_if(|first| *first == number)?;
+        }
+        self.base += 1;
+        Some(self.base - 1)
+    }
+
+    /// Marks a gap before the next publication.
+    pub(crate) fn mark(&mut self, ring_at: u64, gap: Gap) {
+        let at = self.head;
+        self.marks.push(Mark { at, ring_at, gap });
+    }
+
+    /// Frees memory that is no longer needed.
+    pub(crate) fn shrink(&mut self) {
+        if self.matched.is_empty() && self.matched.capacity() > 64 {
+            self.matched.shrink_to_fit();
+        }
+    }
+
+    pub(crate) fn is_for(&self, filter: Option<&Arc<dyn Filter>>) -> bool {
+        let own = self.filter.as_ref().map(|filter| filter.expression());
+        own == filter.map(|filter| filter.expression())
+    }
+
+    pub(crate) fn filter(&self) -> Option<&Arc<dyn Filter>> {
+        self.filter.as_ref()
+    }
+
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns the number in the ring of a publication of the class; for the next one, that of the next in the
+    /// ring.
+    pub(crate) fn ring_number(&self, number: u64, ring: &Ring) -> u64 {
+        if self.filter.is_none() {
+            return number;
+        }
+        let place = number.saturating_sub(self.base) as usize;
+        self.matched.get(place).copied().unwrap_or(ring.head())
+    }
+
+    /// Returns the number in the class of the first publication that has at least `ring_number` in the ring.
+    pub(crate) fn number_from(&self, ring_number: u64) -> u64 {
+        match self.filter {
+            Some(_) => self.base + self.matched.partition_point(|n| *n < ring_number) as u64,
+            None => ring_number.clamp(self.base, self.head),
+        }
+    }
+
+    /// Returns the publications from `from` on, with their numbers.
+    pub(crate) fn iter<'a>(
+        &'a self,
+        ring: &'a Ring,
+        from: u64,
+        to: u64,
+    ) -> impl Iterator<Item = (u64, &'a Publication)> {
+        let of = |number| ring.at(self.ring_number(number, ring));
+        (from.max(self.base)..to).filter_map(move |number| Some((number, of(number)?)))
+    }
+
+    /// Returns the number up to which publications from `from` on have at most `bytes_max` bytes; one is taken
+    /// in any case.
+    pub(crate) fn fit(&self, ring: &Ring, from: u64, to: u64, bytes_max: usize) -> u64 {
+        if self.filter.is_none() {
+            return ring.fit(from, to, bytes_max);
+        }
+        let mut bytes = 0;
+        for (number, publication) in self.iter(ring, from, to) {
+            bytes += weight(publication);
+            if bytes > bytes_max && number > from {
+                return number;
+            }
+        }
+        to
+    }
+}

@@ -1,0 +1,74 @@
+//! Leaving out what newer publications replace.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use serde_json::Value;
+
+use crate::{
+    Conflate, JsonPointer, Publication,
+    hub::{freeze::Range, ring::weight},
+};
+
+/// Publications of a range that no other of the range replaces.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    pub(crate) publications: Vec<Publication>,
+    /// The number up to which publications were considered.
+    pub(crate) to: u64,
+}
+
+/// Chooses among `publications`, in the order of their numbers, as many as a block may hold.
+pub(crate) fn select<'a>(
+    publications: impl Iterator<Item = (u64, &'a Publication)>,
+    range: Range<'_>,
+    conflate: &Conflate,
+) -> Selection {
+    match conflate {
+        Conflate::Latest => Selection {
+            publications: publications
+                .last()
+                .map(|(_, last)| last.clone())
+                .into_iter()
+                .collect(),
+            to: range.limit,
+        },
+        Conflate::LatestPerKey(pointer) => select_by_key(publications, range, pointer),
+    }
+}
+
+fn select_by_key<'a>(
+    publications: impl Iterator<Item = (u64, &'a Publication)>,
+    range: Range<'_>,
+    pointer: &JsonPointer,
+) -> Selection {
+    let mut places: HashMap<&Value, usize, RandomState> = HashMap::default();
+    let mut chosen: Vec<Option<&Publication>> = Vec::new();
+    let mut bytes = 0;
+    let mut to = range.limit;
+    for (number, publication) in publications {
+        let key = key(publication, pointer);
+        let place = key.and_then(|key| places.get(key)).copied();
+        let replaced = place.and_then(|place| chosen[place]);
+        let bytes_new = bytes + weight(publication) - replaced.map_or(0, weight);
+        if bytes_new > range.bytes_max && number > range.from && bytes > 0 {
+            to = number;
+            break;
+        }
+        bytes = bytes_new;
+        if let Some(place) = place {
+            chosen[place] = None;
+        }
+        if let Some(key) = key {
+            places.insert(key, chosen.len());
+        }
+        chosen.push(Some(publication));
+    }
+    let publications = chosen.into_iter().flatten().cloned().collect();
+    Selection { publications, to }
+}
+
+/// Returns what says which other publications a publication replaces.
+pub(crate) fn key<'a>(publication: &'a Publication, pointer: &JsonPointer) -> Option<&'a Value> {
+    pointer.find(publication.value()?)
+}

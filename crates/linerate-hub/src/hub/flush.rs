@@ -1,0 +1,133 @@
+//! From publications to clients that are to be served.
+
+use std::time::Instant;
+
+use crate::{
+    SlowPolicy,
+    hub::{Hub, Readiness, subscription::State},
+};
+
+impl Hub {
+    /// Remembers that something has come in a channel.
+    pub(super) fn touch(&mut self, now: Instant, index: u32) {
+        let stream = &mut self.streams[index];
+        if !std::mem::replace(&mut stream.is_dirty, true) {
+            self.dirty.push(index);
+            self.dirty_since.get_or_insert(now);
+        }
+    }
+
+    /// Gives out what has come, or lets it wait for a tick.
+    pub(super) fn flush(&mut self) {
+        let Some(now) = self.dirty_since.take() else {
+            return;
+        };
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for index in dirty.drain(..) {
+            self.flush_stream(now, index);
+        }
+        dirty.shrink_to(4_096);
+        self.dirty = dirty;
+    }
+
+    /// Lets the batch of a group be over, if that is still to happen at `at`.
+    pub(super) fn tick(&mut self, at: Instant, index: u32) {
+        let Some(group) = self.groups.get_mut(index) else {
+            return;
+        };
+        if group.tick.take_if(|tick| *tick == at).is_some() {
+            self.release(index);
+        }
+    }
+
+    /// Lets a client be told that there is something for it.
+    pub(super) fn wake(&mut self, index: u32) {
+        let client = &mut self.clients[index];
+        if client.readiness == Readiness::Idle && !client.is_over {
+            client.readiness = Readiness::Queued;
+            self.ready.push_back(self.clients.key(index));
+        }
+    }
+
+    /// Takes out of the ring of a channel what it must no longer hold.
+    pub(super) fn evict(&mut self, index: u32) {
+        let stream = &mut self.streams[index];
+        while let Some((number, _)) = stream.ring.evict() {
+            for (_, class) in &mut stream.classes {
+                class.evict(number);
+            }
+        }
+    }
+
+    fn flush_stream(&mut self, now: Instant, index: u32) {
+        let Some(stream) = self.streams.get_mut(index) else {
+            return;
+        };
+        if !std::mem::take(&mut stream.is_dirty) {
+            return;
+        }
+        stream.flushed = stream.ring.head();
+        for place in 0..stream.groups.len() {
+            let group = self.streams[index].groups[place];
+            self.flush_group(now, group);
+        }
+    }
+
+    fn flush_group(&mut self, now: Instant, index: u32) {
+        let group = &mut self.groups[index];
+        let stream = &self.streams[group.channel];
+        let class = &stream.classes[group.class];
+        group.blocks.forget_before(class.base());
+        if group.is_urgent(class) {
+            self.release(index);
+        } else if group.has_unreleased(class) && group.tick.is_none() {
+            let interval = group.kind.batch_interval;
+            group.tick = Some(self.ticks.arm(now, stream.phase, interval, index));
+        }
+        self.end_slow(index);
+    }
+
+    fn release(&mut self, index: u32) {
+        let group = &mut self.groups[index];
+        let stream = &mut self.streams[group.channel];
+        let woken = group.release(&stream.classes[group.class]);
+        stream.busy += woken.len();
+        for subscription in woken {
+            let client_index = self.subscriptions[*subscription].client;
+            let client = &mut self.clients[client_index];
+            client.enqueue(*subscription, &mut self.subscriptions);
+            if client.readiness == Readiness::Idle && !client.is_over {
+                client.readiness = Readiness::Queued;
+                self.ready.push_back(self.clients.key(client_index));
+            }
+        }
+    }
+
+    /// Sees to it that clients end that have fallen behind the ring, where that is the policy.
+    fn end_slow(&mut self, index: u32) {
+        let group = &mut self.groups[index];
+        let base = self.streams[group.channel].classes[group.class].base();
+        let is_late = group.busy() > 0 && group.slowest < base;
+        if group.kind.slow != SlowPolicy::Disconnect || !is_late {
+            return;
+        }
+        let mut slowest = u64::MAX;
+        for member in group.busy_members() {
+            let subscription = &self.subscriptions[*member];
+            if subscription.cursor >= base {
+                slowest = slowest.min(subscription.cursor);
+                continue;
+            }
+            let client = &mut self.clients[subscription.client];
+            let is_new = client.slow.is_none() && !client.is_over;
+            if is_new && subscription.state == State::Live {
+                client.slow = Some(*member);
+                if std::mem::replace(&mut client.readiness, Readiness::Queued) != Readiness::Queued
+                {
+                    self.ready.push_back(self.clients.key(subscription.client));
+                }
+            }
+        }
+        group.slowest = slowest;
+    }
+}

@@ -1,0 +1,153 @@
+//! Encoding of blocks.
+
+use std::{sync::Arc, time::Instant};
+
+use bytes::Bytes;
+
+use crate::{
+    Batch, ChannelName, Conflate, Encode, EncodingId, Publication,
+    hub::{
+        block::Block,
+        class::Class,
+        conflate::{self, Selection},
+        ring::Ring,
+        stream::Stream,
+    },
+};
+
+/// The most memory that is kept between two blocks.
+const KEPT_BYTES_MAX: usize = 256 * 1024;
+const KEPT_PUBLICATIONS_MAX: usize = 4_096;
+
+/// Encodes blocks.
+#[derive(Debug)]
+pub(crate) struct Freezer {
+    encodings: Vec<Arc<dyn Encode>>,
+    buffer: Vec<u8>,
+    publications: Vec<Publication>,
+}
+
+/// What is to be encoded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range<'a> {
+    pub(crate) from: u64,
+    pub(crate) limit: u64,
+    pub(crate) bytes_max: usize,
+    pub(crate) conflate: Option<&'a Conflate>,
+}
+
+impl Freezer {
+    pub(crate) fn new(encodings: Vec<Arc<dyn Encode>>) -> Self {
+        Self {
+            encodings,
+            buffer: Vec::new(),
+            publications: Vec::new(),
+        }
+    }
+
+    pub(crate) fn has(&self, encoding: EncodingId) -> bool {
+        usize::from(encoding.0) < self.encodings.len()
+    }
+
+    /// Encodes publications of a class, as many as a block may hold.
+    pub(crate) fn freeze(
+        &mut self,
+        now: Instant,
+        (channel_id, stream): (u32, &Stream),
+        class: &Class,
+        encoding: EncodingId,
+        range: Range<'_>,
+    ) -> Block {
+        let ring = &stream.ring;
+        let channel = (channel_id, &stream.name);
+        let first = class.ring_number(range.from.max(class.base()), ring);
+        let published = ring.published(first).unwrap_or(now);
+        if let Some(conflate) = range.conflate {
+            let publications = class.iter(ring, range.from, range.limit);
+            let selection = conflate::select(publications, range, conflate);
+            let selected = (range, selection, published);
+            return self.freeze_selection(channel, encoding, selected);
+        }
+        let to = class.fit(ring, range.from, range.limit, range.bytes_max);
+        let unfiltered = class.filter().is_none();
+        let slice = unfiltered.then(|| ring.slice(range.from, to)).flatten();
+        let bytes = match slice {
+            Some(publications) => self.encode(channel, encoding, publications, 0),
+            None => self.encode_scattered(channel, encoding, class, ring, (range.from, to)),
+        };
+        Block {
+            from: range.from,
+            to,
+            limit: range.limit,
+            published,
+            bytes,
+            messages: (to - range.from) as u32,
+            conflated: 0,
+        }
+    }
+
+    /// Encodes publications, none of which may be missing; `None` if that is not possible.
+    pub(crate) fn encode(
+        &mut self,
+        (channel_id, channel): (u32, &ChannelName),
+        encoding: EncodingId,
+        publications: &[Publication],
+        conflated: u64,
+    ) -> Option<Bytes> {
+        let batch = Batch {
+            channel,
+            channel_id,
+            publications,
+            conflated,
+        };
+        self.buffer.clear();
+        let encode = self.encodings.get(usize::from(encoding.0))?;
+        let result = encode.encode(&batch, &mut self.buffer);
+        let bytes = result.ok().map(|()| Bytes::copy_from_slice(&self.buffer));
+        if self.buffer.capacity() > KEPT_BYTES_MAX {
+            self.buffer = Vec::new();
+        }
+        bytes
+    }
+
+    fn freeze_selection(
+        &mut self,
+        channel: (u32, &ChannelName),
+        encoding: EncodingId,
+        (range, selection, published): (Range<'_>, Selection, Instant),
+    ) -> Block {
+        let messages = selection.publications.len();
+        let conflated = selection.to - range.from - messages as u64;
+        let bytes = match messages {
+            0 => Some(Bytes::new()),
+            _ => self.encode(channel, encoding, &selection.publications, conflated),
+        };
+        Block {
+            from: range.from,
+            to: selection.to,
+            limit: range.limit,
+            published,
+            bytes,
+            messages: messages as u32,
+            conflated,
+        }
+    }
+
+    fn encode_scattered(
+        &mut self,
+        channel: (u32, &ChannelName),
+        encoding: EncodingId,
+        class: &Class,
+        ring: &Ring,
+        (from, to): (u64, u64),
+    ) -> Option<Bytes> {
+        let mut publications = std::mem::take(&mut self.publications);
+        let found = class.iter(ring, from, to).map(|(_, found)| found.clone());
+        publications.extend(found);
+        let bytes = self.encode(channel, encoding, &publications, 0);
+        publications.clear();
+        publications.shrink_to(KEPT_PUBLICATIONS_MAX);
+        self.publications = publications;
+        bytes
+    }
+}

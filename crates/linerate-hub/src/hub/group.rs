@@ -1,0 +1,169 @@
+//! Subscriptions of a channel that are served alike.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    Conflate, EncodingId, SlowPolicy, SubscriptionOptions,
+    hub::{arena::Arena, block::Blocks, class::Class, subscription::Subscription},
+};
+
+/// The subscriptions of a channel with the same options: those at the same place get the same bytes.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) channel: u32,
+    /// The class among those of the channel.
+    pub(crate) class: usize,
+    pub(crate) kind: Kind,
+    /// First those that have taken everything, then the others.
+    members: Vec<u32>,
+    idle: usize,
+    /// The number in the class up to which publications may be given out.
+    pub(crate) limit: u64,
+    /// The bytes of the class before the limit, and the gaps.
+    bytes: u64,
+    marks: u64,
+    /// When the next tick is, if there is one.
+    pub(crate) tick: Option<Instant>,
+    pub(crate) blocks: Blocks,
+    /// No busy member stands before this number.
+    pub(crate) slowest: u64,
+}
+
+/// What the members of a group have in common, beside their class.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Kind {
+    pub(crate) encoding: EncodingId,
+    pub(crate) batch_interval: Duration,
+    pub(crate) batch_bytes_max: usize,
+    pub(crate) conflate: Option<Conflate>,
+    pub(crate) slow: SlowPolicy,
+}
+
+impl Kind {
+    pub(crate) fn new(options: &SubscriptionOptions) -> Self {
+        Self {
+            encoding: options.encoding,
+            batch_interval: options.batch_interval,
+            batch_bytes_max: options.batch_bytes_max,
+            conflate: options.conflate.clone(),
+            slow: options.slow,
+        }
+    }
+}
+
+impl Group {
+    /// Creates a group without members, that has seen everything of its class.
+    pub(crate) fn new(channel: u32, class_index: usize, class: &Class, kind: Kind) -> Self {
+        Self {
+            channel,
+            class: class_index,
+            kind,
+            members: Vec::new(),
+            idle: 0,
+            limit: class.head(),
+            bytes: class.bytes(),
+            marks: class.marks.head(),
+            tick: None,
+            blocks: Blocks::default(),
+            slowest: class.head(),
+        }
+    }
+
+    /// Adds a member, which is busy.
+    pub(crate) fn join(&mut self, index: u32, subscriptions: &mut Arena<Subscription>) {
+        let subscription = &mut subscriptions[index];
+        subscription.place = self.members.len() as u32;
+        self.slowest = match self.busy() {
+            0 => subscription.cursor,
+            _ => self.slowest.min(subscription.cursor),
+        };
+        self.members.push(index);
+    }
+
+    /// Removes a member; returns whether it was busy.
+    pub(crate) fn leave(&mut self, index: u32, subscriptions: &mut Arena<Subscription>) -> bool {
+        let mut place = subscriptions[index].place as usize;
+        let was_busy = place >= self.idle;
+        if !was_busy {
+            self.idle -= 1;
+            self.swap(place, self.idle, subscriptions);
+            place = self.idle;
+        }
+        self.swap(place, self.members.len() - 1, subscriptions);
+        self.members.pop();
+        if self.members.capacity() > 4 * self.members.len().max(16) {
+            self.members.shrink_to(2 * self.members.len());
+        }
+        was_busy
+    }
+
+    /// Lets a busy member rest, since it has taken everything.
+    pub(crate) fn rest(&mut self, index: u32, subscriptions: &mut Arena<Subscription>) -> bool {
+        let place = subscriptions[index].place as usize;
+        if place < self.idle {
+            return false;
+        }
+        self.swap(place, self.idle, subscriptions);
+        self.idle += 1;
+        if self.busy() == 0 {
+            self.blocks.clear();
+        }
+        true
+    }
+
+    /// Gives everything of the class out; returns the members that were idle, and are busy now.
+    pub(crate) fn release(&mut self, class: &Class) -> &[u32] {
+        let is_news = class.head() > self.limit || class.marks.head() > self.marks;
+        if !is_news {
+            return &[];
+        }
+        self.slowest = match self.busy() {
+            0 => self.limit,
+            _ => self.slowest.min(self.limit),
+        };
+        if self.kind.conflate.is_some() {
+            self.blocks.clear();
+        }
+        self.limit = class.head();
+        self.bytes = class.bytes();
+        self.marks = class.marks.head();
+        let woken = std::mem::take(&mut self.idle);
+        &self.members[..woken]
+    }
+
+    /// Says whether what is to be given out must not wait for the tick.
+    pub(crate) fn is_urgent(&self, class: &Class) -> bool {
+        self.kind.batch_interval.is_zero()
+            || class.marks.head() > self.marks
+            || class.bytes() - self.bytes >= self.kind.batch_bytes_max as u64
+    }
+
+    /// Returns the number of the next gap to be given out.
+    pub(crate) fn marks(&self) -> u64 {
+        self.marks
+    }
+
+    /// Says whether something waits for a tick.
+    pub(crate) fn has_unreleased(&self, class: &Class) -> bool {
+        class.head() > self.limit
+    }
+
+    pub(crate) fn busy(&self) -> usize {
+        self.members.len() - self.idle
+    }
+
+    /// Returns those that have not taken everything.
+    pub(crate) fn busy_members(&self) -> &[u32] {
+        &self.members[self.idle..]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    fn swap(&mut self, a: usize, b: usize, subscriptions: &mut Arena<Subscription>) {
+        self.members.swap(a, b);
+        subscriptions[self.members[a]].place = a as u32;
+        subscriptions[self.members[b]].place = b as u32;
+    }
+}

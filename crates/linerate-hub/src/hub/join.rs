@@ -1,0 +1,215 @@
+//! How a subscription goes from what is known of the past to what is live.
+
+use std::time::Instant;
+
+use crate::{
+    Gap, GapCause, Publication, StreamPosition, Transmit,
+    hub::{
+        Hub, SubscriptionId,
+        block::Block,
+        conflate,
+        freeze::Range,
+        ring::{Ring, weight},
+        subscription::{Skip, State},
+    },
+};
+
+/// Where the live part of a subscription begins.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Start {
+    /// Behind this position, which the subscriber knows by other means, as by the history that it was sent.
+    After(StreamPosition),
+    /// With the first publication since it was subscribed.
+    Live,
+}
+
+/// What live publications say of a position up to which everything is known.
+struct Seam {
+    /// The number in the ring of the first publication behind it, or of the next to come.
+    ring_number: u64,
+    /// Whether there is one.
+    is_found: bool,
+    gap: Option<Gap>,
+}
+
+impl Hub {
+    /// Adds history, oldest first, that is to be delivered before the live publications. The filter and the
+    /// conflation of the subscription apply.
+    ///
+    /// To be called before [`activate`](Self::activate), which is told the position of the last of them.
+    pub fn replay(
+        &mut self,
+        subscription: SubscriptionId,
+        history: impl IntoIterator<Item = Publication>,
+    ) {
+        let Some(index) = self.subscriptions.find(subscription.0) else {
+            return;
+        };
+        let subscription = &mut self.subscriptions[index];
+        let Some(arrival) = &mut subscription.arrival else {
+            return;
+        };
+        let group = &self.groups[subscription.group];
+        let class = &self.streams[group.channel].classes[group.class];
+        let filter = class.filter();
+        let matches = |found: &Publication| filter.is_none_or(|filter| filter.matches(found));
+        arrival.replay.extend(history.into_iter().filter(matches));
+        if let Some(conflate) = &group.kind.conflate {
+            let count = arrival.replay.len() as u64;
+            let range = Range {
+                from: 0,
+                limit: count,
+                bytes_max: usize::MAX,
+                conflate: Some(conflate),
+            };
+            let selection = conflate::select((0..).zip(&arrival.replay), range, conflate);
+            arrival.conflated += count - selection.publications.len() as u64;
+            arrival.replay = selection.publications.into();
+        }
+    }
+
+    /// Starts to give out what has come since the subscription was made, except what is known already: no
+    /// publication is missing between the two, and none comes twice.
+    pub fn activate(&mut self, now: Instant, subscription: SubscriptionId, start: Start) {
+        let Some(index) = self.subscriptions.find(subscription.0) else {
+            return;
+        };
+        let subscription = &mut self.subscriptions[index];
+        if subscription.state != State::Joining {
+            return;
+        }
+        subscription.state = State::Live;
+        if let (Some(arrival), Start::After(position)) = (&mut subscription.arrival, start) {
+            let ring_number = arrival.joined;
+            arrival.skip = Some(Skip {
+                position,
+                ring_number,
+            });
+        }
+        let client = subscription.client;
+        self.clients[client].enqueue(index, &mut self.subscriptions);
+        self.wake(client);
+        self.dirty_since.get_or_insert(now);
+    }
+
+    /// Returns what comes before the live publications.
+    pub(super) fn step_arrival(&mut self, now: Instant, index: u32) -> Option<Transmit> {
+        if let Some(block) = self.replay_block(now, index) {
+            self.totals.conflated += block.conflated;
+            return Some(self.give(now, index, block));
+        }
+        let gap = self.settle(index)?;
+        Some(self.tell(index, gap))
+    }
+
+    fn replay_block(&mut self, now: Instant, index: u32) -> Option<Block> {
+        let subscription = &mut self.subscriptions[index];
+        let arrival = subscription.arrival.as_mut()?;
+        let group = &self.groups[subscription.group];
+        let mut bytes = 0;
+        let fits = |publication: &&Publication| {
+            let is_first = bytes == 0;
+            bytes += weight(publication).max(1);
+            is_first || bytes <= group.kind.batch_bytes_max
+        };
+        let count = arrival.replay.iter().take_while(fits).count();
+        if count == 0 || subscription.state != State::Live {
+            return None;
+        }
+        let publications: Vec<Publication> = arrival.replay.drain(..count).collect();
+        let conflated = std::mem::take(&mut arrival.conflated);
+        let channel = (group.channel, &self.streams[group.channel].name);
+        let encoding = group.kind.encoding;
+        let bytes = self
+            .freezer
+            .encode(channel, encoding, &publications, conflated);
+        Some(Block {
+            from: 0,
+            to: 0,
+            limit: 0,
+            bytes,
+            published: now,
+            messages: count as u32,
+            conflated,
+        })
+    }
+
+    /// Leaves out what is known already.
+    fn settle(&mut self, index: u32) -> Option<Gap> {
+        let subscription = &mut self.subscriptions[index];
+        let arrival = subscription.arrival.as_mut()?;
+        let skip = arrival.skip.as_mut()?;
+        let group = &self.groups[subscription.group];
+        let stream = &self.streams[group.channel];
+        let class = &stream.classes[group.class];
+        let seam = skip.seam(&stream.ring, stream.position.as_ref());
+        skip.ring_number = seam.ring_number;
+        let is_covered = |ring_at, cause| {
+            let is_of_stream = matches!(cause, GapCause::EpochChanged | GapCause::OffsetHole);
+            ring_at <= seam.ring_number && (seam.is_found || is_of_stream)
+        };
+        while let Some(mark) = class.marks.at(subscription.marks_seen) {
+            if !is_covered(mark.ring_at, mark.gap.cause) {
+                break;
+            }
+            subscription.marks_seen += 1;
+        }
+        let cursor = class.number_from(seam.ring_number);
+        subscription.cursor = subscription.cursor.max(cursor);
+        if seam.is_found {
+            arrival.skip = None;
+        }
+        if arrival.is_over() {
+            subscription.arrival = None;
+        }
+        seam.gap
+    }
+}
+
+impl Skip {
+    /// Looks for the first publication behind the position.
+    fn seam(&self, ring: &Ring, newest: Option<&StreamPosition>) -> Seam {
+        let known = &self.position;
+        let is_current = newest.is_some_and(|newest| newest.epoch == known.epoch);
+        let mut ring_number = self.ring_number.max(ring.base());
+        while let Some(publication) = ring.at(ring_number) {
+            let gap = match publication.position() {
+                None => None,
+                Some(at) if at.epoch != known.epoch && !is_current => Some(Gap {
+                    missed: None,
+                    cause: GapCause::EpochChanged,
+                }),
+                Some(at) if at.epoch != known.epoch || at.offset <= known.offset => {
+                    ring_number += 1;
+                    continue;
+                }
+                Some(at) => self.hole(at.offset, ring),
+            };
+            return Seam {
+                ring_number,
+                is_found: true,
+                gap,
+            };
+        }
+        Seam {
+            ring_number,
+            is_found: false,
+            gap: None,
+        }
+    }
+
+    fn hole(&self, offset: u64, ring: &Ring) -> Option<Gap> {
+        let missed = offset - self.position.offset - 1;
+        let is_evicted = self.ring_number < ring.base();
+        let cause = match is_evicted {
+            true => GapCause::RingEvicted,
+            false => GapCause::OffsetHole,
+        };
+        let missed = Some(missed).filter(|missed| *missed > 0);
+        missed.map(|missed| Gap {
+            missed: Some(missed),
+            cause,
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! How far behind clients are.
+
+use std::time::{Duration, Instant};
+
+use crate::hub::{ClientId, Hub, ring::weight, subscription::State};
+
+/// What was given out to a client and not taken yet.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Lag {
+    /// How long the oldest publication has been waiting, of those that are still held.
+    pub oldest: Option<Duration>,
+    /// How many publications wait, with those that are lost already.
+    pub messages: u64,
+    /// The bytes of their payloads, without those that are lost already.
+    pub bytes: u64,
+}
+
+impl Hub {
+    /// Returns how far behind a client is; `None` if it is not connected.
+    pub fn lag(&self, now: Instant, client: ClientId) -> Option<Lag> {
+        let index = self.clients.find(client.0)?;
+        let mut lag = Lag::default();
+        for subscription in &self.clients[index].subscriptions {
+            self.add_lag(now, *subscription, &mut lag);
+        }
+        Some(lag)
+    }
+
+    fn add_lag(&self, now: Instant, index: u32, lag: &mut Lag) {
+        let subscription = &self.subscriptions[index];
+        let group = &self.groups[subscription.group];
+        let (from, to) = (subscription.cursor, group.limit);
+        if subscription.state != State::Live || from >= to {
+            return;
+        }
+        let stream = &self.streams[group.channel];
+        let class = &stream.classes[group.class];
+        let ring = &stream.ring;
+        let held_from = from.max(class.base());
+        let oldest = ring.published(class.ring_number(held_from, ring));
+        let age = oldest.map(|oldest| now.saturating_duration_since(oldest));
+        lag.oldest = lag.oldest.max(age);
+        lag.messages += to - from;
+        lag.bytes += match class.filter() {
+            None => ring.bytes_before(to) - ring.bytes_before(held_from),
+            Some(_) => {
+                let held = class.iter(ring, held_from, to);
+                held.map(|(_, publication)| weight(publication) as u64)
+                    .sum()
+            }
+        };
+    }
+}

@@ -1,0 +1,312 @@
+//! Who subscribes to what.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    ChannelName, ChannelOptions, EncodingId, SubscriptionOptions,
+    hub::{
+        ClientId, Hub, SubscriptionId, Totals,
+        class::Class,
+        group::{Group, Kind},
+        stream::{ALL, Stream},
+        subscription::{Arrival, State, Subscription},
+    },
+};
+
+/// A subscription was refused.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubscribeError {
+    /// The client has a subscription to the channel.
+    #[error("channel is subscribed already")]
+    AlreadySubscribed,
+    /// The interval of batches is too long.
+    #[error("batch interval of {interval:?} exceeds the limit of {interval_max:?}")]
+    BatchIntervalTooLong {
+        /// The interval.
+        interval: Duration,
+        /// The limit.
+        interval_max: Duration,
+    },
+    /// The channel has as many filters as it may have, and this one would be another.
+    #[error("channel has {filters} filters, and at most {filters_max} are allowed")]
+    TooManyFilters {
+        /// How many there are.
+        filters: usize,
+        /// The limit.
+        filters_max: usize,
+    },
+    /// The client has as many subscriptions as it may have.
+    #[error(
+        "client has {subscriptions} subscriptions, and at most {subscriptions_max} are allowed"
+    )]
+    TooManySubscriptions {
+        /// How many there are.
+        subscriptions: usize,
+        /// The limit.
+        subscriptions_max: usize,
+    },
+    /// The client is not connected.
+    #[error("client is not connected")]
+    UnknownClient,
+    /// The hub has no such encoding.
+    #[error("hub has no encoding {}", .encoding.0)]
+    UnknownEncoding {
+        /// The encoding.
+        encoding: EncodingId,
+    },
+}
+
+/// Whether a channel has lost its last subscription in this hub.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct IsChannelEmpty(pub bool);
+
+impl Hub {
+    /// Subscribes a client to a channel. From now on publications wait for it; they are given out once it is
+    /// [activated](Self::activate).
+    ///
+    /// The first subscription of a channel sets the channel's options.
+    ///
+    /// # Errors
+    /// The client is gone, has too many subscriptions or one to this channel; the encoding does not exist, the
+    /// interval is too long, or the channel has too many filters.
+    pub fn subscribe(
+        &mut self,
+        now: Instant,
+        client: ClientId,
+        channel: ChannelName,
+        channel_options: ChannelOptions,
+        options: SubscriptionOptions,
+    ) -> Result<SubscriptionId, SubscribeError> {
+        let client_index = self.check(client, &channel, &options)?;
+        let stream = self.find_or_add_stream(now, channel, channel_options);
+        let class = self.find_or_add_class(stream, &options);
+        let group = self.find_or_add_group(stream, class, Kind::new(&options));
+        let stream = &mut self.streams[stream];
+        stream.subscriptions += 1;
+        stream.busy += 1;
+        let class = &stream.classes[class];
+        let key = self.subscriptions.insert(Subscription {
+            client: client_index,
+            group,
+            place: 0,
+            cursor: class.head(),
+            marks_seen: class.marks.head(),
+            state: State::Joining,
+            is_positioned: options.positioned,
+            is_queued: false,
+            next: None,
+            arrival: Some(Box::new(Arrival::new(stream.ring.head()))),
+        });
+        self.groups[group].join(key.index, &mut self.subscriptions);
+        self.clients[client_index].subscriptions.push(key.index);
+        Ok(SubscriptionId(key))
+    }
+
+    /// Ends a client's subscription to a channel; `None` if there is none.
+    pub fn unsubscribe(
+        &mut self,
+        client: ClientId,
+        channel: &ChannelName,
+    ) -> Option<IsChannelEmpty> {
+        let client = self.clients.find(client.0)?;
+        let subscription = self.find_subscription(client, channel)?;
+        self.clients[client].forget(subscription, &mut self.subscriptions);
+        let is_empty = self.end(subscription);
+        Some(IsChannelEmpty(is_empty.is_some()))
+    }
+
+    /// Removes a client; returns the channels that have lost their last subscription in this hub.
+    pub fn disconnect(&mut self, client: ClientId) -> Vec<ChannelName> {
+        let Some(index) = self.clients.find(client.0) else {
+            return Vec::new();
+        };
+        let client = self.clients.remove(index);
+        self.clients.shrink();
+        let subscriptions = client.subscriptions.into_iter();
+        subscriptions
+            .filter_map(|subscription| self.end(subscription))
+            .collect()
+    }
+
+    /// Says whether a channel has a subscription in this hub.
+    pub fn has_channel(&self, channel: &str) -> bool {
+        self.names.contains_key(channel)
+    }
+
+    /// Returns the number that stands for a channel in [`Batch::channel_id`](crate::Batch), while it has a
+    /// subscription.
+    pub fn channel_id(&self, channel: &str) -> Option<u32> {
+        self.names.get(channel).copied()
+    }
+
+    /// Returns how many subscriptions a channel has.
+    pub fn subscribers(&self, channel: &str) -> usize {
+        let index = self.names.get(channel);
+        index.map_or(0, |index| self.streams[*index].subscriptions)
+    }
+
+    /// Returns the channels, and how many subscriptions each has.
+    pub fn channels(&self) -> impl Iterator<Item = (&ChannelName, usize)> {
+        let streams = self.streams.iter();
+        streams.map(|(_, stream)| (&stream.name, stream.subscriptions))
+    }
+
+    /// Returns how many clients there are.
+    pub fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Returns how many subscriptions there are.
+    pub fn subscriptions(&self) -> usize {
+        self.subscriptions.len()
+    }
+
+    /// Returns what was done so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    fn check(
+        &self,
+        client: ClientId,
+        channel: &ChannelName,
+        options: &SubscriptionOptions,
+    ) -> Result<u32, SubscribeError> {
+        let index = self.clients.find(client.0);
+        let index = index.ok_or(SubscribeError::UnknownClient)?;
+        if self.find_subscription(index, channel).is_some() {
+            return Err(SubscribeError::AlreadySubscribed);
+        }
+        let subscriptions = self.clients[index].subscriptions.len();
+        let subscriptions_max = self.options.subscriptions_max;
+        if subscriptions >= subscriptions_max {
+            return Err(SubscribeError::TooManySubscriptions {
+                subscriptions,
+                subscriptions_max,
+            });
+        }
+        let encoding = options.encoding;
+        if !self.freezer.has(encoding) {
+            return Err(SubscribeError::UnknownEncoding { encoding });
+        }
+        let interval = options.batch_interval;
+        let interval_max = SubscriptionOptions::BATCH_INTERVAL_MAX;
+        if interval > interval_max {
+            return Err(SubscribeError::BatchIntervalTooLong {
+                interval,
+                interval_max,
+            });
+        }
+        self.check_filters(channel, options)?;
+        Ok(index)
+    }
+
+    fn check_filters(
+        &self,
+        channel: &ChannelName,
+        options: &SubscriptionOptions,
+    ) -> Result<(), SubscribeError> {
+        let filters_max = self.options.filters_max;
+        let stream = self.names.get(channel.as_str());
+        let stream = stream.map(|index| &self.streams[*index]);
+        let filters = stream.map_or(0, |stream| stream.classes.len() - 1);
+        let is_known = |stream: &Stream| stream.find_class(options.filter.as_ref()).is_some();
+        if options.filter.is_none() || filters < filters_max || stream.is_some_and(is_known) {
+            return Ok(());
+        }
+        Err(SubscribeError::TooManyFilters {
+            filters,
+            filters_max,
+        })
+    }
+
+    fn find_subscription(&self, client: u32, channel: &ChannelName) -> Option<u32> {
+        let channel = *self.names.get(channel.as_str())?;
+        let mut subscriptions = self.clients[client].subscriptions.iter().copied();
+        subscriptions.find(|index| {
+            let group = self.subscriptions[*index].group;
+            self.groups[group].channel == channel
+        })
+    }
+
+    fn find_or_add_stream(
+        &mut self,
+        now: Instant,
+        channel: ChannelName,
+        options: ChannelOptions,
+    ) -> u32 {
+        if let Some(index) = self.names.get(channel.as_str()) {
+            return *index;
+        }
+        let phase = self.ticks.new_phase(now);
+        let stream = Stream::new(channel.clone(), options, phase);
+        let index = self.streams.insert(stream).index;
+        self.names.insert(channel, index);
+        index
+    }
+
+    fn find_or_add_class(&mut self, stream: u32, options: &SubscriptionOptions) -> usize {
+        let stream = &mut self.streams[stream];
+        let found = stream.find_class(options.filter.as_ref());
+        found.unwrap_or_else(|| stream.classes.insert(Class::new(options.filter.clone())))
+    }
+
+    fn find_or_add_group(&mut self, stream_index: u32, class_index: usize, kind: Kind) -> u32 {
+        let stream = &mut self.streams[stream_index];
+        let is_same = |index: &&u32| {
+            let group = &self.groups[**index];
+            group.class == class_index && group.kind == kind
+        };
+        if let Some(index) = stream.groups.iter().find(is_same) {
+            return *index;
+        }
+        let class = &mut stream.classes[class_index];
+        class.groups += 1;
+        let group = Group::new(stream_index, class_index, class, kind);
+        let index = self.groups.insert(group).index;
+        stream.groups.push(index);
+        index
+    }
+
+    /// Ends a subscription that its client no longer knows; returns its channel if it is empty now.
+    fn end(&mut self, index: u32) -> Option<ChannelName> {
+        let group_index = self.subscriptions[index].group;
+        let group = &mut self.groups[group_index];
+        let channel = group.channel;
+        let was_busy = group.leave(index, &mut self.subscriptions);
+        let is_last_of_group = group.len() == 0;
+        self.subscriptions.remove(index);
+        self.subscriptions.shrink();
+        let stream = &mut self.streams[channel];
+        stream.subscriptions -= 1;
+        stream.busy -= usize::from(was_busy);
+        if is_last_of_group {
+            self.end_group(group_index);
+        }
+        let stream = &self.streams[channel];
+        if stream.subscriptions == 0 {
+            let stream = self.streams.remove(channel);
+            self.names.remove(stream.name.as_str());
+            return Some(stream.name);
+        }
+        if stream.busy == 0 {
+            self.trim(channel);
+        }
+        None
+    }
+
+    fn end_group(&mut self, index: u32) {
+        let group = self.groups.remove(index);
+        let stream = &mut self.streams[group.channel];
+        stream.groups.retain(|other| *other != index);
+        let class = &mut stream.classes[group.class];
+        class.groups -= 1;
+        if class.groups == 0 && group.class != ALL {
+            stream.classes.remove(group.class);
+        }
+        let groups = &self.groups;
+        let is_valid = |at, index| groups.contains(index) && groups[index].tick == Some(at);
+        self.ticks.tidy(groups.len(), is_valid);
+    }
+}

@@ -1,0 +1,166 @@
+//! The newest publications of a channel, for those that have not taken them yet.
+
+use std::{collections::VecDeque, time::Instant};
+
+use crate::{ChannelOptions, Publication};
+
+/// What is counted for each publication beside its payload: it, its stamp, and the allocator's share.
+pub(crate) const OVERHEAD_BYTES: usize = 512;
+
+/// Publications by their numbers, which start at 0 and have no holes.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    options: ChannelOptions,
+    publications: VecDeque<Publication>,
+    stamps: VecDeque<Stamp>,
+    /// The number of the oldest publication.
+    base: u64,
+    /// The bytes of all publications there ever were.
+    bytes: u64,
+    /// The most publications since the memory was last looked at.
+    peak: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stamp {
+    published: Instant,
+    /// The bytes of all publications before.
+    bytes_before: u64,
+}
+
+impl Ring {
+    pub(crate) fn new(options: ChannelOptions) -> Self {
+        Self {
+            options,
+            publications: VecDeque::new(),
+            stamps: VecDeque::new(),
+            base: 0,
+            bytes: 0,
+            peak: 0,
+        }
+    }
+
+    /// Adds the newest publication and returns its number.
+    pub(crate) fn push(&mut self, now: Instant, publication: Publication) -> u64 {
+        self.stamps.push_back(Stamp {
+            published: now,
+            bytes_before: self.bytes,
+        });
+        self.bytes += weight(&publication) as u64;
+        self.publications.push_back(publication);
+        self.peak = self.peak.max(self.publications.len());
+        self.head() - 1
+    }
+
+    /// Takes the oldest publication away if there are more than the ring may hold.
+    pub(crate) fn evict(&mut self) -> Option<(u64, Publication)> {
+        let count = self.publications.len();
+        let is_over = count > self.options.ring_messages_max
+            || self.held_bytes() > self.options.ring_bytes_max as u64;
+        if !is_over || count <= 1 {
+            return None;
+        }
+        self.pop()
+    }
+
+    /// Takes the oldest publication away if its number is below `number`.
+    pub(crate) fn pop_before(&mut self, number: u64) -> Option<(u64, Publication)> {
+        let is_before = self.base < number;
+        is_before.then(|| self.pop()).flatten()
+    }
+
+    /// Frees memory that is no longer needed, once the ring is empty.
+    pub(crate) fn shrink(&mut self) {
+        if !self.publications.is_empty() {
+            return;
+        }
+        let needed = 2 * std::mem::take(&mut self.peak).max(8);
+        if self.publications.capacity() > 2 * needed {
+            self.publications.shrink_to(needed);
+            self.stamps.shrink_to(needed);
+        }
+    }
+
+    /// Returns the number of the oldest publication.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Returns the number of the next publication.
+    pub(crate) fn head(&self) -> u64 {
+        self.base + self.publications.len() as u64
+    }
+
+    pub(crate) fn at(&self, number: u64) -> Option<&Publication> {
+        self.publications.get(self.place(number)?)
+    }
+
+    /// Returns when a publication came.
+    pub(crate) fn published(&self, number: u64) -> Option<Instant> {
+        let stamp = self.stamps.get(self.place(number)?);
+        stamp.map(|stamp| stamp.published)
+    }
+
+    /// Returns the publications from `from` up to `to`, if they lie side by side.
+    pub(crate) fn slice(&self, from: u64, to: u64) -> Option<&[Publication]> {
+        let (from, to) = (self.place(from)?, self.place(to)?);
+        let (front, back) = self.publications.as_slices();
+        if to <= front.len() {
+            return front.get(from..to);
+        }
+        back.get(from.checked_sub(front.len())?..to - front.len())
+    }
+
+    /// Returns the bytes of all publications before `number`, since ever.
+    pub(crate) fn bytes_before(&self, number: u64) -> u64 {
+        let stamp = self.place(number).and_then(|place| self.stamps.get(place));
+        stamp.map_or(self.bytes, |stamp| stamp.bytes_before)
+    }
+
+    /// Returns the last number up to which publications from `from` on have at most `bytes_max` bytes; one
+    /// publication is taken in any case.
+    pub(crate) fn fit(&self, from: u64, to: u64, bytes_max: usize) -> u64 {
+        let bytes_end = self.bytes_before(from) + bytes_max as u64;
+        let (mut low, mut high) = (from + 1, to);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            if self.bytes_before(middle) <= bytes_end {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        low.min(to)
+    }
+
+    /// Says whether more than half of what may be held came since `number`.
+    pub(crate) fn is_half_full(&self, number: u64) -> bool {
+        let messages = self.head() - number.max(self.base);
+        let bytes = self.bytes - self.bytes_before(number) + messages * OVERHEAD_BYTES as u64;
+        2 * messages >= self.options.ring_messages_max as u64
+            || 2 * bytes >= self.options.ring_bytes_max as u64
+    }
+
+    fn held_bytes(&self) -> u64 {
+        let overhead = self.publications.len() * OVERHEAD_BYTES;
+        self.bytes - self.bytes_before(self.base) + overhead as u64
+    }
+
+    fn place(&self, number: u64) -> Option<usize> {
+        number.checked_sub(self.base).map(|place| place as usize)
+    }
+
+    fn pop(&mut self) -> Option<(u64, Publication)> {
+        let publication = self.publications.pop_front()?;
+        self.stamps.pop_front();
+        self.base += 1;
+        Some((self.base - 1, publication))
+    }
+}
+
+/// Returns the bytes of a publication, with what its publisher added.
+pub(crate) fn weight(publication: &Publication) -> usize {
+    let tags = publication.tags().iter();
+    let tags: usize = tags.map(|(key, value)| key.len() + value.len()).sum();
+    publication.payload().len() + tags
+}

@@ -1,0 +1,224 @@
+//! What is next for a client.
+
+use std::time::Instant;
+
+use crate::{
+    Conflate, Gap, GapCause, SlowPolicy, Transmit,
+    hub::{Hub, Readiness, SubscriptionId, block::Block, freeze::Range, subscription::State},
+};
+
+/// What a subscription stands before.
+enum Next {
+    Gap(Gap),
+    /// Publications up to this number, conflated if the ring no longer holds the first.
+    Publications(u64),
+    Slow,
+}
+
+impl Hub {
+    pub(super) fn serve(&mut self, now: Instant, index: u32) -> Option<Transmit> {
+        let client = &mut self.clients[index];
+        if client.is_over {
+            return None;
+        }
+        if let Some(subscription) = client.slow {
+            return Some(self.end_client(subscription));
+        }
+        while let Some(subscription) = self.clients[index].front() {
+            if let Some(transmit) = self.step(now, subscription) {
+                self.clients[index].rotate(&mut self.subscriptions);
+                return Some(transmit);
+            }
+            self.clients[index].dequeue(&mut self.subscriptions);
+            self.rest(subscription);
+        }
+        self.clients[index].readiness = Readiness::Idle;
+        None
+    }
+
+    /// Tells a subscription of a gap.
+    pub(super) fn tell(&mut self, index: u32, gap: Gap) -> Transmit {
+        self.totals.count_gap(gap);
+        let subscription = &mut self.subscriptions[index];
+        if subscription.is_positioned {
+            subscription.state = State::Ended;
+        }
+        let channel = self.groups[subscription.group].channel;
+        Transmit::Gap {
+            subscription: SubscriptionId(self.subscriptions.key(index)),
+            channel: self.streams[channel].name.clone(),
+            gap,
+        }
+    }
+
+    /// Gives a block out; without bytes, it ends the subscription.
+    pub(super) fn give(&mut self, now: Instant, index: u32, block: Block) -> Transmit {
+        let subscription = SubscriptionId(self.subscriptions.key(index));
+        let Some(bytes) = block.bytes else {
+            self.totals.unencodable += 1;
+            let own = &mut self.subscriptions[index];
+            own.state = State::Ended;
+            let channel = self.groups[own.group].channel;
+            let channel = self.streams[channel].name.clone();
+            return Transmit::Unencodable {
+                subscription,
+                channel,
+            };
+        };
+        let delay = now.saturating_duration_since(block.published);
+        self.totals.delivered_delay += delay;
+        self.totals.delivered_blocks += 1;
+        self.totals.delivered_messages += u64::from(block.messages);
+        self.totals.delivered_bytes += bytes.len() as u64;
+        Transmit::Block {
+            subscription,
+            bytes,
+            messages: block.messages,
+        }
+    }
+
+    fn step(&mut self, now: Instant, index: u32) -> Option<Transmit> {
+        if self.subscriptions[index].arrival.is_some()
+            && let Some(transmit) = self.step_arrival(now, index)
+        {
+            return Some(transmit);
+        }
+        loop {
+            if self.subscriptions[index].state != State::Live {
+                return None;
+            }
+            match self.next(index)? {
+                Next::Gap(gap) => return Some(self.tell(index, gap)),
+                Next::Publications(end) => {
+                    let block = self.block(now, index, end);
+                    self.totals.conflated += block.conflated;
+                    self.subscriptions[index].cursor = block.to;
+                    if block.messages > 0 {
+                        return Some(self.give(now, index, block));
+                    }
+                }
+                Next::Slow => return Some(self.end_client(index)),
+            }
+        }
+    }
+
+    fn next(&mut self, index: u32) -> Option<Next> {
+        let subscription = &mut self.subscriptions[index];
+        let group = &self.groups[subscription.group];
+        let class = &self.streams[group.channel].classes[group.class];
+        let missed = class.base().saturating_sub(subscription.cursor);
+        if missed > 0 && group.kind.slow == SlowPolicy::Disconnect {
+            return Some(Next::Slow);
+        }
+        if missed > 0 && group.kind.slow == SlowPolicy::DropOldest {
+            subscription.cursor = class.base();
+            let cause = GapCause::RingEvicted;
+            let missed = Some(missed);
+            return Some(Next::Gap(Gap { missed, cause }));
+        }
+        let (dropped, cause) = class.marks.dropped();
+        if subscription.marks_seen < dropped {
+            subscription.marks_seen = dropped;
+            let missed = None;
+            return Some(Next::Gap(Gap { missed, cause }));
+        }
+        let mark = class.marks.at(subscription.marks_seen);
+        if let Some(mark) = mark.filter(|mark| mark.at <= subscription.cursor) {
+            subscription.marks_seen += 1;
+            return Some(Next::Gap(mark.gap));
+        }
+        let end = mark.map_or(group.limit, |mark| mark.at.min(group.limit));
+        (subscription.cursor < end).then_some(Next::Publications(end))
+    }
+
+    /// Returns the block that begins where a subscription stands, and encodes it if nobody came here before.
+    fn block(&mut self, now: Instant, index: u32, end: u64) -> Block {
+        let subscription = &self.subscriptions[index];
+        let from = subscription.cursor;
+        let group = &mut self.groups[subscription.group];
+        let stream = &self.streams[group.channel];
+        let class = &stream.classes[group.class];
+        let is_behind = from < class.base();
+        let fallback = is_behind.then_some(&Conflate::Latest);
+        let conflate = group.kind.conflate.as_ref().or(fallback);
+        let limit = match conflate {
+            Some(_) => end,
+            None => group
+                .blocks
+                .next_after(from)
+                .map_or(end, |next| next.min(end)),
+        };
+        let same = |block: &&Block| conflate.is_none() || block.limit == limit;
+        if let Some(block) = group.blocks.find(from).filter(same) {
+            return block.clone();
+        }
+        let range = Range {
+            from,
+            limit,
+            bytes_max: group.kind.batch_bytes_max,
+            conflate,
+        };
+        let named = (group.channel, stream);
+        let block = self
+            .freezer
+            .freeze(now, named, class, group.kind.encoding, range);
+        if let Some(bytes) = &block.bytes {
+            self.totals.frozen_blocks += 1;
+            self.totals.frozen_bytes += bytes.len() as u64;
+        }
+        let cache_bytes_max = self.options.block_cache_bytes_max;
+        group.blocks.insert(block.clone(), cache_bytes_max);
+        block
+    }
+
+    fn end_client(&mut self, index: u32) -> Transmit {
+        self.totals.slow_disconnects += 1;
+        let subscription = &self.subscriptions[index];
+        let group = &self.groups[subscription.group];
+        let stream = &self.streams[group.channel];
+        let base = stream.classes[group.class].base();
+        let client = &mut self.clients[subscription.client];
+        client.slow = None;
+        client.is_over = true;
+        Transmit::Slow {
+            subscription: SubscriptionId(self.subscriptions.key(index)),
+            channel: stream.name.clone(),
+            missed: base.saturating_sub(subscription.cursor),
+        }
+    }
+
+    /// Takes notice that a subscription has taken everything.
+    fn rest(&mut self, index: u32) {
+        let subscription = &mut self.subscriptions[index];
+        let is_settled = |arrival: &mut Box<_>| crate::hub::subscription::Arrival::is_over(arrival);
+        subscription.arrival.take_if(is_settled);
+        let group = &mut self.groups[subscription.group];
+        let channel = group.channel;
+        if group.rest(index, &mut self.subscriptions) {
+            let stream = &mut self.streams[channel];
+            stream.busy -= 1;
+            if stream.busy == 0 {
+                self.trim(channel);
+            }
+        }
+    }
+
+    /// Forgets what everybody in a channel has taken.
+    pub(super) fn trim(&mut self, index: u32) {
+        let stream = &mut self.streams[index];
+        let mut needed = stream.ring.head();
+        for (_, class) in &mut stream.classes {
+            class.marks_needed = class.marks.head();
+        }
+        for group in &stream.groups {
+            let group = &self.groups[*group];
+            let class = &mut stream.classes[group.class];
+            needed = needed.min(class.ring_number(group.limit, &stream.ring));
+            class.marks_needed = class.marks_needed.min(group.marks());
+        }
+        for (_, class) in &mut stream.classes {
+            class.marks.forget_before(class.marks_needed);
+        }
+        stream.forget_before(needed);
+    }
+}

@@ -1,0 +1,118 @@
+//! What can be chosen for a hub, a channel and a subscription.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{Encode, Filter, JsonPointer};
+
+/// Options of a hub.
+#[derive(Clone, Debug)]
+pub struct HubOptions {
+    /// The encodings that subscriptions choose from, by [`EncodingId`].
+    pub encodings: Vec<Arc<dyn Encode>>,
+    /// Where the ticks of the channels start; different for each worker of a node.
+    pub seed: u64,
+    /// At most so many bytes of frozen blocks are kept for subscribers that come later to the same place, for
+    /// each kind of subscription in a channel. 256 KiB, four blocks of the usual size; older ones are frozen
+    /// again where they are needed.
+    pub block_cache_bytes_max: usize,
+    /// At most so many different filters in a channel, because each is evaluated for every publication. 256.
+    pub filters_max: usize,
+    /// At most so many subscriptions of one client. 1,024.
+    pub subscriptions_max: usize,
+}
+
+impl Default for HubOptions {
+    fn default() -> Self {
+        Self {
+            encodings: Vec::new(),
+            seed: 0,
+            block_cache_bytes_max: 256 * 1024,
+            filters_max: 256,
+            subscriptions_max: 1_024,
+        }
+    }
+}
+
+/// Names an encoding: its place in [`HubOptions::encodings`].
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct EncodingId(pub u8);
+
+/// How much a channel keeps for subscribers that can't take it yet.
+///
+/// A channel whose subscribers have all taken everything keeps nothing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ChannelOptions {
+    /// At most so many publications. 4,096. The newest is kept in any case.
+    pub ring_messages_max: usize,
+    /// At most so many bytes, with an allowance for what each publication costs beside its payload. 4 MiB. The
+    /// newest publication is kept in any case.
+    pub ring_bytes_max: usize,
+}
+
+impl Default for ChannelOptions {
+    fn default() -> Self {
+        Self {
+            ring_messages_max: 4_096,
+            ring_bytes_max: 4 * 1024 * 1024,
+        }
+    }
+}
+
+/// What a subscriber wants.
+#[derive(Clone, Debug)]
+pub struct SubscriptionOptions {
+    /// How publications are encoded.
+    pub encoding: EncodingId,
+    /// Which ones it sees; all if `None`.
+    pub filter: Option<Arc<dyn Filter>>,
+    /// How long publications are collected; zero delivers at once. At most [`Self::BATCH_INTERVAL_MAX`].
+    pub batch_interval: Duration,
+    /// Publications are delivered before the interval is over once they have so many bytes; no block holds more,
+    /// unless a single publication does. 64 KiB.
+    pub batch_bytes_max: usize,
+    /// Whether newer publications replace older ones that were not delivered yet.
+    pub conflate: Option<Conflate>,
+    /// What happens when the subscriber falls behind the channel's ring.
+    pub slow: SlowPolicy,
+    /// Whether the subscriber relies on an unbroken stream: nothing follows a gap.
+    pub positioned: bool,
+}
+
+impl SubscriptionOptions {
+    /// The longest interval that publications may be collected.
+    pub const BATCH_INTERVAL_MAX: Duration = Duration::from_secs(60);
+
+    /// Returns options for everything at once in `encoding`; slow subscribers lose the oldest.
+    pub fn new(encoding: EncodingId) -> Self {
+        Self {
+            encoding,
+            filter: None,
+            batch_interval: Duration::ZERO,
+            batch_bytes_max: 64 * 1024,
+            conflate: None,
+            slow: SlowPolicy::DropOldest,
+            positioned: false,
+        }
+    }
+}
+
+/// Which publications replace others.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Conflate {
+    /// Each replaces all before it.
+    Latest,
+    /// Each replaces those before it whose JSON has the same value at this place. What has nothing there, or is
+    /// no JSON, replaces nothing and is not replaced.
+    LatestPerKey(JsonPointer),
+}
+
+/// What happens to a subscriber that has fallen behind the channel's ring.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum SlowPolicy {
+    /// It gets the newest publication, or the newest of each key if the subscription conflates by key.
+    Conflate,
+    /// It gets what the ring still holds, after a gap.
+    DropOldest,
+    /// Its connection ends.
+    Disconnect,
+}

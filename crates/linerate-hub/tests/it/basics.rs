@@ -1,0 +1,139 @@
+//! Publishing, subscribing, and who is told what.
+
+use std::sync::Arc;
+
+use linerate_hub::{Gap, GapCause, Start, SubscriptionOptions};
+
+use crate::world::{Contains, Seen, World, block, name, position, text};
+
+#[test]
+fn a_publication_reaches_the_subscribers_of_its_channel_only() {
+    let mut world = World::new();
+    let a = world.listen("a", text());
+    let b = world.listen("b", text());
+    world.ready();
+    assert_eq!(world.take(a), []);
+    assert_eq!(world.take(b), []);
+    world.publish("a", "1");
+    world.publish("c", "2");
+    assert_eq!(world.deliver(a), [block("1;")]);
+    assert_eq!(world.take(b), []);
+}
+
+#[test]
+fn a_burst_is_one_block() {
+    let mut world = World::new();
+    let client = world.listen("a", text());
+    for payload in ["1", "2", "3"] {
+        world.publish("a", payload);
+    }
+    assert_eq!(world.deliver(client), [block("1;2;3;")]);
+}
+
+#[test]
+fn nothing_is_given_out_before_a_subscription_is_active() {
+    let mut world = World::new();
+    let client = world.hub.connect();
+    let subscription = world.join(client, "a", text());
+    world.publish("a", "1");
+    assert_eq!(world.ready(), []);
+    world.hub.activate(world.now, subscription, Start::Live);
+    assert_eq!(world.deliver(client), [block("1;")]);
+}
+
+#[test]
+fn filters_choose_and_are_matched_once_a_class() {
+    let mut world = World::new();
+    let with = |filter| SubscriptionOptions {
+        filter: Some(Arc::new(Contains(filter))),
+        ..text()
+    };
+    let a = world.listen("a", with("x"));
+    let b = world.listen("a", with("y"));
+    for payload in ["x1", "y2", "xy3"] {
+        world.publish("a", payload);
+    }
+    world.ready();
+    assert_eq!(world.take(a), [block("x1;xy3;")]);
+    assert_eq!(world.take(b), [block("y2;xy3;")]);
+}
+
+#[test]
+fn a_client_that_is_behind_the_ring_is_told_how_many_it_missed() {
+    let mut world = World::with_ring(2);
+    let client = world.listen("a", text());
+    for payload in ["1", "2", "3", "4", "5"] {
+        world.publish("a", payload);
+    }
+    let gap = Gap {
+        missed: Some(3),
+        cause: GapCause::RingEvicted,
+    };
+    assert_eq!(world.deliver(client), [Seen::Gap(gap), block("4;5;")]);
+}
+
+#[test]
+fn a_gap_of_the_broker_stands_where_it_happened() {
+    let mut world = World::new();
+    let client = world.listen("a", text());
+    world.publish("a", "1");
+    world.hub.handle_gap(world.now, None, GapCause::LinkLost);
+    world.publish("a", "2");
+    let gap = Gap {
+        missed: None,
+        cause: GapCause::LinkLost,
+    };
+    let expected = [block("1;"), Seen::Gap(gap), block("2;")];
+    assert_eq!(world.deliver(client), expected);
+}
+
+#[test]
+fn what_was_read_as_history_does_not_come_again() {
+    let mut world = World::new();
+    let client = world.hub.connect();
+    let subscription = world.join(client, "a", text());
+    for offset in 5..=8 {
+        world.publish_at("a", "e", offset);
+    }
+    let start = Start::After(position("e", 6));
+    world.hub.activate(world.now, subscription, start);
+    assert_eq!(world.deliver(client), [block("e7;e8;")]);
+}
+
+#[test]
+fn a_channel_without_subscribers_disappears() {
+    let mut world = World::new();
+    let a = world.listen("a", text());
+    let b = world.listen("a", text());
+    assert_eq!(world.hub.subscribers("a"), 2);
+    assert_eq!(
+        world.hub.unsubscribe(a, &name("a")).map(|e| e.0),
+        Some(false)
+    );
+    assert_eq!(world.hub.unsubscribe(a, &name("a")), None);
+    assert_eq!(world.hub.disconnect(b), [name("a")]);
+    assert!(!world.hub.has_channel("a"));
+}
+
+#[test]
+fn a_batch_is_given_out_when_its_interval_is_over() {
+    let mut world = World::new();
+    let interval = std::time::Duration::from_millis(200);
+    let client = world.listen(
+        "a",
+        SubscriptionOptions {
+            batch_interval: interval,
+            ..text()
+        },
+    );
+    world.ready();
+    world.take(client);
+    world.publish("a", "1");
+    assert_eq!(world.ready(), []);
+    let tick = world.hub.poll_timeout().unwrap();
+    assert!(tick > world.now && tick <= world.now + interval);
+    world.publish("a", "2");
+    world.pass(tick - world.now);
+    assert_eq!(world.deliver(client), [block("1;2;")]);
+    assert_eq!(world.hub.poll_timeout(), None);
+}

@@ -1,0 +1,188 @@
+//! A hub, its clock, and clients that take what they are given.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use linerate_hub::{
+    Batch, ChannelName, ChannelOptions, ClientId, Encode, EncodingId, Epoch, Filter, Gap, Hub,
+    HubOptions, Publication, Start, StreamPosition, SubscriptionId, SubscriptionOptions, Transmit,
+    Unencodable,
+};
+
+pub(crate) const TEXT: EncodingId = EncodingId(0);
+
+/// Payloads with a `;` behind each; `!` can't be encoded.
+#[derive(Debug)]
+pub(crate) struct Text;
+
+impl Encode for Text {
+    fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        for publication in batch.publications {
+            if publication.payload() == "!" {
+                return Err(Unencodable);
+            }
+            out.extend_from_slice(publication.payload());
+            out.push(b';');
+        }
+        if batch.conflated > 0 {
+            out.extend_from_slice(format!("~{}", batch.conflated).as_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// Payloads that contain a text.
+#[derive(Debug)]
+pub(crate) struct Contains(pub(crate) &'static str);
+
+impl Filter for Contains {
+    fn expression(&self) -> &str {
+        self.0
+    }
+
+    fn matches(&self, publication: &Publication) -> bool {
+        let text = std::str::from_utf8(publication.payload()).unwrap();
+        text.contains(self.0)
+    }
+}
+
+/// What a client saw: text of blocks, or a gap.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Seen {
+    Block(String),
+    Gap(Gap),
+    Slow(u64),
+    Unencodable,
+}
+
+pub(crate) struct World {
+    pub(crate) hub: Hub,
+    pub(crate) now: Instant,
+    pub(crate) channel_options: ChannelOptions,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(HubOptions::default())
+    }
+
+    pub(crate) fn with(options: HubOptions) -> Self {
+        let encodings: Vec<Arc<dyn Encode>> = vec![Arc::new(Text)];
+        Self {
+            hub: Hub::new(HubOptions {
+                encodings,
+                ..options
+            }),
+            now: Instant::now(),
+            channel_options: ChannelOptions::default(),
+        }
+    }
+
+    pub(crate) fn with_ring(messages_max: usize) -> Self {
+        let mut world = Self::new();
+        world.channel_options.ring_messages_max = messages_max;
+        world
+    }
+
+    /// Subscribes, without activating.
+    pub(crate) fn join(
+        &mut self,
+        client: ClientId,
+        channel: &str,
+        options: SubscriptionOptions,
+    ) -> SubscriptionId {
+        let channel_options = self.channel_options;
+        let subscription =
+            self.hub
+                .subscribe(self.now, client, name(channel), channel_options, options);
+        subscription.unwrap()
+    }
+
+    /// Connects a client with a live subscription.
+    pub(crate) fn listen(&mut self, channel: &str, options: SubscriptionOptions) -> ClientId {
+        let client = self.hub.connect();
+        let subscription = self.join(client, channel, options);
+        self.hub.activate(self.now, subscription, Start::Live);
+        client
+    }
+
+    pub(crate) fn publish(&mut self, channel: &str, payload: &str) -> bool {
+        let publication = Publication::new(payload.to_owned().into());
+        self.hub.publish(self.now, &name(channel), publication)
+    }
+
+    /// Publishes a publication whose payload is its position.
+    pub(crate) fn publish_at(&mut self, channel: &str, epoch: &str, offset: u64) {
+        let publication = positioned(epoch, offset);
+        self.hub.publish(self.now, &name(channel), publication);
+    }
+
+    /// Lets time pass, with all that is due in it.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.hub.handle_timeout(self.now);
+    }
+
+    /// Returns the clients that are ready.
+    pub(crate) fn ready(&mut self) -> Vec<ClientId> {
+        std::iter::from_fn(|| self.hub.poll_ready()).collect()
+    }
+
+    /// Takes everything there is for a client.
+    pub(crate) fn take(&mut self, client: ClientId) -> Vec<Seen> {
+        let mut all = Vec::new();
+        while let Some(seen) = self.take_one(client) {
+            all.push(seen);
+        }
+        all
+    }
+
+    pub(crate) fn take_one(&mut self, client: ClientId) -> Option<Seen> {
+        self.hub.poll_transmit(self.now, client).map(Seen::from)
+    }
+
+    /// Takes everything there is for a client, if it is ready, and nobody else is.
+    pub(crate) fn deliver(&mut self, client: ClientId) -> Vec<Seen> {
+        assert_eq!(self.ready(), [client]);
+        self.take(client)
+    }
+}
+
+impl From<Transmit> for Seen {
+    fn from(transmit: Transmit) -> Self {
+        match transmit {
+            Transmit::Block { bytes, .. } => {
+                Self::Block(String::from_utf8(bytes.to_vec()).unwrap())
+            }
+            Transmit::Gap { gap, .. } => Self::Gap(gap),
+            Transmit::Slow { missed, .. } => Self::Slow(missed),
+            Transmit::Unencodable { .. } => Self::Unencodable,
+            other => panic!("unexpected {other:?}"),
+        }
+    }
+}
+
+pub(crate) fn block(text: &str) -> Seen {
+    Seen::Block(text.to_owned())
+}
+
+pub(crate) fn name(channel: &str) -> ChannelName {
+    ChannelName::new(channel).unwrap()
+}
+
+pub(crate) fn position(epoch: &str, offset: u64) -> StreamPosition {
+    let epoch = Epoch::new(epoch);
+    StreamPosition { epoch, offset }
+}
+
+pub(crate) fn positioned(epoch: &str, offset: u64) -> Publication {
+    let payload = format!("{epoch}{offset}");
+    let build = Publication::build(payload.into());
+    build.with_position(position(epoch, offset)).finish()
+}
+
+pub(crate) fn text() -> SubscriptionOptions {
+    SubscriptionOptions::new(TEXT)
+}
