@@ -5,7 +5,7 @@ mod pieces;
 
 use std::sync::Arc;
 
-use linerate_hub::{Batch, Encode, Unencodable};
+use linerate_hub::{Batch, Encode, EncodingId, Unencodable};
 
 use super::{
     centrifuge::{Format, json, protobuf},
@@ -64,6 +64,12 @@ impl Encoding {
         encoders
             .map(|one| Arc::new(one) as Arc<dyn Encode>)
             .collect()
+    }
+}
+
+impl From<Encoding> for EncodingId {
+    fn from(encoding: Encoding) -> Self {
+        Self(encoding.index())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_hub::{Epoch, StreamPosition};
+use linerate_hub::{ChannelName, Epoch, Gap, StreamPosition};
 use serde::Serialize;
 
 /// A comment: keeps the connection alive and is not seen by the page.
@@ -11,6 +11,24 @@ pub const PING: &[u8] = b":\n\n";
 /// Appends the time after which the client is to come back if it is cut off.
 pub fn append_retry(retry: Duration, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("retry: {}\n\n", retry.as_millis()).as_bytes());
+}
+
+/// Appends an event `gap`.
+///
+/// ```
+/// use linerate_gateway::protocol::event_stream;
+/// use linerate_hub::{ChannelName, Gap, GapCause};
+///
+/// let mut out = Vec::new();
+/// let gap = Gap { missed: None, cause: GapCause::LinkLost };
+/// event_stream::append_gap(&ChannelName::new("ticks")?, gap, &mut out);
+/// assert_eq!(out, b"event: gap\ndata: {\"channel\":\"ticks\",\"missed\":null,\"cause\":\"link_lost\"}\n\n");
+/// # Ok::<(), linerate_hub::channel::ChannelNameError>(())
+/// ```
+pub fn append_gap(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"event: gap\ndata: ");
+    append_gap_json(channel, gap, out);
+    out.extend_from_slice(b"\n\n");
 }
 
 /// Appends an event `disconnect`, after which the stream ends.
@@ -73,6 +91,21 @@ pub(super) fn append_data(text: &str, out: &mut Vec<u8>) {
         }
     }
     out.push(b'\n');
+}
+
+pub(super) fn append_gap_json(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct Wire<'a> {
+        channel: &'a str,
+        missed: Option<u64>,
+        cause: &'a str,
+    }
+    let wire = Wire {
+        channel: channel.as_str(),
+        missed: gap.missed,
+        cause: gap.cause.as_str(),
+    };
+    append_json(&wire, out);
 }
 
 fn append_json(value: &impl Serialize, out: &mut Vec<u8>) {

@@ -1,5 +1,9 @@
 //! Blocks of the native protocol, subprotocol `linerate.v1` (`docs/PROTOCOL.md`).
 
+use linerate_hub::{Gap, GapCause};
+
+use super::frame::{self, Opcode};
+
 /// The WebSocket subprotocol.
 pub const SUBPROTOCOL: &str = "linerate.v1";
 
@@ -20,6 +24,33 @@ impl Flags {
     pub const SOURCES: u8 = 0x10;
     /// Before each publication: who published it and its tags, as JSON.
     pub const EXTRAS: u8 = 0x20;
+}
+
+/// Appends the frame of a block without publications that tells of a gap at its place among the others.
+///
+/// ```
+/// use linerate_gateway::protocol::native;
+/// use linerate_hub::{Gap, GapCause};
+///
+/// let mut out = Vec::new();
+/// let gap = Gap { missed: Some(3), cause: GapCause::RingEvicted };
+/// native::append_gap(300, gap, &mut out);
+/// assert_eq!(out, b"\x82\x06\xac\x02\x04\x04\x05\x00");
+/// ```
+pub fn append_gap(channel_id: u32, gap: Gap, out: &mut Vec<u8>) {
+    let start = frame::open(out);
+    append_varint(channel_id.into(), out);
+    out.push(Flags::GAP);
+    append_varint(gap.missed.map_or(0, |missed| missed.saturating_add(1)), out);
+    append_varint(cause_number(gap.cause), out);
+    append_varint(0, out);
+    frame::close(out, start, Opcode::Binary);
+}
+
+/// Returns the number of a cause in a block; 0 for one that has none.
+fn cause_number(cause: GapCause) -> u64 {
+    let place = GapCause::ALL.iter().position(|known| *known == cause);
+    place.map_or(0, |place| place as u64 + 1)
 }
 
 /// Appends seven bits a byte, the lowest first; all but the last byte have the highest bit set.

@@ -1,0 +1,29 @@
+//! What a raw WebSocket gets besides publications.
+
+use linerate_hub::{ChannelName, Gap};
+
+use super::{
+    event_stream,
+    frame::{self, Opcode},
+};
+
+/// Appends a text frame that tells of a gap; only for those who asked for it, since everything else that they get is
+/// what was published.
+///
+/// ```
+/// use linerate_gateway::protocol::raw;
+/// use linerate_hub::{ChannelName, Gap, GapCause};
+///
+/// let mut out = Vec::new();
+/// let gap = Gap { missed: Some(3), cause: GapCause::RingEvicted };
+/// raw::append_gap(&ChannelName::new("ticks")?, gap, &mut out);
+/// assert_eq!(&out[2..], br#"{"gap":{"channel":"ticks","missed":3,"cause":"ring_evicted"}}"#);
+/// # Ok::<(), linerate_hub::channel::ChannelNameError>(())
+/// ```
+pub fn append_gap(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>) {
+    let start = frame::open(out);
+    out.extend_from_slice(b"{\"gap\":");
+    event_stream::append_gap_json(channel, gap, out);
+    out.push(b'}');
+    frame::close(out, start, Opcode::Text);
+}
