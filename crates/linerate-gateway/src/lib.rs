@@ -14,5 +14,7 @@
 //! | `server` | listeners, TLS, admission, drain |
 #![forbid(unsafe_code)]
 
+pub mod admin;
 pub mod config;
+pub mod node;
 pub mod protocol;

@@ -1,0 +1,241 @@
+//! A node: one process of the service, its workers, and what they share.
+//!
+//! ```text
+//! broker ─► Dispatcher ─► inbox of each worker with subscribers ─► hub ─► Outlet of each client
+//! ```
+//!
+//! The dispatcher is made first, since the broker needs it; then the broker; then the node, which needs
+//! both; then each worker on its thread. What concerns a client happens on its worker's thread; what
+//! concerns the broker or other nodes on the runtime that the node is started on.
+
+mod ask;
+mod cluster;
+mod counts;
+mod dispatch;
+mod emulation;
+mod inbox;
+mod interest;
+pub mod outlet;
+mod presence;
+mod routes;
+mod subscribe;
+mod timeline;
+mod turn;
+mod worker;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwap;
+use linerate_broker::{
+    Broker, BrokerError, History, HistoryRequest, Publish, Published, StreamOptions,
+};
+use linerate_hub::{ChannelName, Encode, Hub, HubOptions};
+use tokio::{runtime::Handle, task::AbortHandle};
+
+use crate::config::Namespaces;
+pub use ask::PresenceStats;
+pub use cluster::message::{NodeInfo, Whom};
+use cluster::{Cluster, message::Body};
+pub use counts::Counts;
+pub use dispatch::{Arrived, Control, Dispatcher};
+pub use emulation::{EmulateError, Emulation, Emulations};
+use interest::Interests;
+pub use outlet::{Connection, Notice, Outlet};
+use presence::People;
+pub use routes::Traffic;
+pub use subscribe::{From, Recovery, Subscribe, SubscribeError, Subscribed};
+pub use timeline::{Change, Entry, Timeline};
+pub use worker::Worker;
+
+/// What a node is started with.
+#[derive(Debug)]
+pub struct NodeOptions {
+    /// What the node is called, for people.
+    pub name: String,
+    /// The encodings that subscriptions may ask for, by their index.
+    pub encodings: Vec<Arc<dyn Encode>>,
+    /// Which options channels have; [`Node::set_namespaces`] changes them.
+    pub namespaces: Namespaces,
+    /// How long a channel stays subscribed at the broker after its last subscriber has left.
+    pub linger: Duration,
+}
+
+/// A process of the service.
+#[derive(Debug)]
+pub struct Node {
+    id: String,
+    options: NodeOptions,
+    started: Instant,
+    namespaces: ArcSwap<Namespaces>,
+    dispatcher: Arc<Dispatcher>,
+    broker: Arc<dyn Broker>,
+    interests: Arc<Interests>,
+    cluster: Cluster,
+    people: People,
+    emulations: Emulations,
+    counts: Counts,
+    runtime: Handle,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+impl Node {
+    /// Starts a node, whose tasks for all workers run on `runtime`.
+    pub fn start(
+        options: NodeOptions,
+        (dispatcher, control): (Arc<Dispatcher>, Control),
+        broker: Arc<dyn Broker>,
+        runtime: Handle,
+    ) -> Arc<Self> {
+        let interests = Interests::new(broker.clone(), runtime.clone(), options.linger);
+        let namespaces = options.namespaces.clone();
+        let node = Arc::new(Self {
+            id: uuid::Uuid::new_v4().to_string(),
+            options,
+            started: Instant::now(),
+            namespaces: ArcSwap::from_pointee(namespaces),
+            dispatcher,
+            broker,
+            interests,
+            cluster: Cluster::new(),
+            people: People::default(),
+            emulations: Emulations::default(),
+            counts: Counts::default(),
+            runtime,
+            tasks: Mutex::default(),
+        });
+        node.spawn(node.interests.clone().run());
+        node.spawn(node.clone().run_announcements());
+        node.spawn(node.clone().run_control(control));
+        node.spawn(node.clone().run_moves());
+        node
+    }
+
+    /// Says goodbye to the other nodes, and ends the tasks of the node and its broker.
+    pub async fn shut_down(&self) {
+        self.say(Body::Goodbye).await;
+        self.abort_tasks();
+        self.broker.shut_down().await;
+    }
+
+    /// Makes the worker of this index, from 0. Called once an index, on the worker's thread.
+    ///
+    /// # Panics
+    /// The dispatcher was made for fewer workers.
+    pub fn worker(self: &Arc<Self>, index: u16) -> Worker {
+        let hub = Hub::new(HubOptions {
+            encodings: self.options.encodings.clone(),
+            seed: rand::random(),
+            ..HubOptions::default()
+        });
+        Worker::new(self.clone(), index, hub)
+    }
+
+    /// Publishes in a channel.
+    ///
+    /// # Errors
+    /// The broker is away or refuses.
+    pub async fn publish(
+        &self,
+        channel: &ChannelName,
+        publish: Publish,
+    ) -> Result<Published, BrokerError> {
+        self.broker.publish(channel, publish).await
+    }
+
+    /// Returns a part of a channel's stream.
+    ///
+    /// # Errors
+    /// The broker is away, or the channel keeps no stream.
+    pub async fn history(
+        &self,
+        channel: &ChannelName,
+        stream: StreamOptions,
+        request: HistoryRequest,
+    ) -> Result<History, BrokerError> {
+        self.broker.history(channel, stream, request).await
+    }
+
+    /// Gives channels other options from now on; subscriptions keep theirs.
+    pub fn set_namespaces(&self, namespaces: Namespaces) {
+        self.namespaces.store(Arc::new(namespaces));
+    }
+
+    /// Returns which options channels have.
+    pub fn namespaces(&self) -> Arc<Namespaces> {
+        self.namespaces.load_full()
+    }
+
+    /// Returns the name of this incarnation of the node, unique in the cluster.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Returns what the node is called, for people.
+    pub fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    /// Returns how long the node has been there.
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Returns how the node is.
+    pub fn info(&self) -> NodeInfo {
+        NodeInfo {
+            id: self.id.clone(),
+            name: self.options.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_s: self.uptime().as_secs(),
+            clients: self.counts.clients(),
+            users: self.counts.users(),
+            subscriptions: self.counts.subscriptions(),
+            channels: self.dispatcher.routes.count() as u64,
+        }
+    }
+
+    /// Returns the channels with subscribers here, and what was published in them.
+    pub fn traffic(&self) -> Vec<(ChannelName, Traffic)> {
+        self.dispatcher.routes.traffic()
+    }
+
+    /// Returns how many clients, users and subscriptions there are.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Returns the sessions that take commands from elsewhere.
+    pub fn emulations(&self) -> &Emulations {
+        &self.emulations
+    }
+
+    /// Returns the broker.
+    pub fn broker(&self) -> &Arc<dyn Broker> {
+        &self.broker
+    }
+
+    /// Returns what takes in what the broker tells.
+    pub fn dispatcher(&self) -> &Arc<Dispatcher> {
+        &self.dispatcher
+    }
+
+    fn interests(&self) -> &Arc<Interests> {
+        &self.interests
+    }
+
+    fn abort_tasks(&self) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        for task in tasks.drain(..) {
+            task.abort();
+        }
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let task = self.runtime.spawn(task).abort_handle();
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.push(task);
+    }
+}

@@ -1,0 +1,376 @@
+//! What a node can be asked, by itself and by others: the answers, and what callers make of them.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use linerate_hub::{ChannelName, ClientInfo};
+use tokio::{sync::oneshot, time::timeout};
+
+use crate::protocol::centrifuge::codes::{Disconnect, Unsubscribe};
+
+use super::{
+    Node, Notice, Worker,
+    cluster::message::{Answer, Ask, Person, Whom},
+};
+
+/// How long a worker may take until it is left out of an answer.
+const WORKER_DEADLINE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// People, channels or users in one part of an answer, so that messages between nodes stay small.
+const PART_LEN: usize = 1_000;
+
+/// Who is present in a channel, in the whole cluster.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct PresenceStats {
+    /// Connections.
+    pub clients: u64,
+    /// Different users.
+    pub users: u64,
+}
+
+impl Node {
+    /// Returns who is present in a channel, on all nodes.
+    pub async fn presence(self: &Arc<Self>, channel: &ChannelName) -> Vec<ClientInfo> {
+        let channel = channel.to_string();
+        let mut people = Vec::new();
+        for answer in self.survey(Ask::Presence { channel }).await {
+            if let Answer::Presence(part) = answer {
+                people.extend(part.into_iter().map(ClientInfo::from));
+            }
+        }
+        people
+    }
+
+    /// Returns how many are present in a channel, on all nodes.
+    pub async fn presence_stats(self: &Arc<Self>, channel: &ChannelName) -> PresenceStats {
+        let channel = channel.to_string();
+        let (mut stats, mut hashes) = (PresenceStats::default(), HashSet::new());
+        for answer in self.survey(Ask::PresenceStats { channel }).await {
+            if let Answer::PresenceStats { clients, users } = answer {
+                stats.clients += clients;
+                hashes.extend(users);
+            }
+        }
+        stats.users = hashes.len() as u64;
+        stats
+    }
+
+    /// Returns the channels with subscribers on any node and how many they have, by name. `*` in `pattern`
+    /// stands for any text; an empty pattern matches all.
+    pub async fn channels(self: &Arc<Self>, pattern: &str) -> Vec<(String, u64)> {
+        let pattern = pattern.to_owned();
+        let mut channels = HashMap::new();
+        for answer in self.survey(Ask::Channels { pattern }).await {
+            if let Answer::Channels(part) = answer {
+                for (channel, subscribers) in part {
+                    *channels.entry(channel).or_insert(0) += subscribers;
+                }
+            }
+        }
+        let mut channels: Vec<_> = channels.into_iter().collect();
+        channels.sort_unstable();
+        channels
+    }
+
+    /// Closes connections on all nodes; returns how many.
+    pub async fn disconnect(self: &Arc<Self>, whom: Whom, why: Disconnect) -> u64 {
+        let (code, reason) = (why.code, why.reason.into_owned());
+        self.count(Ask::Disconnect { whom, code, reason }).await
+    }
+
+    /// Ends subscriptions on all nodes; returns of how many connections. All channels if `channel` is `None`.
+    pub async fn unsubscribe(
+        self: &Arc<Self>,
+        whom: Whom,
+        channel: Option<&ChannelName>,
+        why: Unsubscribe,
+    ) -> u64 {
+        let ask = Ask::Unsubscribe {
+            whom,
+            channel: channel.map_or(String::new(), ToString::to_string),
+            code: why.code,
+            reason: why.reason.into_owned(),
+        };
+        self.count(ask).await
+    }
+
+    /// Subscribes connections on all nodes; returns how many.
+    pub async fn subscribe(
+        self: &Arc<Self>,
+        whom: Whom,
+        channel: &ChannelName,
+        info: Option<String>,
+    ) -> u64 {
+        let channel = channel.to_string();
+        let ask = Ask::Subscribe {
+            whom,
+            channel,
+            info,
+        };
+        self.count(ask).await
+    }
+
+    /// Changes until when connections on all nodes may last; returns how many.
+    pub async fn refresh(
+        self: &Arc<Self>,
+        whom: Whom,
+        expires: Option<SystemTime>,
+        is_expired: bool,
+    ) -> u64 {
+        let since = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH);
+        let expires_s = expires.map(|at| since(at).map_or(0, |since| since.as_secs()));
+        let ask = Ask::Refresh {
+            whom,
+            expires_s,
+            is_expired,
+        };
+        self.count(ask).await
+    }
+
+    async fn count(self: &Arc<Self>, ask: Ask) -> u64 {
+        let count = |answer| match answer {
+            Answer::Count(count) => count,
+            _ => 0,
+        };
+        self.survey(ask).await.into_iter().map(count).sum()
+    }
+
+    /// Answers for this node, in parts.
+    pub(crate) async fn answer(self: &Arc<Self>, ask: Ask) -> Vec<Answer> {
+        match ask {
+            Ask::Channels { pattern } => self.answer_channels(pattern).await,
+            Ask::Emulate { session, data } => {
+                let data = BASE64_STANDARD.decode(data).unwrap_or_default();
+                let is_taken = self.emulations.deliver(&session, data.into()).is_ok();
+                vec![Answer::Count(u64::from(is_taken))]
+            }
+            Ask::Presence { channel } => {
+                let people = self.people.all(&channel);
+                let people: Vec<_> = people.iter().map(Person::from).collect();
+                parts(people, Answer::Presence)
+            }
+            Ask::PresenceStats { channel } => {
+                let (clients, users) = self.people.stats(&channel);
+                let stats = |users| Answer::PresenceStats { clients: 0, users };
+                let mut answers = parts(users, stats);
+                let users = Vec::new();
+                answers.push(Answer::PresenceStats { clients, users });
+                answers
+            }
+            _ => vec![Answer::Count(self.notify_all(ask).await)],
+        }
+    }
+
+    async fn answer_channels(&self, pattern: String) -> Vec<Answer> {
+        let lists = self
+            .on_workers(move |worker| worker.subscribers(&pattern))
+            .await;
+        let mut channels = HashMap::new();
+        for (channel, subscribers) in lists.into_iter().flatten() {
+            *channels.entry(channel).or_insert(0) += subscribers;
+        }
+        parts(channels.into_iter().collect(), Answer::Channels)
+    }
+
+    /// Tells the connections that are meant what is to happen to them; returns how many.
+    async fn notify_all(&self, ask: Ask) -> u64 {
+        let counts = self.on_workers(move |worker| worker.notify(&ask)).await;
+        counts.into_iter().sum()
+    }
+
+    /// Has something done by all workers, and returns what came of it; without workers that are too busy.
+    pub(crate) async fn on_workers<T, F>(&self, job: F) -> Vec<T>
+    where
+        T: Send + 'static,
+        F: Fn(&Worker) -> T + Clone + Send + 'static,
+    {
+        let mut pending = Vec::new();
+        for inbox in &self.dispatcher.inboxes {
+            let (done, result) = oneshot::channel();
+            let job = job.clone();
+            // An error means that nobody waits any more; a busy worker drops `done`.
+            let job = Box::new(move |worker: &Worker| _ = done.send(job(worker)));
+            if inbox.submit(job).is_ok() {
+                pending.push(result);
+            }
+        }
+        let mut results = Vec::new();
+        for result in pending {
+            if let Ok(Ok(result)) = timeout(WORKER_DEADLINE, result).await {
+                results.push(result);
+            }
+        }
+        results
+    }
+}
+
+impl Worker {
+    /// Returns the channels that match and how many subscribers each has here.
+    fn subscribers(&self, pattern: &str) -> Vec<(String, u64)> {
+        let state = self.state();
+        let channels = state.hub.channels();
+        let matching = channels.filter(|(channel, _)| matches(pattern, channel.as_str()));
+        let owned = |(channel, count): (&ChannelName, usize)| (channel.to_string(), count as u64);
+        matching.map(owned).collect()
+    }
+
+    /// Tells the clients that are meant; returns how many.
+    fn notify(&self, ask: &Ask) -> u64 {
+        let state = self.state();
+        let mut notified = 0;
+        for client in state.clients.values() {
+            let Some(whom) = ask.whom() else {
+                return 0;
+            };
+            let connection = &client.connection;
+            if !whom.matches(&connection.user, &connection.client) {
+                continue;
+            }
+            let notices = ask.notices(client.channels.keys());
+            notified += u64::from(!notices.is_empty());
+            for notice in notices {
+                client.outlet.notify(notice);
+            }
+        }
+        notified
+    }
+}
+
+impl Ask {
+    fn whom(&self) -> Option<&Whom> {
+        match self {
+            Self::Disconnect { whom, .. }
+            | Self::Refresh { whom, .. }
+            | Self::Subscribe { whom, .. }
+            | Self::Unsubscribe { whom, .. } => Some(whom),
+            Self::Channels { .. }
+            | Self::Emulate { .. }
+            | Self::Presence { .. }
+            | Self::PresenceStats { .. } => None,
+        }
+    }
+
+    /// Returns what a connection is told that is subscribed to `channels`.
+    fn notices<'a>(&self, channels: impl Iterator<Item = &'a ChannelName>) -> Vec<Notice> {
+        match self {
+            Self::Disconnect { code, reason, .. } => vec![Notice::Disconnect(Disconnect {
+                code: *code,
+                reason: reason.clone().into(),
+            })],
+            Self::Refresh {
+                expires_s,
+                is_expired,
+                ..
+            } => vec![Notice::Refresh {
+                expires: expires_s.and_then(since_1970),
+                is_expired: *is_expired,
+            }],
+            Self::Subscribe { channel, info, .. } => match ChannelName::new(channel) {
+                Ok(channel) => vec![Notice::Subscribe {
+                    channel,
+                    info: info.clone().map(Bytes::from),
+                }],
+                Err(_) => Vec::new(),
+            },
+            Self::Unsubscribe {
+                channel: which,
+                code,
+                reason,
+                ..
+            } => channels
+                .filter(|channel| which.is_empty() || channel.as_str() == which)
+                .map(|channel| Notice::Unsubscribe {
+                    channel: channel.clone(),
+                    why: Unsubscribe {
+                        code: *code,
+                        reason: reason.clone().into(),
+                    },
+                })
+                .collect(),
+            Self::Channels { .. }
+            | Self::Emulate { .. }
+            | Self::Presence { .. }
+            | Self::PresenceStats { .. } => Vec::new(),
+        }
+    }
+}
+
+/// `None` for a time that the clock can't express.
+fn since_1970(seconds: u64) -> Option<SystemTime> {
+    SystemTime::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds))
+}
+
+/// Says whether `text` is matched by `pattern`, in which `*` stands for any text; an empty one matches all.
+fn matches(pattern: &str, text: &str) -> bool {
+    if pattern.is_empty() {
+        return true;
+    }
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut text) = text.strip_prefix(start) else {
+        return false;
+    };
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for piece in middle.split('*') {
+        let Some((_, behind)) = text.split_once(piece) else {
+            return false;
+        };
+        text = behind;
+    }
+    text.ends_with(end)
+}
+
+/// Cuts an answer into parts; an empty one is one part.
+fn parts<T>(items: Vec<T>, answer: impl Fn(Vec<T>) -> Answer) -> Vec<Answer> {
+    let (mut items, mut parts) = (items.into_iter(), Vec::new());
+    loop {
+        let part: Vec<_> = items.by_ref().take(PART_LEN).collect();
+        if part.is_empty() && !parts.is_empty() {
+            return parts;
+        }
+        parts.push(answer(part));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, PART_LEN, matches, parts};
+
+    #[test]
+    fn a_pattern_matches_with_stars_for_any_text() {
+        for (pattern, text) in [
+            ("", "news"),
+            ("*", "news"),
+            ("news", "news"),
+            ("ticks:*", "ticks:"),
+            ("ticks:*:1m", "ticks:AAPL:1m"),
+            ("*a*b*c", "xaybzc"),
+            ("a*a", "aa"),
+        ] {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [
+            ("news", "new"),
+            ("ticks:*:1m", "ticks:AAPL"),
+            ("*a*b*c", "xbzac"),
+            ("a*a", "a"),
+            ("*ab*b", "ab"),
+        ] {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn long_answers_come_in_parts() {
+        let people = |count: usize| vec![Default::default(); count];
+        assert_eq!(parts(people(0), Answer::Presence).len(), 1);
+        assert_eq!(parts(people(PART_LEN), Answer::Presence).len(), 1);
+        assert_eq!(parts(people(PART_LEN + 1), Answer::Presence).len(), 2);
+    }
+}

@@ -1,0 +1,236 @@
+//! The nodes of a service among themselves: who is there, who moved, and questions to all.
+//!
+//! There is no store. Nodes announce themselves over the broker every few seconds; what is to be known of all
+//! of them is asked of all of them, and those that are known to be there are waited for, up to a deadline.
+
+pub(crate) mod members;
+pub(crate) mod message;
+pub(crate) mod surveys;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{Notify, Semaphore};
+use tracing::debug;
+
+use super::{Control, Node, presence::Moves};
+use members::{ANNOUNCE_INTERVAL, Members};
+use message::{Answer, Ask, Body, Message, NodeInfo};
+use surveys::Surveys;
+
+/// How long a survey waits for nodes that do not answer.
+const SURVEY_DEADLINE: Duration = Duration::from_millis(1_500);
+
+/// Requests of other nodes that are answered at a time; more are dropped, and the asking node waits for its
+/// deadline.
+const ANSWERS_AT_ONCE: usize = 64;
+
+/// What a node knows of the others.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    members: Mutex<Members>,
+    surveys: Mutex<Surveys>,
+    pub(super) moves: Moves,
+    announce: Notify,
+    answers: Arc<Semaphore>,
+}
+
+impl Cluster {
+    pub(super) fn new() -> Self {
+        Self {
+            members: Mutex::default(),
+            surveys: Mutex::default(),
+            moves: Moves::default(),
+            announce: Notify::new(),
+            answers: Arc::new(Semaphore::new(ANSWERS_AT_ONCE)),
+        }
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn surveys(&self) -> MutexGuard<'_, Surveys> {
+        self.surveys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Node {
+    /// Returns all nodes that are known, this one first.
+    pub async fn nodes(&self) -> Vec<NodeInfo> {
+        let mut nodes = vec![self.info()];
+        let mut members = self.cluster.members();
+        members.handle_timeout(Instant::now());
+        nodes.extend(members.all());
+        nodes
+    }
+
+    /// Returns how many nodes are known, this one included.
+    pub fn nodes_count(&self) -> usize {
+        1 + self.cluster.members().ids().len()
+    }
+
+    /// Says whether another node is known.
+    pub(super) fn knows(&self, node: &str) -> bool {
+        self.cluster.members().knows(node)
+    }
+
+    /// Asks all nodes, this one included; returns the answers that came in time.
+    pub(crate) async fn survey(self: &Arc<Self>, ask: Ask) -> Vec<Answer> {
+        let nodes = {
+            let mut members = self.cluster.members();
+            members.handle_timeout(Instant::now());
+            members.ids()
+        };
+        if nodes.is_empty() {
+            return self.answer(ask).await;
+        }
+        let (mut answers, theirs) =
+            tokio::join!(self.answer(ask.clone()), self.ask(nodes, None, ask));
+        answers.extend(theirs);
+        answers
+    }
+
+    /// Asks a single other node; `None` if it does not answer in time.
+    pub(crate) async fn ask_one(self: &Arc<Self>, node: &str, ask: Ask) -> Option<Answer> {
+        let node = node.to_owned();
+        let answers = self.ask(vec![node.clone()], Some(node), ask).await;
+        answers.into_iter().next()
+    }
+
+    /// Asks other nodes and collects what they answer in time.
+    async fn ask(
+        self: &Arc<Self>,
+        nodes: Vec<String>,
+        to: Option<String>,
+        ask: Ask,
+    ) -> Vec<Answer> {
+        let opened = self.cluster.surveys().open(nodes);
+        let (request, mut parts) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                debug!(%error, "asks no other node");
+                return Vec::new();
+            }
+        };
+        let _close = CloseOnDrop(&self.cluster, request);
+        let mut answers = Vec::new();
+        let collect = async {
+            self.say(Body::Request { request, to, ask }).await;
+            while let Some(answer) = parts.recv().await {
+                answers.push(answer);
+            }
+        };
+        if tokio::time::timeout(SURVEY_DEADLINE, collect)
+            .await
+            .is_err()
+        {
+            debug!(request, "a node did not answer in time");
+        }
+        answers
+    }
+
+    /// Says something to all nodes. While the broker is away it is lost.
+    pub(super) async fn say(&self, body: Body) {
+        let from = self.id.clone();
+        let message = Message { from, body }.encode();
+        if let Err(error) = self.broker.send_control(message).await {
+            debug!(%error, "can't speak to other nodes");
+        }
+    }
+
+    /// Announces the node for ever, every few seconds and when another one appears.
+    pub(super) async fn run_announcements(self: Arc<Self>) {
+        loop {
+            self.say(Body::Announcement(self.info())).await;
+            // An error means that it is time.
+            _ = tokio::time::timeout(ANNOUNCE_INTERVAL, self.cluster.announce.notified()).await;
+        }
+    }
+
+    /// Does what other nodes say, for ever. Never waits for the broker, which may wait for this.
+    pub(super) async fn run_control(self: Arc<Self>, mut control: Control) {
+        while let Some(bytes) = control.0.recv().await {
+            match Message::decode(&bytes) {
+                Some(message) if message.from != self.id => self.heed(message),
+                Some(_) => {}
+                None => debug!(
+                    bytes = bytes.len(),
+                    "another node says what is not understood"
+                ),
+            }
+        }
+    }
+
+    fn heed(self: &Arc<Self>, message: Message) {
+        let from = message.from;
+        match message.body {
+            Body::Announcement(mut info) => {
+                info.id = from;
+                if self
+                    .cluster
+                    .members()
+                    .handle_announcement(Instant::now(), info)
+                {
+                    self.cluster.announce.notify_one();
+                }
+            }
+            Body::Goodbye => {
+                self.cluster.members().handle_goodbye(&from);
+                self.cluster.surveys().handle_goodbye(&from);
+            }
+            Body::Moves(moves) => self.moved_elsewhere(moves),
+            Body::Reply {
+                request,
+                to,
+                is_last,
+                answer,
+            } if to == self.id => {
+                let mut surveys = self.cluster.surveys();
+                surveys.handle_reply(request, &from, is_last, answer);
+            }
+            Body::Reply { .. } => {}
+            Body::Request { request, to, ask } => {
+                if to.is_none_or(|to| to == self.id) {
+                    self.reply(from, request, ask);
+                }
+            }
+        }
+    }
+
+    /// Answers another node, in a task of its own.
+    fn reply(self: &Arc<Self>, to: String, request: u64, ask: Ask) {
+        let Ok(permit) = self.cluster.answers.clone().try_acquire_owned() else {
+            debug!(request, "too many requests of other nodes");
+            return;
+        };
+        let node = self.clone();
+        self.runtime.spawn(async move {
+            let mut answers = node.answer(ask).await;
+            let last = answers.pop().unwrap_or(Answer::Count(0));
+            let parts = answers.into_iter().map(|answer| (answer, false));
+            for (answer, is_last) in parts.chain([(last, true)]) {
+                let to = to.clone();
+                let body = Body::Reply {
+                    request,
+                    to,
+                    is_last,
+                    answer,
+                };
+                node.say(body).await;
+            }
+            drop(permit);
+        });
+    }
+}
+
+/// Forgets a survey when nobody waits for it any more.
+struct CloseOnDrop<'a>(&'a Cluster, u64);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.surveys().close(self.1);
+    }
+}

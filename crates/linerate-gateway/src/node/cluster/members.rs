@@ -1,0 +1,96 @@
+//! Which other nodes there are.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use super::message::NodeInfo;
+
+/// How often a node announces itself.
+pub(crate) const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(3);
+
+/// After how long without an announcement a node counts as gone: two may be lost.
+const GONE_AFTER: Duration = Duration::from_secs(10);
+
+/// How many other nodes are known at most; more are not listed, nor waited for in surveys.
+const NODES_MAX: usize = 1_024;
+
+/// The other nodes that have announced themselves of late.
+#[derive(Debug, Default)]
+pub(crate) struct Members(HashMap<String, (Instant, NodeInfo)>);
+
+impl Members {
+    /// Notes an announcement; says whether the node is a new one.
+    pub(crate) fn handle_announcement(&mut self, now: Instant, info: NodeInfo) -> bool {
+        self.handle_timeout(now);
+        if self.0.len() == NODES_MAX && !self.0.contains_key(&info.id) {
+            return false;
+        }
+        self.0.insert(info.id.clone(), (now, info)).is_none()
+    }
+
+    /// Notes that a node goes.
+    pub(crate) fn handle_goodbye(&mut self, id: &str) {
+        self.0.remove(id);
+    }
+
+    /// Forgets nodes that have not announced themselves for too long.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.0
+            .retain(|_, (seen, _)| now.saturating_duration_since(*seen) < GONE_AFTER);
+    }
+
+    /// Returns the nodes, by their names.
+    pub(crate) fn all(&self) -> Vec<NodeInfo> {
+        let mut nodes: Vec<_> = self.0.values().map(|(_, info)| info.clone()).collect();
+        nodes.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
+        nodes
+    }
+
+    /// Says whether a node is known.
+    pub(crate) fn knows(&self, id: &str) -> bool {
+        self.0.contains_key(id)
+    }
+
+    /// Returns what names the nodes.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::{GONE_AFTER, Members, NODES_MAX, NodeInfo};
+
+    fn node(id: &str) -> NodeInfo {
+        NodeInfo {
+            id: id.to_owned(),
+            ..NodeInfo::default()
+        }
+    }
+
+    #[test]
+    fn a_silent_node_is_forgotten() {
+        let (mut members, start) = (Members::default(), Instant::now());
+        assert!(members.handle_announcement(start, node("a")));
+        let later = start + Duration::from_secs(4);
+        assert!(members.handle_announcement(later, node("b")));
+        assert!(!members.handle_announcement(later, node("b")));
+        members.handle_timeout(start + GONE_AFTER);
+        assert_eq!(members.ids(), ["b"]);
+        members.handle_goodbye("b");
+        assert!(members.all().is_empty());
+    }
+
+    #[test]
+    fn nodes_are_bounded() {
+        let (mut members, now) = (Members::default(), Instant::now());
+        for id in 0..=NODES_MAX {
+            members.handle_announcement(now, node(&id.to_string()));
+        }
+        assert_eq!(members.ids().len(), NODES_MAX);
+    }
+}

@@ -1,0 +1,85 @@
+//! How many clients, users and subscriptions a node has.
+
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use foldhash::fast::RandomState;
+use hashbrown::{HashMap, hash_map::EntryRef};
+
+/// How many clients, users and subscriptions a node has, over all workers.
+#[derive(Debug, Default)]
+pub struct Counts {
+    clients: AtomicU64,
+    subscriptions: AtomicU64,
+    users: Mutex<HashMap<String, u64, RandomState>>,
+}
+
+impl Counts {
+    /// Returns how many clients are connected.
+    pub fn clients(&self) -> u64 {
+        self.clients.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many subscriptions they have.
+    pub fn subscriptions(&self) -> u64 {
+        self.subscriptions.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many different users they are of; all anonymous ones are one.
+    pub fn users(&self) -> u64 {
+        self.users_table().len() as u64
+    }
+
+    /// Returns how many connections a user has.
+    pub fn connections_of(&self, user: &str) -> u64 {
+        self.users_table().get(user).copied().unwrap_or(0)
+    }
+
+    pub(super) fn client_came(&self, user: &str) {
+        self.clients.fetch_add(1, Ordering::Relaxed);
+        *self.users_table().entry_ref(user).or_insert(0) += 1;
+    }
+
+    pub(super) fn client_left(&self, user: &str) {
+        self.clients.fetch_sub(1, Ordering::Relaxed);
+        if let EntryRef::Occupied(mut entry) = self.users_table().entry_ref(user) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
+    }
+
+    pub(super) fn subscribed(&self) {
+        self.subscriptions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn unsubscribed(&self, count: usize) {
+        self.subscriptions
+            .fetch_sub(count as u64, Ordering::Relaxed);
+    }
+
+    fn users_table(&self) -> MutexGuard<'_, HashMap<String, u64, RandomState>> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+
+    #[test]
+    fn users_are_counted_once() {
+        let counts = Counts::default();
+        for user in ["a", "b", "a"] {
+            counts.client_came(user);
+        }
+        assert_eq!((counts.clients(), counts.users()), (3, 2));
+        assert_eq!(counts.connections_of("a"), 2);
+        counts.client_left("a");
+        counts.client_left("a");
+        assert_eq!((counts.clients(), counts.users()), (1, 1));
+    }
+}

@@ -1,0 +1,169 @@
+//! From the broker's reader to the workers: each burst goes to just those that want it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use bytes::Bytes;
+use linerate_broker::{BoxFuture, Event, Gap, Ingest, LinkState};
+use tokio::sync::mpsc;
+
+use super::{
+    inbox::{Arrival, Inbox},
+    routes::{Routes, Table},
+    timeline::Timeline,
+};
+
+/// Messages of other nodes that may wait here before the broker's reader has to wait.
+const CONTROL_MAX: usize = 1_024;
+
+/// Takes what the broker tells, and hands it to the workers of the node.
+///
+/// Made before the broker, which needs it, and the [`Node`](super::Node), which needs both.
+#[derive(Debug)]
+pub struct Dispatcher {
+    pub(crate) inboxes: Vec<Arc<Inbox>>,
+    pub(crate) routes: Routes,
+    pub(crate) timeline: Timeline,
+    control: mpsc::Sender<Bytes>,
+    publications: AtomicU64,
+    bytes: AtomicU64,
+    bursts: AtomicU64,
+}
+
+/// What other nodes say, in order.
+#[derive(Debug)]
+pub struct Control(pub(crate) mpsc::Receiver<Bytes>);
+
+/// What has arrived from the broker since the start.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Arrived {
+    /// Publications.
+    pub publications: u64,
+    /// Bytes of their payloads.
+    pub bytes: u64,
+    /// Bursts, each of which arrived together.
+    pub bursts: u64,
+}
+
+impl Dispatcher {
+    /// Makes one for a node with `workers` workers, 1 to 1024, and what its [`Node`](super::Node) needs to
+    /// hear the others.
+    pub fn new(workers: u16) -> (Arc<Self>, Control) {
+        let (control, receiver) = mpsc::channel(CONTROL_MAX);
+        let dispatcher = Self {
+            inboxes: (0..workers.clamp(1, 1_024))
+                .map(|_| Arc::default())
+                .collect(),
+            routes: Routes::default(),
+            timeline: Timeline::default(),
+            control,
+            publications: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            bursts: AtomicU64::new(0),
+        };
+        (Arc::new(dispatcher), Control(receiver))
+    }
+
+    /// Returns what has arrived.
+    pub fn arrived(&self) -> Arrived {
+        Arrived {
+            publications: self.publications.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            bursts: self.bursts.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Returns how many publications wait for the workers.
+    pub fn waiting(&self) -> usize {
+        self.inboxes.iter().map(|inbox| inbox.waiting().0).sum()
+    }
+
+    async fn dispatch(&self, events: Vec<Event>) {
+        let mut sorted = Sorted::new(self.inboxes.len());
+        sorted.sort(events, &self.routes.read());
+        self.bursts.fetch_add(1, Ordering::Relaxed);
+        self.publications
+            .fetch_add(sorted.publications, Ordering::Relaxed);
+        self.bytes.fetch_add(sorted.bytes, Ordering::Relaxed);
+        for state in sorted.links {
+            self.timeline.record_link(state);
+        }
+        for gap in sorted.gaps {
+            self.timeline.record_gap(&gap);
+        }
+        for (inbox, arrivals) in self.inboxes.iter().zip(sorted.arrivals) {
+            if !arrivals.is_empty() {
+                inbox.deliver(arrivals).await;
+            }
+        }
+        for message in sorted.control {
+            // An error means that the node has stopped.
+            _ = self.control.send(message).await;
+        }
+    }
+}
+
+impl Ingest for Dispatcher {
+    fn ingest(&self, events: Vec<Event>) -> BoxFuture<'_, ()> {
+        Box::pin(self.dispatch(events))
+    }
+}
+
+/// A burst, by whom it concerns.
+struct Sorted {
+    arrivals: Vec<Vec<Arrival>>,
+    control: Vec<Bytes>,
+    gaps: Vec<Gap>,
+    links: Vec<LinkState>,
+    publications: u64,
+    bytes: u64,
+}
+
+impl Sorted {
+    fn new(workers: usize) -> Self {
+        Self {
+            arrivals: vec![Vec::new(); workers],
+            control: Vec::new(),
+            gaps: Vec::new(),
+            links: Vec::new(),
+            publications: 0,
+            bytes: 0,
+        }
+    }
+
+    fn sort(&mut self, events: Vec<Event>, routes: &Table) {
+        for event in events {
+            match event {
+                Event::Control(message) => self.control.push(message),
+                Event::Gap(gap) => self.sort_gap(gap),
+                Event::Link(state) => self.links.push(state),
+                Event::Publication {
+                    channel,
+                    publication,
+                } => {
+                    self.publications += 1;
+                    self.bytes += publication.payload().len() as u64;
+                    let Some(route) = routes.get(&channel) else {
+                        continue;
+                    };
+                    route.count(&publication);
+                    for worker in &route.workers {
+                        let arrival = Arrival::Publication(channel.clone(), publication.clone());
+                        self.arrivals[usize::from(*worker)].push(arrival);
+                    }
+                }
+                // An event that a newer broker tells and this node does not know.
+                _ => {}
+            }
+        }
+    }
+
+    fn sort_gap(&mut self, gap: Gap) {
+        for arrivals in &mut self.arrivals {
+            arrivals.push(Arrival::Gap(gap.clone()));
+        }
+        self.gaps.push(gap);
+    }
+}

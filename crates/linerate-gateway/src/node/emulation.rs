@@ -1,0 +1,147 @@
+//! Commands of clients whose stream is one HTTP response, and whose commands come in others.
+//!
+//! A command names the node and the session that it is for, so that any node can take it: there are no sticky
+//! sessions.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use tokio::sync::mpsc;
+
+use super::{
+    Node,
+    cluster::message::{Answer, Ask},
+};
+
+/// Bodies of commands that may wait for a session.
+const COMMANDS_MAX: usize = 64;
+
+/// The sessions of this node that take commands from elsewhere.
+#[derive(Clone, Debug, Default)]
+pub struct Emulations(Arc<Mutex<Sessions>>);
+
+type Sessions = HashMap<String, mpsc::Sender<Bytes>, RandomState>;
+
+/// What arrives for a session, as long as it lives.
+#[derive(Debug)]
+pub struct Emulation {
+    emulations: Emulations,
+    session: String,
+    commands: mpsc::Receiver<Bytes>,
+}
+
+/// A command did not get to its session.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmulateError {
+    /// More commands wait than may.
+    #[error("{COMMANDS_MAX} commands wait for the session already")]
+    Busy,
+    /// No such session, or its node does not answer.
+    #[error("session is unknown, or its node is away")]
+    Unknown,
+}
+
+impl Emulations {
+    /// Takes in commands for `session`, whose name nobody can guess.
+    pub fn open(&self, session: &str) -> Emulation {
+        let (sender, commands) = mpsc::channel(COMMANDS_MAX);
+        self.sessions().insert(session.to_owned(), sender);
+        Emulation {
+            emulations: self.clone(),
+            session: session.to_owned(),
+            commands,
+        }
+    }
+
+    /// Hands a command to a session of this node.
+    pub(crate) fn deliver(&self, session: &str, data: Bytes) -> Result<(), EmulateError> {
+        let sender = self.sessions().get(session).cloned();
+        match sender.map(|sender| sender.try_send(data)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(mpsc::error::TrySendError::Full(_))) => Err(EmulateError::Busy),
+            Some(Err(mpsc::error::TrySendError::Closed(_))) | None => Err(EmulateError::Unknown),
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Emulation {
+    /// Waits for the next body of commands. Cancel-safe.
+    pub async fn recv(&mut self) -> Option<Bytes> {
+        self.commands.recv().await
+    }
+}
+
+impl Drop for Emulation {
+    fn drop(&mut self) {
+        self.emulations.sessions().remove(&self.session);
+    }
+}
+
+impl Node {
+    /// Hands a body of commands to a session, wherever it is; ready when its node has taken it.
+    ///
+    /// # Errors
+    /// There is no such session, or it has too much to do already.
+    pub async fn emulate(
+        self: &Arc<Self>,
+        node: &str,
+        session: &str,
+        data: Bytes,
+    ) -> Result<(), EmulateError> {
+        if node == self.id() {
+            return self.emulations.deliver(session, data);
+        }
+        if !self.knows(node) {
+            return Err(EmulateError::Unknown);
+        }
+        let ask = Ask::Emulate {
+            session: session.to_owned(),
+            data: BASE64_STANDARD.encode(data),
+        };
+        match self.ask_one(node, ask).await {
+            Some(Answer::Count(1)) => Ok(()),
+            _ => Err(EmulateError::Unknown),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COMMANDS_MAX, EmulateError, Emulations};
+
+    #[tokio::test]
+    async fn commands_get_to_their_session_while_it_lives() {
+        let emulations = Emulations::default();
+        let mut session = emulations.open("s");
+        emulations.deliver("s", "a".into()).unwrap();
+        assert_eq!(session.recv().await.unwrap(), "a");
+        assert_eq!(
+            emulations.deliver("t", "a".into()),
+            Err(EmulateError::Unknown)
+        );
+        drop(session);
+        assert_eq!(
+            emulations.deliver("s", "a".into()),
+            Err(EmulateError::Unknown)
+        );
+    }
+
+    #[tokio::test]
+    async fn commands_that_wait_are_bounded() {
+        let emulations = Emulations::default();
+        let _session = emulations.open("s");
+        for _ in 0..COMMANDS_MAX {
+            emulations.deliver("s", "a".into()).unwrap();
+        }
+        let error = emulations.deliver("s", "a".into()).unwrap_err();
+        assert!(error.to_string().contains("64"), "{error}");
+    }
+}

@@ -1,0 +1,220 @@
+//! Who is in which channel of this node, and who hears that others come and go.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    hash::BuildHasher,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use foldhash::{fast::RandomState, quality::FixedState};
+use hashbrown::HashMap;
+use linerate_hub::{ChannelName, ClientInfo};
+use tokio::sync::Notify;
+use tracing::warn;
+
+use super::{
+    Node, Notice, Worker,
+    cluster::message::{Body, Move, Person},
+    worker::Member,
+};
+
+/// Moves that may wait to be told; more are not told to anybody, presence itself stays right.
+const MOVES_MAX: usize = 65_536;
+
+/// Moves in one message to other nodes.
+const MOVES_A_MESSAGE: usize = 256;
+
+/// Who is in which channel of this node.
+#[derive(Debug, Default)]
+pub(crate) struct People(Mutex<Table>);
+
+/// By channel and connection.
+type Table = HashMap<ChannelName, HashMap<String, ClientInfo, RandomState>, RandomState>;
+
+/// Who came and who left, to be told.
+#[derive(Debug, Default)]
+pub(crate) struct Moves {
+    waiting: Mutex<VecDeque<Moved>>,
+    arrived: Notify,
+}
+
+/// Somebody came or left.
+#[derive(Clone, Debug)]
+pub(crate) struct Moved {
+    channel: ChannelName,
+    info: ClientInfo,
+    has_come: bool,
+}
+
+impl People {
+    /// Returns who is in a channel.
+    pub(crate) fn all(&self, channel: &str) -> Vec<ClientInfo> {
+        let table = self.table();
+        let people = table.get(channel);
+        people.map_or(Vec::new(), |people| people.values().cloned().collect())
+    }
+
+    /// Returns how many are in a channel, and a number for each different user that is the same on all nodes.
+    pub(crate) fn stats(&self, channel: &str) -> (u64, Vec<u64>) {
+        let table = self.table();
+        let Some(people) = table.get(channel) else {
+            return (0, Vec::new());
+        };
+        let hashes = FixedState::default();
+        let users = people.values().map(|info| hashes.hash_one(&info.user));
+        let users: HashSet<u64> = users.collect();
+        (people.len() as u64, users.into_iter().collect())
+    }
+
+    fn join(&self, channel: ChannelName, info: ClientInfo) {
+        let mut table = self.table();
+        let people = table.entry(channel).or_default();
+        people.insert(info.client.clone(), info);
+    }
+
+    fn leave(&self, channel: &ChannelName, client: &str) {
+        let mut table = self.table();
+        if let Some(people) = table.get_mut(channel) {
+            people.remove(client);
+            if people.is_empty() {
+                table.remove(channel);
+            }
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Moves {
+    fn push(&self, moved: Moved) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() == MOVES_MAX {
+            warn!(
+                moves_max = MOVES_MAX,
+                "too many clients come and go to tell others"
+            );
+            waiting.clear();
+        }
+        waiting.push_back(moved);
+        drop(waiting);
+        self.arrived.notify_one();
+    }
+
+    async fn take(&self) -> Vec<Moved> {
+        loop {
+            let moves = self.take_waiting();
+            if !moves.is_empty() {
+                return moves;
+            }
+            self.arrived.notified().await;
+        }
+    }
+
+    fn take_waiting(&self) -> Vec<Moved> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = waiting.len().min(MOVES_A_MESSAGE);
+        waiting.drain(..count).collect()
+    }
+}
+
+impl Node {
+    /// Notes that somebody came to a channel.
+    pub(super) fn member_came(&self, channel: ChannelName, info: &ClientInfo, is_announced: bool) {
+        self.people.join(channel.clone(), info.clone());
+        if is_announced {
+            self.cluster.moves.push(Moved {
+                channel,
+                info: info.clone(),
+                has_come: true,
+            });
+        }
+    }
+
+    /// Notes that somebody left a channel.
+    pub(super) fn member_left(&self, channel: ChannelName, member: Member) {
+        let Some(info) = member.presence else {
+            return;
+        };
+        self.people.leave(&channel, &info.client);
+        if member.is_announced {
+            self.cluster.moves.push(Moved {
+                channel,
+                info,
+                has_come: false,
+            });
+        }
+    }
+
+    /// Tells who comes and goes, for ever.
+    pub(super) async fn run_moves(self: Arc<Self>) {
+        loop {
+            let moves = self.cluster.moves.take().await;
+            let said = moves.iter().map(Move::from).collect();
+            self.tell_moves(moves.into());
+            if self.nodes_count() > 1 {
+                self.say(Body::Moves(said)).await;
+            }
+        }
+    }
+
+    /// Tells the clients of this node who came and went elsewhere.
+    pub(super) fn moved_elsewhere(&self, moves: Vec<Move>) {
+        let known = |moved: Move| {
+            let channel = ChannelName::new(&moved.channel).ok()?;
+            Some(Moved {
+                channel,
+                info: moved.info.into(),
+                has_come: moved.has_come,
+            })
+        };
+        self.tell_moves(moves.into_iter().filter_map(known).collect());
+    }
+
+    fn tell_moves(&self, moves: Arc<[Moved]>) {
+        for inbox in &self.dispatcher.inboxes {
+            let moves = moves.clone();
+            let told = inbox.submit(Box::new(move |worker| worker.tell_moves(&moves)));
+            if let Err(error) = told {
+                warn!(%error, "a worker's clients are not told who comes and goes");
+            }
+        }
+    }
+}
+
+impl Worker {
+    fn tell_moves(&self, moves: &[Moved]) {
+        let state = self.state();
+        for moved in moves {
+            let Some(channel) = state.channels.get(&moved.channel) else {
+                continue;
+            };
+            for follower in &channel.followers {
+                if let Some(client) = state.clients.get(follower) {
+                    client.outlet.notify(moved.notice());
+                }
+            }
+        }
+    }
+}
+
+impl Moved {
+    fn notice(&self) -> Notice {
+        let (channel, info) = (self.channel.clone(), self.info.clone());
+        match self.has_come {
+            true => Notice::Join { channel, info },
+            false => Notice::Leave { channel, info },
+        }
+    }
+}
+
+impl From<&Moved> for Move {
+    fn from(moved: &Moved) -> Self {
+        Self {
+            channel: moved.channel.to_string(),
+            info: Person::from(&moved.info),
+            has_come: moved.has_come,
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! How a client comes to be subscribed without missing or repeating anything.
+//!
+//! The hub buffers what arrives from the first step on, the broker says from when on nothing is missed, and
+//! the history ends at the position after which the buffer goes on (G05).
+
+use std::time::Instant;
+
+use linerate_broker::{BrokerError, History, HistoryRequest, StreamOptions};
+use linerate_hub::{
+    ChannelName, ChannelOptions, ClientId, ClientInfo, Publication, Start, StreamPosition,
+    SubscriptionId, SubscriptionOptions,
+};
+
+use super::{Worker, interest::Hold, worker::Member};
+
+/// A subscription that a client wants.
+#[derive(Clone, Debug)]
+pub struct Subscribe {
+    /// The channel, or a pattern if the channel's options allow it.
+    pub channel: ChannelName,
+    /// What the broker keeps of the channel.
+    pub stream: StreamOptions,
+    /// What the worker keeps of it.
+    pub ring: ChannelOptions,
+    /// How the subscriber wants it.
+    pub options: SubscriptionOptions,
+    /// Where it begins.
+    pub from: From,
+    /// How publications that were missed get to the client.
+    pub recovery: Recovery,
+    /// Who is present in the channel from then on; `None` if nobody is to know.
+    pub presence: Option<ClientInfo>,
+    /// Whether the others are told of `presence`, if they ask for it.
+    pub is_announced: bool,
+    /// Whether the client is told who comes and goes.
+    pub follows: bool,
+}
+
+/// Where a subscription begins.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum From {
+    /// After this position, which the client has seen.
+    After(StreamPosition),
+    /// With what comes next.
+    #[default]
+    Live,
+    /// With what comes next, and the client is told at which position that is.
+    Newest,
+}
+
+/// How publications that were missed get to the client.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Recovery {
+    /// In the reply, at most so many: if there are more, nothing is recovered.
+    Reply {
+        /// The most.
+        publications_max: usize,
+    },
+    /// As blocks ahead of live ones.
+    Stream {
+        /// The most.
+        publications_max: usize,
+    },
+}
+
+/// A subscription that stands.
+#[derive(Clone, Debug)]
+pub struct Subscribed {
+    /// Names it in blocks.
+    pub subscription: SubscriptionId,
+    /// Stands for the channel in native blocks of this worker.
+    pub channel_id: u32,
+    /// After which position it goes on, if the channel has positions and they were asked for.
+    pub position: Option<StreamPosition>,
+    /// Whether everything after [`From::After`] arrives.
+    pub is_recovered: bool,
+    /// What was missed, for [`Recovery::Reply`], the oldest first.
+    pub publications: Vec<Publication>,
+}
+
+/// Why a client is not subscribed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubscribeError {
+    /// The broker is away or refuses.
+    #[error(transparent)]
+    Broker(#[from] BrokerError),
+    /// The client was disconnected, or the subscription ended, before it stood.
+    #[error("client has left")]
+    Gone,
+    /// The hub refuses.
+    #[error(transparent)]
+    Hub(#[from] linerate_hub::SubscribeError),
+}
+
+impl Worker {
+    /// Subscribes a client. When the future is dropped early, the subscription is ended.
+    ///
+    /// Nothing is transmitted before the future is ready, and nothing between that and the next time that
+    /// the caller's task yields: a reply that is queued at once goes out first.
+    ///
+    /// # Errors
+    /// The client has the subscription already, the broker is away or refuses, or the client left.
+    pub async fn subscribe(
+        &self,
+        client: ClientId,
+        subscribe: Subscribe,
+    ) -> Result<Subscribed, SubscribeError> {
+        let subscription = self.begin(client, &subscribe)?;
+        let mut pending = Pending {
+            worker: self,
+            client,
+            channel: &subscribe.channel,
+            subscription,
+            is_pending: true,
+        };
+        let interests = self.node.interests();
+        let hold = interests.hold(&subscribe.channel, subscribe.stream).await?;
+        let history = self.read_history(&subscribe).await?;
+        let subscribed = self.finish(client, subscription, &subscribe, hold, history)?;
+        pending.is_pending = false;
+        if let Some(info) = &subscribe.presence {
+            let channel = subscribe.channel.clone();
+            self.node.member_came(channel, info, subscribe.is_announced);
+        }
+        self.inbox.wake();
+        Ok(subscribed)
+    }
+
+    /// Starts to buffer.
+    fn begin(
+        &self,
+        client: ClientId,
+        subscribe: &Subscribe,
+    ) -> Result<SubscriptionId, SubscribeError> {
+        let mut state = self.state();
+        let state = &mut *state;
+        let channel = &subscribe.channel;
+        let Some(known) = state.clients.get_mut(&client) else {
+            return Err(SubscribeError::Gone);
+        };
+        let subscription = state.hub.subscribe(
+            Instant::now(),
+            client,
+            channel.clone(),
+            subscribe.ring,
+            subscribe.options.clone(),
+        )?;
+        let member = Member {
+            subscription,
+            presence: None,
+            is_announced: false,
+        };
+        known.channels.insert(channel.clone(), member);
+        self.node.counts().subscribed();
+        if !state.channels.contains_key(channel) {
+            state.channels.insert(channel.clone(), Default::default());
+            self.node.dispatcher().routes.add(channel, self.index);
+        }
+        Ok(subscription)
+    }
+
+    /// Reads what the client missed, or only where the stream is.
+    async fn read_history(&self, subscribe: &Subscribe) -> Result<Option<History>, BrokerError> {
+        let (since, limit) = match (&subscribe.from, subscribe.recovery) {
+            (From::Live, _) => return Ok(None),
+            (From::Newest, _) => (None, Some(0)),
+            (From::After(position), Recovery::Reply { publications_max })
+            | (From::After(position), Recovery::Stream { publications_max }) => {
+                // One more, to see whether there are more.
+                (
+                    Some(position.clone()),
+                    Some(publications_max.saturating_add(1)),
+                )
+            }
+        };
+        let request = HistoryRequest {
+            since,
+            limit,
+            is_reverse: false,
+        };
+        let broker = self.node.broker();
+        let history = broker
+            .history(&subscribe.channel, subscribe.stream, request)
+            .await;
+        match history {
+            Ok(history) => Ok(Some(history)),
+            Err(BrokerError::NoHistory) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lets go what was buffered, after what `history` holds.
+    fn finish(
+        &self,
+        client: ClientId,
+        subscription: SubscriptionId,
+        subscribe: &Subscribe,
+        hold: Hold,
+        history: Option<History>,
+    ) -> Result<Subscribed, SubscribeError> {
+        let mut state = self.state();
+        let state = &mut *state;
+        let channel = &subscribe.channel;
+        let member = state.clients.get_mut(&client);
+        let member = member.and_then(|client| client.channels.get_mut(channel));
+        let member = member.filter(|member| member.subscription == subscription);
+        let (Some(member), Some(local)) = (member, state.channels.get_mut(channel)) else {
+            return Err(SubscribeError::Gone);
+        };
+        member.presence.clone_from(&subscribe.presence);
+        member.is_announced = subscribe.is_announced;
+        local.hold.get_or_insert(hold);
+        if subscribe.follows {
+            local.followers.insert(client);
+        }
+        let now = Instant::now();
+        let recovered = Recovered::new(subscribe, history);
+        let start = match recovered.position.clone() {
+            Some(position) => Start::After(position),
+            None => Start::Live,
+        };
+        if !recovered.streamed.is_empty() {
+            state.hub.replay(subscription, recovered.streamed);
+        }
+        state.hub.activate(now, subscription, start);
+        Ok(Subscribed {
+            subscription,
+            channel_id: state.hub.channel_id(channel.as_str()).unwrap_or_default(),
+            position: recovered.position,
+            is_recovered: recovered.is_complete,
+            publications: recovered.replied,
+        })
+    }
+}
+
+/// What comes of a history.
+struct Recovered {
+    position: Option<StreamPosition>,
+    is_complete: bool,
+    replied: Vec<Publication>,
+    streamed: Vec<Publication>,
+}
+
+impl Recovered {
+    fn new(subscribe: &Subscribe, history: Option<History>) -> Self {
+        let mut recovered = Self {
+            position: None,
+            is_complete: false,
+            replied: Vec::new(),
+            streamed: Vec::new(),
+        };
+        let Some(history) = history else {
+            return recovered;
+        };
+        recovered.position = Some(history.newest);
+        let (publications_max, into) = match subscribe.recovery {
+            Recovery::Reply { publications_max } => (publications_max, &mut recovered.replied),
+            Recovery::Stream { publications_max } => (publications_max, &mut recovered.streamed),
+        };
+        recovered.is_complete = matches!(subscribe.from, From::After(_))
+            && history.is_contiguous
+            && history.publications.len() <= publications_max;
+        if recovered.is_complete {
+            *into = history.publications;
+        }
+        if let (Recovery::Reply { .. }, Some(filter)) =
+            (subscribe.recovery, &subscribe.options.filter)
+        {
+            into.retain(|publication| filter.matches(publication));
+        }
+        recovered
+    }
+}
+
+/// Ends a subscription that does not come to stand.
+struct Pending<'a> {
+    worker: &'a Worker,
+    client: ClientId,
+    channel: &'a ChannelName,
+    subscription: SubscriptionId,
+    is_pending: bool,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if self.is_pending {
+            self.worker
+                .end(self.client, self.channel, self.subscription);
+        }
+    }
+}

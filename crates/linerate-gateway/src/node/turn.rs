@@ -1,0 +1,155 @@
+//! What a worker does in its turns: takes bursts, lets the hub freeze blocks, hands them out.
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+use linerate_broker::{Gap, GapReason};
+use linerate_hub::{GapCause, Hub};
+use tokio::task::yield_now;
+
+use super::{
+    Worker,
+    inbox::{Arrival, Inbox},
+};
+
+/// How long a turn may take until the sockets are served again.
+const TURN: Duration = Duration::from_millis(2);
+
+/// Clients that are handed their blocks between two looks at the clock.
+const CLIENTS_A_LOOK: usize = 16;
+
+/// Publications that go into the hub before their blocks are handed out, unless a ring is half full earlier:
+/// a client that keeps up is never overtaken by its ring.
+const PUBLICATIONS_A_TURN: usize = 256;
+
+/// Bytes of payload that go into the hub before their blocks are handed out.
+const BYTES_A_TURN: usize = 256 * 1024;
+
+/// Jobs done before the sockets are served again.
+const JOBS_A_TURN: usize = 64;
+
+impl Worker {
+    /// Does the worker's part for ever: to be polled on its thread, beside its listener.
+    pub async fn run(&self) {
+        let _close = CloseOnDrop(&self.inbox);
+        let mut arrivals = VecDeque::new();
+        loop {
+            self.do_jobs().await;
+            if arrivals.is_empty() {
+                self.inbox.take(&mut arrivals);
+            }
+            self.absorb(&mut arrivals);
+            self.transmit().await;
+            if arrivals.is_empty() {
+                self.wait().await;
+            }
+        }
+    }
+
+    async fn do_jobs(&self) {
+        let mut done = 0;
+        while let Some(job) = self.inbox.take_job() {
+            job(self);
+            done += 1;
+            if done % JOBS_A_TURN == 0 {
+                yield_now().await;
+            }
+        }
+    }
+
+    /// Lets the hub know what has arrived, as much as fits in a turn, and what time it is.
+    fn absorb(&self, arrivals: &mut VecDeque<Arrival>) {
+        let mut state = self.state();
+        let now = Instant::now();
+        let (mut publications, mut bytes) = (0, 0);
+        while publications < PUBLICATIONS_A_TURN && bytes < BYTES_A_TURN {
+            match arrivals.pop_front() {
+                None => break,
+                Some(Arrival::Gap(gap)) => tell_gap(&mut state.hub, now, &gap),
+                Some(Arrival::Publication(channel, publication)) => {
+                    publications += 1;
+                    bytes += publication.payload().len();
+                    if state.hub.publish(now, &channel, publication) {
+                        break;
+                    }
+                }
+            }
+        }
+        if state.hub.poll_timeout().is_some_and(|due| due <= now) {
+            state.hub.handle_timeout(now);
+        }
+    }
+
+    /// Hands out what is ready, in slices between which sockets are served.
+    async fn transmit(&self) {
+        let mut is_done = false;
+        while !is_done {
+            is_done = self.transmit_slice();
+            yield_now().await;
+        }
+    }
+
+    /// Hands out blocks until nothing is ready or the turn is over; says whether nothing is ready.
+    fn transmit_slice(&self) -> bool {
+        let mut state = self.state();
+        let state = &mut *state;
+        let now = Instant::now();
+        let mut served = 0;
+        while let Some(client) = state.hub.poll_ready() {
+            let Some(known) = state.clients.get(&client) else {
+                continue;
+            };
+            // Asked before there is room: that a client is too slow is said to it even if it takes nothing.
+            while let Some(transmit) = state.hub.poll_transmit(now, client) {
+                known.outlet.transmit(transmit);
+                if !known.outlet.has_room() {
+                    break;
+                }
+            }
+            served += 1;
+            if served % CLIENTS_A_LOOK == 0 && now.elapsed() >= TURN {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Waits until something has arrived, or a tick is due.
+    async fn wait(&self) {
+        let due = self.state().hub.poll_timeout();
+        match due {
+            None => self.inbox.arrived().await,
+            Some(due) => {
+                // An error means that the tick is due.
+                _ = tokio::time::timeout_at(due.into(), self.inbox.arrived()).await;
+            }
+        }
+    }
+}
+
+fn tell_gap(hub: &mut Hub, now: Instant, gap: &Gap) {
+    let cause = match gap.reason {
+        GapReason::StreamReset => GapCause::StreamReset,
+        GapReason::Overflow => GapCause::Overflow,
+        _ => GapCause::LinkLost,
+    };
+    match &gap.channels {
+        None => hub.handle_gap(now, None, cause),
+        Some(channels) => {
+            for channel in channels {
+                hub.handle_gap(now, Some(channel), cause);
+            }
+        }
+    }
+}
+
+/// Lets the broker's reader go on when a worker has ended.
+struct CloseOnDrop<'a>(&'a Inbox);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,191 @@
+//! One thread's share of the node: its hub, and the clients whose connections live on it.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use foldhash::fast::RandomState;
+use hashbrown::{HashMap, HashSet};
+use linerate_hub::{ChannelName, ClientId, ClientInfo, Hub, SubscriptionId, hub::IsChannelEmpty};
+
+use super::{
+    Node,
+    inbox::Inbox,
+    interest::Hold,
+    outlet::{Connection, Outlet},
+};
+
+/// A worker of a [`Node`], used on its own thread only.
+///
+/// Its mutex is there since handlers are `Send`; nobody else takes it. Other threads have jobs done by it.
+pub struct Worker {
+    pub(super) node: Arc<Node>,
+    pub(super) index: u16,
+    pub(super) inbox: Arc<Inbox>,
+    state: Mutex<State>,
+}
+
+/// What a worker holds.
+pub(crate) struct State {
+    pub(crate) hub: Hub,
+    pub(crate) clients: HashMap<ClientId, Client, RandomState>,
+    pub(crate) channels: HashMap<ChannelName, Channel, RandomState>,
+}
+
+/// A client whose connection lives here.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) connection: Connection,
+    pub(crate) outlet: Arc<dyn Outlet>,
+    pub(crate) channels: HashMap<ChannelName, Member, RandomState>,
+}
+
+/// What is remembered of a subscription, apart from what the hub knows.
+#[derive(Debug)]
+pub(crate) struct Member {
+    /// Names it in the hub.
+    pub(crate) subscription: SubscriptionId,
+    /// Who is present, if anybody may know.
+    pub(crate) presence: Option<ClientInfo>,
+    /// Whether others are told when it comes and goes.
+    pub(crate) is_announced: bool,
+}
+
+/// A channel with subscribers here.
+#[derive(Debug, Default)]
+pub(crate) struct Channel {
+    /// Keeps it subscribed at the broker; none before the broker has answered.
+    pub(crate) hold: Option<Hold>,
+    /// Who asked to be told who comes and goes.
+    pub(crate) followers: HashSet<ClientId, RandomState>,
+}
+
+impl Worker {
+    pub(super) fn new(node: Arc<Node>, index: u16, hub: Hub) -> Self {
+        let inbox = node.dispatcher().inboxes[usize::from(index)].clone();
+        let state = State {
+            hub,
+            clients: HashMap::default(),
+            channels: HashMap::default(),
+        };
+        Self {
+            node,
+            index,
+            inbox,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Takes a client in, whose blocks go to `outlet` until [`disconnect`](Self::disconnect).
+    pub fn connect(&self, connection: Connection, outlet: Arc<dyn Outlet>) -> ClientId {
+        let mut state = self.state();
+        let id = state.hub.connect();
+        let client = Client {
+            connection,
+            outlet,
+            channels: HashMap::default(),
+        };
+        self.node.counts().client_came(&client.connection.user);
+        state.clients.insert(id, client);
+        id
+    }
+
+    /// Forgets a client and ends its subscriptions. One that is unknown is none.
+    pub fn disconnect(&self, client: ClientId) {
+        let mut state = self.state();
+        let Some(gone) = state.clients.remove(&client) else {
+            return;
+        };
+        let emptied = state.hub.disconnect(client);
+        for channel in gone.channels.keys() {
+            state.unfollow(client, channel);
+        }
+        for channel in &emptied {
+            self.forget(&mut state, channel);
+        }
+        drop(state);
+        self.node.counts().client_left(&gone.connection.user);
+        self.node.counts().unsubscribed(gone.channels.len());
+        for (channel, member) in gone.channels {
+            self.node.member_left(channel, member);
+        }
+    }
+
+    /// Ends a subscription; `false` if there was none.
+    pub fn unsubscribe(&self, client: ClientId, channel: &ChannelName) -> bool {
+        let mut state = self.state();
+        let ended = state.hub.unsubscribe(client, channel);
+        let gone = state.clients.get_mut(&client);
+        let member = gone.and_then(|client| client.channels.remove(channel));
+        state.unfollow(client, channel);
+        if ended == Some(IsChannelEmpty(true)) {
+            self.forget(&mut state, channel);
+        }
+        drop(state);
+        if let Some(member) = member {
+            self.node.counts().unsubscribed(1);
+            self.node.member_left(channel.clone(), member);
+        }
+        ended.is_some()
+    }
+
+    /// Ends this subscription, unless it has ended already.
+    pub(super) fn end(&self, client: ClientId, channel: &ChannelName, which: SubscriptionId) {
+        let state = self.state();
+        let known = state.clients.get(&client);
+        let member = known.and_then(|client| client.channels.get(channel));
+        let is_there = member.is_some_and(|member| member.subscription == which);
+        drop(state);
+        if is_there {
+            self.unsubscribe(client, channel);
+        }
+    }
+
+    /// Goes on with a client whose outlet has room again.
+    pub fn writable(&self, client: ClientId) {
+        self.state().hub.handle_writable(client);
+        self.inbox.wake();
+    }
+
+    /// Returns the node.
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// Returns which of the node's workers this is, from 0.
+    pub const fn index(&self) -> u16 {
+        self.index
+    }
+
+    /// Returns how many clients are connected here.
+    pub fn clients(&self) -> usize {
+        self.state().clients.len()
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what is to be done when a channel has lost its last subscriber here.
+    fn forget(&self, state: &mut State, channel: &ChannelName) {
+        self.node.dispatcher().routes.remove(channel, self.index);
+        state.channels.remove(channel);
+    }
+}
+
+impl State {
+    fn unfollow(&mut self, client: ClientId, channel: &ChannelName) {
+        if let Some(channel) = self.channels.get_mut(channel) {
+            channel.followers.remove(&client);
+        }
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("index", &self.index)
+            .finish_non_exhaustive()
+    }
+}
