@@ -1,0 +1,70 @@
+//! Fetching a small document over HTTP.
+
+use std::{fmt, time::Duration};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{Request, StatusCode, Uri, header};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use tokio::time::timeout;
+
+/// How long fetching may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// How many bytes a document may have.
+const BYTES_MAX: usize = 256 << 10;
+
+/// Fetches one document again and again.
+pub(super) struct Fetcher {
+    uri: Uri,
+    client: Client<HttpsConnector<HttpConnector>, Body>,
+}
+
+impl Fetcher {
+    /// Takes the address, which is of http or https.
+    pub(super) fn new(url: &str) -> Result<Self, String> {
+        let uri = url.parse().map_err(|error| format!("no URL: {error}"))?;
+        let provider = rustls::crypto::ring::default_provider();
+        let connector = HttpsConnectorBuilder::new()
+            .with_provider_and_native_roots(provider)
+            .map_err(|error| format!("no authorities to trust: {error}"))?
+            .https_or_http()
+            .enable_http1()
+            .build();
+        // Connections are not kept: the worker that opened one may not be the next to fetch.
+        let client = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .build(connector);
+        Ok(Self { uri, client })
+    }
+
+    /// Fetches the document.
+    pub(super) async fn fetch(&self) -> Result<Bytes, String> {
+        let fetched = timeout(TIMEOUT, self.request()).await;
+        fetched.unwrap_or_else(|_| Err(format!("no answer within {TIMEOUT:?}")))
+    }
+
+    async fn request(&self) -> Result<Bytes, String> {
+        let request = Request::get(self.uri.clone())
+            .header(header::ACCEPT, "application/json")
+            .header(header::USER_AGENT, "linerate")
+            .body(Body::empty())
+            .map_err(|error| error.to_string())?;
+        let response = self.client.request(request).await;
+        let response = response.map_err(|error| format!("can't connect: {error}"))?;
+        if response.status() != StatusCode::OK {
+            return Err(format!("answer has status {}", response.status()));
+        }
+        let body = axum::body::to_bytes(Body::new(response.into_body()), BYTES_MAX).await;
+        body.map_err(|_| format!("answer is cut off or has more than {BYTES_MAX} bytes"))
+    }
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetcher").field("uri", &self.uri).finish()
+    }
+}

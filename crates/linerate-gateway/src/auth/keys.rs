@@ -1,0 +1,139 @@
+//! Keys that check signatures, each for its own algorithms only.
+
+use jsonwebtoken::{
+    Algorithm, DecodingKey, Header, Validation, decode, decode_header, errors::ErrorKind,
+};
+use serde::de::DeserializeOwned;
+
+use super::{AuthSetupError, TokenError};
+use crate::config::{Secret, TokenOptions};
+
+/// The algorithms of shared secrets.
+pub(super) const HMAC: &[Algorithm] = &[Algorithm::HS256, Algorithm::HS384, Algorithm::HS512];
+/// The algorithms of RSA keys.
+pub(super) const RSA: &[Algorithm] = &[Algorithm::RS256, Algorithm::RS384, Algorithm::RS512];
+
+/// The point of a curve as SEC 1 has it: a byte, and two coordinates of 32 or 48 bytes.
+const P256_BYTES: usize = 65;
+const P384_BYTES: usize = 97;
+
+/// A key and what it may be used for.
+#[derive(Clone, Debug)]
+pub(super) struct Key {
+    pub(super) key: DecodingKey,
+    pub(super) algorithms: Vec<Algorithm>,
+}
+
+/// The keys that are configured.
+#[derive(Clone, Debug)]
+pub(super) struct Keys(Vec<Key>);
+
+impl Keys {
+    pub(super) fn read(options: &TokenOptions) -> Result<Self, AuthSetupError> {
+        type Parse = fn(&[u8]) -> Result<Key, String>;
+        let sources: [(&'static str, &Option<Secret>, Parse); 4] = [
+            ("auth.token.hmac_secret_key", &options.hmac_secret_key, hmac),
+            ("auth.token.rsa_public_key", &options.rsa_public_key, rsa),
+            (
+                "auth.token.ecdsa_public_key",
+                &options.ecdsa_public_key,
+                ecdsa,
+            ),
+            (
+                "auth.token.ed25519_public_key",
+                &options.ed25519_public_key,
+                ed25519,
+            ),
+        ];
+        let mut keys = Vec::new();
+        for (name, secret, parse) in sources {
+            if let Some(secret) = secret {
+                let text = secret
+                    .read()
+                    .map_err(|source| AuthSetupError::File { name, source })?;
+                let key = parse(text.as_bytes());
+                keys.push(key.map_err(|reason| AuthSetupError::Key { name, reason })?);
+            }
+        }
+        Ok(Self(keys))
+    }
+
+    /// Returns the key for an algorithm.
+    pub(super) fn find(&self, algorithm: Algorithm) -> Option<&Key> {
+        self.0
+            .iter()
+            .find(|key| key.algorithms.contains(&algorithm))
+    }
+}
+
+impl Key {
+    /// Checks the signature and returns the claims, which are still to be checked.
+    pub(super) fn verify<T: DeserializeOwned>(&self, token: &str) -> Result<T, TokenError> {
+        let mut validation = Validation::default();
+        validation.algorithms.clone_from(&self.algorithms);
+        validation.required_spec_claims.clear();
+        // Times and audiences are checked against a clock that tests can set.
+        validation.validate_exp = false;
+        validation.validate_nbf = false;
+        validation.validate_aud = false;
+        match decode(token, &self.key, &validation) {
+            Ok(data) => Ok(data.claims),
+            Err(error) => Err(match error.kind() {
+                ErrorKind::InvalidSignature => TokenError::Signature,
+                ErrorKind::InvalidAlgorithm => TokenError::NoKey,
+                _ => TokenError::Malformed,
+            }),
+        }
+    }
+}
+
+/// Returns the header of a token, of which nothing is proven.
+pub(super) fn header(token: &str) -> Result<Header, TokenError> {
+    let header = decode_header(token).map_err(|_| TokenError::Malformed)?;
+    // RFC 7515 §4.1.11: who does not understand what is critical must not take the token.
+    match header.crit {
+        Some(_) => Err(TokenError::Malformed),
+        None => Ok(header),
+    }
+}
+
+fn hmac(secret: &[u8]) -> Result<Key, String> {
+    if secret.len() < 16 {
+        let bytes = secret.len();
+        return Err(format!("has {bytes} bytes; at least 16 are asked for"));
+    }
+    Ok(Key {
+        key: DecodingKey::from_secret(secret),
+        algorithms: HMAC.to_vec(),
+    })
+}
+
+fn rsa(pem: &[u8]) -> Result<Key, String> {
+    let key = DecodingKey::from_rsa_pem(pem);
+    Ok(Key {
+        key: key.map_err(|error| format!("no public RSA key in PEM: {error}"))?,
+        algorithms: RSA.to_vec(),
+    })
+}
+
+fn ecdsa(pem: &[u8]) -> Result<Key, String> {
+    let key = DecodingKey::from_ec_pem(pem);
+    let key = key.map_err(|error| format!("no public ECDSA key in PEM: {error}"))?;
+    let algorithm = match key.try_get_as_bytes().map(<[u8]>::len) {
+        Ok(P256_BYTES) => Algorithm::ES256,
+        Ok(P384_BYTES) => Algorithm::ES384,
+        _ => return Err("is on another curve than P-256 and P-384".into()),
+    };
+    Ok(Key {
+        key,
+        algorithms: vec![algorithm],
+    })
+}
+
+fn ed25519(pem: &[u8]) -> Result<Key, String> {
+    let key = DecodingKey::from_ed_pem(pem);
+    Ok(Key {
+        key: key.map_err(|error| format!("no public Ed25519 key in PEM: {error}"))?,
+        algorithms: vec![Algorithm::EdDSA],
+    })
+}
