@@ -19,4 +19,5 @@ pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod server;
+pub mod story;
 pub mod summary;

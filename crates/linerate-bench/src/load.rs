@@ -31,6 +31,8 @@ mod watch;
 
 pub use crowd::raise_file_limit;
 pub use error::LoadError;
+pub(crate) use meter::Latencies;
+pub(crate) use watch::Watch;
 
 use crate::cell::Load;
 use crate::record::Figures;

@@ -11,7 +11,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -71,13 +71,23 @@ impl Server {
     ///
     /// The program can't be run, ends at once, or takes no connections within ten seconds.
     pub fn start(start: &Start<'_>) -> Result<Self, ServerError> {
-        let port = port::free().map_err(ServerError::Port)?;
+        let port = free_port()?;
         let mut command = start.launcher.command(start.cores, start.program);
         command.args(arguments(start, port));
         if start.mode.small_pages {
             // Of the allocators in use, only mimalloc asks for huge pages by itself.
             command.env("MIMALLOC_ALLOW_THP", "0");
         }
+        Self::spawn(command, start.cores, port)
+    }
+
+    /// Starts the program of a launcher's `command` and waits until it takes connections on `port` of
+    /// the loopback interface.
+    pub(crate) fn spawn(
+        mut command: Command,
+        cores: &[u32],
+        port: u16,
+    ) -> Result<Self, ServerError> {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -85,14 +95,14 @@ impl Server {
             .process_group(0)
             .spawn()
             .map_err(|source| ServerError::Spawn {
-                program: start.launcher.program.clone(),
+                program: command.get_program().into(),
                 source,
             })?;
         groups().insert(child.id());
         let stderr = Tail::of(child.stderr.take());
         let mut server = Self {
             address: (Ipv4Addr::LOCALHOST, port).into(),
-            process: Process::new(child.id(), start.cores.len() as u32),
+            process: Process::new(child.id(), cores.len() as u32),
             child,
             stderr,
         };
@@ -171,6 +181,11 @@ impl Drop for Server {
 /// sees them fail.
 pub fn end_all() {
     groups().iter().copied().for_each(kill_group);
+}
+
+/// Returns a port of the loopback interface for a server that is to be started.
+pub(crate) fn free_port() -> Result<u16, ServerError> {
+    port::free().map_err(ServerError::Port)
 }
 
 fn groups() -> MutexGuard<'static, BTreeSet<u32>> {

@@ -9,6 +9,7 @@ mod report;
 mod resume;
 mod run;
 mod stop;
+mod story;
 mod table;
 
 use std::io::{self, Write};
@@ -59,6 +60,8 @@ enum Verb {
     List(list::Arguments),
     /// Write the page and the Markdown of a record.
     Report(report::Arguments),
+    /// From Redis to filtered subscribers, beside Centrifuge and Socket.IO.
+    Story(story::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
@@ -67,6 +70,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Some(Verb::Launch(arguments)) => launch::run(&arguments),
         Some(Verb::List(arguments)) => list::run(&arguments),
         Some(Verb::Report(arguments)) => report::run(&arguments),
+        Some(Verb::Story(arguments)) => story::run(&arguments),
         None => run::run(&arguments.run),
     }
 }

@@ -1,5 +1,6 @@
 //! Waiting for the first of many sockets.
 
+use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,12 @@ const READY_MAX: usize = 1024;
 pub(crate) struct Watch {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
 }
 
 impl Watch {

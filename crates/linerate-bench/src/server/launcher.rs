@@ -41,7 +41,7 @@ impl Launcher {
     }
 
     /// Returns the command that becomes `program`, to which its arguments can be added.
-    pub(super) fn command(&self, cores: &[u32], program: &Path) -> Command {
+    pub(crate) fn command(&self, cores: &[u32], program: &Path) -> Command {
         let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
         let mut command = Command::new(&self.program);
         command

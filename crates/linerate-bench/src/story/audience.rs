@@ -1,0 +1,235 @@
+//! All clients of a server: what comes is taken, checked and timed.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use super::dialect::Dialect;
+use super::message::{Stamp, stamps};
+use super::subscriber::Subscriber;
+use super::{Cell, StoryError};
+use crate::load::{Latencies, Watch};
+use crate::record::Latency;
+
+/// What is read at a time.
+const READ_BYTES: usize = 256 << 10;
+
+/// Subscribers of one server, each asking for one source.
+#[derive(Debug)]
+pub struct Audience {
+    seats: Vec<Seat>,
+    watch: Watch,
+    start: Instant,
+    buffer: Vec<u8>,
+    trial: u32,
+    heard: Heard,
+}
+
+#[derive(Debug)]
+struct Seat {
+    subscriber: Subscriber,
+    source: u32,
+    /// The number that the next message has to have.
+    next: u64,
+    is_open: bool,
+}
+
+/// What subscribers have got in a trial.
+#[derive(Debug)]
+pub struct Heard {
+    /// Messages that came in order.
+    pub delivered: u64,
+    /// Bytes of messages with what is around them, of all frames.
+    pub bytes: u64,
+    /// Numbers that were passed over.
+    pub lost: u64,
+    /// Messages that came again, or late.
+    pub repeated: u64,
+    /// Messages that are not what was published, or not for this subscriber.
+    pub wrong: u64,
+    /// Connections that ended, and how the last of them did.
+    pub ended: u64,
+    /// How the last of them did.
+    pub end: Option<String>,
+    latencies: Latencies,
+}
+
+impl Heard {
+    fn new() -> Self {
+        Self {
+            delivered: 0,
+            bytes: 0,
+            lost: 0,
+            repeated: 0,
+            wrong: 0,
+            ended: 0,
+            end: None,
+            latencies: Latencies::new(),
+        }
+    }
+
+    /// Returns how long deliveries took, counted from when a message was due.
+    pub fn latency(&self) -> Option<Latency> {
+        self.latencies.percentiles()
+    }
+}
+
+impl Audience {
+    /// Connects and subscribes the clients of a cell; stamps count from `start`.
+    ///
+    /// # Errors
+    /// A client was not subscribed.
+    pub fn open(
+        address: SocketAddr,
+        dialect: Dialect,
+        cell: Cell,
+        start: Instant,
+    ) -> Result<Self, StoryError> {
+        let seats = (0..cell.subscribers).map(|number| {
+            let source = number % cell.sources;
+            Ok(Seat {
+                subscriber: Subscriber::open(address, dialect, source, cell.batch_ms)?,
+                source,
+                next: 0,
+                is_open: true,
+            })
+        });
+        let seats = seats.collect::<Result<Vec<_>, StoryError>>()?;
+        let watch = Watch::new(seats.iter().map(|seat| &seat.subscriber));
+        Ok(Self {
+            watch: watch.map_err(|error| StoryError::System {
+                what: "sockets can't be watched",
+                source: io::Error::other(error),
+            })?,
+            seats,
+            start,
+            buffer: vec![0; READ_BYTES],
+            trial: 0,
+            heard: Heard::new(),
+        })
+    }
+
+    /// Begins a trial; what still comes of earlier ones does not count.
+    pub fn begin(&mut self, trial: u32) {
+        self.trial = trial;
+        self.heard = Heard::new();
+        for seat in &mut self.seats {
+            seat.next = 0;
+        }
+    }
+
+    /// Takes what comes, for `time` at most; returns whether anything came.
+    ///
+    /// # Errors
+    /// The system can't wait.
+    pub fn listen(&mut self, time: Duration) -> Result<bool, StoryError> {
+        let mut any = false;
+        let ready = self.watch.wait(time).map_err(|error| StoryError::System {
+            what: "can't wait for sockets",
+            source: io::Error::other(error),
+        })?;
+        for place in ready {
+            any = true;
+            let seat = &mut self.seats[place];
+            if seat.is_open {
+                seat.take(&mut self.buffer, self.start, self.trial, &mut self.heard);
+            }
+        }
+        Ok(any)
+    }
+
+    /// Returns how many subscribers have not got as many messages of their source as were published.
+    pub fn waiting(&self, published: &[u64]) -> usize {
+        let waits = |seat: &&Seat| seat.is_open && seat.next < published[seat.source as usize];
+        self.seats.iter().filter(waits).count()
+    }
+
+    /// Returns how many messages had to be delivered.
+    pub fn expected(&self, published: &[u64]) -> u64 {
+        self.seats
+            .iter()
+            .map(|seat| published[seat.source as usize])
+            .sum()
+    }
+
+    /// Returns how many subscribers there are.
+    pub fn len(&self) -> usize {
+        self.seats.len()
+    }
+
+    /// Says whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.seats.is_empty()
+    }
+
+    /// Returns what was got since the trial began. Messages that were published and never came are lost too.
+    pub fn heard(&mut self, published: &[u64]) -> &Heard {
+        for seat in &mut self.seats {
+            let published = published[seat.source as usize];
+            self.heard.lost += published.saturating_sub(seat.next);
+            seat.next = seat.next.max(published);
+        }
+        &self.heard
+    }
+}
+
+impl Seat {
+    fn take(&mut self, buffer: &mut [u8], start: Instant, trial: u32, heard: &mut Heard) {
+        let (source, next) = (self.source, &mut self.next);
+        let received = self.subscriber.receive(buffer, |payload| {
+            let now = start.elapsed();
+            heard.bytes += payload.len() as u64;
+            for stamp in stamps(payload) {
+                match stamp {
+                    Some(stamp) if stamp.trial < trial => {}
+                    Some(stamp) if stamp.trial == trial && stamp.source == source => {
+                        heard.judge(stamp, now, next);
+                    }
+                    _ => heard.wrong += 1,
+                }
+            }
+        });
+        if let Err(error) = received {
+            self.is_open = false;
+            heard.ended += 1;
+            heard.end = Some(error.to_string());
+        }
+    }
+}
+
+impl Heard {
+    fn judge(&mut self, stamp: Stamp, now: Duration, next: &mut u64) {
+        if stamp.number < *next {
+            self.repeated += 1;
+            return;
+        }
+        self.lost += stamp.number - *next;
+        *next = stamp.number + 1;
+        self.delivered += 1;
+        self.latencies.record(now.saturating_sub(stamp.due));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(number: u64) -> Stamp {
+        Stamp {
+            trial: 1,
+            source: 0,
+            number,
+            due: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn what_is_passed_over_is_lost_and_what_comes_again_is_repeated() {
+        let (mut heard, mut next) = (Heard::new(), 0);
+        for number in [0, 1, 4, 4, 3, 5] {
+            heard.judge(stamp(number), Duration::from_micros(1), &mut next);
+        }
+        assert_eq!((heard.delivered, heard.lost, heard.repeated), (4, 2, 2));
+        assert_eq!(next, 6);
+    }
+}

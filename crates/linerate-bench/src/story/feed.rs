@@ -1,0 +1,218 @@
+//! Publishing in Redis at a rate that nothing slows.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::message::{Stamp, source_name};
+use super::{CHANNEL, StoryError, system};
+
+/// What is due is published so often.
+const STEP: Duration = Duration::from_millis(1);
+
+/// How the payload stands in Redis.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Envelope {
+    /// As other nodes of the library `centrifuge` publish it: Protobuf, with the source as a tag.
+    Centrifuge,
+    /// As it is.
+    Plain,
+}
+
+/// A publisher, connected to Redis.
+#[derive(Debug)]
+pub struct Feed {
+    stream: TcpStream,
+    envelope: Envelope,
+    sources: u32,
+    /// The time that stamps count from.
+    start: Instant,
+    text: String,
+    commands: Vec<u8>,
+    /// The end of a reply that has not come whole.
+    replies: Vec<u8>,
+}
+
+/// What was published in a trial.
+#[derive(Clone, Debug, Default)]
+pub struct Fed {
+    /// How many messages of each source.
+    pub counts: Vec<u64>,
+    /// By how much the latest one was late.
+    pub late_max: Duration,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+impl Feed {
+    /// Connects to Redis. Messages of `sources` sources will take turns; their stamps count from `start`.
+    ///
+    /// # Errors
+    /// Redis is not there.
+    pub fn connect(
+        redis: SocketAddr,
+        envelope: Envelope,
+        sources: u32,
+        start: Instant,
+    ) -> Result<Self, StoryError> {
+        let stream = TcpStream::connect(redis).map_err(system("can't connect to Redis"))?;
+        stream
+            .set_nodelay(true)
+            .map_err(system("TCP_NODELAY can't be set"))?;
+        Ok(Self {
+            stream,
+            envelope,
+            sources,
+            start,
+            text: String::new(),
+            commands: Vec::new(),
+            replies: Vec::new(),
+        })
+    }
+
+    /// Publishes `rate` messages a second for `time`, each when it is due or as soon as Redis takes it.
+    ///
+    /// # Errors
+    /// Redis went away or refuses.
+    pub fn publish(&mut self, trial: u32, rate: f64, time: Duration) -> Result<Fed, StoryError> {
+        let started = Instant::now();
+        let total = (rate * time.as_secs_f64()).round().max(1.0) as u64;
+        let mut fed = Fed {
+            counts: vec![0; self.sources as usize],
+            ..Fed::default()
+        };
+        let mut turn = 0;
+        while turn < total {
+            let due_now = (started.elapsed().as_secs_f64() * rate) as u64 + 1;
+            while turn < due_now.min(total) {
+                let due = started + Duration::from_secs_f64(turn as f64 / rate);
+                fed.late_max = fed.late_max.max(due.elapsed());
+                self.put(trial, turn, due, &mut fed.counts);
+                turn += 1;
+            }
+            self.send().map_err(system("Redis takes nothing"))?;
+            thread::sleep(STEP);
+        }
+        fed.elapsed = started.elapsed();
+        Ok(fed)
+    }
+
+    /// Appends the command for one message.
+    fn put(&mut self, trial: u32, turn: u64, due: Instant, counts: &mut [u64]) {
+        let source = (turn % u64::from(self.sources)) as u32;
+        let count = &mut counts[source as usize];
+        let stamp = Stamp {
+            trial,
+            source,
+            number: *count,
+            due: due - self.start,
+        };
+        *count += 1;
+        stamp.write(turn, &mut self.text);
+        match self.envelope {
+            Envelope::Plain => put_publish(&mut self.commands, CHANNEL, self.text.as_bytes()),
+            Envelope::Centrifuge => {
+                let payload = centrifuge_publication(self.text.as_bytes(), &source_name(source));
+                put_publish(
+                    &mut self.commands,
+                    &format!("centrifuge.client.{CHANNEL}"),
+                    &payload,
+                );
+            }
+        }
+    }
+
+    /// Sends the commands, and takes the replies that have come.
+    fn send(&mut self) -> io::Result<()> {
+        self.stream.write_all(&self.commands)?;
+        self.commands.clear();
+        self.stream.set_nonblocking(true)?;
+        let taken = self.take_replies();
+        self.stream.set_nonblocking(false)?;
+        taken
+    }
+
+    fn take_replies(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 16 << 10];
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(bytes) => self.judge(&buffer[..bytes])?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Every reply has to be a number, which is that of Redis' own subscribers.
+    fn judge(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.replies.extend_from_slice(bytes);
+        let whole = memchr::memrchr(b'\n', &self.replies).map_or(0, |end| end + 1);
+        let refused = self.replies[..whole]
+            .split(|&byte| byte == b'\n')
+            .find(|line| line.starts_with(b"-"));
+        if let Some(line) = refused {
+            return Err(io::Error::other(String::from_utf8_lossy(line).into_owned()));
+        }
+        self.replies.drain(..whole);
+        Ok(())
+    }
+}
+
+fn put_publish(out: &mut Vec<u8>, channel: &str, payload: &[u8]) {
+    out.extend_from_slice(
+        format!(
+            "*3\r\n$7\r\nPUBLISH\r\n${}\r\n{channel}\r\n${}\r\n",
+            channel.len(),
+            payload.len()
+        )
+        .as_bytes(),
+    );
+    out.extend_from_slice(payload);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Returns a `Publication` of the Centrifuge protocol: field 4 is the payload, field 7 a map of tags.
+fn centrifuge_publication(payload: &[u8], source: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(payload.len() + 32);
+    put_field(&mut out, 4, payload);
+    let mut entry = Vec::new();
+    put_field(&mut entry, 1, b"source");
+    put_field(&mut entry, 2, source.as_bytes());
+    put_field(&mut out, 7, &entry);
+    out
+}
+
+fn put_field(out: &mut Vec<u8>, field: u8, bytes: &[u8]) {
+    out.push(field << 3 | 2);
+    let mut length = bytes.len();
+    while length >= 0x80 {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+    out.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_has_the_lengths_that_redis_wants() {
+        let mut out = Vec::new();
+        put_publish(&mut out, "story", b"hello");
+        assert_eq!(
+            out,
+            b"*3\r\n$7\r\nPUBLISH\r\n$5\r\nstory\r\n$5\r\nhello\r\n"
+        );
+    }
+
+    #[test]
+    fn a_publication_has_its_payload_and_its_source() {
+        let publication = centrifuge_publication(&[b'x'; 300], "s07");
+        assert_eq!(publication[..3], [0x22, 0xAC, 0x02]);
+        assert_eq!(&publication[303..], b"\x3A\x0D\x0A\x06source\x12\x03s07");
+    }
+}

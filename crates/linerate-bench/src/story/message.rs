@@ -1,0 +1,174 @@
+//! What is published: JSON of three sizes that carries its number and the time at which it was due.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+/// The sizes in bytes, and how many of a hundred messages have them.
+pub const SIZES: [(usize, u32); 3] = [(250, 84), (3_000, 15), (30_000, 1)];
+
+/// What stands in front of the numbers, in every protocol that carries the payload or the same JSON.
+const MARK: &[u8] = b"\"story\":[";
+
+/// What a message says of itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Stamp {
+    /// The trial that it belongs to.
+    pub trial: u32,
+    /// The number of its source.
+    pub source: u32,
+    /// Its number among those of the trial and source, from 0.
+    pub number: u64,
+    /// When it was due, since the start of this program.
+    pub due: Duration,
+}
+
+impl Stamp {
+    /// Writes the message that carries the stamp into `out`, instead of what was there. `turn` counts all messages of a
+    /// trial and decides about the size.
+    pub fn write(&self, turn: u64, out: &mut String) {
+        out.clear();
+        // Writing to a string can't fail.
+        _ = write!(
+            out,
+            "{{\"story\":[{},{},{},{}],\"source\":\"{}\",\"level\":\"info\",\"text\":\"",
+            self.trial,
+            self.source,
+            self.number,
+            self.due.as_micros(),
+            source_name(self.source),
+        );
+        let end = format!("\",\"end\":{}}}", self.number);
+        let text_bytes = size(turn).saturating_sub(out.len() + end.len());
+        out.extend(TEXT.chars().cycle().take(text_bytes));
+        out.push_str(&end);
+    }
+}
+
+/// Returns what the messages of a source have in their field `source`.
+pub fn source_name(source: u32) -> String {
+    format!("s{source:02}")
+}
+
+/// Returns the mean size, in bytes.
+pub fn mean_bytes() -> f64 {
+    let sum: f64 = SIZES
+        .iter()
+        .map(|&(bytes, share)| bytes as f64 * f64::from(share))
+        .sum();
+    sum / 100.0
+}
+
+const TEXT: &str = "the quick brown fox jumps over the lazy dog and runs ";
+
+/// Sizes are spread over the sources and over time, the same way in each run.
+fn size(turn: u64) -> usize {
+    let mut draw = (turn.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as u32 % 100;
+    for (bytes, share) in SIZES {
+        match draw.checked_sub(share) {
+            Some(rest) => draw = rest,
+            None => return bytes,
+        }
+    }
+    SIZES[0].0
+}
+
+/// Finds the stamps of all messages in `bytes`, whatever stands around them.
+///
+/// Gives `None` in place of a message whose numbers are cut off or don't agree with its end.
+pub fn stamps(bytes: &[u8]) -> impl Iterator<Item = Option<Stamp>> + '_ {
+    let starts = memchr::memmem::find_iter(bytes, MARK);
+    starts.map(|start| read(&bytes[start + MARK.len()..]))
+}
+
+fn read(mut bytes: &[u8]) -> Option<Stamp> {
+    let trial = number(&mut bytes, b',')?;
+    let source = number(&mut bytes, b',')?;
+    let number_ = number(&mut bytes, b',')?;
+    let due = number(&mut bytes, b']')?;
+    // The text has no quotation marks, so that the next `"end":` is its own.
+    let end = memchr::memmem::find(bytes, b"\"end\":")?;
+    let mut behind = bytes.get(end + 6..)?;
+    (number(&mut behind, b'}')? == number_).then_some(Stamp {
+        trial: u32::try_from(trial).ok()?,
+        source: u32::try_from(source).ok()?,
+        number: number_,
+        due: Duration::from_micros(due),
+    })
+}
+
+/// Takes digits and the byte behind them.
+fn number(bytes: &mut &[u8], end: u8) -> Option<u64> {
+    let mut value = 0_u64;
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte == end && at > 0 {
+            *bytes = &bytes[at + 1..];
+            return Some(value);
+        }
+        let digit = byte.checked_sub(b'0').filter(|&digit| digit < 10)?;
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAMP: Stamp = Stamp {
+        trial: 3,
+        source: 7,
+        number: 42,
+        due: Duration::from_micros(1_234_567),
+    };
+
+    #[test]
+    fn a_message_is_json_of_its_size_and_carries_its_stamp() {
+        let mut text = String::new();
+        for turn in 0..1_000 {
+            STAMP.write(turn, &mut text);
+            assert_eq!(text.len(), size(turn));
+        }
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["source"], "s07");
+        assert_eq!(stamps(text.as_bytes()).collect::<Vec<_>>(), [Some(STAMP)]);
+    }
+
+    #[test]
+    fn stamps_are_found_in_whatever_stands_around_them() {
+        let mut text = String::new();
+        STAMP.write(0, &mut text);
+        let frame = format!("42[\"story\",{text}]\0\x01{text}");
+        assert_eq!(
+            stamps(frame.as_bytes()).collect::<Vec<_>>(),
+            [Some(STAMP), Some(STAMP)]
+        );
+    }
+
+    #[test]
+    fn a_message_that_is_cut_or_mixed_with_another_has_no_stamp() {
+        let mut text = String::new();
+        STAMP.write(0, &mut text);
+        for end in 9..text.len() {
+            assert!(
+                stamps(&text.as_bytes()[..end]).all(|stamp| stamp.is_none()),
+                "{end}"
+            );
+        }
+        let mixed = text.replace("\"end\":42", "\"end\":43");
+        assert_eq!(stamps(mixed.as_bytes()).collect::<Vec<_>>(), [None]);
+    }
+
+    #[test]
+    fn sizes_have_the_shares_that_they_should_have() {
+        let turns = 100_000;
+        for (bytes, share) in SIZES {
+            let found =
+                (0..turns).filter(|&turn| size(turn) == bytes).count() as f64 / turns as f64;
+            assert!(
+                (found - f64::from(share) / 100.0).abs() < 0.01,
+                "{bytes}: {found}"
+            );
+        }
+        assert_eq!(mean_bytes(), 960.0);
+    }
+}

@@ -1,0 +1,36 @@
+//! A Redis of our own, without persistence.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use super::StoryError;
+use crate::server::{Launcher, Server, free_port};
+
+/// A Redis that runs; it ends with this value.
+#[derive(Debug)]
+pub struct Redis(Server);
+
+impl Redis {
+    /// Starts `redis-server` on a free port of the loopback interface.
+    ///
+    /// # Errors
+    /// It is not installed, or does not start.
+    pub fn start(launcher: &Launcher, cores: &[u32]) -> Result<Self, StoryError> {
+        let not_running = |error: crate::server::ServerError| StoryError::NotRunning {
+            program: "redis-server".into(),
+            what: error.to_string(),
+        };
+        let port = free_port().map_err(not_running)?;
+        let mut command = launcher.command(cores, Path::new("redis-server"));
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
+        command.args(["--save", "", "--appendonly", "no"]);
+        Server::spawn(command, cores, port)
+            .map(Self)
+            .map_err(not_running)
+    }
+
+    /// Returns where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.0.address()
+    }
+}

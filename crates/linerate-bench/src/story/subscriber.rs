@@ -1,0 +1,220 @@
+//! One client: opened and subscribed while the world waits, then read as messages come.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use linerate_proto::handshake::ClientHandshake;
+use linerate_proto::{Header, MaskKey, Opcode};
+
+use super::dialect::Dialect;
+use super::{StoryError, system};
+
+/// Opening and subscribing take no longer.
+const OPENING_MAX: Duration = Duration::from_secs(10);
+
+/// The masking key of the few messages that a client sends.
+const MASK: [u8; 4] = [0x21, 0x43, 0x65, 0x87];
+
+/// A subscribed client.
+#[derive(Debug)]
+pub(super) struct Subscriber {
+    stream: TcpStream,
+    dialect: Dialect,
+    /// Input that is not a whole frame yet.
+    rest: Vec<u8>,
+}
+
+impl Subscriber {
+    /// Connects, and waits until the server says that the client is subscribed to the messages of `source`.
+    pub(super) fn open(
+        address: SocketAddr,
+        dialect: Dialect,
+        source: u32,
+        batch_ms: u32,
+    ) -> Result<Self, StoryError> {
+        let refused = |error: io::Error| StoryError::NotSubscribed {
+            peer: dialect.name().into(),
+            what: error.to_string(),
+        };
+        let stream = TcpStream::connect(address).map_err(refused)?;
+        stream
+            .set_nodelay(true)
+            .map_err(system("TCP_NODELAY can't be set"))?;
+        stream
+            .set_read_timeout(Some(OPENING_MAX))
+            .map_err(system("a timeout can't be set"))?;
+        let mut subscriber = Self {
+            stream,
+            dialect,
+            rest: Vec::new(),
+        };
+        subscriber
+            .shake_hands(address, source, batch_ms)
+            .map_err(refused)?;
+        subscriber.greet(source, batch_ms).map_err(refused)?;
+        subscriber
+            .stream
+            .set_nonblocking(true)
+            .map_err(system("a socket can't be made not to block"))?;
+        Ok(subscriber)
+    }
+
+    fn shake_hands(&mut self, address: SocketAddr, source: u32, batch_ms: u32) -> io::Result<()> {
+        let key = *b"a subscriber key";
+        let path = self.dialect.path(source, batch_ms);
+        let mut handshake =
+            ClientHandshake::new(&address.to_string(), &path, key).map_err(io::Error::other)?;
+        if let Some(subprotocol) = self.dialect.subprotocol() {
+            handshake = handshake
+                .with_subprotocol(subprotocol)
+                .map_err(io::Error::other)?;
+        }
+        let mut request = Vec::new();
+        handshake.encode(&mut request);
+        self.stream.write_all(&request)?;
+        let mut buffer = [0; 4 << 10];
+        loop {
+            let bytes = read(&mut self.stream, &mut buffer)?;
+            if let Some((_, end)) = handshake
+                .handle_input(&buffer[..bytes])
+                .map_err(io::Error::other)?
+            {
+                self.rest.extend_from_slice(&buffer[end..bytes]);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Says what there is to say and waits for each answer.
+    fn greet(&mut self, source: u32, batch_ms: u32) -> io::Result<()> {
+        let greeting = self.dialect.greeting(source, batch_ms);
+        for (says, hears) in greeting.says.iter().zip(greeting.hears) {
+            if !says.is_empty() {
+                self.say(says)?;
+            }
+            self.wait_for(hears)?;
+        }
+        Ok(())
+    }
+
+    fn wait_for(&mut self, part: &str) -> io::Result<()> {
+        let mut buffer = [0; 4 << 10];
+        loop {
+            let mut heard = Vec::new();
+            self.take_frames(&mut |payload| heard.extend_from_slice(payload))?;
+            let has = |part: &str| memchr::memmem::find(&heard, part.as_bytes()).is_some();
+            if has(part) {
+                return Ok(());
+            }
+            if has("\"error\"") {
+                return Err(io::Error::other(
+                    String::from_utf8_lossy(&heard).into_owned(),
+                ));
+            }
+            let bytes = read(&mut self.stream, &mut buffer)?;
+            self.rest.extend_from_slice(&buffer[..bytes]);
+        }
+    }
+
+    /// Reads until nothing is there, `buffer` at a time, and hands on the payload of each whole data frame.
+    ///
+    /// # Errors
+    /// The connection has ended, or was closed by the server.
+    pub(super) fn receive(
+        &mut self,
+        buffer: &mut [u8],
+        mut on_payload: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
+        loop {
+            let bytes = match read(&mut self.stream, buffer) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            self.rest.extend_from_slice(&buffer[..bytes]);
+            self.take_frames(&mut on_payload)?;
+            if bytes < buffer.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes the whole frames of what was read. A message in fragments is looked at fragment by fragment, which none of
+    /// the servers sends.
+    fn take_frames(&mut self, on_payload: &mut impl FnMut(&[u8])) -> io::Result<()> {
+        let rest = std::mem::take(&mut self.rest);
+        let mut taken = 0;
+        while let Some((header, head_bytes)) =
+            Header::decode(&rest[taken..]).map_err(io::Error::other)?
+        {
+            let start = taken + head_bytes;
+            let end = start + header.payload_bytes as usize;
+            let Some(payload) = rest.get(start..end) else {
+                break;
+            };
+            taken = end;
+            match header.opcode {
+                Opcode::Ping => self.send(Opcode::Pong, payload)?,
+                Opcode::Close => return Err(io::Error::other(closed(payload))),
+                Opcode::Pong => {}
+                _ => match self.dialect.pong(payload) {
+                    Some(pong) => self.say(pong)?,
+                    None => on_payload(payload),
+                },
+            }
+        }
+        self.rest = rest;
+        self.rest.drain(..taken);
+        Ok(())
+    }
+
+    fn say(&mut self, text: &str) -> io::Result<()> {
+        self.send(Opcode::Text, text.as_bytes())
+    }
+
+    /// Sends a frame; there is room in the socket for the little that clients say.
+    fn send(&mut self, opcode: Opcode, payload: &[u8]) -> io::Result<()> {
+        let header = Header {
+            fin: true,
+            rsv: 0,
+            opcode,
+            mask: Some(MaskKey(MASK)),
+            payload_bytes: payload.len() as u64,
+        };
+        let mut frame = vec![0; Header::BYTES_MAX];
+        let head_bytes = header.encode(&mut frame);
+        frame.truncate(head_bytes);
+        frame.extend_from_slice(payload);
+        linerate_simd::mask::apply(MASK, 0, &mut frame[head_bytes..]);
+        self.stream.write_all(&frame)
+    }
+}
+
+impl AsFd for Subscriber {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// Reads at least a byte.
+fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match stream.read(buffer) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+fn closed(payload: &[u8]) -> String {
+    match payload.split_first_chunk() {
+        Some((code, reason)) => {
+            let code = u16::from_be_bytes(*code);
+            format!("closed with {code} {}", String::from_utf8_lossy(reason))
+        }
+        None => "closed without a code".into(),
+    }
+}

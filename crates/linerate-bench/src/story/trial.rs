@@ -1,0 +1,252 @@
+//! One rate, for a while: what was published, what came, what it cost.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::audience::{Audience, Heard};
+use super::feed::{Fed, Feed};
+use super::{Peer, PeerServer, Redis, StoryError};
+use crate::load::Probe;
+use crate::record::Latency;
+use crate::server::Launcher;
+
+/// How long subscribers have to get what was published until the end of a trial.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
+
+/// How long is waited for messages at a time.
+const STEP: Duration = Duration::from_millis(20);
+
+/// A publisher that is later than this could not keep the rate, which is not the server's fault.
+const LATE_MAX: Duration = Duration::from_millis(250);
+
+/// Deliveries later than this, on top of what batching adds, mean that the server is behind.
+const LATENCY_MAX: Duration = Duration::from_millis(500);
+
+/// How long subscribers may take to get their first messages.
+const FIRST_MAX: Duration = Duration::from_secs(10);
+
+/// A server, its subscribers and whether they want batches.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell {
+    /// How many subscribers.
+    pub subscribers: u32,
+    /// How many sources the messages come from in turns; each subscriber asks for one of them.
+    pub sources: u32,
+    /// The interval of the batches, in milliseconds; 0 is none.
+    pub batch_ms: u32,
+}
+
+/// What one rate gave.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trial {
+    /// The server.
+    pub peer: String,
+    /// The protocol.
+    pub dialect: &'static str,
+    /// How many subscribers.
+    pub subscribers: u32,
+    /// How many sources the messages came from.
+    pub sources: u32,
+    /// The interval of the batches, in milliseconds; 0 is none.
+    pub batch_ms: u32,
+    /// Messages a second that were to be published.
+    pub rate: f64,
+    /// How long they were published, in seconds.
+    pub seconds: f64,
+    /// Messages that were published.
+    pub published: u64,
+    /// Messages that came in order, over all subscribers.
+    pub delivered: u64,
+    /// Bytes that came, in frames.
+    pub bytes: u64,
+    /// Messages that did not come, of `delivered + lost`.
+    pub lost: u64,
+    /// Messages that came again or too late to be in order.
+    pub repeated: u64,
+    /// Messages that were not what was published.
+    pub wrong: u64,
+    /// Connections that the server ended.
+    pub ended: u64,
+    /// How the last of them ended.
+    pub end: Option<String>,
+    /// From when a message was due to be published until it came.
+    pub latency: Option<Latency>,
+    /// CPU time of the server, in seconds.
+    pub cpu_s: f64,
+    /// Messages delivered for a second of the server's CPU time.
+    pub delivered_per_cpu_s: f64,
+    /// The server's resident memory at its peak.
+    pub resident_bytes_peak: u64,
+    /// By how much the publisher was late at most, in seconds.
+    pub publisher_late_s: f64,
+}
+
+impl Trial {
+    /// Says whether the publisher could keep the rate.
+    pub fn is_fed(&self) -> bool {
+        self.publisher_late_s <= LATE_MAX.as_secs_f64()
+    }
+
+    /// Says whether everything came, once, in order and in time.
+    pub fn is_sustained(&self) -> bool {
+        let late_us =
+            (LATENCY_MAX + Duration::from_millis(self.batch_ms.into())).as_micros() as f64;
+        let in_time = self
+            .latency
+            .as_ref()
+            .is_none_or(|latency| latency.p99_us <= late_us);
+        self.is_fed() && in_time && self.lost + self.repeated + self.wrong + self.ended == 0
+    }
+}
+
+/// A server with its subscribers and its publisher.
+#[derive(Debug)]
+pub struct Stage<'a> {
+    peer: &'a Peer,
+    cell: Cell,
+    server: PeerServer,
+    audience: Audience,
+    feed: Feed,
+    trials: u32,
+}
+
+impl<'a> Stage<'a> {
+    /// Starts the server, connects the subscribers and waits until each has got a message.
+    ///
+    /// # Errors
+    /// The server does not start, or a subscriber gets nothing.
+    pub fn open(
+        peer: &'a Peer,
+        cell: Cell,
+        launcher: &Launcher,
+        cores: &[u32],
+        redis: &Redis,
+    ) -> Result<Self, StoryError> {
+        let server = peer.start(launcher, cores, redis)?;
+        let start = Instant::now();
+        let audience = Audience::open(server.address(), peer.dialect, cell, start)?;
+        let mut stage = Self {
+            feed: Feed::connect(
+                redis.address(),
+                peer.dialect.envelope(),
+                cell.sources,
+                start,
+            )?,
+            peer,
+            cell,
+            server,
+            audience,
+            trials: 0,
+        };
+        stage.wait_for_all()?;
+        Ok(stage)
+    }
+
+    /// Publishes slowly until every subscriber has got a message.
+    fn wait_for_all(&mut self) -> Result<(), StoryError> {
+        let begun = Instant::now();
+        loop {
+            self.trials += 1;
+            self.audience.begin(self.trials);
+            let fed = self
+                .feed
+                .publish(self.trials, 1_000.0, Duration::from_millis(300))?;
+            let until = Instant::now() + Duration::from_millis(700);
+            while self.audience.waiting(&fed.counts) > 0 && Instant::now() < until {
+                self.audience.listen(STEP)?;
+            }
+            match self.audience.waiting(&fed.counts) {
+                0 => return Ok(()),
+                waiting if begun.elapsed() > FIRST_MAX => {
+                    return Err(StoryError::Silent {
+                        waiting,
+                        subscribers: self.audience.len(),
+                        waited: begun.elapsed(),
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Publishes at `rate` for `time` and tells what came of it.
+    ///
+    /// # Errors
+    /// Redis or the server is gone.
+    pub fn try_rate(&mut self, rate: f64, time: Duration) -> Result<Trial, StoryError> {
+        self.trials += 1;
+        self.audience.begin(self.trials);
+        let gone = |what: std::io::Error| StoryError::NotRunning {
+            program: self.peer.name.clone(),
+            what: what.to_string(),
+        };
+        let probe = self.server.probe();
+        probe.reset_peak().map_err(gone)?;
+        let before = probe.usage().map_err(gone)?.unwrap_or_default();
+        let fed = feed_and_listen(&mut self.feed, &mut self.audience, self.trials, rate, time)?;
+        let after = self
+            .server
+            .probe()
+            .usage()
+            .map_err(gone)?
+            .unwrap_or_default();
+        let cpu_s = (after.cpu - before.cpu).as_secs_f64();
+        let heard = self.audience.heard(&fed.counts);
+        Ok(Trial {
+            cpu_s,
+            resident_bytes_peak: after.resident_bytes_peak,
+            delivered_per_cpu_s: heard.delivered as f64 / cpu_s.max(1e-3),
+            ..describe(self.peer, self.cell, rate, &fed, heard)
+        })
+    }
+}
+
+/// Publishes on another thread while this one takes what comes, until everything has come or nothing more does.
+fn feed_and_listen(
+    feed: &mut Feed,
+    audience: &mut Audience,
+    trial: u32,
+    rate: f64,
+    time: Duration,
+) -> Result<Fed, StoryError> {
+    let fed = thread::scope(|scope| {
+        let publisher = scope.spawn(|| feed.publish(trial, rate, time));
+        while !publisher.is_finished() {
+            audience.listen(STEP)?;
+        }
+        publisher.join().expect("the publisher does not panic")
+    })?;
+    let until = Instant::now() + DRAIN_MAX;
+    while audience.waiting(&fed.counts) > 0 && Instant::now() < until {
+        audience.listen(STEP)?;
+    }
+    Ok(fed)
+}
+
+/// Returns a trial without what the server spent.
+fn describe(peer: &Peer, cell: Cell, rate: f64, fed: &Fed, heard: &Heard) -> Trial {
+    Trial {
+        peer: peer.name.clone(),
+        dialect: peer.dialect.name(),
+        subscribers: cell.subscribers,
+        sources: cell.sources,
+        batch_ms: cell.batch_ms,
+        rate,
+        seconds: fed.elapsed.as_secs_f64(),
+        published: fed.counts.iter().sum(),
+        delivered: heard.delivered,
+        bytes: heard.bytes,
+        lost: heard.lost,
+        repeated: heard.repeated,
+        wrong: heard.wrong,
+        ended: heard.ended,
+        end: heard.end.clone(),
+        latency: heard.latency(),
+        cpu_s: 0.0,
+        delivered_per_cpu_s: 0.0,
+        resident_bytes_peak: 0,
+        publisher_late_s: fed.late_max.as_secs_f64(),
+    }
+}

@@ -1,0 +1,254 @@
+//! `linerate bench story`: from Redis to filtered subscribers, beside other servers.
+
+use std::{
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use linerate_bench::{
+    host::Cores,
+    load::raise_file_limit,
+    server::Launcher,
+    story::{
+        Cell, Dialect, Peer, Redis, Trial,
+        ladder::climb,
+        table::{Row, markdown},
+        trial::Stage,
+    },
+};
+use tempfile::NamedTempFile;
+
+use super::{launch, print};
+
+const EXAMPLES: &str = "\
+Examples:
+  scripts/story-peers                   build the other servers, once
+  linerate bench story                  all servers, 10, 230 and 525 subscribers, with and without batches
+  linerate bench story --subscribers 10 --batch-ms 0 --peer linerate --record story.jsonl
+
+JSON of 250 B (84 %), 3 kB (15 %) and 30 kB (1 %) from ten sources is published in a Redis channel; each subscriber
+asks for the messages of one source. Every message is checked: one that is lost, comes twice or out of order ends the
+climb. Needs redis-server. Leave the machine alone meanwhile.";
+
+/// Tells the story that linerate comes from: JSON from Redis, filtered for each client and pushed.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// Number of subscribers; may be repeated.
+    #[arg(long, value_name = "N", default_values_t = [10, 230, 525],
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    subscribers: Vec<u32>,
+
+    /// Interval of batches in milliseconds, 0 for none; may be repeated. Servers without batches take part in 0 only.
+    #[arg(long, value_name = "N", default_values_t = [0, 200],
+        value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    batch_ms: Vec<u32>,
+
+    /// Sources that the messages come from in turns; each subscriber asks for one of them.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
+    sources: u32,
+
+    /// Only servers with this in their name; may be repeated.
+    #[arg(long, value_name = "PART")]
+    peer: Vec<String>,
+
+    /// Seconds of each trial.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=60))]
+    seconds: u32,
+
+    /// Messages a second at which all servers are compared, and from which the climb begins.
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    common_rate: u32,
+
+    /// Messages a second at which the climb ends.
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    rate_max: u32,
+
+    /// The record to write, a trial a line.
+    #[arg(long, value_name = "FILE", default_value = "story.jsonl")]
+    record: PathBuf,
+
+    /// Folder of the other servers.
+    #[arg(long, value_name = "DIR", default_value = ".cache/story")]
+    peers_dir: PathBuf,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let config = write_config()?;
+    let peers = arguments.peers(config.path())?;
+    let cores = Cores::choose(None, None)?;
+    let launcher = Launcher::this_binary(&launch::VERBS).context("can't find this binary")?;
+    raise_file_limit()?;
+    cores
+        .pin_load()
+        .context("can't choose the cores of the load")?;
+    let redis = Redis::start(&launcher, &cores.load)?;
+    let mut record = File::create(&arguments.record)
+        .with_context(|| format!("can't write {}", arguments.record.display()))?;
+    let mut rows = Vec::new();
+    for cell in arguments.cells() {
+        for peer in peers
+            .iter()
+            .filter(|peer| peer.batches || cell.batch_ms == 0)
+        {
+            let stage = Stage::open(peer, cell, &launcher, &cores.server, &redis);
+            let mut stage = stage
+                .with_context(|| format!("{} with {} subscribers", peer.name, cell.subscribers))?;
+            rows.push(arguments.measure(&mut stage, &mut record)?);
+        }
+    }
+    print(&markdown(&rows))
+}
+
+impl Arguments {
+    fn cells(&self) -> Vec<Cell> {
+        let cells = self.batch_ms.iter().flat_map(|&batch_ms| {
+            let subscribers = self.subscribers.iter();
+            subscribers.map(move |&subscribers| Cell {
+                subscribers,
+                sources: self.sources,
+                batch_ms,
+            })
+        });
+        cells.collect()
+    }
+
+    fn measure(&self, stage: &mut Stage<'_>, record: &mut File) -> anyhow::Result<Row> {
+        let time = Duration::from_secs(self.seconds.into());
+        let mut try_rate = |rate: f64| {
+            let trial = stage.try_rate(rate, time)?;
+            note(&trial);
+            // The record is for later; the table at the end does not need it.
+            if let Err(error) = write_line(record, &trial) {
+                eprintln!("can't write the record: {error}");
+            }
+            Ok(trial)
+        };
+        let common = f64::from(self.common_rate);
+        let calm = try_rate(common)?;
+        let found = climb(common, f64::from(self.rate_max), try_rate)?;
+        Ok(Row {
+            best: found.best,
+            is_bound_by_load: found.is_bound_by_load,
+            calm,
+        })
+    }
+
+    fn peers(&self, config: &Path) -> anyhow::Result<Vec<Peer>> {
+        let this = std::env::current_exe().context("can't find this binary")?;
+        let serve = [
+            "serve",
+            "--workers",
+            "1",
+            "--listen",
+            "{listen}",
+            "--broker",
+            "redis://{redis}",
+            "--config",
+        ];
+        let ours: Vec<String> = serve
+            .iter()
+            .map(ToString::to_string)
+            .chain([config.display().to_string()])
+            .collect();
+        let peer = |name: &str, program: &Path, arguments: &[String], dialect| Peer {
+            name: name.into(),
+            program: program.into(),
+            arguments: arguments.to_vec(),
+            dialect,
+            batches: matches!(dialect, Dialect::Native | Dialect::Raw),
+        };
+        let theirs = |more: &[&str]| -> Vec<String> {
+            let always = ["--listen", "{listen}", "--redis", "{redis}"];
+            always.iter().chain(more).map(ToString::to_string).collect()
+        };
+        let centrifuge = self.peers_dir.join("centrifuge/server");
+        let socket_io = self.peers_dir.join("socket-io/server");
+        let all = [
+            peer("linerate", &this, &ours, Dialect::Raw),
+            peer("linerate", &this, &ours, Dialect::Native),
+            peer(
+                "centrifuge",
+                &centrifuge,
+                &theirs(&[]),
+                Dialect::CentrifugeJson,
+            ),
+            peer("socket.io", &socket_io, &theirs(&[]), Dialect::SocketIo),
+            peer(
+                "socket.io, binary",
+                &socket_io,
+                &theirs(&["--binary"]),
+                Dialect::SocketIo,
+            ),
+        ];
+        let wanted = |peer: &Peer| {
+            self.peer.is_empty()
+                || self
+                    .peer
+                    .iter()
+                    .any(|part| peer.name.contains(part.as_str()))
+        };
+        let chosen: Vec<Peer> = all.into_iter().filter(wanted).collect();
+        if chosen.is_empty() {
+            bail!(
+                "no server has {:?} in its name; there are linerate, centrifuge and socket.io",
+                self.peer
+            );
+        }
+        for peer in &chosen {
+            if !peer.program.exists() {
+                bail!(
+                    "{} is not there: build it with scripts/story-peers, or choose others with --peer",
+                    peer.program.display()
+                );
+            }
+        }
+        Ok(chosen)
+    }
+}
+
+/// Everybody may connect, filter and ask for batches.
+fn write_config() -> anyhow::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new().suffix(".toml").tempfile()?;
+    file.write_all(
+        b"[auth]\nanonymous = true\n[channel]\nallow_subscribe = true\nallow_anonymous = true\nallow_filter = true\n\
+          allow_batch_override = true\n",
+    )?;
+    Ok(file)
+}
+
+fn write_line(record: &mut File, trial: &Trial) -> std::io::Result<()> {
+    let line = serde_json::to_string(trial)?;
+    writeln!(record, "{line}")
+}
+
+/// Says how a trial went, on standard error.
+fn note(trial: &Trial) {
+    let outcome = match (trial.is_sustained(), trial.is_fed()) {
+        (true, _) => "sustained",
+        (false, true) => "not sustained",
+        (false, false) => "publisher late",
+    };
+    let p99_ms = trial
+        .latency
+        .as_ref()
+        .map_or(0.0, |latency| latency.p99_us / 1e3);
+    eprintln!(
+        "{:18} {:15} {:4} subscribers, batch {:3} ms, {:7.0}/s: {outcome}, {:9.0} delivered per CPU-s, p99 {p99_ms:.1} ms, {} lost{}",
+        trial.peer,
+        trial.dialect,
+        trial.subscribers,
+        trial.batch_ms,
+        trial.rate,
+        trial.delivered_per_cpu_s,
+        trial.lost,
+        trial.end.as_ref().map_or(String::new(), |end| format!(
+            ", {} ended: {end}",
+            trial.ended
+        )),
+    );
+}
