@@ -239,3 +239,6 @@ impl Node {
         tasks.push(task);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,11 +11,9 @@ use crate::protocol::centrifuge::codes::{Disconnect, Unsubscribe};
 /// The worker calls it on its own thread, between two turns of the session's task, and holds its hub
 /// meanwhile: an outlet only takes, wakes its task and returns. It must not call the worker.
 pub trait Outlet: fmt::Debug + Send + Sync + 'static {
-    /// Says whether [`transmit`](Self::transmit) may be called again. Once it has said no, the owner calls
-    /// [`Worker::writable`](super::Worker::writable) as soon as there is room.
-    ///
-    /// Asked after each call of `transmit`, not before: an outlet that is full since the time before is given
-    /// one thing more, a block or the news that the client is too slow.
+    /// Says whether [`transmit`](Self::transmit) may be called now. Once it has said no, the owner calls
+    /// [`Worker::writable`](super::Worker::writable) as soon as there is room. Only [`Transmit::Slow`] is given
+    /// out without room.
     fn has_room(&self) -> bool;
 
     /// Takes the next of what is to be sent, in order.

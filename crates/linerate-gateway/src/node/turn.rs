@@ -101,11 +101,10 @@ impl Worker {
             let Some(known) = state.clients.get(&client) else {
                 continue;
             };
-            // Asked before there is room: that a client is too slow is said to it even if it takes nothing.
-            while let Some(transmit) = state.hub.poll_transmit(now, client) {
-                known.outlet.transmit(transmit);
-                if !known.outlet.has_room() {
-                    break;
+            while known.outlet.has_room() || state.hub.is_slow(client) {
+                match state.hub.poll_transmit(now, client) {
+                    Some(transmit) => known.outlet.transmit(transmit),
+                    None => break,
                 }
             }
             served += 1;

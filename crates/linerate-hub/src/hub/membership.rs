@@ -157,6 +157,13 @@ impl Hub {
         self.clients.len()
     }
 
+    /// Says whether a client has fallen so far behind that its connection ends: that is what it is given out next,
+    /// even if it can take nothing else.
+    pub fn is_slow(&self, client: ClientId) -> bool {
+        let index = self.clients.find(client.0);
+        index.is_some_and(|index| self.clients[index].slow.is_some())
+    }
+
     /// Returns how many subscriptions there are.
     pub fn subscriptions(&self) -> usize {
         self.subscriptions.len()

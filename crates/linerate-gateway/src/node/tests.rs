@@ -1,0 +1,356 @@
+//! Nodes on a broker in memory, with outlets that remember.
+
+mod cluster;
+mod fan_out;
+mod interest;
+mod subscribe;
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+use linerate_broker::{
+    BoxFuture, Broker, BrokerError, Event, History, HistoryRequest, Ingest, LinkState, Publish,
+    Published, StreamOptions,
+};
+use linerate_hub::{
+    Batch, ChannelName, ChannelOptions, ClientId, ClientInfo, Encode, EncodingId, Publication,
+    SubscriptionOptions, Transmit, Unencodable,
+};
+use tokio::{runtime::Handle, sync::Notify, time::timeout};
+
+use super::{
+    Connection, Dispatcher, From, Node, NodeOptions, Notice, Outlet, Recovery, Subscribe, Worker,
+};
+use crate::config::{Config, Namespaces};
+
+const SOON: Duration = Duration::from_secs(10);
+
+pub(super) const PLAIN: StreamOptions = StreamOptions {
+    is_durable: false,
+    size_max: 100,
+    ttl: Duration::from_secs(60),
+};
+
+pub(super) fn channel(name: &str) -> ChannelName {
+    ChannelName::new(name).unwrap()
+}
+
+/// Payloads one after the other, each with its offset.
+#[derive(Debug)]
+struct Lines;
+
+impl Encode for Lines {
+    fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        for publication in batch.publications {
+            out.extend_from_slice(publication.payload());
+            out.push(b'\n');
+        }
+        Ok(())
+    }
+}
+
+/// What several nodes publish and say over; nothing is kept.
+#[derive(Debug, Default)]
+pub(super) struct Bus {
+    nodes: Mutex<Vec<Arc<Dispatcher>>>,
+    calls: Mutex<Vec<String>>,
+    /// Subscribing waits for it, if there is any.
+    gate: Mutex<Option<Arc<Notify>>>,
+    is_away: AtomicBool,
+}
+
+impl Bus {
+    pub(super) async fn tell(&self, events: Vec<Event>) {
+        let nodes = self.nodes.lock().unwrap().clone();
+        for node in nodes {
+            node.ingest(events.clone()).await;
+        }
+    }
+
+    fn note(&self, call: String) {
+        self.calls.lock().unwrap().push(call);
+    }
+
+    pub(super) fn calls(&self) -> Vec<String> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    fn check(&self) -> Result<(), BrokerError> {
+        match self.is_away.load(Ordering::SeqCst) {
+            true => Err(BrokerError::Away {
+                reason: "test".to_owned(),
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Broker for Bus {
+    fn publish<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        publish: Publish,
+    ) -> BoxFuture<'a, Result<Published, BrokerError>> {
+        Box::pin(async move {
+            self.check()?;
+            let publication = Publication::new(publish.payload);
+            let channel = channel.clone();
+            self.tell(vec![Event::Publication {
+                channel,
+                publication,
+            }])
+            .await;
+            Ok(Published::default())
+        })
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        _: StreamOptions,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.note(format!("+{channel}"));
+            let gate = self.gate.lock().unwrap().clone();
+            if let Some(gate) = gate {
+                gate.notified().await;
+            }
+            self.check()
+        })
+    }
+
+    fn unsubscribe<'a>(&'a self, channel: &'a ChannelName) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let gate = self.gate.lock().unwrap().clone();
+            if let Some(gate) = gate {
+                gate.notified().await;
+            }
+            self.note(format!("-{channel}"));
+        })
+    }
+
+    fn history<'a>(
+        &'a self,
+        _: &'a ChannelName,
+        _: StreamOptions,
+        _: HistoryRequest,
+    ) -> BoxFuture<'a, Result<History, BrokerError>> {
+        Box::pin(async { Err(BrokerError::NoHistory) })
+    }
+
+    fn remove_history<'a>(
+        &'a self,
+        _: &'a ChannelName,
+        _: StreamOptions,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async { Err(BrokerError::NoHistory) })
+    }
+
+    fn send_control(&self, message: Bytes) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.check()?;
+            self.tell(vec![Event::Control(message)]).await;
+            Ok(())
+        })
+    }
+
+    fn is_pattern(&self, _: &ChannelName) -> bool {
+        false
+    }
+
+    fn link(&self) -> LinkState {
+        LinkState::Deaf
+    }
+
+    fn shut_down(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// Starts a node on `bus` whose workers run in tasks of the test.
+pub(super) fn node_on(bus: &Arc<Bus>, workers: u16) -> (Arc<Node>, Vec<Arc<Worker>>) {
+    let parts = Dispatcher::new(workers);
+    bus.nodes.lock().unwrap().push(parts.0.clone());
+    let node = Node::start(options(), parts, bus.clone(), Handle::current());
+    (node.clone(), run(&node, workers))
+}
+
+/// Starts a node on the embedded broker.
+pub(super) fn node_in_memory() -> (Arc<Node>, Arc<Worker>) {
+    let parts = Dispatcher::new(1);
+    let options_of_broker = linerate_broker::options::BrokerOptions::default();
+    let broker = linerate_broker::memory::Memory::new(&options_of_broker, parts.0.clone()).unwrap();
+    let node = Node::start(options(), parts, Arc::new(broker), Handle::current());
+    let worker = run(&node, 1).remove(0);
+    (node, worker)
+}
+
+fn options() -> NodeOptions {
+    NodeOptions {
+        name: "test".to_owned(),
+        encodings: vec![Arc::new(Lines)],
+        namespaces: Namespaces::new(&Config::default()),
+        linger: Duration::from_secs(5),
+    }
+}
+
+fn run(node: &Arc<Node>, workers: u16) -> Vec<Arc<Worker>> {
+    let workers: Vec<_> = (0..workers)
+        .map(|index| Arc::new(node.worker(index)))
+        .collect();
+    for worker in workers.clone() {
+        tokio::spawn(async move { worker.run().await });
+    }
+    workers
+}
+
+/// An outlet that remembers what it was given.
+#[derive(Debug, Default)]
+pub(super) struct Memo {
+    given: Mutex<VecDeque<Transmit>>,
+    notices: Mutex<VecDeque<Notice>>,
+    is_full: AtomicBool,
+    arrived: Notify,
+}
+
+impl Outlet for Memo {
+    fn has_room(&self) -> bool {
+        !self.is_full.load(Ordering::SeqCst)
+    }
+
+    fn transmit(&self, transmit: Transmit) {
+        self.given.lock().unwrap().push_back(transmit);
+        self.arrived.notify_one();
+    }
+
+    fn notify(&self, notice: Notice) {
+        self.notices.lock().unwrap().push_back(notice);
+        self.arrived.notify_one();
+    }
+
+    fn pending_bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Memo {
+    pub(super) fn set_full(&self, is_full: bool) {
+        self.is_full.store(is_full, Ordering::SeqCst);
+    }
+
+    pub(super) async fn next(&self) -> Transmit {
+        self.wait(|memo| memo.given.lock().unwrap().pop_front())
+            .await
+    }
+
+    pub(super) async fn notice(&self) -> Notice {
+        self.wait(|memo| memo.notices.lock().unwrap().pop_front())
+            .await
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.given.lock().unwrap().is_empty()
+    }
+
+    /// Waits for payloads until there are so many.
+    pub(super) async fn payloads(&self, count: usize) -> Vec<String> {
+        let mut payloads = Vec::new();
+        while payloads.len() < count {
+            match self.next().await {
+                Transmit::Block { bytes, .. } => {
+                    let text = std::str::from_utf8(&bytes).unwrap();
+                    payloads.extend(text.lines().map(str::to_owned));
+                }
+                other => panic!("{other:?} after {payloads:?}"),
+            }
+        }
+        payloads
+    }
+
+    async fn wait<T>(&self, take: impl Fn(&Self) -> Option<T>) -> T {
+        let waiting = async {
+            loop {
+                if let Some(taken) = take(self) {
+                    return taken;
+                }
+                self.arrived.notified().await;
+            }
+        };
+        timeout(SOON, waiting).await.expect("something arrives")
+    }
+}
+
+/// Connects a client that remembers.
+pub(super) fn connect(worker: &Worker, user: &str, client: &str) -> (ClientId, Arc<Memo>) {
+    let memo = Arc::new(Memo::default());
+    let connection = Connection {
+        client: client.to_owned(),
+        user: user.to_owned(),
+        protocol: "lines",
+        transport: "memory",
+        peer: None,
+        agent: String::new(),
+        since: SystemTime::now(),
+    };
+    (worker.connect(connection, memo.clone()), memo)
+}
+
+pub(super) fn subscription(name: &str) -> Subscribe {
+    Subscribe {
+        channel: channel(name),
+        stream: PLAIN,
+        ring: ChannelOptions::default(),
+        options: SubscriptionOptions::new(EncodingId(0)),
+        from: From::Live,
+        recovery: Recovery::Reply {
+            publications_max: 100,
+        },
+        presence: None,
+        is_announced: false,
+        follows: false,
+    }
+}
+
+pub(super) fn present(name: &str, user: &str, client: &str) -> Subscribe {
+    Subscribe {
+        presence: Some(ClientInfo {
+            user: user.to_owned(),
+            client: client.to_owned(),
+            connection: None,
+            channel: None,
+        }),
+        is_announced: true,
+        follows: true,
+        ..subscription(name)
+    }
+}
+
+pub(super) async fn publish(node: &Node, name: &str, payload: &str) {
+    let publish = Publish {
+        payload: payload.to_owned().into(),
+        info: None,
+        tags: Vec::new(),
+        idempotency_key: None,
+        options: PLAIN,
+    };
+    node.publish(&channel(name), publish).await.unwrap();
+}
+
+/// Looks until something holds.
+pub(super) async fn until(what: &str, holds: impl Fn() -> bool) {
+    let looking = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(SOON, looking)
+        .await
+        .unwrap_or_else(|_| panic!("{what}"));
+}

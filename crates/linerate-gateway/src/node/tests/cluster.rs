@@ -1,0 +1,151 @@
+//! Two nodes on one bus.
+
+use std::sync::Arc;
+
+use super::{Bus, channel, connect, node_on, present, until};
+use crate::{
+    node::{EmulateError, Node, Notice, PresenceStats, Whom, Worker},
+    protocol::centrifuge::{Disconnect, Unsubscribe},
+};
+
+struct Pair {
+    nodes: [Arc<Node>; 2],
+    workers: [Arc<Worker>; 2],
+}
+
+async fn pair() -> Pair {
+    let bus = Arc::new(Bus::default());
+    let (a, mut of_a) = node_on(&bus, 1);
+    let (b, mut of_b) = node_on(&bus, 1);
+    until("both know each other", || {
+        a.nodes_count() == 2 && b.nodes_count() == 2
+    })
+    .await;
+    Pair {
+        nodes: [a, b],
+        workers: [of_a.remove(0), of_b.remove(0)],
+    }
+}
+
+fn of_user(user: &str) -> Whom {
+    Whom {
+        user: user.to_owned(),
+        ..Whom::default()
+    }
+}
+
+#[tokio::test]
+async fn presence_is_that_of_all_nodes() {
+    let pair = pair().await;
+    for (worker, (user, client)) in pair.workers.iter().zip([("ada", "1"), ("ada", "2")]) {
+        let (id, _) = connect(worker, user, client);
+        worker
+            .subscribe(id, present("room", user, client))
+            .await
+            .unwrap();
+    }
+    for node in &pair.nodes {
+        let mut clients: Vec<_> = node.presence(&channel("room")).await;
+        clients.sort_by(|a, b| a.client.cmp(&b.client));
+        assert_eq!(clients.len(), 2);
+        assert_eq!((&*clients[0].client, &*clients[1].client), ("1", "2"));
+        let stats = node.presence_stats(&channel("room")).await;
+        assert_eq!(
+            stats,
+            PresenceStats {
+                clients: 2,
+                users: 1
+            }
+        );
+        assert_eq!(node.channels("ro*").await, [("room".to_owned(), 2)]);
+        assert!(node.channels("x*").await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn who_comes_and_goes_is_told_on_all_nodes() {
+    let pair = pair().await;
+    let (watcher, watching) = connect(&pair.workers[0], "ada", "1");
+    let watch = present("room", "ada", "1");
+    pair.workers[0].subscribe(watcher, watch).await.unwrap();
+    let Notice::Join { info, .. } = watching.notice().await else {
+        panic!("joins itself");
+    };
+    assert_eq!(info.client, "1");
+    let (other, _) = connect(&pair.workers[1], "bob", "2");
+    pair.workers[1]
+        .subscribe(other, present("room", "bob", "2"))
+        .await
+        .unwrap();
+    let Notice::Join { channel, info } = watching.notice().await else {
+        panic!("a join");
+    };
+    assert_eq!((channel.as_str(), &*info.user), ("room", "bob"));
+    pair.workers[1].disconnect(other);
+    let Notice::Leave { info, .. } = watching.notice().await else {
+        panic!("a leave");
+    };
+    assert_eq!(info.client, "2");
+}
+
+#[tokio::test]
+async fn connections_are_ended_wherever_they_are() {
+    let pair = pair().await;
+    let mut memos = Vec::new();
+    for (worker, client) in pair.workers.iter().zip(["1", "2"]) {
+        let (id, memo) = connect(worker, "ada", client);
+        worker
+            .subscribe(id, present("room", "ada", client))
+            .await
+            .unwrap();
+        assert!(matches!(memo.notice().await, Notice::Join { .. }));
+        memos.push(memo);
+    }
+    assert!(matches!(memos[0].notice().await, Notice::Join { .. }));
+    let node = &pair.nodes[0];
+    let room = channel("room");
+    let ended = node
+        .unsubscribe(of_user("ada"), Some(&room), Unsubscribe::SERVER)
+        .await;
+    assert_eq!(ended, 2);
+    let mut but_one = of_user("ada");
+    but_one.except = vec!["1".to_owned()];
+    assert_eq!(node.disconnect(but_one, Disconnect::SHUTDOWN).await, 1);
+    assert_eq!(
+        node.disconnect(of_user("bob"), Disconnect::SHUTDOWN).await,
+        0
+    );
+    for memo in &memos {
+        let Notice::Unsubscribe { channel, why } = memo.notice().await else {
+            panic!("ends the subscription");
+        };
+        assert_eq!((channel.as_str(), why.code), ("room", 2000));
+    }
+    let Notice::Disconnect(why) = memos[1].notice().await else {
+        panic!("ends the connection");
+    };
+    assert_eq!(why.code, 3001);
+}
+
+#[tokio::test]
+async fn commands_find_their_session_on_another_node() {
+    let pair = pair().await;
+    let [here, there] = &pair.nodes;
+    let mut session = there.emulations().open("secret");
+    here.emulate(there.id(), "secret", "ping".into())
+        .await
+        .unwrap();
+    assert_eq!(session.recv().await.unwrap(), "ping");
+    for (node, name) in [(there.id(), "wrong"), ("nowhere", "secret")] {
+        let refused = here.emulate(node, name, "ping".into()).await;
+        assert_eq!(refused, Err(EmulateError::Unknown));
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_goes_is_not_waited_for() {
+    let pair = pair().await;
+    pair.nodes[1].shut_down().await;
+    until("it is gone", || pair.nodes[0].nodes_count() == 1).await;
+    assert_eq!(pair.nodes[0].nodes().await.len(), 1);
+}
