@@ -11,6 +11,7 @@ pub mod hub;
 pub mod options;
 pub mod pointer;
 pub mod position;
+pub mod presence;
 pub mod publication;
 pub mod transmit;
 

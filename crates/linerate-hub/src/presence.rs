@@ -1,0 +1,163 @@
+//! Who is in which channel.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use crate::{ChannelName, ClientInfo};
+
+/// The members of channels, each a client. It holds what it is told; a client that is in a channel until it
+/// leaves takes memory until then.
+///
+/// ```
+/// use linerate_hub::{ChannelName, ClientInfo, presence::{Counts, Presence}};
+///
+/// let room = ChannelName::new("room:7")?;
+/// let mut presence = Presence::default();
+/// let info = ClientInfo { user: "ada".into(), client: "c1".into(), ..ClientInfo::default() };
+/// assert!(presence.join(room, info.clone()));
+/// assert_eq!(presence.counts("room:7"), Counts { clients: 1, users: 1 });
+/// assert_eq!(presence.leave("room:7", "c1"), Some(info));
+/// # Ok::<(), linerate_hub::channel::ChannelNameError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Presence {
+    channels: HashMap<ChannelName, Members, RandomState>,
+}
+
+#[derive(Debug, Default)]
+struct Members {
+    clients: HashMap<String, ClientInfo, RandomState>,
+    /// How many clients each user has.
+    users: HashMap<String, usize, RandomState>,
+}
+
+/// How many are in a channel.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counts {
+    /// How many clients.
+    pub clients: usize,
+    /// How many different users they have; all that are anonymous are one.
+    pub users: usize,
+}
+
+impl Presence {
+    /// Adds a client, or replaces what is known of it; returns whether it was not there before.
+    pub fn join(&mut self, channel: ChannelName, info: ClientInfo) -> bool {
+        let members = self.channels.entry(channel).or_default();
+        *members.users.entry_ref(info.user.as_str()).or_default() += 1;
+        match members.clients.insert(info.client.clone(), info) {
+            Some(before) => {
+                members.forget_user(&before.user);
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// Removes a client; returns what was known of it, if it was there.
+    pub fn leave(&mut self, channel: &str, client: &str) -> Option<ClientInfo> {
+        let members = self.channels.get_mut(channel)?;
+        let info = members.clients.remove(client)?;
+        members.forget_user(&info.user);
+        if members.clients.is_empty() {
+            self.channels.remove(channel);
+        }
+        Some(info)
+    }
+
+    /// Returns who is in a channel, in no order.
+    pub fn members(&self, channel: &str) -> impl Iterator<Item = &ClientInfo> {
+        let members = self.channels.get(channel).into_iter();
+        members.flat_map(|members| members.clients.values())
+    }
+
+    /// Returns the different users that are in a channel, in no order.
+    pub fn users(&self, channel: &str) -> impl Iterator<Item = &str> {
+        let members = self.channels.get(channel).into_iter();
+        members.flat_map(|members| members.users.keys().map(String::as_str))
+    }
+
+    /// Returns how many are in a channel.
+    pub fn counts(&self, channel: &str) -> Counts {
+        let members = self.channels.get(channel);
+        members.map_or_else(Counts::default, |members| Counts {
+            clients: members.clients.len(),
+            users: members.users.len(),
+        })
+    }
+}
+
+impl Members {
+    fn forget_user(&mut self, user: &str) {
+        if let Some(clients) = self.users.get_mut(user) {
+            *clients -= 1;
+            if *clients == 0 {
+                self.users.remove(user);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counts, Presence};
+    use crate::{ChannelName, ClientInfo};
+
+    fn info(user: &str, client: &str) -> ClientInfo {
+        ClientInfo {
+            user: user.to_owned(),
+            client: client.to_owned(),
+            ..ClientInfo::default()
+        }
+    }
+
+    fn joined(members: &[(&str, &str)]) -> Presence {
+        let mut presence = Presence::default();
+        for (user, client) in members {
+            let channel = ChannelName::new("a").unwrap();
+            presence.join(channel, info(user, client));
+        }
+        presence
+    }
+
+    #[test]
+    fn users_are_counted_once_however_many_clients_they_have() {
+        let mut presence = joined(&[("ada", "1"), ("ada", "2"), ("", "3"), ("", "4")]);
+        let count = |presence: &Presence| presence.counts("a");
+        let counts = |clients, users| Counts { clients, users };
+        assert_eq!(count(&presence), counts(4, 2));
+        assert_eq!(presence.leave("a", "1"), Some(info("ada", "1")));
+        assert_eq!(count(&presence), counts(3, 2));
+        presence.leave("a", "2");
+        assert_eq!(count(&presence), counts(2, 1));
+        assert_eq!(presence.users("a").collect::<Vec<_>>(), [""]);
+    }
+
+    #[test]
+    fn a_client_that_joins_again_is_known_by_what_it_said_last() {
+        let mut presence = joined(&[("ada", "1")]);
+        let channel = ChannelName::new("a").unwrap();
+        assert!(!presence.join(channel, info("bob", "1")));
+        assert_eq!(
+            presence.counts("a"),
+            Counts {
+                clients: 1,
+                users: 1
+            }
+        );
+        assert_eq!(
+            presence.members("a").collect::<Vec<_>>(),
+            [&info("bob", "1")]
+        );
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_channel_that_all_have_left() {
+        let mut presence = joined(&[("ada", "1"), ("bob", "2")]);
+        presence.leave("a", "1");
+        presence.leave("a", "2");
+        assert_eq!(presence.leave("a", "2"), None);
+        assert_eq!(presence.counts("a"), Counts::default());
+        assert!(presence.channels.is_empty());
+    }
+}
