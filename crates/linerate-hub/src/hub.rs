@@ -8,6 +8,7 @@ mod conflate;
 mod flush;
 mod freeze;
 mod group;
+mod held;
 mod join;
 mod lag;
 mod marks;
@@ -34,6 +35,7 @@ use self::{
     tick::Ticks,
 };
 pub use self::{
+    held::Held,
     join::Start,
     lag::Lag,
     membership::{IsChannelEmpty, SubscribeError},

@@ -67,8 +67,9 @@ pub struct SubscriptionOptions {
     pub filter: Option<Arc<dyn Filter>>,
     /// How long publications are collected; zero delivers at once. At most [`Self::BATCH_INTERVAL_MAX`].
     pub batch_interval: Duration,
-    /// Publications are delivered before the interval is over once they have so many bytes; no block holds more,
-    /// unless a single publication does. 64 KiB.
+    /// Publications are delivered before the interval is over once they have so many bytes, or half of what the
+    /// channel's ring may hold, unless they are conflated. No block holds more, unless a single publication does.
+    /// 64 KiB.
     pub batch_bytes_max: usize,
     /// Whether newer publications replace older ones that were not delivered yet.
     pub conflate: Option<Conflate>,
@@ -107,12 +108,15 @@ pub enum Conflate {
 }
 
 /// What happens to a subscriber that has fallen behind the channel's ring.
+///
+/// One that conflates only misses what newer publications replace; beside the ring, the newest publication of
+/// each key is kept for it, in as much memory as the ring may take.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum SlowPolicy {
     /// It gets the newest publication, or the newest of each key if the subscription conflates by key.
     Conflate,
-    /// It gets what the ring still holds, after a gap.
+    /// It gets what the ring still holds, after a gap; if it conflates, the same as with `Conflate`.
     DropOldest,
-    /// Its connection ends.
+    /// Its connection ends; if it conflates, once it has not taken a batch before the next one was due.
     Disconnect,
 }

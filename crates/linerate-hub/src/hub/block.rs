@@ -56,6 +56,10 @@ impl Blocks {
         }
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Returns the newest block that begins at `from`.
     pub(crate) fn find(&self, from: u64) -> Option<&Block> {
         let last = self.list.back().filter(|block| block.from == from);

@@ -1,5 +1,7 @@
 //! Leaving out what newer publications replace.
 
+pub(crate) mod overflow;
+
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
@@ -47,7 +49,7 @@ fn select_by_key<'a>(
     let mut bytes = 0;
     let mut to = range.limit;
     for (number, publication) in publications {
-        let key = key(publication, pointer);
+        let key = find_key(publication, pointer);
         let place = key.and_then(|key| places.get(key)).copied();
         let replaced = place.and_then(|place| chosen[place]);
         let bytes_new = bytes + weight(publication) - replaced.map_or(0, weight);
@@ -68,7 +70,14 @@ fn select_by_key<'a>(
     Selection { publications, to }
 }
 
-/// Returns what says which other publications a publication replaces.
-pub(crate) fn key<'a>(publication: &'a Publication, pointer: &JsonPointer) -> Option<&'a Value> {
+/// Returns what says which other publications a publication replaces, if some have another.
+pub(crate) fn key<'a>(publication: &'a Publication, conflate: &Conflate) -> Option<&'a Value> {
+    match conflate {
+        Conflate::Latest => None,
+        Conflate::LatestPerKey(pointer) => find_key(publication, pointer),
+    }
+}
+
+fn find_key<'a>(publication: &'a Publication, pointer: &JsonPointer) -> Option<&'a Value> {
     pointer.find(publication.value()?)
 }

@@ -52,9 +52,18 @@ impl Hub {
     /// Takes out of the ring of a channel what it must no longer hold.
     pub(super) fn evict(&mut self, index: u32) {
         let stream = &mut self.streams[index];
-        while let Some((number, _)) = stream.ring.evict() {
-            for (_, class) in &mut stream.classes {
-                class.evict(number);
+        while let Some((ring_number, publication)) = stream.ring.evict() {
+            for (place, class) in &mut stream.classes {
+                let Some(number) = class.evict(ring_number) else {
+                    continue;
+                };
+                let keepers = stream.groups.iter().filter(|_| stream.keepers > 0);
+                for group in keepers {
+                    let group = &mut self.groups[*group];
+                    if group.class == place {
+                        group.keep(number, &publication);
+                    }
+                }
             }
         }
     }
@@ -71,14 +80,19 @@ impl Hub {
             let group = self.streams[index].groups[place];
             self.flush_group(now, group);
         }
+        if self.streams[index].busy == 0 {
+            self.trim(index);
+        }
     }
 
     fn flush_group(&mut self, now: Instant, index: u32) {
         let group = &mut self.groups[index];
         let stream = &self.streams[group.channel];
         let class = &stream.classes[group.class];
-        group.blocks.forget_before(class.base());
-        if group.is_urgent(class) {
+        if group.kind.conflate.is_none() {
+            group.blocks.forget_before(class.base());
+        }
+        if group.is_urgent(class, &stream.ring) {
             self.release(index);
         } else if group.has_unreleased(class) && group.tick.is_none() {
             let interval = group.kind.batch_interval;
@@ -106,15 +120,15 @@ impl Hub {
     /// Sees to it that clients end that have fallen behind the ring, where that is the policy.
     fn end_slow(&mut self, index: u32) {
         let group = &mut self.groups[index];
-        let base = self.streams[group.channel].classes[group.class].base();
-        let is_late = group.busy() > 0 && group.slowest < base;
+        let late_before = group.late_before(&self.streams[group.channel].classes[group.class]);
+        let is_late = group.busy() > 0 && group.slowest < late_before;
         if group.kind.slow != SlowPolicy::Disconnect || !is_late {
             return;
         }
         let mut slowest = u64::MAX;
         for member in group.busy_members() {
             let subscription = &self.subscriptions[*member];
-            if subscription.cursor >= base {
+            if subscription.cursor >= late_before {
                 slowest = slowest.min(subscription.cursor);
                 continue;
             }

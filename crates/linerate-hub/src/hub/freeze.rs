@@ -9,7 +9,7 @@ use crate::{
     hub::{
         block::Block,
         class::Class,
-        conflate::{self, Selection},
+        conflate::{self, Selection, overflow::Overflow},
         ring::Ring,
         stream::Stream,
     },
@@ -34,6 +34,8 @@ pub(crate) struct Range<'a> {
     pub(crate) limit: u64,
     pub(crate) bytes_max: usize,
     pub(crate) conflate: Option<&'a Conflate>,
+    /// What the ring has lost of the range.
+    pub(crate) overflow: Option<&'a Overflow>,
 }
 
 impl Freezer {
@@ -63,8 +65,11 @@ impl Freezer {
         let first = class.ring_number(range.from.max(class.base()), ring);
         let published = ring.published(first).unwrap_or(now);
         if let Some(conflate) = range.conflate {
-            let publications = class.iter(ring, range.from, range.limit);
-            let selection = conflate::select(publications, range, conflate);
+            let lost = range.overflow.into_iter();
+            let lost =
+                lost.flat_map(|overflow| overflow.iter(range.from, class.base().min(range.limit)));
+            let held = class.iter(ring, range.from, range.limit);
+            let selection = conflate::select(lost.chain(held), range, conflate);
             let selected = (range, selection, published);
             return self.freeze_selection(channel, encoding, selected);
         }
@@ -118,10 +123,7 @@ impl Freezer {
     ) -> Block {
         let messages = selection.publications.len();
         let conflated = selection.to - range.from - messages as u64;
-        let bytes = match messages {
-            0 => Some(Bytes::new()),
-            _ => self.encode(channel, encoding, &selection.publications, conflated),
-        };
+        let bytes = self.encode(channel, encoding, &selection.publications, conflated);
         Block {
             from: range.from,
             to: selection.to,

@@ -3,8 +3,11 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    Conflate, EncodingId, SlowPolicy, SubscriptionOptions,
-    hub::{arena::Arena, block::Blocks, class::Class, subscription::Subscription},
+    Conflate, EncodingId, Publication, SlowPolicy, SubscriptionOptions,
+    hub::{
+        arena::Arena, block::Blocks, class::Class, conflate::overflow::Overflow, ring::Ring,
+        stream::Stream, subscription::Subscription,
+    },
 };
 
 /// The subscriptions of a channel with the same options: those at the same place get the same bytes.
@@ -25,6 +28,10 @@ pub(crate) struct Group {
     /// When the next tick is, if there is one.
     pub(crate) tick: Option<Instant>,
     pub(crate) blocks: Blocks,
+    /// What the ring has lost, where only the newest is needed of that.
+    pub(crate) overflow: Option<Box<Overflow>>,
+    /// Where the limit was before; a member behind that has not taken what it could.
+    previous_limit: u64,
     /// No busy member stands before this number.
     pub(crate) slowest: u64,
 }
@@ -53,7 +60,11 @@ impl Kind {
 
 impl Group {
     /// Creates a group without members, that has seen everything of its class.
-    pub(crate) fn new(channel: u32, class_index: usize, class: &Class, kind: Kind) -> Self {
+    pub(crate) fn new(channel: u32, stream: &Stream, class_index: usize, kind: Kind) -> Self {
+        let class = &stream.classes[class_index];
+        let conflate = kind.conflate.clone();
+        let conflate = conflate.or((kind.slow == SlowPolicy::Conflate).then_some(Conflate::Latest));
+        let overflow = conflate.map(|conflate| Overflow::new(conflate, stream.ring.options()));
         Self {
             channel,
             class: class_index,
@@ -65,6 +76,8 @@ impl Group {
             marks: class.marks.head(),
             tick: None,
             blocks: Blocks::default(),
+            overflow: overflow.map(Box::new),
+            previous_limit: class.head(),
             slowest: class.head(),
         }
     }
@@ -91,6 +104,7 @@ impl Group {
         }
         self.swap(place, self.members.len() - 1, subscriptions);
         self.members.pop();
+        self.tidy();
         if self.members.capacity() > 4 * self.members.len().max(16) {
             self.members.shrink_to(2 * self.members.len());
         }
@@ -105,9 +119,7 @@ impl Group {
         }
         self.swap(place, self.idle, subscriptions);
         self.idle += 1;
-        if self.busy() == 0 {
-            self.blocks.clear();
-        }
+        self.tidy();
         true
     }
 
@@ -124,6 +136,7 @@ impl Group {
         if self.kind.conflate.is_some() {
             self.blocks.clear();
         }
+        self.previous_limit = self.limit;
         self.limit = class.head();
         self.bytes = class.bytes();
         self.marks = class.marks.head();
@@ -131,11 +144,50 @@ impl Group {
         &self.members[..woken]
     }
 
-    /// Says whether what is to be given out must not wait for the tick.
-    pub(crate) fn is_urgent(&self, class: &Class) -> bool {
+    /// Takes notice that the ring has lost a publication.
+    pub(crate) fn keep(&mut self, number: u64, publication: &Publication) {
+        let is_needed = self.busy() > 0 || number >= self.limit;
+        if let Some(overflow) = self.overflow.as_mut().filter(|_| is_needed) {
+            overflow.keep(number, publication);
+        }
+    }
+
+    /// Says whether what is to be given out must not wait for the tick. What is conflated can wait: no
+    /// amount of it is too much.
+    pub(crate) fn is_urgent(&self, class: &Class, ring: &Ring) -> bool {
+        let is_much = || {
+            class.bytes() - self.bytes >= self.kind.batch_bytes_max as u64
+                || ring.is_half_full(class.ring_number(self.limit, ring))
+        };
         self.kind.batch_interval.is_zero()
             || class.marks.head() > self.marks
-            || class.bytes() - self.bytes >= self.kind.batch_bytes_max as u64
+            || (self.kind.conflate.is_none() && is_much())
+    }
+
+    /// Returns the number before which a member stands that is to be disconnected.
+    pub(crate) fn late_before(&self, class: &Class) -> u64 {
+        match (self.kind.slow, &self.kind.conflate) {
+            (SlowPolicy::Disconnect, None) => class.base(),
+            (SlowPolicy::Disconnect, Some(_)) => class.base().min(self.previous_limit),
+            _ => 0,
+        }
+    }
+
+    /// Returns the number before which publications are lost, not only replaced.
+    pub(crate) fn lost_before(&self, class: &Class) -> u64 {
+        let overflow = self.overflow.as_ref();
+        overflow.map_or(class.base(), |overflow| overflow.lost_before())
+    }
+
+    /// Says whether a range of the class is all replaced or lost.
+    pub(crate) fn is_gone(&self, class: &Class, from: u64, to: u64) -> bool {
+        let is_kept = |overflow: &Overflow| overflow.iter(from, to).next().is_some();
+        to <= class.base().max(from) && !self.overflow.as_deref().is_some_and(is_kept)
+    }
+
+    /// Says whether a member has taken everything that was given out.
+    pub(crate) fn is_idle(&self, subscription: &Subscription) -> bool {
+        (subscription.place as usize) < self.idle
     }
 
     /// Returns the number of the next gap to be given out.
@@ -159,6 +211,17 @@ impl Group {
 
     pub(crate) fn len(&self) -> usize {
         self.members.len()
+    }
+
+    /// Frees what nobody needs any more.
+    fn tidy(&mut self) {
+        if self.busy() > 0 {
+            return;
+        }
+        self.blocks.clear();
+        if let Some(overflow) = &mut self.overflow {
+            overflow.forget_before(self.limit);
+        }
     }
 
     fn swap(&mut self, a: usize, b: usize, subscriptions: &mut Arena<Subscription>) {

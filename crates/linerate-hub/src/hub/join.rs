@@ -62,6 +62,7 @@ impl Hub {
                 limit: count,
                 bytes_max: usize::MAX,
                 conflate: Some(conflate),
+                overflow: None,
             };
             let selection = conflate::select((0..).zip(&arrival.replay), range, conflate);
             arrival.conflated += count - selection.publications.len() as u64;

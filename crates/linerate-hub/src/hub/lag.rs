@@ -30,7 +30,7 @@ impl Hub {
         let subscription = &self.subscriptions[index];
         let group = &self.groups[subscription.group];
         let (from, to) = (subscription.cursor, group.limit);
-        if subscription.state != State::Live || from >= to {
+        if subscription.state != State::Live || from >= to || group.is_idle(subscription) {
             return;
         }
         let stream = &self.streams[group.channel];

@@ -268,9 +268,9 @@ impl Hub {
         if let Some(index) = stream.groups.iter().find(is_same) {
             return *index;
         }
-        let class = &mut stream.classes[class_index];
-        class.groups += 1;
-        let group = Group::new(stream_index, class_index, class, kind);
+        stream.classes[class_index].groups += 1;
+        let group = Group::new(stream_index, stream, class_index, kind);
+        stream.keepers += usize::from(group.overflow.is_some());
         let index = self.groups.insert(group).index;
         stream.groups.push(index);
         index
@@ -307,6 +307,7 @@ impl Hub {
         let group = self.groups.remove(index);
         let stream = &mut self.streams[group.channel];
         stream.groups.retain(|other| *other != index);
+        stream.keepers -= usize::from(group.overflow.is_some());
         let class = &mut stream.classes[group.class];
         class.groups -= 1;
         if class.groups == 0 && group.class != ALL {

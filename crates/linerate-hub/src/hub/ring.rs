@@ -81,6 +81,10 @@ impl Ring {
         }
     }
 
+    pub(crate) fn options(&self) -> ChannelOptions {
+        self.options
+    }
+
     /// Returns the number of the oldest publication.
     pub(crate) fn base(&self) -> u64 {
         self.base
@@ -133,17 +137,22 @@ impl Ring {
         low.min(to)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.publications.len()
+    }
+
+    /// Returns the bytes of what is held, as they are limited.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let overhead = self.publications.len() * OVERHEAD_BYTES;
+        self.bytes - self.bytes_before(self.base) + overhead as u64
+    }
+
     /// Says whether more than half of what may be held came since `number`.
     pub(crate) fn is_half_full(&self, number: u64) -> bool {
         let messages = self.head() - number.max(self.base);
         let bytes = self.bytes - self.bytes_before(number) + messages * OVERHEAD_BYTES as u64;
         2 * messages >= self.options.ring_messages_max as u64
             || 2 * bytes >= self.options.ring_bytes_max as u64
-    }
-
-    fn held_bytes(&self) -> u64 {
-        let overhead = self.publications.len() * OVERHEAD_BYTES;
-        self.bytes - self.bytes_before(self.base) + overhead as u64
     }
 
     fn place(&self, number: u64) -> Option<usize> {

@@ -83,38 +83,37 @@ impl Hub {
         {
             return Some(transmit);
         }
-        loop {
-            if self.subscriptions[index].state != State::Live {
-                return None;
-            }
-            match self.next(index)? {
-                Next::Gap(gap) => return Some(self.tell(index, gap)),
-                Next::Publications(end) => {
-                    let block = self.block(now, index, end);
-                    self.totals.conflated += block.conflated;
-                    self.subscriptions[index].cursor = block.to;
-                    if block.messages > 0 {
-                        return Some(self.give(now, index, block));
-                    }
-                }
-                Next::Slow => return Some(self.end_client(index)),
-            }
+        if self.subscriptions[index].state != State::Live {
+            return None;
         }
+        Some(match self.next(index)? {
+            Next::Gap(gap) => self.tell(index, gap),
+            Next::Publications(end) => {
+                let block = self.block(now, index, end);
+                self.totals.conflated += block.conflated;
+                self.subscriptions[index].cursor = block.to;
+                self.give(now, index, block)
+            }
+            Next::Slow => self.end_client(index),
+        })
     }
 
     fn next(&mut self, index: u32) -> Option<Next> {
         let subscription = &mut self.subscriptions[index];
         let group = &self.groups[subscription.group];
         let class = &self.streams[group.channel].classes[group.class];
-        let missed = class.base().saturating_sub(subscription.cursor);
-        if missed > 0 && group.kind.slow == SlowPolicy::Disconnect {
+        if subscription.cursor < group.late_before(class) {
             return Some(Next::Slow);
         }
-        if missed > 0 && group.kind.slow == SlowPolicy::DropOldest {
-            subscription.cursor = class.base();
-            let cause = GapCause::RingEvicted;
-            let missed = Some(missed);
-            return Some(Next::Gap(Gap { missed, cause }));
+        let lost_before = group.lost_before(class);
+        if subscription.cursor < lost_before {
+            // Of publications that are conflated nobody counts those that would have been replaced anyway.
+            let missed = lost_before - subscription.cursor;
+            subscription.cursor = lost_before;
+            return Some(Next::Gap(Gap {
+                missed: group.kind.conflate.is_none().then_some(missed),
+                cause: GapCause::RingEvicted,
+            }));
         }
         let (dropped, cause) = class.marks.dropped();
         if subscription.marks_seen < dropped {
@@ -122,13 +121,21 @@ impl Hub {
             let missed = None;
             return Some(Next::Gap(Gap { missed, cause }));
         }
+        // What is gone because newer publications replace it is counted with those.
+        let cursor = subscription.cursor;
         let mark = class.marks.at(subscription.marks_seen);
-        if let Some(mark) = mark.filter(|mark| mark.at <= subscription.cursor) {
+        if let Some(mark) = mark.filter(|mark| group.is_gone(class, cursor, mark.at)) {
             subscription.marks_seen += 1;
             return Some(Next::Gap(mark.gap));
         }
         let end = mark.map_or(group.limit, |mark| mark.at.min(group.limit));
-        (subscription.cursor < end).then_some(Next::Publications(end))
+        if !group.is_gone(class, cursor, end) {
+            return Some(Next::Publications(end));
+        }
+        if group.kind.slow == SlowPolicy::Disconnect {
+            subscription.cursor = cursor.max(end);
+        }
+        None
     }
 
     /// Returns the block that begins where a subscription stands, and encodes it if nobody came here before.
@@ -157,6 +164,7 @@ impl Hub {
             limit,
             bytes_max: group.kind.batch_bytes_max,
             conflate,
+            overflow: group.overflow.as_deref(),
         };
         let named = (group.channel, stream);
         let block = self

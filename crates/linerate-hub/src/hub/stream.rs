@@ -20,6 +20,8 @@ pub(crate) struct Stream {
     pub(crate) ring: Ring,
     pub(crate) classes: Slab<Class>,
     pub(crate) groups: Vec<u32>,
+    /// How many of them keep what the ring loses.
+    pub(crate) keepers: usize,
     /// The newest position that was seen live.
     pub(crate) position: Option<StreamPosition>,
     /// Where its ticks start.
@@ -49,6 +51,7 @@ impl Stream {
             ring: Ring::new(options),
             classes,
             groups: Vec::new(),
+            keepers: 0,
             position: None,
             phase,
             subscriptions: 0,

@@ -108,11 +108,10 @@ fn extra_members(publication: &Publication, object: &mut Object<'_>) -> Result {
 
 fn push_members(push: &Push, binary: Binary, mut object: Object<'_>) -> Result {
     match push {
-        // Some SDKs can't do without a reason.
         Push::Disconnect(disconnect) => {
             let mut member = object.object("disconnect");
             member.scalar("code", disconnect.code);
-            scalar(member.member("reason"), &disconnect.reason);
+            member.scalar("reason", &*disconnect.reason);
             member.scalar("reconnect", disconnect.is_reconnect());
             member.close();
         }
@@ -153,7 +152,7 @@ fn push_members(push: &Push, binary: Binary, mut object: Object<'_>) -> Result {
             object.scalar("channel", channel.as_str());
             let mut member = object.object("unsubscribe");
             member.scalar("code", *code);
-            scalar(member.member("reason"), reason);
+            member.scalar("reason", &**reason);
             member.close();
         }
     }

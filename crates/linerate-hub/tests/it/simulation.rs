@@ -1,0 +1,43 @@
+//! Random histories, each compared with what a naive model says that every subscriber must see.
+
+mod channel;
+mod checker;
+mod random;
+mod world;
+
+use self::world::Simulation;
+
+/// How many steps there are in all, and until a new world begins.
+const STEPS: u64 = if cfg!(debug_assertions) {
+    100_000
+} else {
+    5_000_000
+};
+const STEPS_OF_WORLD: u64 = 10_000;
+
+fn run(seeds: u64, is_conflating: bool) {
+    let mut gaps = 0;
+    for world in 0..STEPS / 2 / STEPS_OF_WORLD {
+        println!("seed {}", seeds + world);
+        let mut simulation = Simulation::new(seeds + world, is_conflating);
+        for step in 0..STEPS_OF_WORLD {
+            simulation.step();
+            if step % 500 == 499 {
+                simulation.settle();
+            }
+        }
+        simulation.settle();
+        gaps += simulation.end();
+    }
+    assert!(gaps > 100, "too little has happened: {gaps} gaps");
+}
+
+#[test]
+fn every_subscriber_sees_what_a_naive_model_says() {
+    run(0x5eed_0000, false);
+}
+
+#[test]
+fn every_conflating_subscriber_ends_with_the_newest_of_each_key() {
+    run(0x5eed_8000, true);
+}

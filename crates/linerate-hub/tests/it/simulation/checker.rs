@@ -1,0 +1,255 @@
+//! What one subscriber must see.
+
+use std::collections::HashMap;
+
+use linerate_hub::{Conflate, Gap, GapCause, SlowPolicy, SubscriptionOptions};
+
+use super::channel::{Channel, Item};
+
+/// How many gaps the hub keeps for one that is behind.
+const MARKS_MAX: usize = 16;
+
+pub(crate) struct Checker {
+    pub(crate) options: SubscriptionOptions,
+    filter: String,
+    /// The next publication of the channel's log, and the next of its gaps.
+    cursor: usize,
+    gaps_seen: usize,
+    joined: usize,
+    /// What is known from the broker's history, where the subscription begins behind that; then the newest.
+    pub(crate) known: Option<(u32, u64)>,
+    is_exact: bool,
+    /// What was told to be missing since.
+    missed: Option<u64>,
+    has_missed: bool,
+    last: Option<u64>,
+    newest_of_key: HashMap<u64, u64>,
+    counted: u64,
+    pub(crate) is_over: bool,
+}
+
+/// What the model says that comes next.
+#[derive(Debug, PartialEq)]
+enum Next {
+    Gap(Gap),
+    Lost(u64),
+    Nothing,
+    Publications,
+}
+
+impl Checker {
+    pub(crate) fn new(options: SubscriptionOptions, channel: &Channel) -> Self {
+        let filter = options.filter.as_ref();
+        Self {
+            filter: filter.map_or_else(String::new, |filter| filter.expression().to_owned()),
+            options,
+            cursor: channel.log.len(),
+            gaps_seen: channel.gaps.len(),
+            joined: channel.log.len(),
+            known: None,
+            is_exact: true,
+            missed: Some(0),
+            has_missed: false,
+            last: None,
+            newest_of_key: HashMap::new(),
+            counted: 0,
+            is_over: false,
+        }
+    }
+
+    /// Lets the subscription begin behind a position.
+    pub(crate) fn begin_after(&mut self, known: (u32, u64)) {
+        self.known = Some(known);
+        self.is_exact = false;
+    }
+
+    pub(crate) fn see_gap(&mut self, gap: Gap, channel: &Channel) {
+        if self.is_exact && self.options.conflate.is_none() {
+            match self.next(channel) {
+                Next::Gap(expected) => {
+                    assert_eq!(gap, expected);
+                    let kept_from = channel.gaps.len().saturating_sub(MARKS_MAX);
+                    self.gaps_seen = (self.gaps_seen + 1).max(kept_from);
+                }
+                Next::Lost(_) if self.options.slow == SlowPolicy::Conflate => {
+                    let (at, expected) = channel.gaps[self.gaps_seen];
+                    assert_eq!(gap, expected);
+                    self.cursor = at;
+                    self.gaps_seen += 1;
+                }
+                Next::Lost(missed) => {
+                    let cause = GapCause::RingEvicted;
+                    let missed = Some(missed);
+                    assert_eq!(gap, Gap { missed, cause });
+                    self.cursor = channel.base;
+                }
+                other => panic!("{gap:?} instead of {other:?}"),
+            }
+        }
+        if gap.cause == GapCause::EpochChanged && !self.is_exact {
+            // What was recovered may be of a newer epoch than what still comes.
+            (self.last, self.known) = (None, None);
+        }
+        self.missed = self.missed.zip(gap.missed).map(|(a, b)| a + b);
+        self.has_missed |= gap.cause == GapCause::RingEvicted;
+        self.is_over |= self.options.positioned;
+    }
+
+    /// Takes notice of a block: the numbers of its publications, and how many it has conflated.
+    pub(crate) fn see_block(
+        &mut self,
+        ids: &[u64],
+        conflated: u64,
+        bytes: usize,
+        channel: &Channel,
+    ) {
+        assert!(!self.is_over, "something follows the end");
+        assert!(ids.len() == 1 || bytes <= self.options.batch_bytes_max);
+        for id in ids {
+            assert!(self.last < Some(*id), "{id} comes after {:?}", self.last);
+            self.last = Some(*id);
+            let place = channel.history.binary_search_by_key(id, |item| item.id);
+            let item = channel.history[place.unwrap()];
+            assert!(item.matches(&self.filter));
+            self.newest_of_key.insert(item.key, *id);
+            let is_complete = self.options.slow != SlowPolicy::Conflate;
+            if is_complete && self.options.conflate.is_none() {
+                self.follow(item);
+            }
+        }
+        self.counted += ids.len() as u64 + conflated;
+        if self.options.conflate.is_some() {
+            return;
+        }
+        let is_lost = self.is_exact && matches!(self.next(channel), Next::Lost(_));
+        if conflated > 0 || (is_lost && self.options.slow == SlowPolicy::Conflate) {
+            self.see_newest(ids, channel);
+        } else if self.is_exact {
+            self.see_exactly(ids, channel);
+        }
+    }
+
+    /// Takes notice that the client is to be disconnected.
+    pub(crate) fn see_end(&mut self, channel: &Channel) {
+        assert_eq!(self.options.slow, SlowPolicy::Disconnect);
+        if self.is_exact && self.options.conflate.is_none() {
+            assert!(matches!(self.next(channel), Next::Lost(_)));
+        }
+        self.is_over = true;
+    }
+
+    /// Takes notice that there is nothing more, although all time has passed.
+    pub(crate) fn see_nothing(&self, channel: &Channel) {
+        if self.is_over {
+            return;
+        }
+        if self.is_exact && self.options.conflate.is_none() {
+            assert_eq!(self.next(channel), Next::Nothing);
+        }
+        self.check_newest(channel);
+        let arrived = &channel.log[self.joined..];
+        let matching = arrived
+            .iter()
+            .filter(|item| item.matches(&self.filter))
+            .count();
+        if self.is_exact {
+            assert!(self.counted <= matching as u64);
+        }
+    }
+
+    /// The stream must go on without a hole that was not told.
+    fn follow(&mut self, item: Item) {
+        let is_all = self.filter.is_empty();
+        if let (Some(known), Some(at)) = (self.known, item.at) {
+            if known.0 != at.0 {
+                assert_eq!(self.missed, None, "another epoch without a gap");
+            } else {
+                assert!(known.1 < at.1, "{at:?} comes after {known:?}");
+                let between = at.1 - known.1 - 1;
+                let is_right = self.missed.is_none_or(|missed| missed == between);
+                assert!(
+                    is_right || !is_all,
+                    "{between} missing, {:?} told",
+                    self.missed
+                );
+            }
+        }
+        self.known = item.at;
+        self.missed = Some(0);
+    }
+
+    fn see_exactly(&mut self, ids: &[u64], channel: &Channel) {
+        assert_eq!(self.next(channel), Next::Publications);
+        let end = self.end(channel);
+        for id in ids {
+            let rest = channel.log[self.cursor..end].iter();
+            let place = rest.clone().position(|item| item.matches(&self.filter));
+            let place = self.cursor + place.expect("more than the model has");
+            assert_eq!(channel.log[place].id, *id);
+            self.cursor = place + 1;
+        }
+    }
+
+    /// A slow subscriber has got the newest instead of all.
+    fn see_newest(&mut self, ids: &[u64], channel: &Channel) {
+        assert_eq!((self.options.slow, ids.len()), (SlowPolicy::Conflate, 1));
+        if !self.is_exact {
+            return;
+        }
+        assert!(matches!(self.next(channel), Next::Lost(_)));
+        let place = channel.log.iter().position(|item| item.id == ids[0]);
+        self.cursor = place.unwrap() + 1;
+        assert!(self.cursor <= self.end(channel));
+    }
+
+    /// Whatever was conflated, the newest of each key is there.
+    fn check_newest(&self, channel: &Channel) {
+        let Some(conflate) = &self.options.conflate else {
+            return;
+        };
+        if self.has_missed || !self.is_exact {
+            return;
+        }
+        let arrived = channel.log[self.joined..].iter();
+        let mut newest = HashMap::new();
+        for item in arrived.filter(|item| item.matches(&self.filter)) {
+            newest.insert(item.key, item.id);
+        }
+        if *conflate == Conflate::Latest {
+            assert_eq!(self.last, newest.values().copied().max());
+        } else {
+            assert_eq!(self.newest_of_key, newest);
+        }
+    }
+
+    /// Returns where the next gap is, or the end.
+    fn end(&self, channel: &Channel) -> usize {
+        let gap = channel.gaps.get(self.gaps_seen);
+        gap.map_or(channel.log.len(), |(at, _)| *at)
+    }
+
+    fn next(&self, channel: &Channel) -> Next {
+        let count = |items: &[Item]| {
+            let matching = items.iter().filter(|item| item.matches(&self.filter));
+            matching.count() as u64
+        };
+        let lost = count(&channel.log[self.cursor..channel.base.max(self.cursor)]);
+        if lost > 0 {
+            return Next::Lost(lost);
+        }
+        let behind = channel.gaps.len() - self.gaps_seen;
+        if behind > MARKS_MAX {
+            let (_, dropped) = channel.gaps[channel.gaps.len() - MARKS_MAX - 1];
+            let missed = None;
+            return Next::Gap(Gap { missed, ..dropped });
+        }
+        let end = self.end(channel);
+        if count(&channel.log[self.cursor.min(end)..end]) > 0 {
+            return Next::Publications;
+        }
+        match channel.gaps.get(self.gaps_seen) {
+            Some((_, gap)) => Next::Gap(*gap),
+            None => Next::Nothing,
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Clients, channels and a hub, and what happens to them.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use linerate_hub::{
+    Batch, ChannelOptions, ClientId, Conflate, Encode, EncodingId, Filter, GapCause, Hub,
+    HubOptions, JsonPointer, SlowPolicy, Start, SubscriptionId, SubscriptionOptions, Transmit,
+    Unencodable, hub::Held,
+};
+
+use super::{channel::Channel, checker::Checker, random::Random};
+use crate::world::{Contains, position};
+
+const CLIENTS: usize = 12;
+const LETTERS: [&str; 4] = ["", "a", "b", "ab"];
+
+/// Numbers and lengths of publications, and how many were conflated.
+#[derive(Debug)]
+struct Numbers;
+
+impl Encode for Numbers {
+    fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        out.extend_from_slice(&batch.conflated.to_le_bytes());
+        for publication in batch.publications {
+            let id = publication.value().and_then(|value| value["id"].as_u64());
+            out.extend_from_slice(&id.ok_or(Unencodable)?.to_le_bytes());
+            out.extend_from_slice(&(publication.payload().len() as u64).to_le_bytes());
+        }
+        Ok(())
+    }
+}
+
+struct Client {
+    id: ClientId,
+    subscriptions: HashMap<SubscriptionId, (usize, Checker)>,
+    joining: Vec<SubscriptionId>,
+    is_blocked: bool,
+}
+
+pub(crate) struct Simulation {
+    random: Random,
+    is_conflating: bool,
+    hub: Hub,
+    now: Instant,
+    channels: Vec<Channel>,
+    clients: Vec<Client>,
+    next_id: u64,
+}
+
+impl Simulation {
+    pub(crate) fn new(seed: u64, is_conflating: bool) -> Self {
+        let mut random = Random::new(seed);
+        let channels = (0..3).map(|index| {
+            let options = ChannelOptions {
+                ring_messages_max: random.one_of(&[1, 4, 20, 1_000]),
+                ring_bytes_max: random.one_of(&[1_000, 5_000, 1_000_000]),
+            };
+            Channel::new(index, options, index != 1)
+        });
+        let channels = channels.collect();
+        let encodings: Vec<Arc<dyn Encode>> = vec![Arc::new(Numbers), Arc::new(Numbers)];
+        let options = HubOptions {
+            encodings,
+            seed,
+            block_cache_bytes_max: random.one_of(&[0, 300, 100_000]),
+            ..HubOptions::default()
+        };
+        Self {
+            random,
+            is_conflating,
+            hub: Hub::new(options),
+            now: Instant::now(),
+            channels,
+            clients: Vec::new(),
+            next_id: 0,
+        }
+    }
+
+    /// Does something.
+    pub(crate) fn step(&mut self) {
+        match self.random.below(100) {
+            0..4 => self.connect(),
+            4..6 => self.disconnect(),
+            6..14 => self.subscribe(),
+            14..20 => self.activate(),
+            20..24 => self.unsubscribe(),
+            24..55 => self.produce(),
+            55..75 => self.carry(),
+            75..76 => self.lose_link(),
+            76..82 => self.pass(),
+            82..95 => self.serve(),
+            _ => self.unblock(),
+        }
+    }
+
+    /// Lets everything arrive, and all clients take everything; then nothing may be left.
+    pub(crate) fn settle(&mut self) {
+        for client in 0..self.clients.len() {
+            while !self.clients[client].joining.is_empty() {
+                self.activate_one(client);
+            }
+        }
+        for channel in 0..self.channels.len() {
+            while !self.channels[channel].underway.is_empty() {
+                self.arrive(channel);
+                self.serve_all(usize::MAX);
+            }
+        }
+        self.serve_all(usize::MAX);
+        self.now += Duration::from_secs(1);
+        self.hub.handle_timeout(self.now);
+        self.serve_all(usize::MAX);
+        for client in &self.clients {
+            for (channel, checker) in client.subscriptions.values() {
+                checker.see_nothing(&self.channels[*channel]);
+            }
+        }
+        assert_eq!(self.hub.poll_ready(), None);
+        assert_eq!(self.hub.held(), Held::default());
+    }
+
+    /// Returns how many gaps were told.
+    pub(crate) fn end(mut self) -> u64 {
+        while !self.clients.is_empty() {
+            self.remove(0);
+        }
+        assert_eq!(self.hub.channels().count(), 0);
+        assert_eq!((self.hub.clients(), self.hub.subscriptions()), (0, 0));
+        self.hub.totals().gaps.iter().sum()
+    }
+
+    fn connect(&mut self) {
+        if self.clients.len() < CLIENTS {
+            self.clients.push(Client {
+                id: self.hub.connect(),
+                subscriptions: HashMap::new(),
+                joining: Vec::new(),
+                is_blocked: false,
+            });
+        }
+    }
+
+    fn disconnect(&mut self) {
+        if let Some(client) = self.any_client() {
+            self.remove(client);
+        }
+    }
+
+    fn remove(&mut self, client: usize) {
+        let client = self.clients.remove(client);
+        for name in self.hub.disconnect(client.id) {
+            let mut channels = self.channels.iter_mut();
+            let channel = channels.find(|channel| channel.name == name);
+            channel.unwrap().forget();
+        }
+    }
+
+    fn subscribe(&mut self) {
+        let Some(client) = self.any_client() else {
+            return;
+        };
+        let index = self.random.below(self.channels.len());
+        let options = self.options();
+        let channel = &self.channels[index];
+        let name = channel.name.clone();
+        let id = self.clients[client].id;
+        let result = self
+            .hub
+            .subscribe(self.now, id, name, channel.options, options.clone());
+        let client = &mut self.clients[client];
+        let has_one = client
+            .subscriptions
+            .values()
+            .any(|(other, _)| *other == index);
+        assert_eq!(result.is_err(), has_one);
+        if let Ok(subscription) = result {
+            let checker = Checker::new(options, channel);
+            client.subscriptions.insert(subscription, (index, checker));
+            client.joining.push(subscription);
+        }
+    }
+
+    fn activate(&mut self) {
+        if let Some(client) = self.any_client()
+            && !self.clients[client].joining.is_empty()
+        {
+            self.activate_one(client);
+        }
+    }
+
+    fn activate_one(&mut self, client: usize) {
+        let client = &mut self.clients[client];
+        let subscription = client.joining.swap_remove(0);
+        let Some((index, checker)) = client.subscriptions.get_mut(&subscription) else {
+            return;
+        };
+        let channel = &self.channels[*index];
+        if !channel.is_positioned || self.random.once_in(2) {
+            self.hub.activate(self.now, subscription, Start::Live);
+            return;
+        }
+        let (epoch, newest) = channel.newest;
+        let known = newest.saturating_sub(self.random.below(6) as u64);
+        let history = channel.history.iter().filter(|item| {
+            let of_epoch = item.at.filter(|at| at.0 == epoch);
+            of_epoch.is_some_and(|at| at.1 > known)
+        });
+        checker.begin_after((epoch, known));
+        let history = history.map(|item| item.publication());
+        self.hub.replay(subscription, history);
+        let start = Start::After(position(&epoch.to_string(), newest));
+        self.hub.activate(self.now, subscription, start);
+    }
+
+    fn unsubscribe(&mut self) {
+        let Some(client) = self.any_client() else {
+            return;
+        };
+        let index = self.random.below(self.channels.len());
+        let client = &mut self.clients[client];
+        let is_empty = self.hub.unsubscribe(client.id, &self.channels[index].name);
+        let before = client.subscriptions.len();
+        client
+            .subscriptions
+            .retain(|_, (channel, _)| *channel != index);
+        assert_eq!(is_empty.is_some(), client.subscriptions.len() < before);
+        if is_empty.is_some_and(|is_empty| is_empty.0) {
+            self.channels[index].forget();
+        }
+    }
+
+    /// Something is published, or the stream begins anew.
+    fn produce(&mut self) {
+        let channel = self.random.below(self.channels.len());
+        let channel = &mut self.channels[channel];
+        if self.random.once_in(100) {
+            channel.newest = (channel.newest.0 + 1, 0);
+        }
+        for _ in 0..self.random.one_of(&[1, 1, 2, 10]) {
+            self.next_id += 1;
+            channel.produce(self.next_id, self.random.one_of(&LETTERS));
+        }
+    }
+
+    /// What was published arrives, is lost, or arrives again.
+    fn carry(&mut self) {
+        let channel = self.random.below(self.channels.len());
+        for _ in 0..1 + self.random.below(8) {
+            match self.random.below(60) {
+                0 => drop(self.channels[channel].underway.pop_front()),
+                1 => {
+                    let channel = &mut self.channels[channel];
+                    let again = channel.log.last().filter(|_| channel.is_positioned);
+                    channel
+                        .underway
+                        .extend(again.copied().filter(|_| channel.underway.is_empty()));
+                }
+                _ => self.arrive(channel),
+            }
+        }
+    }
+
+    fn arrive(&mut self, index: usize) {
+        let channel = &mut self.channels[index];
+        let Some(item) = channel.underway.pop_front() else {
+            return;
+        };
+        if self.hub.has_channel(channel.name.as_str()) {
+            channel.arrive(item);
+        }
+        self.hub
+            .publish(self.now, &channel.name, item.publication());
+    }
+
+    fn lose_link(&mut self) {
+        let cause = GapCause::LinkLost;
+        if self.random.once_in(2) {
+            self.channels
+                .iter_mut()
+                .for_each(|channel| channel.gap(None, cause));
+            self.hub.handle_gap(self.now, None, cause);
+        } else {
+            let channel = self.random.below(self.channels.len());
+            let channel = &mut self.channels[channel];
+            channel.gap(None, cause);
+            self.hub.handle_gap(self.now, Some(&channel.name), cause);
+        }
+    }
+
+    fn pass(&mut self) {
+        self.now += Duration::from_millis(self.random.below(120) as u64);
+        self.hub.handle_timeout(self.now);
+    }
+
+    /// Some of the clients take some of what there is.
+    fn serve(&mut self) {
+        let capacity = self.random.one_of(&[0, 1, 3, 100]);
+        while let Some(id) = self.hub.poll_ready() {
+            let mut clients = self.clients.iter();
+            let client = clients.position(|client| client.id == id);
+            self.take(client.unwrap(), capacity);
+        }
+    }
+
+    fn serve_all(&mut self, capacity: usize) {
+        while self.hub.poll_ready().is_some() {}
+        for client in (0..self.clients.len()).rev() {
+            self.take(client, capacity);
+        }
+    }
+
+    fn unblock(&mut self) {
+        if let Some(client) = self.any_client() {
+            let client = &mut self.clients[client];
+            client.is_blocked = false;
+            self.hub.handle_writable(client.id);
+        }
+    }
+
+    fn take(&mut self, index: usize, capacity: usize) {
+        let client = &mut self.clients[index];
+        for _ in 0..capacity {
+            let Some(transmit) = self.hub.poll_transmit(self.now, client.id) else {
+                return;
+            };
+            match transmit {
+                Transmit::Block {
+                    subscription,
+                    bytes,
+                    messages,
+                } => {
+                    let (channel, checker) = client.subscriptions.get_mut(&subscription).unwrap();
+                    let numbers: Vec<u64> = bytes
+                        .chunks(8)
+                        .map(|chunk| u64::from_le_bytes(chunk.try_into().unwrap()))
+                        .collect();
+                    let ids: Vec<u64> = numbers[1..].iter().step_by(2).copied().collect();
+                    let sizes: u64 = numbers[2..].iter().step_by(2).sum();
+                    assert_eq!(ids.len(), messages as usize);
+                    checker.see_block(&ids, numbers[0], sizes as usize, &self.channels[*channel]);
+                }
+                Transmit::Gap {
+                    subscription, gap, ..
+                } => {
+                    let (channel, checker) = client.subscriptions.get_mut(&subscription).unwrap();
+                    checker.see_gap(gap, &self.channels[*channel]);
+                }
+                Transmit::Slow { subscription, .. } => {
+                    let (channel, checker) = client.subscriptions.get_mut(&subscription).unwrap();
+                    checker.see_end(&self.channels[*channel]);
+                    self.remove(index);
+                    return;
+                }
+                other => panic!("unexpected {other:?}"),
+            }
+        }
+    }
+
+    fn any_client(&mut self) -> Option<usize> {
+        let count = self.clients.len();
+        (count > 0).then(|| self.random.below(count))
+    }
+
+    fn options(&mut self) -> SubscriptionOptions {
+        let random = &mut self.random;
+        let filter = random.one_of(&[None, None, Some("a"), Some("b"), Some("c")]);
+        let filter = filter.map(|filter| Arc::new(Contains(filter)) as Arc<dyn Filter>);
+        let slow = [
+            SlowPolicy::Conflate,
+            SlowPolicy::Disconnect,
+            SlowPolicy::DropOldest,
+            SlowPolicy::DropOldest,
+        ];
+        let by_key = Conflate::LatestPerKey(JsonPointer::new("/key").unwrap());
+        let conflate = random.one_of(&[Conflate::Latest, by_key.clone(), by_key]);
+        SubscriptionOptions {
+            encoding: EncodingId(random.below(2) as u8),
+            filter,
+            batch_interval: Duration::from_millis(random.one_of(&[0, 0, 50, 200])),
+            batch_bytes_max: random.one_of(&[1, 150, 64 * 1024]),
+            conflate: self.is_conflating.then_some(conflate),
+            slow: random.one_of(&slow),
+            positioned: random.once_in(4),
+        }
+    }
+}
