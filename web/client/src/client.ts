@@ -1,0 +1,318 @@
+// The client: one connection, and the subscriptions that it carries.
+
+import type { Backoff } from "./backoff.js";
+import { readBlocks } from "./blocks.js";
+import * as codes from "./codes.js";
+import { Connection, type ConnectionState } from "./connection.js";
+import { Emitter, type Listener } from "./emitter.js";
+import { endpointsOf } from "./endpoints.js";
+import { type Environment, environmentWith } from "./environment.js";
+import { ConnectionLost, TimedOut } from "./errors.js";
+import type { Transport } from "./link.js";
+import type { ClientInfo, Commands, PresenceStats, Push } from "./messages.js";
+import { Publication } from "./publication.js";
+import { type StreamPosition, type SubscribeOptions, Subscription } from "./subscription.js";
+import type { TokenSource } from "./token.js";
+
+export interface ClientOptions {
+  /** The token to connect with, or what gets one: asked before every connection and every refresh. */
+  token?: TokenSource;
+  /** What the server calls this kind of client in its lists. Default: `"js"`. */
+  name?: string;
+  /** Anything that the server shall know. */
+  data?: unknown;
+  /** What to try, in this order. Default: WebSocket, then HTTP streaming. */
+  transports?: readonly Transport[];
+  /** The longest wait before the first attempt to reconnect, doubled each time. Default: 500. */
+  reconnectFirstMs?: number;
+  /** The longest wait between attempts. Default: 20,000. */
+  reconnectLongestMs?: number;
+  /** How long opening a connection may take. Default: 10,000. */
+  connectTimeoutMs?: number;
+  /** How long a command may wait for its answer. Default: 5,000. */
+  requestTimeoutMs?: number;
+  /** How much later than announced a ping may come. Default: 10,000. */
+  pingGraceMs?: number;
+  /** Parts of the surroundings to replace, such as `WebSocket` where there is none. */
+  environment?: Partial<Environment>;
+}
+
+export interface ClientEvents {
+  /** A connection is being opened, or will be in `retryInMs`; the code says why there is none. */
+  connecting: { code: number; reason: string; retryInMs: number };
+  connected: { client: string; transport: Transport; version: string; data: unknown };
+  /** The connection has ended for good: closed by `close`, or refused by the server. */
+  disconnected: { code: number; reason: string };
+  /** Something went wrong that is being retried. */
+  error: Error;
+}
+
+export interface HistoryOptions {
+  /** How many publications at most; 0 for the position only. Default: as many as the server gives. */
+  limit?: number;
+  /** Only what follows this position. */
+  since?: StreamPosition;
+  /** From the newest to the oldest. */
+  reverse?: boolean;
+}
+
+export interface History {
+  readonly publications: readonly Publication[];
+  /** The newest position of the channel's stream. */
+  readonly position: StreamPosition;
+}
+
+/**
+ * Connects to the server at `url` and keeps the connection: `https://example.org`, the same with a
+ * prefix before `/connection/…`, or the WebSocket endpoint itself. In a page, no `url` is the page's server.
+ */
+export function connect(url = "", options: ClientOptions = {}): Client {
+  const client = new Client(url, options);
+  client.connect();
+  return client;
+}
+
+export class Client {
+  readonly #emitter = new Emitter<ClientEvents>();
+  readonly #subscriptions = new Map<string, Subscription>();
+  readonly #numbered = new Map<number, Subscription>();
+  readonly #environment: Environment;
+  readonly #backoff: Backoff;
+  readonly #requestTimeoutMs: number;
+  readonly #connection: Connection;
+  #id: string | undefined;
+  #transport: Transport | undefined;
+
+  /** Creates a client that `connect` will connect. */
+  constructor(url: string, options: ClientOptions = {}) {
+    this.#environment = environmentWith(options.environment);
+    this.#backoff = {
+      firstMs: options.reconnectFirstMs ?? 500,
+      longestMs: options.reconnectLongestMs ?? 20_000,
+    };
+    this.#requestTimeoutMs = options.requestTimeoutMs ?? 5_000;
+    this.#connection = new Connection(
+      endpointsOf(url, globalThis.location?.origin),
+      {
+        transports: options.transports ?? ["websocket", "http_stream"],
+        token: options.token,
+        name: options.name ?? "js",
+        data: options.data,
+        backoff: this.#backoff,
+        connectTimeoutMs: options.connectTimeoutMs ?? 10_000,
+        requestTimeoutMs: this.#requestTimeoutMs,
+        pingGraceMs: options.pingGraceMs ?? 10_000,
+      },
+      this.#environment,
+      {
+        connecting: (code, reason, retryInMs) => this.#handleCut(code, reason, retryInMs),
+        connected: (result, transport) => {
+          this.#id = result.client;
+          this.#transport = transport;
+          const { client, version = "", data } = result;
+          this.#emitter.emit("connected", { client, transport, version, data });
+          this.#forEach((subscription) => subscription.handleConnected());
+        },
+        disconnected: (code, reason) => this.#handleEnd(code, reason),
+        push: (push) => this.#handlePush(push),
+        blocks: (bytes) => this.#handleBlocks(bytes),
+        error: (error) => this.#emitter.emit("error", error),
+      },
+    );
+  }
+
+  get state(): ConnectionState {
+    return this.#connection.state;
+  }
+
+  /** What the server calls this connection, while there is one. */
+  get id(): string | undefined {
+    return this.#id;
+  }
+
+  /** What carries this connection, while there is one. */
+  get transport(): Transport | undefined {
+    return this.#transport;
+  }
+
+  /** The subscriptions that have not ended, by channel. */
+  get subscriptions(): ReadonlyMap<string, Subscription> {
+    return this.#subscriptions;
+  }
+
+  /** Calls `listener` at each event `name`; returns a function that ends that. */
+  on<Name extends keyof ClientEvents>(
+    name: Name,
+    listener: Listener<ClientEvents[Name]>,
+  ): () => void {
+    return this.#emitter.on(name, listener);
+  }
+
+  /** Connects again after `close`, or skips what is left of the wait before the next attempt. */
+  connect(): void {
+    this.#connection.start();
+  }
+
+  /** Ends the connection and all subscriptions. */
+  close(): void {
+    this.#connection.stop(codes.DISCONNECT_CALLED, "close called");
+    this.#forEach((subscription) =>
+      subscription.handleClosed(codes.DISCONNECT_CALLED, "close called"),
+    );
+  }
+
+  /** Subscribes to `channel`, now or as soon as there is a connection; throws if that is done already. */
+  subscribe(channel: string, options: SubscribeOptions = {}): Subscription {
+    if (this.#subscriptions.has(channel)) {
+      throw new Error(`there is a subscription to ${channel} already`);
+    }
+    const subscription = new Subscription(channel, options, {
+      connection: this.#connection,
+      environment: this.#environment,
+      backoff: this.#backoff,
+      numbered: (one, channelId) => this.#number(one, channelId),
+      ended: (one) => this.#forget(one),
+    });
+    this.#subscriptions.set(channel, subscription);
+    if (this.state === "connected") {
+      subscription.handleConnected();
+    }
+    return subscription;
+  }
+
+  /** Publishes `data`, bytes as they are, all else as JSON; resolves when the broker has taken it. */
+  async publish(channel: string, data: unknown): Promise<void> {
+    const payload = data instanceof Uint8Array ? { b64data: base64(data) } : { data };
+    await this.#request("publish", { channel, ...payload });
+  }
+
+  /** Returns who is subscribed to `channel`. */
+  async presence(channel: string): Promise<ClientInfo[]> {
+    const { presence } = await this.#request("presence", { channel });
+    return Object.values(presence ?? {});
+  }
+
+  /** Returns how many are subscribed to `channel`. */
+  async presenceStats(channel: string): Promise<{ clients: number; users: number }> {
+    const stats: Partial<PresenceStats> = await this.#request("presence_stats", { channel });
+    return { clients: stats.num_clients ?? 0, users: stats.num_users ?? 0 };
+  }
+
+  /** Returns what `channel` keeps of what was published. */
+  async history(channel: string, options: HistoryOptions = {}): Promise<History> {
+    const { limit, since, reverse } = options;
+    const result = await this.#request("history", {
+      channel,
+      // The protocol reads an absent limit as 0: the position only.
+      limit: limit ?? -1,
+      ...(since !== undefined && { since: { epoch: since.epoch, offset: since.offset } }),
+      ...(reverse === true && { reverse }),
+    });
+    return {
+      publications: (result.publications ?? []).map((one) => Publication.fromMessage(one, channel)),
+      position: { epoch: result.epoch ?? "", offset: result.offset ?? 0 },
+    };
+  }
+
+  async #request<Method extends keyof Commands>(
+    method: Method,
+    request: Commands[Method][0],
+  ): Promise<Commands[Method][1]> {
+    await this.#untilConnected();
+    return new Promise((resolve, reject) => {
+      this.#connection.send(method, request, { resolve, reject });
+    });
+  }
+
+  /** Resolves when there is a connection, and rejects if none comes in time. */
+  #untilConnected(): Promise<void> {
+    if (this.state === "connected") {
+      return Promise.resolve();
+    }
+    if (this.state === "disconnected") {
+      return Promise.reject(new ConnectionLost("the client is disconnected"));
+    }
+    return new Promise((resolve, reject) => {
+      const settle = (settled: () => void) => () => {
+        ends.forEach((end) => end());
+        settled();
+      };
+      const ends = [
+        this.on("connected", settle(resolve)),
+        this.on(
+          "disconnected",
+          settle(() => reject(new ConnectionLost("the client is disconnected"))),
+        ),
+        this.#environment.after(
+          this.#requestTimeoutMs,
+          settle(() => reject(new TimedOut(`no connection within ${this.#requestTimeoutMs} ms`))),
+        ),
+      ];
+    });
+  }
+
+  #handleCut(code: number, reason: string, retryInMs: number): void {
+    this.#forgetConnection();
+    this.#forEach((subscription) => subscription.handleDisconnected());
+    this.#emitter.emit("connecting", { code, reason, retryInMs });
+  }
+
+  #handleEnd(code: number, reason: string): void {
+    this.#forgetConnection();
+    this.#forEach((subscription) => subscription.handleClosed(code, reason));
+    this.#emitter.emit("disconnected", { code, reason });
+  }
+
+  #handleBlocks(bytes: Uint8Array): void {
+    for (const block of readBlocks(bytes)) {
+      // What the server sent before it heard of an unsubscribe is nobody's any more.
+      this.#numbered.get(block.channelId)?.handleBlock(block);
+    }
+  }
+
+  #handlePush(push: Push): void {
+    const { channel, pub, join, leave, unsubscribe } = push;
+    const subscription = this.#subscriptions.get(channel ?? "");
+    if (subscription === undefined) {
+      return;
+    }
+    if (pub !== undefined) {
+      subscription.handleMessages([pub]);
+    } else if (unsubscribe !== undefined) {
+      subscription.handleUnsubscribe(unsubscribe.code, unsubscribe.reason);
+    } else if (join !== undefined) {
+      subscription.handlePresence("join", join.info);
+    } else if (leave !== undefined) {
+      subscription.handlePresence("leave", leave.info);
+    }
+  }
+
+  #number(subscription: Subscription, channelId: number | undefined): void {
+    if (channelId !== undefined) {
+      this.#numbered.set(channelId, subscription);
+    }
+  }
+
+  #forget(subscription: Subscription): void {
+    this.#subscriptions.delete(subscription.channel);
+    for (const [channelId, one] of this.#numbered) {
+      if (one === subscription) {
+        this.#numbered.delete(channelId);
+      }
+    }
+  }
+
+  #forgetConnection(): void {
+    this.#id = undefined;
+    this.#transport = undefined;
+    this.#numbered.clear();
+  }
+
+  #forEach(action: (subscription: Subscription) => void): void {
+    [...this.#subscriptions.values()].forEach(action);
+  }
+}
+
+function base64(bytes: Uint8Array): string {
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+}

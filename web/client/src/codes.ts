@@ -1,0 +1,42 @@
+// The numbers with which connections and subscriptions end.
+
+/** The client ended the connection itself. */
+export const DISCONNECT_CALLED = 0;
+/** The server refused the connection or its token. */
+export const UNAUTHORIZED = 1;
+/** The connection was lost, or never came about. */
+export const TRANSPORT_CLOSED = 2;
+/** The server sent what the protocol doesn't allow. */
+export const BAD_PROTOCOL = 3;
+/** No sign of life of the server in time. */
+export const NO_PING = 11;
+/** The server's number for a subscription that the client ended itself. */
+export const UNSUBSCRIBE_CALLED = 0;
+
+/** Subscriptions that the server ended with such a number are subscribed again. */
+const INSUFFICIENT_STATE = 2_500;
+
+const TOKEN_EXPIRED = 109;
+const UNRECOVERABLE_POSITION = 112;
+const TOKEN_REVOKED = 113;
+const PERMISSION_LAST = 3_999;
+
+/** Says whether a connection that was closed with `code` is not to be opened again. */
+export function isTerminal(code: number): boolean {
+  return (code >= 3_500 && code <= PERMISSION_LAST) || (code >= 4_500 && code <= 4_999);
+}
+
+/** Says whether the client subscribes again after the server ended the subscription with `code`. */
+export function subscribesAgain(code: number): boolean {
+  return code >= INSUFFICIENT_STATE;
+}
+
+/** Says whether the error of a reply means that a newer token would do. */
+export function wantsNewerToken(code: number): boolean {
+  return code === TOKEN_EXPIRED || code === TOKEN_REVOKED;
+}
+
+/** Says whether the error of a reply means that the stream doesn't reach back to the position asked for. */
+export function isUnrecoverable(code: number): boolean {
+  return code === UNRECOVERABLE_POSITION;
+}

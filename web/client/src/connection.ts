@@ -1,0 +1,364 @@
+// The connection to the server: opened, kept alive, and opened again when it is lost.
+
+import { type Backoff, retryDelayMs } from "./backoff.js";
+import * as codes from "./codes.js";
+import type { Endpoints } from "./endpoints.js";
+import type { Environment } from "./environment.js";
+import { asError, ConnectionLost, ServerError, TimedOut, Unauthorized } from "./errors.js";
+import { HttpStreamLink } from "./http-stream-link.js";
+import type { Link, LinkEvents, OpenLink, Transport } from "./link.js";
+import type { Commands, ConnectRequest, ConnectResult, Push, Reply } from "./messages.js";
+import { Requests, type Settle } from "./requests.js";
+import { refreshDelayMs, tokenFrom, type TokenSource } from "./token.js";
+import { TransportChoice } from "./transports.js";
+import { WebSocketLink } from "./websocket-link.js";
+
+/** A connection that stayed open this long starts over with the shortest delay when it is lost. */
+const SETTLED_MS = 5_000;
+
+const OPEN: Record<Transport, OpenLink> = {
+  websocket: (...link) => new WebSocketLink(...link),
+  http_stream: (...link) => new HttpStreamLink(...link),
+};
+
+export type ConnectionState = "disconnected" | "connecting" | "connected";
+
+export interface ConnectionOptions {
+  transports: readonly Transport[];
+  token: TokenSource | undefined;
+  name: string;
+  data: unknown;
+  backoff: Backoff;
+  connectTimeoutMs: number;
+  requestTimeoutMs: number;
+  pingGraceMs: number;
+}
+
+export interface ConnectionEvents {
+  /** A connection is being opened, or will be in `retryInMs`. */
+  connecting(code: number, reason: string, retryInMs: number): void;
+  connected(result: ConnectResult, transport: Transport): void;
+  /** The connection has ended and won't be opened again. */
+  disconnected(code: number, reason: string): void;
+  push(push: Push): void;
+  blocks(bytes: Uint8Array): void;
+  /** Something went wrong that is being retried. */
+  error(error: Error): void;
+}
+
+export class Connection {
+  readonly #endpoints: Endpoints;
+  readonly #options: ConnectionOptions;
+  readonly #environment: Environment;
+  readonly #events: ConnectionEvents;
+  readonly #transports: TransportChoice;
+  #state: ConnectionState = "disconnected";
+  /** Counts attempts, so that what belongs to an earlier one is recognised when it comes late. */
+  #attempt = 0;
+  #retries = 0;
+  #link: Link | undefined;
+  #requests: Requests;
+  #openedAtMs = Infinity;
+  #heardAtMs = 0;
+  #answersPings = false;
+  /** A disconnect push says why the link is about to end. */
+  #farewell: { code: number; reason: string } | undefined;
+  /** What cancels the timers of the current attempt or wait. */
+  readonly #timers = new Set<() => void>();
+
+  constructor(
+    endpoints: Endpoints,
+    options: ConnectionOptions,
+    environment: Environment,
+    events: ConnectionEvents,
+  ) {
+    this.#endpoints = endpoints;
+    this.#options = options;
+    this.#environment = environment;
+    this.#events = events;
+    this.#transports = new TransportChoice(options.transports);
+    this.#requests = new Requests(environment, options.requestTimeoutMs);
+  }
+
+  /** Connects at once, also if it would wait otherwise. */
+  start(): void {
+    if (this.#state === "disconnected") {
+      this.#retries = 0;
+    }
+    if (this.#state !== "connected" && this.#link === undefined) {
+      this.#events.connecting(codes.DISCONNECT_CALLED, "connect called", 0);
+      this.#connect();
+    }
+  }
+
+  /** Ends the connection for good. */
+  stop(code: number, reason: string): void {
+    if (this.#state !== "disconnected") {
+      this.#tearDown(reason);
+      this.#state = "disconnected";
+      this.#events.disconnected(code, reason);
+    }
+  }
+
+  get state(): ConnectionState {
+    return this.#state;
+  }
+
+  /** What carries the connection, or is tried to. */
+  get transport(): Transport {
+    return this.#transports.current;
+  }
+
+  /** Sends a command; `settle` gets its reply, or a `ConnectionLost`. */
+  send<Method extends keyof Commands>(
+    method: Method,
+    request: Commands[Method][0],
+    settle: Settle<Commands[Method][1]>,
+  ): void {
+    if (this.#state !== "connected" || this.#link === undefined) {
+      settle.reject(new ConnectionLost("there is no connection"));
+    } else {
+      this.#link.send(this.#requests.start(method, request, settle));
+    }
+  }
+
+  /** Ends the link and opens another one. */
+  restart(code: number, reason: string): void {
+    this.#handleLost(code, reason);
+  }
+
+  #connect(): void {
+    this.#cancelTimers();
+    this.#state = "connecting";
+    this.#attempt += 1;
+    const attempt = this.#attempt;
+    const { token } = this.#options;
+    if (token === undefined) {
+      this.#open(undefined);
+      return;
+    }
+    tokenFrom(token, undefined).then(
+      (fresh) => attempt === this.#attempt && this.#open(fresh),
+      (error: unknown) => attempt === this.#attempt && this.#handleNoToken(asError(error)),
+    );
+  }
+
+  #handleNoToken(error: Error): void {
+    if (error instanceof Unauthorized) {
+      this.stop(codes.UNAUTHORIZED, error.message);
+      return;
+    }
+    this.#events.error(error);
+    this.#retryLater(codes.TRANSPORT_CLOSED, "no token to connect with");
+  }
+
+  #open(token: string | undefined): void {
+    const { connectTimeoutMs } = this.#options;
+    this.#after(connectTimeoutMs, () =>
+      this.#handleLost(codes.TRANSPORT_CLOSED, `no connection within ${connectTimeoutMs} ms`),
+    );
+    const attempt = this.#attempt;
+    try {
+      const open = OPEN[this.#transports.current];
+      this.#link = open(this.#endpoints, this.#environment, this.#linkEvents(token));
+    } catch (error) {
+      // Told after the constructor has returned, as everything else that a link tells.
+      queueMicrotask(() => {
+        if (attempt === this.#attempt) {
+          this.#handleLost(codes.TRANSPORT_CLOSED, asError(error).message);
+        }
+      });
+    }
+  }
+
+  #linkEvents(token: string | undefined): LinkEvents {
+    return {
+      opened: () => this.#introduce(token),
+      message: (reply) => this.#receive(reply),
+      blocks: (bytes) => {
+        this.#heardAtMs = this.#environment.now();
+        this.#events.blocks(bytes);
+      },
+      closed: (code, reason) => {
+        const why = this.#farewell ?? { code, reason };
+        this.#handleLost(why.code, why.reason);
+      },
+    };
+  }
+
+  #introduce(token: string | undefined): void {
+    const { name, data } = this.#options;
+    const request: ConnectRequest = { name };
+    if (token !== undefined) {
+      request.token = token;
+    }
+    if (data !== undefined) {
+      request.data = data;
+    }
+    const text = this.#requests.start("connect", request, {
+      resolve: (result) => this.#handleWelcome(result),
+      reject: (error) => this.#handleRefusal(error),
+    });
+    this.#link?.send(text);
+  }
+
+  #handleWelcome(result: ConnectResult): void {
+    this.#cancelTimers();
+    this.#transports.handleSuccess();
+    this.#state = "connected";
+    this.#openedAtMs = this.#environment.now();
+    this.#heardAtMs = this.#openedAtMs;
+    this.#answersPings = result.pong === true;
+    if ((result.ping ?? 0) > 0) {
+      this.#watchPings((result.ping ?? 0) * 1_000 + this.#options.pingGraceMs);
+    }
+    this.#scheduleRefresh(result.expires, result.ttl);
+    this.#events.connected(result, this.#transports.current);
+  }
+
+  #handleRefusal(error: Error): void {
+    if (error instanceof ConnectionLost || this.#link === undefined) {
+      return; // Whoever lost the connection deals with that.
+    }
+    if (error instanceof TimedOut) {
+      this.#handleLost(codes.TRANSPORT_CLOSED, error.message);
+      return;
+    }
+    this.#transports.handleSuccess();
+    const code = error instanceof ServerError ? error.code : codes.BAD_PROTOCOL;
+    const isRenewable = codes.wantsNewerToken(code) && typeof this.#options.token === "function";
+    if (isRenewable || (error instanceof ServerError && error.temporary)) {
+      this.#events.error(error);
+      this.#handleLost(codes.TRANSPORT_CLOSED, error.message);
+    } else {
+      this.stop(code, error.message);
+    }
+  }
+
+  #receive(reply: Reply): void {
+    this.#heardAtMs = this.#environment.now();
+    if (reply.id !== undefined && reply.id !== 0) {
+      this.#requests.settle(reply.id, reply);
+    } else if (reply.push?.disconnect !== undefined) {
+      this.#farewell = reply.push.disconnect;
+      this.#handleLost(this.#farewell.code, this.#farewell.reason);
+    } else if (reply.push !== undefined) {
+      this.#events.push(reply.push);
+    } else if (this.#answersPings) {
+      this.#link?.send("{}");
+    }
+  }
+
+  /** Ends the link once nothing was heard for `silenceMs`. */
+  #watchPings(silenceMs: number): void {
+    const leftMs = this.#heardAtMs + silenceMs - this.#environment.now();
+    this.#after(leftMs, () => {
+      if (this.#environment.now() - this.#heardAtMs >= silenceMs) {
+        this.#handleLost(codes.NO_PING, "no ping");
+      } else {
+        this.#watchPings(silenceMs);
+      }
+    });
+  }
+
+  #scheduleRefresh(expires: boolean | undefined, ttlSeconds: number | undefined): void {
+    const { token } = this.#options;
+    if (expires === true && typeof token === "function") {
+      this.#after(refreshDelayMs(ttlSeconds ?? 0), () => this.#refresh(token, 0));
+    }
+  }
+
+  #refresh(source: TokenSource, retries: number): void {
+    const attempt = this.#attempt;
+    const handleError = (error: Error) => this.#handleRefreshError(source, retries, error);
+    tokenFrom(source, undefined).then(
+      (token) => {
+        if (attempt === this.#attempt) {
+          const resolve = (result: Commands["refresh"][1]) =>
+            this.#scheduleRefresh(result.expires, result.ttl);
+          this.send("refresh", { token }, { resolve, reject: handleError });
+        }
+      },
+      (error: unknown) => attempt === this.#attempt && handleError(asError(error)),
+    );
+  }
+
+  #handleRefreshError(source: TokenSource, retries: number, error: Error): void {
+    if (error instanceof ConnectionLost) {
+      return;
+    }
+    if (error instanceof Unauthorized) {
+      this.stop(codes.UNAUTHORIZED, error.message);
+    } else if (
+      error instanceof ServerError &&
+      !error.temporary &&
+      !codes.wantsNewerToken(error.code)
+    ) {
+      this.stop(error.code, error.message);
+    } else {
+      this.#events.error(error);
+      this.#after(this.#delayMs(retries), () => this.#refresh(source, retries + 1));
+    }
+  }
+
+  #handleLost(code: number, reason: string): void {
+    if (this.#state === "disconnected") {
+      return;
+    }
+    const wasConnected = this.#state === "connected";
+    const openMs = this.#environment.now() - this.#openedAtMs;
+    this.#tearDown(reason);
+    if (codes.isTerminal(code)) {
+      this.#state = "disconnected";
+      this.#events.disconnected(code, reason);
+      return;
+    }
+    if (wasConnected && openMs >= SETTLED_MS) {
+      this.#retries = 0;
+    }
+    const tryNextNow = !wasConnected && this.#transports.handleFailure();
+    if (tryNextNow) {
+      this.#connect();
+    } else {
+      this.#retryLater(code, reason);
+    }
+  }
+
+  #retryLater(code: number, reason: string): void {
+    this.#state = "connecting";
+    const delayMs = this.#delayMs(this.#retries);
+    this.#retries += 1;
+    this.#after(delayMs, () => this.#connect());
+    this.#events.connecting(code, reason, delayMs);
+  }
+
+  #delayMs(retries: number): number {
+    return retryDelayMs(this.#options.backoff, retries, this.#environment.random);
+  }
+
+  #tearDown(reason: string): void {
+    this.#attempt += 1;
+    this.#cancelTimers();
+    this.#link?.close();
+    this.#link = undefined;
+    this.#farewell = undefined;
+    this.#openedAtMs = Infinity;
+    this.#state = "connecting";
+    this.#requests.failAll(new ConnectionLost(reason));
+  }
+
+  #after(delayMs: number, callback: () => void): void {
+    const cancel = this.#environment.after(delayMs, () => {
+      this.#timers.delete(cancel);
+      callback();
+    });
+    this.#timers.add(cancel);
+  }
+
+  #cancelTimers(): void {
+    for (const cancel of this.#timers) {
+      cancel();
+    }
+    this.#timers.clear();
+  }
+}

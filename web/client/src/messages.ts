@@ -1,0 +1,138 @@
+// The control messages as JSON: commands, replies and pushes, with Centrifuge's names.
+
+/** Who published, or who is present. */
+export interface ClientInfo {
+  readonly user: string;
+  readonly client: string;
+  readonly conn_info?: unknown;
+  readonly chan_info?: unknown;
+}
+
+export interface ConnectRequest {
+  token?: string;
+  data?: unknown;
+  name?: string;
+  version?: string;
+}
+
+export interface ConnectResult {
+  client: string;
+  version?: string;
+  /** Whether the connection ends unless its token is refreshed within `ttl` seconds. */
+  expires?: boolean;
+  ttl?: number;
+  /** Seconds between the pings of the server; none if 0 or absent. */
+  ping?: number;
+  /** Whether pings want an answer. */
+  pong?: boolean;
+  /** What HTTP streaming needs for sending commands. */
+  session?: string;
+  node?: string;
+  data?: unknown;
+}
+
+export interface SubscribeRequest {
+  channel: string;
+  token?: string;
+  /** Whether a later connection may want to recover. */
+  recoverable?: boolean;
+  /** Whether a gap is to end the subscription. */
+  positioned?: boolean;
+  recover?: boolean;
+  epoch?: string;
+  offset?: number;
+  filter?: string;
+  batch_interval_ms?: number;
+  conflate?: string;
+  data?: unknown;
+  join_leave?: boolean;
+}
+
+export interface PublicationMessage {
+  data?: unknown;
+  /** The payload in base64 where it is no JSON. */
+  b64data?: string;
+  offset?: number;
+  info?: ClientInfo;
+  tags?: Record<string, string>;
+  /** Where it was published, with a pattern subscribed. */
+  channel?: string;
+}
+
+export interface SubscribeResult {
+  /** The number that stands for the channel in blocks. */
+  id?: number;
+  expires?: boolean;
+  ttl?: number;
+  recoverable?: boolean;
+  positioned?: boolean;
+  epoch?: string;
+  offset?: number;
+  was_recovering?: boolean;
+  recovered?: boolean;
+  publications?: PublicationMessage[];
+  data?: unknown;
+}
+
+export interface RefreshResult {
+  expires?: boolean;
+  ttl?: number;
+}
+
+export interface Presence {
+  /** Who is there, by the client's id. */
+  readonly presence: Readonly<Record<string, ClientInfo>>;
+}
+
+export interface PresenceStats {
+  readonly num_clients: number;
+  readonly num_users: number;
+}
+
+export interface HistoryResult {
+  publications?: PublicationMessage[];
+  epoch?: string;
+  offset?: number;
+}
+
+export interface ErrorMessage {
+  code: number;
+  message: string;
+  temporary?: boolean;
+}
+
+/** What the server says about a channel, or about the connection, on its own account. */
+export interface Push {
+  channel?: string;
+  pub?: PublicationMessage;
+  join?: { info: ClientInfo };
+  leave?: { info: ClientInfo };
+  unsubscribe?: { code: number; reason: string };
+  disconnect?: { code: number; reason: string };
+}
+
+/** The name of a command, with what it asks and what it answers. */
+export interface Commands {
+  connect: [ConnectRequest, ConnectResult];
+  subscribe: [SubscribeRequest, SubscribeResult];
+  unsubscribe: [{ channel: string }, object];
+  publish: [{ channel: string; data: unknown } | { channel: string; b64data: string }, object];
+  presence: [{ channel: string }, Presence];
+  presence_stats: [{ channel: string }, PresenceStats];
+  history: [
+    {
+      channel: string;
+      limit?: number;
+      since?: { offset: number; epoch: string };
+      reverse?: boolean;
+    },
+    HistoryResult,
+  ];
+  refresh: [{ token: string }, RefreshResult];
+  sub_refresh: [{ channel: string; token: string }, RefreshResult];
+}
+
+/** A message of the server. Without `id` and `push` it is a ping. */
+export type Reply = { id?: number; error?: ErrorMessage; push?: Push } & {
+  [Name in keyof Commands]?: Commands[Name][1];
+};

@@ -1,0 +1,385 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Gap, Subscription } from "../../../client/src/linerate.js";
+import { ServerError, Unsubscribed } from "../../../client/src/linerate.js";
+import { type FakeSocket, settled, World } from "./world.js";
+
+function tell(socket: FakeSocket, ...offsets: number[]): void {
+  socket.tell(
+    ...offsets.map((offset) => ({ push: { channel: "a", pub: { data: offset, offset } } })),
+  );
+}
+
+/** Subscribes to `a` in a new world; `seen` and `gaps` collect what it is told. */
+function subscribed(options = {}, result: object = { epoch: "e", offset: 0, recoverable: true }) {
+  const world = new World();
+  const client = world.client();
+  const subscription = client.subscribe("a", options);
+  const socket = world.welcome();
+  const seen: unknown[] = [];
+  const gaps: Gap[] = [];
+  subscription.on("publication", (publication) => seen.push(publication.json()));
+  subscription.on("gap", (gap) => gaps.push(gap));
+  socket.answer("subscribe", result);
+  return { world, client, socket, subscription, seen, gaps };
+}
+
+/** Cuts the connection, and lets the client come back. */
+function comeBack(world: World): FakeSocket {
+  world.socket.cut();
+  world.awaitSocket();
+  return world.welcome();
+}
+
+test("all that a subscription asks for is sent", () => {
+  const { socket } = subscribed({
+    filter: "level == 'error'",
+    batchIntervalMs: 200,
+    conflate: "/key",
+    since: { epoch: "e", offset: 7 },
+    data: 1,
+    joinLeave: true,
+  });
+  const { subscribe } = socket.command("subscribe");
+  assert.deepEqual(subscribe, {
+    channel: "a",
+    recoverable: true,
+    filter: "level == 'error'",
+    batch_interval_ms: 200,
+    conflate: "/key",
+    data: 1,
+    join_leave: true,
+    recover: true,
+    epoch: "e",
+    offset: 7,
+  });
+});
+
+test("blocks reach the subscription of their number, with offsets and gaps", () => {
+  const world = new World();
+  const client = world.client();
+  const [a, b] = [client.subscribe("a"), client.subscribe("b")];
+  const socket = world.welcome();
+  const ids = socket.sent.flatMap((sent) => ("subscribe" in sent ? [sent["id"]] : []));
+  socket.tell(
+    { id: ids[0], subscribe: { id: 1, epoch: "e" } },
+    { id: ids[1], subscribe: { id: 2 } },
+  );
+  const seen: unknown[] = [];
+  a.on("publication", ({ offset, gap }) => seen.push(["a", offset, gap]));
+  b.on("publication", (publication) => seen.push(["b", publication.text(), publication.bytes()]));
+  socket.tellBytes(1, 0x05, 3, 3, 5, 2, 1, 0x31, 1, 0x32);
+  socket.tellBytes(2, 0x00, 1, 2, 0xff, 0xfe);
+  socket.tellBytes(9, 0x00, 1, 1, 0x31);
+  assert.deepEqual(seen, [
+    ["a", 3, { missed: 2, cause: "ring_evicted" }],
+    ["a", 4, undefined],
+    ["b", "\ufffd\ufffd", Uint8Array.of(0xff, 0xfe)],
+  ]);
+  assert.deepEqual(a.position, { epoch: "e", offset: 4 });
+  a.unsubscribe();
+  socket.tellBytes(1, 0x00, 1, 1, 0x31);
+  assert.equal(seen.length, 3);
+});
+
+test("where another epoch has begun, its name is asked for", () => {
+  const { world, socket, subscription, gaps } = subscribed({}, { id: 1, epoch: "e", offset: 40 });
+  socket.tellBytes(1, 0x05, 2, 0, 1, 1, 1, 0x31);
+  assert.deepEqual(gaps, [{ missed: undefined, cause: "epoch_changed" }]);
+  assert.equal(subscription.position, undefined);
+  assert.deepEqual(socket.command("history")["history"], { channel: "a", limit: 0 });
+  socket.answer("history", { epoch: "f", offset: 2 });
+  assert.deepEqual(subscription.position, { epoch: "f", offset: 2 });
+
+  socket.tellBytes(1, 0x04, 0, 6, 0);
+  const back = comeBack(world);
+  assert.deepEqual(back.command("subscribe")["subscribe"], { channel: "a", recoverable: true });
+  back.answer("subscribe", { id: 1, epoch: "g", offset: 5 });
+  assert.deepEqual(gaps.at(-1), { missed: undefined, cause: "recovery" });
+});
+
+test("a frame that is no block ends the connection", () => {
+  const { client, socket } = subscribed();
+  socket.tellBytes(1);
+  assert.equal(client.state, "connecting");
+});
+
+test("a channel can't be subscribed twice, but again", () => {
+  const { client, subscription, socket } = subscribed();
+  assert.throws(() => client.subscribe("a"), /subscription to a already/);
+  subscription.unsubscribe();
+  assert.deepEqual(socket.command("unsubscribe")["unsubscribe"], { channel: "a" });
+  client.subscribe("a");
+});
+
+test("after a cut a subscription goes on from its position", () => {
+  const { world, socket, subscription, seen, gaps } = subscribed();
+  tell(socket, 1, 2);
+  assert.deepEqual(subscription.position, { epoch: "e", offset: 2 });
+  const back = comeBack(world);
+  assert.deepEqual(back.command("subscribe")["subscribe"], {
+    channel: "a",
+    recoverable: true,
+    recover: true,
+    epoch: "e",
+    offset: 2,
+  });
+  back.answer("subscribe", {
+    epoch: "e",
+    offset: 4,
+    was_recovering: true,
+    recovered: true,
+    publications: [
+      { data: 3, offset: 3 },
+      { data: 4, offset: 4 },
+    ],
+  });
+  tell(back, 5);
+  assert.deepEqual(seen, [1, 2, 3, 4, 5]);
+  assert.deepEqual(gaps, []);
+});
+
+test("publications in the frame of the reply come after it", () => {
+  const world = new World();
+  const seen: unknown[] = [];
+  const subscription = world.client().subscribe("a");
+  subscription.on("publication", (publication) => seen.push(publication.offset));
+  const socket = world.welcome();
+  const { id } = socket.command("subscribe");
+  socket.tell(
+    { id, subscribe: { epoch: "e", offset: 7 } },
+    { push: { channel: "a", pub: { data: 1, offset: 8 } } },
+  );
+  assert.deepEqual(seen, [8]);
+  assert.deepEqual(subscription.position, { epoch: "e", offset: 8 });
+});
+
+test("what could not be recovered is a gap, counted within a stream", () => {
+  const { world, socket, seen, gaps } = subscribed();
+  tell(socket, 1, 2);
+  const back = comeBack(world);
+  back.answer("subscribe", { epoch: "e", offset: 12, was_recovering: true, recovered: false });
+  assert.deepEqual(gaps, [{ missed: 10, cause: "recovery" }]);
+  tell(back, 13);
+  assert.deepEqual(seen, [1, 2, 13]);
+});
+
+test("in another stream nobody knows how much was missed, and offsets start over", () => {
+  const { world, socket, subscription, seen, gaps } = subscribed();
+  tell(socket, 1, 2);
+  const back = comeBack(world);
+  back.answer("subscribe", { epoch: "f", offset: 0, was_recovering: true, recovered: false });
+  assert.deepEqual(gaps, [{ missed: undefined, cause: "recovery" }]);
+  tell(back, 1);
+  assert.deepEqual(seen, [1, 2, 1]);
+  assert.deepEqual(subscription.position, { epoch: "f", offset: 1 });
+});
+
+test("a cut without recovery is a gap", () => {
+  const { world, socket, gaps } = subscribed({ recover: false });
+  tell(socket, 1);
+  const back = comeBack(world);
+  assert.deepEqual(back.command("subscribe")["subscribe"], { channel: "a" });
+  back.answer("subscribe", { epoch: "e", offset: 1 });
+  assert.deepEqual(gaps, [{ missed: 0, cause: "recovery" }]);
+});
+
+test("the next publication says what is missing before it", () => {
+  const { world, subscription } = subscribed();
+  const found: (Gap | undefined)[] = [];
+  subscription.on("publication", ({ gap }) => found.push(gap));
+  const back = comeBack(world);
+  back.answer("subscribe", { epoch: "f", offset: 3, was_recovering: true, recovered: false });
+  tell(back, 4, 5);
+  assert.deepEqual(found, [{ missed: undefined, cause: "recovery" }, undefined]);
+});
+
+test("a position that can't be recovered is given up, the subscription is not", () => {
+  const { world, subscription, gaps } = subscribed({ since: { epoch: "e", offset: 3 } });
+  const back = comeBack(world);
+  back.refuse("subscribe", 112, "unrecoverable position");
+  world.advance(500);
+  assert.deepEqual(back.command("subscribe")["subscribe"], { channel: "a", recoverable: true });
+  back.answer("subscribe", { epoch: "f", offset: 0 });
+  assert.equal(subscription.state, "subscribed");
+  assert.equal(gaps.at(-1)?.cause, "recovery");
+});
+
+test("the server's word that state is insufficient means to subscribe again from there", () => {
+  const { socket, subscription } = subscribed();
+  tell(socket, 1);
+  socket.tell({
+    push: { channel: "a", unsubscribe: { code: 2500, reason: "insufficient state" } },
+  });
+  assert.equal(subscription.state, "subscribing");
+  assert.deepEqual(socket.command("subscribe")["subscribe"], {
+    channel: "a",
+    recoverable: true,
+    recover: true,
+    epoch: "e",
+    offset: 1,
+  });
+});
+
+test("an unsubscribe by the server is final, and iterations say so", async () => {
+  const { client, socket, subscription } = subscribed();
+  const iterator = subscription[Symbol.asyncIterator]();
+  const waiting = assert.rejects(
+    iterator.next(),
+    (error) => error instanceof Unsubscribed && error.code === 2000,
+  );
+  socket.tell({
+    push: { channel: "a", unsubscribe: { code: 2000, reason: "server unsubscribe" } },
+  });
+  await waiting;
+  assert.deepEqual(await iterator.next(), { done: true, value: undefined });
+  assert.equal(client.subscriptions.size, 0);
+});
+
+test("a subscription that is refused is final unless the error is temporary", () => {
+  const world = new World();
+  const subscription = world.client().subscribe("a");
+  const errors: Error[] = [];
+  const ends: object[] = [];
+  subscription.on("error", (error) => errors.push(error));
+  subscription.on("unsubscribed", (end) => ends.push(end));
+  const socket = world.welcome();
+  socket.refuse("subscribe", 100, "internal server error", true);
+  world.advance(500);
+  socket.refuse("subscribe", 103, "permission denied");
+  assert.ok(errors[0] instanceof ServerError);
+  assert.deepEqual(ends, [{ code: 103, reason: "permission denied" }]);
+  assert.equal(subscription.state, "unsubscribed");
+});
+
+test("a subscription without an answer asks for a new connection", () => {
+  const world = new World();
+  const client = world.client({ requestTimeoutMs: 1_000 });
+  client.subscribe("a");
+  const socket = world.welcome();
+  world.advance(1_000);
+  assert.ok(socket.isClosed);
+  assert.equal(client.state, "connecting");
+});
+
+test("a channel's token is asked for with its name, anew each time, and refreshed", async () => {
+  const world = new World();
+  const asked: string[] = [];
+  world.client().subscribe("a", {
+    token: (channel) => {
+      asked.push(channel);
+      return `t${asked.length}`;
+    },
+  });
+  world.welcome();
+  await settled();
+  world.socket.answer("subscribe", { expires: true, ttl: 10 });
+  world.advance(9_000);
+  await settled();
+  assert.deepEqual(world.socket.command("sub_refresh")["sub_refresh"], {
+    channel: "a",
+    token: "t2",
+  });
+  world.socket.answer("sub_refresh", { expires: true, ttl: 10 });
+  const back = comeBack(world);
+  await settled();
+  assert.deepEqual(back.command("subscribe")["subscribe"], {
+    channel: "a",
+    recoverable: true,
+    token: "t3",
+  });
+  assert.deepEqual(asked, ["a", "a", "a"]);
+});
+
+test("iteration is in order and ends with unsubscribe", async () => {
+  const { socket, subscription } = subscribed();
+  const reading = collect(subscription);
+  tell(socket, 1, 2);
+  await settled();
+  tell(socket, 3);
+  subscription.unsubscribe();
+  assert.deepEqual(await reading, [1, 2, 3]);
+  assert.deepEqual(await collect(subscription), [], "and stays ended");
+});
+
+test("breaking out of an iteration leaves the subscription", async () => {
+  const { socket, subscription, seen } = subscribed();
+  const reading = (async () => {
+    for await (const publication of subscription) {
+      return publication.json();
+    }
+    return undefined;
+  })();
+  tell(socket, 1, 2);
+  assert.equal(await reading, 1);
+  tell(socket, 3);
+  assert.deepEqual(seen, [1, 2, 3]);
+  assert.equal(subscription.state, "subscribed");
+});
+
+test("a reader that falls behind loses the oldest, and hears how many", async () => {
+  const { socket, subscription, gaps } = subscribed({ bufferMax: 3 });
+  const iterator = subscription[Symbol.asyncIterator]();
+  tell(socket, 1, 2, 3, 4, 5);
+  assert.deepEqual(gaps, [
+    { missed: 1, cause: "reader" },
+    { missed: 1, cause: "reader" },
+  ]);
+  subscription.unsubscribe();
+  assert.deepEqual(await collect({ [Symbol.asyncIterator]: () => iterator }), [3, 4, 5]);
+});
+
+test("a listener that throws stops neither the others nor the connection", async (t) => {
+  const { client, socket, subscription, seen } = subscribed();
+  const uncaught: unknown[] = [];
+  const restore = catchUncaught(uncaught);
+  t.after(restore);
+  subscription.on("publication", () => {
+    throw new Error("in a listener");
+  });
+  subscription.on("publication", () => seen.push("after"));
+  tell(socket, 1);
+  await settled();
+  assert.deepEqual(seen, [1, "after"]);
+  assert.equal(uncaught.length, 1);
+  assert.equal(client.state, "connected");
+});
+
+test("who comes and goes is told", () => {
+  const { socket, subscription } = subscribed({ joinLeave: true });
+  const told: string[] = [];
+  subscription.on("join", ({ user }) => told.push(`${user} joined`));
+  subscription.on("leave", ({ user }) => told.push(`${user} left`));
+  const info = { user: "u", client: "c2" };
+  socket.tell(
+    { push: { channel: "a", join: { info } } },
+    { push: { channel: "a", leave: { info } } },
+  );
+  assert.deepEqual(told, ["u joined", "u left"]);
+});
+
+test("closing the client ends its subscriptions without an error", async () => {
+  const { client, subscription } = subscribed();
+  const reading = collect(subscription);
+  client.close();
+  assert.deepEqual(await reading, []);
+  assert.equal(subscription.state, "unsubscribed");
+});
+
+async function collect(subscription: AsyncIterable<{ json(): unknown }> | Subscription) {
+  const seen: unknown[] = [];
+  for await (const publication of subscription) {
+    seen.push(publication.json());
+  }
+  return seen;
+}
+
+function catchUncaught(into: unknown[]): () => void {
+  const before = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  process.on("uncaughtException", (error) => into.push(error));
+  return () => {
+    process.removeAllListeners("uncaughtException");
+    before.forEach((listener) => process.on("uncaughtException", listener));
+  };
+}
