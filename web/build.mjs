@@ -1,7 +1,7 @@
 // Bundles the pages into dist/, which the server embeds; with --tests, the unit tests into .build/tests/.
 //
-// dist/index.html and dist/logs.html are the pages `/` and `/logs`; everything they load lies under
-// dist/assets/ and is asked for as /assets/<name>.
+// dist/index.html, dist/logs.html and dist/admin.html are the pages `/`, `/logs` and `/admin`; everything they
+// load lies under dist/assets/ and is asked for as /assets/<name>. There also is the npm package, as linerate.js.
 
 import { cp, mkdir, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -22,6 +22,9 @@ async function buildPages() {
   await build({
     absWorkingDir: here,
     entryPoints: [
+      "admin/admin.ts",
+      "admin/admin.css",
+      "client/src/linerate.ts",
       "overview/overview.ts",
       "overview/overview.css",
       "logs/logs.ts",
@@ -42,6 +45,7 @@ async function buildPages() {
   });
   await cp(inHere("overview/index.html"), inHere("dist/index.html"));
   await cp(inHere("logs/logs.html"), inHere("dist/logs.html"));
+  await cp(inHere("admin/admin.html"), inHere("dist/admin.html"));
   await cp(inHere("shared/favicon.svg"), inHere("dist/assets/favicon.svg"));
   await cp(inHere("shared/sketch.svg"), inHere("dist/assets/sketch.svg"));
   // The licences ask to travel with what is bundled.
@@ -56,7 +60,7 @@ async function buildTests() {
   await rm(inHere(".build"), { recursive: true, force: true });
   await build({
     absWorkingDir: here,
-    entryPoints: ["tests/unit/*.test.ts"],
+    entryPoints: ["tests/unit/**/*.test.ts"],
     outdir: ".build/tests",
     outExtension: { ".js": ".mjs" },
     bundle: true,

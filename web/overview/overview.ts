@@ -1,8 +1,10 @@
-// The overview page `/`: live counters and the echo box.
+// The overview page `/`: the live demo, a channel to watch, live counters and the echo box.
 
 import { LiveSocket, type LiveState } from "../shared/live-socket.js";
 import { element, setText } from "../shared/page.js";
+import { ChannelBox } from "./channel-box.js";
 import { CounterBoard, parseCounters } from "./counters.js";
+import { Demo } from "./demo.js";
 import { EchoBox } from "./echo-box.js";
 
 const board = new CounterBoard();
@@ -20,6 +22,8 @@ const socket = new LiveSocket("/counters", {
   state: showState,
 });
 element("retry-now").addEventListener("click", () => socket.retryNow());
+new Demo();
+new ChannelBox();
 new EchoBox();
 
 function showState(state: LiveState): void {

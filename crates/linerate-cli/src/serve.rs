@@ -2,7 +2,8 @@
 //!
 //! | path | what it is |
 //! | --- | --- |
-//! | `/` | a page that says what is here, with live counters |
+//! | `/` | a page with a live demo of channels and live counters |
+//! | `/admin` | a page that shows what the node does, for holders of the admin key |
 //! | `/logs` | a page that takes an access log and draws its figures |
 //! | `/assets/…` | what the pages load |
 //! | `/echo` | a WebSocket that sends each message back |

@@ -17,6 +17,10 @@ pub(super) async fn index(request: HeaderMap) -> Response {
     respond("index.html", &request)
 }
 
+pub(super) async fn admin(request: HeaderMap) -> Response {
+    respond("admin.html", &request)
+}
+
 pub(super) async fn logs(request: HeaderMap) -> Response {
     respond("logs.html", &request)
 }

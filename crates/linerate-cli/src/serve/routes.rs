@@ -64,6 +64,7 @@ impl Shared {
 pub(super) fn routes(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/", get(assets::index))
+        .route("/admin", get(assets::admin))
         .route("/logs", get(assets::logs))
         .route("/assets/{name}", get(assets::asset))
         .route("/echo", get(echo))

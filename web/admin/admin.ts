@@ -1,0 +1,141 @@
+// The admin page `/admin`: asks for the key, then keeps its panels up to date.
+
+import { element, setText } from "../shared/page.js";
+import { AdminApi, Refused } from "./admin-api.js";
+import { showBroker } from "./broker.js";
+import { ChannelsPanel } from "./channels.js";
+import { ConnectionsPanel } from "./connections.js";
+import { NodesPanel } from "./nodes.js";
+import { ask } from "./question.js";
+import { Tail } from "./tail.js";
+import { showTotals } from "./totals.js";
+import type { BrokerLink, Done, Nodes, Overview } from "./views.js";
+
+/** How often figures are asked for. */
+const REFRESH_MS = 1_000;
+/** Tables and the broker are asked for less often than the totals: every so many times. */
+const SLOWLY = 2;
+
+const api = new AdminApi();
+const tail = new Tail(api);
+const report = (text: string) => setText(element("report"), text);
+const connections = new ConnectionsPanel(api, report);
+const channels = new ChannelsPanel(api, (channel) => {
+  tail.follow(channel);
+  element("tail-title").scrollIntoView({ block: "start" });
+  element("tail-stop").focus();
+});
+const nodes = new NodesPanel();
+let rounds = 0;
+/** Counts runs of the loop: whoever sees another number than its own is no longer wanted. */
+let run = 0;
+
+element("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const input = element("key") as HTMLInputElement;
+  api.key = input.value;
+  input.value = "";
+  setText(element("key-trouble"), "");
+  start();
+});
+element("forget-key").addEventListener("click", () => {
+  api.key = null;
+  tail.stop();
+  askForKey("");
+});
+element("drain").addEventListener("click", () => void drain());
+start();
+
+/** Asks for the figures again and again until the server wants another key. */
+function start(): void {
+  run += 1;
+  rounds = 0;
+  void refresh(run);
+}
+
+async function refresh(mine: number): Promise<void> {
+  try {
+    await refreshOnce();
+    if (mine === run) {
+      showState("live", "live");
+    }
+  } catch (error) {
+    if (mine !== run) {
+      return;
+    }
+    if (error instanceof Refused && error.wantsKey) {
+      askForKey(api.key === null ? "" : `The server refused this key: ${error.message}.`);
+      return;
+    }
+    showTrouble(error);
+  }
+  setTimeout(() => {
+    if (mine === run) {
+      void refresh(mine);
+    }
+  }, REFRESH_MS);
+}
+
+async function refreshOnce(): Promise<void> {
+  // Nobody looks: the server needn't count.
+  if (document.hidden && rounds > 0) {
+    return;
+  }
+  const overview = await api.get<Overview>("overview");
+  showTotals(overview);
+  if (rounds % SLOWLY === 0) {
+    const [broker, known] = await Promise.all([
+      api.get<BrokerLink>("broker"),
+      api.get<Nodes>("nodes"),
+      connections.refresh(),
+      channels.refresh(),
+    ]);
+    showBroker(broker, Date.now());
+    nodes.show(known);
+  }
+  rounds += 1;
+}
+
+function showTrouble(error: unknown): void {
+  const why =
+    error instanceof Refused
+      ? `the server answered: ${error.message}`
+      : "the server can’t be reached";
+  showState("lost", `${why}, trying again …`);
+}
+
+function showState(state: "live" | "lost", text: string): void {
+  document.body.dataset["live"] = state;
+  if (state === "live") {
+    document.body.dataset["state"] = "open";
+  }
+  element("forget-key").hidden = api.key === null;
+  setText(element("live-state"), text);
+}
+
+function askForKey(trouble: string): void {
+  run += 1;
+  api.key = null;
+  document.body.dataset["state"] = "locked";
+  setText(element("key-trouble"), trouble);
+  element("key").focus();
+}
+
+async function drain(): Promise<void> {
+  const answer = await ask({
+    title: "Drain this node?",
+    detail:
+      "It says that it is not ready, and sends its clients away over the configured window. " +
+      "They connect again, to other nodes if there are any. This can’t be taken back without a restart.",
+    verb: "Drain",
+  });
+  if (answer === undefined) {
+    return;
+  }
+  try {
+    await api.post<Done>("drain", {});
+    report("The node is being drained.");
+  } catch (error) {
+    report(`Draining failed: ${String(error)}`);
+  }
+}

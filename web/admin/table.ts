@@ -1,0 +1,89 @@
+// Tables whose rows are reused, so that focus and selection survive when figures come in.
+
+import { create, setText } from "../shared/page.js";
+
+export interface Column<Row> {
+  /** A class name for its cells. */
+  name: string;
+  text(row: Row): string;
+  /** What else the cell says when pointed at. */
+  title?(row: Row): string;
+}
+
+/** Shows rows in a table body; the last cell may hold a button. */
+export class Table<Row> {
+  readonly #body: HTMLElement;
+  readonly #columns: readonly Column<Row>[];
+  readonly #action: { label: string; describe(row: Row): string; act(row: Row): void } | undefined;
+  readonly #empty: string;
+  #rows: Row[] = [];
+
+  /** `empty` is said when there are no rows. */
+  constructor(
+    body: HTMLElement,
+    columns: readonly Column<Row>[],
+    empty: string,
+    action?: { label: string; describe(row: Row): string; act(row: Row): void },
+  ) {
+    this.#body = body;
+    this.#columns = columns;
+    this.#empty = empty;
+    this.#action = action;
+  }
+
+  show(rows: Row[]): void {
+    this.#rows = rows;
+    this.#body.querySelector(".empty")?.remove();
+    while (this.#body.childElementCount > rows.length) {
+      this.#body.lastElementChild?.remove();
+    }
+    rows.forEach((row, i) => this.#fill(this.#rowAt(i), row));
+    if (rows.length === 0) {
+      const cell = create("td", "note", this.#empty);
+      cell.colSpan = this.#columns.length + (this.#action === undefined ? 0 : 1);
+      const empty = create("tr", "empty");
+      empty.append(cell);
+      this.#body.append(empty);
+    }
+  }
+
+  #rowAt(index: number): HTMLElement {
+    const known = this.#body.children[index];
+    if (known !== undefined) {
+      return known as HTMLElement;
+    }
+    const row = create("tr");
+    row.append(...this.#columns.map(({ name }) => create("td", name)));
+    if (this.#action !== undefined) {
+      const { label, act } = this.#action;
+      const button = create("button", "quiet", label);
+      button.type = "button";
+      button.addEventListener("click", () => {
+        const shown = this.#rows[index];
+        if (shown !== undefined) {
+          act(shown);
+        }
+      });
+      const cell = create("td", "action");
+      cell.append(button);
+      row.append(cell);
+    }
+    this.#body.append(row);
+    return row;
+  }
+
+  #fill(row: HTMLElement, data: Row): void {
+    this.#columns.forEach(({ text, title }, i) => {
+      const cell = row.children[i] as HTMLElement;
+      setText(cell, text(data));
+      const hint = title?.(data) ?? "";
+      if (cell.title !== hint) {
+        cell.title = hint;
+      }
+    });
+    const { describe } = this.#action ?? {};
+    if (describe !== undefined) {
+      row.querySelector("button")?.setAttribute("aria-label", describe(data));
+    }
+  }
+}

@@ -1,0 +1,85 @@
+// Any channel of the server, watched here, and the code that does the same elsewhere.
+
+import { Client, type Publication, type Subscription } from "../client/src/linerate.js";
+import { utcClock } from "../shared/format.js";
+import { create, element, setText } from "../shared/page.js";
+import { codeFor, publishCommandFor } from "./channel-code.js";
+
+/** Messages that stay on the page. */
+const MESSAGES_MAX = 6;
+const COPIED_MS = 2_000;
+
+/** The connection opens when somebody subscribes. */
+export class ChannelBox {
+  readonly #input = element("watch-channel") as HTMLInputElement;
+  readonly #state = element("watch-state");
+  readonly #messages = element("watch-messages");
+  #client: Client | undefined;
+  #subscription: Subscription | undefined;
+
+  constructor() {
+    this.#input.addEventListener("input", () => this.#showCode());
+    element("watch-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#subscribe(this.#input.value.trim());
+    });
+    const copy = element("watch-copy");
+    copy.addEventListener("click", () => {
+      void navigator.clipboard.writeText(codeFor(this.#input.value, location.origin)).then(() => {
+        setText(copy, "Copied");
+        setTimeout(() => setText(copy, "Copy the code"), COPIED_MS);
+      });
+    });
+    this.#showCode();
+  }
+
+  #subscribe(channel: string): void {
+    if (channel === "") {
+      return;
+    }
+    const client = this.#open();
+    this.#subscription?.unsubscribe();
+    const subscription = client.subscribe(channel);
+    subscription.on("publication", (publication) => this.#show(publication));
+    subscription.on("subscribed", () => setText(this.#state, `subscribed to ${channel}`));
+    subscription.on("unsubscribed", ({ code, reason }) => {
+      if (subscription === this.#subscription && code !== 0) {
+        setText(this.#state, `${channel}: ${reason} (${code})`);
+      }
+    });
+    this.#subscription = subscription;
+    setText(this.#state, `subscribing to ${channel} …`);
+    this.#messages.replaceChildren();
+  }
+
+  #open(): Client {
+    if (this.#client === undefined) {
+      const client = new Client("", { name: "demo" });
+      client.on("connecting", ({ reason, retryInMs }) => {
+        setText(this.#state, retryInMs === 0 ? "connecting …" : `${reason}, connecting again …`);
+      });
+      this.#client = client;
+    }
+    // Also after the server has refused it: what was refused may be allowed now.
+    this.#client.connect();
+    return this.#client;
+  }
+
+  #show(publication: Publication): void {
+    const row = create("li", "reply");
+    const words = create("span", "reply-text", publication.text());
+    words.dataset["testid"] = "watch-message";
+    const time = create("span", "reply-time", `${utcClock(Date.now() / 1_000, true)} UTC`);
+    row.append(words, time);
+    this.#messages.prepend(row);
+    while (this.#messages.childElementCount > MESSAGES_MAX) {
+      this.#messages.lastElementChild?.remove();
+    }
+  }
+
+  #showCode(): void {
+    const channel = this.#input.value;
+    setText(element("watch-publish"), publishCommandFor(channel));
+    setText(element("watch-code"), codeFor(channel, location.origin));
+  }
+}

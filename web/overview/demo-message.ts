@@ -1,0 +1,37 @@
+// What the demo publishes, and what it finds out about what arrives.
+
+/** Values of `key`, so that conflation by key has something to tell apart. */
+const KEYS = ["a", "b", "c", "d", "e"];
+
+/** The payload of the demo's publications. */
+export interface DemoMessage {
+  n: number;
+  key: string;
+  /** Which page has published it: only that one's clock compares. */
+  page: string;
+  sent_ms: number;
+  text?: string;
+}
+
+/** Makes the `n`th message of `page`. */
+export function demoMessage(n: number, page: string, sentMs: number, text?: string): DemoMessage {
+  const key = KEYS[n % KEYS.length] ?? "";
+  return { n, key, page, sent_ms: sentMs, ...(text !== undefined && { text }) };
+}
+
+/** Returns how long a payload took if it is a message of `page`. */
+export function latencyOf(payload: unknown, page: string, nowMs: number): number | undefined {
+  const message = payload as Partial<DemoMessage> | null;
+  const isOurs = typeof message === "object" && message?.page === page;
+  return isOurs && typeof message.sent_ms === "number" ? nowMs - message.sent_ms : undefined;
+}
+
+/** Says in a line what a payload holds; `text` is the payload as it came. */
+export function describe(payload: unknown, text: string): string {
+  const message = payload as Partial<DemoMessage> | null;
+  if (typeof message !== "object" || message === null || typeof message.n !== "number") {
+    return text;
+  }
+  const words = message.text === undefined ? "" : ` ${message.text}`;
+  return `#${message.n} ${message.key ?? ""}${words}`;
+}
