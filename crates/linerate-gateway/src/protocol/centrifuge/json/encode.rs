@@ -108,10 +108,11 @@ fn extra_members(publication: &Publication, object: &mut Object<'_>) -> Result {
 
 fn push_members(push: &Push, binary: Binary, mut object: Object<'_>) -> Result {
     match push {
+        // Some SDKs can't do without a reason.
         Push::Disconnect(disconnect) => {
             let mut member = object.object("disconnect");
             member.scalar("code", disconnect.code);
-            member.scalar("reason", &*disconnect.reason);
+            scalar(member.member("reason"), &disconnect.reason);
             member.scalar("reconnect", disconnect.is_reconnect());
             member.close();
         }
@@ -152,7 +153,7 @@ fn push_members(push: &Push, binary: Binary, mut object: Object<'_>) -> Result {
             object.scalar("channel", channel.as_str());
             let mut member = object.object("unsubscribe");
             member.scalar("code", *code);
-            member.scalar("reason", &**reason);
+            scalar(member.member("reason"), reason);
             member.close();
         }
     }
