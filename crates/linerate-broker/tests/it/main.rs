@@ -3,4 +3,5 @@
 
 mod contract;
 mod memory;
+mod nats;
 mod recorder;

@@ -1,0 +1,320 @@
+//! NATS: core subjects for plain channels, JetStream for durable ones.
+//!
+//! A channel is the subject of the same name, so that whoever publishes in NATS publishes in linerate, and the
+//! other way round. `*` and `>` in a subscription are NATS's wildcards. A durable channel is a stream of its
+//! own (see `streams`), made when it is first used, that republishes what it takes with its number; it costs
+//! the server about 75 KB of memory and two files. When a link was cut, what a stream took meanwhile is read
+//! from it and delivered before anything newer.
+//!
+//! An acknowledgement says that the server has the message, not that a disk has: servers sync every two
+//! minutes unless `sync_interval` says otherwise, and may lose what is newer with the machine's power.
+
+use std::{fmt, sync::Arc, thread};
+
+use bytes::Bytes;
+use linerate_hub::ChannelName;
+use tokio::{
+    sync::{Mutex, watch},
+    time::{Instant, timeout},
+};
+
+use crate::{
+    broker::{BoxFuture, Broker, BrokerError},
+    event::{Ingest, LinkState},
+    idempotency::IdempotencyKeys,
+    options::BrokerOptions,
+    request::{History, HistoryRequest, Publish, Published, StreamOptions},
+};
+use dial::Dial;
+use loopback::LinkEnded;
+use pump::Command;
+use shared::{Current, Shared};
+use streams::Durable;
+
+mod catch_up;
+mod dial;
+mod link;
+mod loopback;
+mod pump;
+mod session;
+mod shared;
+mod streams;
+mod subject;
+mod wire;
+
+pub use dial::NatsConfigError;
+pub use subject::SubjectError;
+
+/// A node's part of a NATS service.
+///
+/// Idempotency keys of plain channels are remembered by this node alone, those of durable ones by the stream,
+/// though not for longer than it keeps messages. Of the options, `meta_ttl` is not used: a stream remembers its
+/// newest position for ever.
+pub struct Nats {
+    shared: Arc<Shared>,
+    keys: Mutex<IdempotencyKeys>,
+    /// Closed when the thread has ended.
+    thread: watch::Receiver<()>,
+}
+
+impl Nats {
+    /// Starts a broker that hands what arrives to `ingest`, on a thread of its own. It connects, and connects
+    /// again, for as long as it lives; there is no need for a server yet.
+    ///
+    /// `url` is `nats://[user[:password]@]host[:port][,host[:port]…]`, or `tls://…` if TLS is a must. A user
+    /// without a password is a token. Parameters may follow after `?`: `creds` and `nkey` name a file with
+    /// credentials or with the seed of a key, `tls_ca` one with authorities to trust, `tls_certificate` and
+    /// `tls_key` what to show to the server, and `tls=true` is the same as `tls://`.
+    ///
+    /// # Errors
+    /// The URL, a file that it names, or the prefix can't be used; the system gives no thread.
+    pub fn new(
+        url: &str,
+        options: BrokerOptions,
+        ingest: Arc<dyn Ingest>,
+    ) -> Result<Self, NatsConfigError> {
+        let dial = Dial::new(url, &options)?;
+        let keys = Mutex::new(IdempotencyKeys::new(options.idempotency_ttl));
+        let shared = Arc::new(Shared::new(options, ingest)?);
+        let (alive, thread) = watch::channel(());
+        let linked = Arc::clone(&shared);
+        thread::Builder::new()
+            .name("broker-nats".to_owned())
+            .spawn(move || {
+                let _alive = alive;
+                session::keep_linked(&linked, &dial);
+            })
+            .map_err(NatsConfigError::Thread)?;
+        Ok(Self {
+            shared,
+            keys,
+            thread,
+        })
+    }
+
+    async fn publish(
+        &self,
+        channel: &ChannelName,
+        publish: Publish,
+    ) -> Result<Published, BrokerError> {
+        let bytes_max = self.shared.options.payload_bytes_max;
+        let bytes = publish.payload.len();
+        if bytes > bytes_max {
+            return Err(BrokerError::PayloadTooLarge { bytes, bytes_max });
+        }
+        if let Some(durable) = self.durable(channel, publish.options)? {
+            let link = self.shared.current()?;
+            return link.streams().publish(&durable, publish).await;
+        }
+        let subject = self.shared.subjects.of_channel(channel).map_err(refused)?;
+        let Some(key) = &publish.idempotency_key else {
+            let link = self.shared.current()?;
+            link.publish(&subject, publish.payload).await?;
+            return Ok(Published::default());
+        };
+        // Held until the answer is known, so that of two at the same time one waits for the other.
+        let mut keys = self.keys.lock().await;
+        if let Some(answer) = keys.find(Instant::now(), channel, key) {
+            return Ok(answer);
+        }
+        let link = self.shared.current()?;
+        link.publish(&subject, publish.payload).await?;
+        let answer = Published::default();
+        keys.insert(Instant::now(), channel, key, answer.clone());
+        Ok(answer)
+    }
+
+    /// Subscribes on the link that stands, or the next one if it ends meanwhile.
+    async fn subscribe_on_any_link(&self, channel: &ChannelName) -> Result<(), BrokerError> {
+        let mut ended = None;
+        loop {
+            let link = self.shared.next_link(ended.as_ref()).await?;
+            match link.subscribe(channel).await {
+                Ok(result) => return result,
+                Err(LinkEnded) => ended = Some(link),
+            }
+        }
+    }
+
+    async fn subscribe(
+        &self,
+        channel: &ChannelName,
+        options: StreamOptions,
+    ) -> Result<(), BrokerError> {
+        let kind = self.shared.kind(channel, options).map_err(refused)?;
+        self.shared.want(channel, kind);
+        let deadline = self.shared.options.command_timeout;
+        let result = match timeout(deadline, self.subscribe_on_any_link(channel)).await {
+            Ok(result) => result,
+            Err(_) => Err(match self.shared.current() {
+                Ok(_) => BrokerError::Timeout { deadline },
+                Err(away) => away,
+            }),
+        };
+        if result.is_err() {
+            self.unsubscribe(channel).await;
+        }
+        result
+    }
+
+    async fn unsubscribe(&self, channel: &ChannelName) {
+        self.shared.forget(channel);
+        if let Ok(link) = self.shared.current() {
+            link.command(Command::Unsubscribe(channel.clone())).await;
+        }
+    }
+
+    async fn history(
+        &self,
+        channel: &ChannelName,
+        options: StreamOptions,
+        request: HistoryRequest,
+    ) -> Result<History, BrokerError> {
+        self.check_history(channel, options)?;
+        match self.durable(channel, options)? {
+            Some(durable) => {
+                let link = self.shared.current()?;
+                self.in_time(link.streams().history(&durable, request))
+                    .await
+            }
+            None => Ok(self.shared.plain_history(channel, &request)),
+        }
+    }
+
+    async fn remove_history(
+        &self,
+        channel: &ChannelName,
+        options: StreamOptions,
+    ) -> Result<(), BrokerError> {
+        self.check_history(channel, options)?;
+        match self.durable(channel, options)? {
+            Some(durable) => {
+                let link = self.shared.current()?;
+                self.in_time(link.streams().remove_history(&durable)).await
+            }
+            None => {
+                self.shared.remove_plain_history(channel);
+                Ok(())
+            }
+        }
+    }
+
+    async fn in_time<T>(
+        &self,
+        operation: impl Future<Output = Result<T, BrokerError>>,
+    ) -> Result<T, BrokerError> {
+        let deadline = self.shared.options.command_timeout;
+        match timeout(deadline, operation).await {
+            Ok(result) => result,
+            Err(_) => Err(BrokerError::Timeout { deadline }),
+        }
+    }
+
+    fn durable(
+        &self,
+        channel: &ChannelName,
+        options: StreamOptions,
+    ) -> Result<Option<Durable>, BrokerError> {
+        let subject = self.shared.subjects.of_channel(channel).map_err(refused)?;
+        let durable = Durable {
+            channel: channel.clone(),
+            subject,
+            options,
+        };
+        Ok((options.is_durable && options.size_max > 0).then_some(durable))
+    }
+
+    fn check_history(
+        &self,
+        channel: &ChannelName,
+        options: StreamOptions,
+    ) -> Result<(), BrokerError> {
+        match options.size_max == 0 || self.is_pattern(channel) {
+            true => Err(BrokerError::NoHistory),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Broker for Nats {
+    fn publish<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        publish: Publish,
+    ) -> BoxFuture<'a, Result<Published, BrokerError>> {
+        Box::pin(self.in_time(self.publish(channel, publish)))
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        options: StreamOptions,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(self.subscribe(channel, options))
+    }
+
+    fn unsubscribe<'a>(&'a self, channel: &'a ChannelName) -> BoxFuture<'a, ()> {
+        Box::pin(self.unsubscribe(channel))
+    }
+
+    fn history<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        options: StreamOptions,
+        request: HistoryRequest,
+    ) -> BoxFuture<'a, Result<History, BrokerError>> {
+        Box::pin(self.history(channel, options, request))
+    }
+
+    fn remove_history<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        options: StreamOptions,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(self.remove_history(channel, options))
+    }
+
+    fn send_control(&self, message: Bytes) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(self.in_time(async move {
+            let link = self.shared.current()?;
+            link.send(&self.shared.subjects.control(), message).await
+        }))
+    }
+
+    fn is_pattern(&self, channel: &ChannelName) -> bool {
+        subject::is_pattern(channel.as_str())
+    }
+
+    fn link(&self) -> LinkState {
+        self.shared.link_state()
+    }
+
+    fn shut_down(&self) -> BoxFuture<'_, ()> {
+        self.shared.set_state(LinkState::Deaf);
+        self.shared.set_current(Current::ShutDown);
+        let mut thread = self.thread.clone();
+        Box::pin(async move {
+            // An error says that the other end is gone, as it should be.
+            while thread.changed().await.is_ok() {}
+        })
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        self.shared.set_current(Current::ShutDown);
+    }
+}
+
+impl fmt::Debug for Nats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nats")
+            .field("link", &self.shared.link_state())
+            .finish_non_exhaustive()
+    }
+}
+
+fn refused(error: SubjectError) -> BrokerError {
+    let reason = error.to_string();
+    BrokerError::Refused { reason }
+}

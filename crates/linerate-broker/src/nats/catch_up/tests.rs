@@ -1,0 +1,229 @@
+use bytes::Bytes;
+use linerate_hub::{Epoch, Publication, StreamPosition, publication::PublicationBuilder};
+
+use super::{CatchUp, HELD_MAX, Item, Next, Read};
+use crate::event::GapReason;
+
+fn message(offset: u64) -> PublicationBuilder {
+    Publication::build(Bytes::from(offset.to_string()))
+}
+
+fn read(epoch: &str, offsets: std::ops::RangeInclusive<u64>) -> Read {
+    let epoch = Epoch::new(epoch);
+    let newest = *offsets.end();
+    let publication = |offset| {
+        let epoch = epoch.clone();
+        message(offset)
+            .with_position(StreamPosition { epoch, offset })
+            .finish()
+    };
+    let publications = offsets.map(publication).collect();
+    Read {
+        epoch,
+        newest,
+        publications,
+    }
+}
+
+fn nothing_new(epoch: &str, newest: u64) -> Read {
+    let epoch = Epoch::new(epoch);
+    let publications = Vec::new();
+    Read {
+        epoch,
+        newest,
+        publications,
+    }
+}
+
+/// Returns a channel that was delivered up to `offset`.
+fn delivered(offset: u64) -> CatchUp {
+    let mut channel = CatchUp::new(None);
+    let next = channel.handle_read(nothing_new("e", offset), &mut Vec::new());
+    assert_eq!(next, Next::Nothing);
+    channel
+}
+
+/// Returns the same channel with another link.
+fn relinked(channel: &CatchUp) -> CatchUp {
+    let channel = CatchUp::new(channel.delivered().cloned());
+    assert!(channel.is_reading());
+    channel
+}
+
+/// Returns offsets of publications, and 0 for each gap.
+fn told(out: &[Item]) -> Vec<u64> {
+    let offset = |item: &Item| match item {
+        Item::Gap(_) => 0,
+        Item::Publication(publication) => publication.offset(),
+    };
+    out.iter().map(offset).collect()
+}
+
+fn is_reset(item: &Item) -> bool {
+    matches!(item, Item::Gap(GapReason::StreamReset))
+}
+
+#[test]
+fn a_subscription_begins_where_the_stream_ends() {
+    let (mut channel, mut out) = (CatchUp::new(None), Vec::new());
+    for offset in 4..=7 {
+        assert_eq!(
+            channel.handle_live(offset, message(offset), &mut out),
+            Next::Nothing
+        );
+    }
+    assert!(out.is_empty());
+    assert_eq!(
+        channel.handle_read(nothing_new("e", 5), &mut out),
+        Next::Nothing
+    );
+    assert_eq!(told(&out), [6, 7]);
+}
+
+#[test]
+fn a_hole_is_filled_from_the_stream() {
+    let (mut channel, mut out) = (delivered(2), Vec::new());
+    assert_eq!(channel.handle_live(3, message(3), &mut out), Next::Nothing);
+    assert_eq!(
+        channel.handle_live(6, message(6), &mut out),
+        Next::ReadStream
+    );
+    assert_eq!(channel.handle_live(7, message(7), &mut out), Next::Nothing);
+    assert_eq!(channel.handle_live(8, message(8), &mut out), Next::Nothing);
+    assert_eq!(
+        channel.handle_read(read("e", 4..=7), &mut out),
+        Next::Nothing
+    );
+    assert_eq!(told(&out), [3, 4, 5, 6, 7, 8]);
+}
+
+#[test]
+fn nothing_is_lost_or_told_twice_when_the_link_comes_back() {
+    let (mut channel, mut out) = (delivered(2), Vec::new());
+    channel = relinked(&channel);
+    assert_eq!(channel.handle_live(5, message(5), &mut out), Next::Nothing);
+    assert_eq!(
+        channel.handle_read(read("e", 3..=5), &mut out),
+        Next::Nothing
+    );
+    assert_eq!(channel.handle_live(6, message(6), &mut out), Next::Nothing);
+    assert_eq!(told(&out), [3, 4, 5, 6]);
+}
+
+#[test]
+fn a_quiet_time_without_a_link_is_no_gap() {
+    let (mut channel, mut out) = (delivered(2), Vec::new());
+    channel = relinked(&channel);
+    assert_eq!(
+        channel.handle_read(nothing_new("e", 2), &mut out),
+        Next::Nothing
+    );
+    assert!(out.is_empty());
+}
+
+#[test]
+fn what_the_stream_no_longer_holds_is_a_gap() {
+    let (mut channel, mut out) = (delivered(2), Vec::new());
+    channel = relinked(&channel);
+    assert_eq!(
+        channel.handle_read(read("e", 7..=8), &mut out),
+        Next::Nothing
+    );
+    assert_eq!(told(&out), [0, 7, 8]);
+    // All of it is gone.
+    channel = relinked(&channel);
+    assert_eq!(
+        channel.handle_read(nothing_new("e", 10), &mut out),
+        Next::Nothing
+    );
+    assert_eq!(
+        channel.handle_live(11, message(11), &mut out),
+        Next::Nothing
+    );
+    assert_eq!(told(&out), [0, 7, 8, 0, 11]);
+}
+
+#[test]
+fn another_incarnation_is_told() {
+    let (mut channel, mut out) = (delivered(9), Vec::new());
+    channel = relinked(&channel);
+    assert_eq!(channel.handle_live(2, message(2), &mut out), Next::Nothing);
+    assert_eq!(channel.handle_live(3, message(3), &mut out), Next::Nothing);
+    assert_eq!(
+        channel.handle_read(nothing_new("f", 2), &mut out),
+        Next::Nothing
+    );
+    assert_eq!(told(&out), [0, 3]);
+    assert!(is_reset(&out[0]));
+    let position = &channel.delivered().unwrap().position;
+    assert_eq!((position.epoch.as_str(), position.offset), ("f", 3));
+}
+
+#[test]
+fn a_stream_that_begins_anew_under_a_standing_link_is_noticed() {
+    let (mut channel, mut out) = (delivered(2), Vec::new());
+    assert_eq!(channel.handle_live(3, message(3), &mut out), Next::Nothing);
+    assert_eq!(
+        channel.handle_live(1, message(1), &mut out),
+        Next::ReadStream
+    );
+    assert_eq!(
+        channel.handle_read(nothing_new("f", 1), &mut out),
+        Next::Nothing
+    );
+    assert_eq!(channel.handle_live(2, message(2), &mut out), Next::Nothing);
+    assert_eq!(told(&out), [3, 0, 2]);
+}
+
+#[test]
+fn what_arrived_of_an_ended_incarnation_is_not_waited_for() {
+    let (mut channel, mut out) = (delivered(9), Vec::new());
+    channel = relinked(&channel);
+    assert_eq!(
+        channel.handle_live(50, message(50), &mut out),
+        Next::Nothing
+    );
+    assert_eq!(
+        channel.handle_read(nothing_new("f", 0), &mut out),
+        Next::Nothing
+    );
+    assert_eq!(
+        channel.handle_live(1, message(1), &mut out),
+        Next::ReadStream
+    );
+    assert_eq!(
+        channel.handle_read(read("f", 1..=1), &mut out),
+        Next::Nothing
+    );
+    assert_eq!(told(&out), [0, 1]);
+}
+
+#[test]
+fn what_does_not_fit_while_the_stream_is_read_is_read_later() {
+    let (mut channel, mut out) = (delivered(0), Vec::new());
+    channel = relinked(&channel);
+    let newest = HELD_MAX as u64 + 5;
+    for offset in 1..=newest {
+        assert_eq!(
+            channel.handle_live(offset, message(offset), &mut out),
+            Next::Nothing
+        );
+    }
+    assert_eq!(
+        channel.handle_read(nothing_new("e", 0), &mut out),
+        Next::ReadStream
+    );
+    assert_eq!(
+        channel.handle_read(read("e", 1..=newest), &mut out),
+        Next::Nothing
+    );
+    assert_eq!(told(&out), (1..=newest).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_skipped_is_no_hole() {
+    let (mut channel, mut out) = (delivered(2), Vec::new());
+    channel.skip(3);
+    assert_eq!(channel.handle_live(4, message(4), &mut out), Next::Nothing);
+    assert_eq!(told(&out), [4]);
+}

@@ -1,0 +1,338 @@
+//! One connection to a server, from when it stands until it ends. There is never a second life.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_nats::{Client, Message, ServerAddr, ServerError, connection::State, jetstream};
+use bytes::Bytes;
+use foldhash::HashMap;
+use linerate_hub::ChannelName;
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::timeout,
+};
+
+use super::{
+    dial::Dial,
+    loopback::{LinkEnded, Loopback},
+    pump::Command,
+    streams::Streams,
+};
+use crate::{broker::BrokerError, event::GapReason, options::BrokerOptions};
+
+/// The most bytes that may have arrived and wait for the node. Beyond, the link is given up as too slow.
+const BACKLOG_BYTES_MAX: u64 = 64 << 20;
+
+/// How many subjects' refusals are remembered.
+const REFUSALS_MAX: usize = 10_000;
+
+/// How long async-nats waits before it would connect anew on its own. It never comes to that: a link ends with
+/// its runtime, so that what came before a cut and what comes after it can't be taken for one sequence.
+const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// One connection to a server.
+#[derive(Debug)]
+pub(super) struct Link {
+    client: Client,
+    streams: Streams,
+    loopback: Loopback,
+    commands: mpsc::Sender<Command>,
+    signals: Arc<Signals>,
+    options: BrokerOptions,
+    taken_messages: AtomicU64,
+    /// Bytes that had arrived when last nothing waited, and those taken since then.
+    idle_bytes: AtomicU64,
+    taken_bytes: AtomicU64,
+}
+
+/// What async-nats says of the connection.
+#[derive(Debug)]
+struct Signals {
+    ended: watch::Sender<Option<GapReason>>,
+    refusals: Mutex<Refusals>,
+}
+
+/// How often the server has refused what, by subject.
+#[derive(Debug, Default)]
+struct Refusals {
+    publishing: HashMap<String, u64>,
+    subscribing: HashMap<String, u64>,
+}
+
+impl Link {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// It is away, or does not let us in.
+    pub(super) async fn connect(
+        dial: &Dial,
+        server: &ServerAddr,
+        options: &BrokerOptions,
+        commands: mpsc::Sender<Command>,
+    ) -> Result<Self, String> {
+        let signals = Arc::new(Signals {
+            ended: watch::Sender::new(None),
+            refusals: Mutex::default(),
+        });
+        let connected = AtomicBool::new(false);
+        let connect = dial.connect_options().map_err(|error| error.to_string())?;
+        let client = connect
+            .ignore_discovered_servers()
+            .max_reconnects(1)
+            .reconnect_delay_callback(move |_| match connected.swap(true, Ordering::Relaxed) {
+                false => Duration::ZERO,
+                true => NEVER,
+            })
+            .event_callback({
+                let signals = Arc::clone(&signals);
+                move |event| {
+                    signals.handle_event(&event);
+                    std::future::ready(())
+                }
+            })
+            .connect(server.clone())
+            .await
+            .map_err(|error| describe(&error))?;
+        let context = jetstream::context::ContextBuilder::new()
+            .timeout(options.command_timeout)
+            .ack_timeout(options.command_timeout)
+            .build(client.clone());
+        Ok(Self {
+            loopback: Loopback::new(client.new_inbox()),
+            streams: Streams::new(context, options.clone()),
+            client,
+            commands,
+            signals,
+            options: options.clone(),
+            taken_messages: AtomicU64::new(0),
+            idle_bytes: AtomicU64::new(0),
+            taken_bytes: AtomicU64::new(0),
+        })
+    }
+
+    /// Publishes in a plain channel; ready when the server has taken it.
+    pub(super) async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), BrokerError> {
+        let before = self.signals.refusals().publishing.get(subject).copied();
+        self.send(subject, payload).await?;
+        self.round_trip().await?;
+        match self.signals.refusals().publishing.get(subject).copied() == before {
+            true => Ok(()),
+            false => Err(not_permitted("publishing", subject)),
+        }
+    }
+
+    /// Publishes without waiting for the server.
+    pub(super) async fn send(&self, subject: &str, payload: Bytes) -> Result<(), BrokerError> {
+        let (bytes, bytes_max) = (payload.len(), self.client.max_payload());
+        if bytes > bytes_max {
+            return Err(BrokerError::PayloadTooLarge { bytes, bytes_max });
+        }
+        let sent = self.client.publish(subject.to_owned(), payload).await;
+        sent.map_err(|error| match error.kind() {
+            async_nats::PublishErrorKind::Send => ended(),
+            _ => BrokerError::Refused {
+                reason: error.to_string(),
+            },
+        })
+    }
+
+    /// Lets the pump subscribe to a channel; ready when that is in effect.
+    ///
+    /// # Errors
+    /// The link has ended before the server had an answer.
+    pub(super) async fn subscribe(
+        &self,
+        channel: &ChannelName,
+    ) -> Result<Result<(), BrokerError>, LinkEnded> {
+        let (done, result) = oneshot::channel();
+        let channel = channel.clone();
+        let command = Command::Subscribe { channel, done };
+        self.commands.send(command).await.map_err(|_| LinkEnded)?;
+        result.await.map_err(|_| LinkEnded)
+    }
+
+    /// Lets the pump do something.
+    pub(super) async fn command(&self, command: Command) {
+        // With the pump everything that it could do has ended.
+        let _ = self.commands.send(command).await;
+    }
+
+    /// Forgets that a subscription to `subject` was refused before.
+    pub(super) fn expect(&self, subject: &str) {
+        self.signals.refusals().subscribing.remove(subject);
+    }
+
+    /// Waits until the subscription to `subject`, which was made before, is in effect.
+    pub(super) async fn in_effect(&self, subject: &str) -> Result<(), BrokerError> {
+        self.round_trip().await?;
+        match self.signals.refusals().subscribing.contains_key(subject) {
+            true => Err(not_permitted("subscribing to", subject)),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until the server has done everything that it was sent before.
+    pub(super) async fn round_trip(&self) -> Result<(), BrokerError> {
+        let deadline = self.options.command_timeout;
+        match timeout(deadline, self.loopback.round_trip()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(ended()),
+            Err(_) => Err(BrokerError::Timeout { deadline }),
+        }
+    }
+
+    /// Takes note that a message has left the queues of async-nats.
+    pub(super) fn took(&self, message: &Message) {
+        self.taken_messages.fetch_add(1, Ordering::Relaxed);
+        self.taken_bytes
+            .fetch_add(message.length as u64, Ordering::Relaxed);
+    }
+
+    /// Returns about how many messages have arrived and wait. Never fewer than there are.
+    pub(super) fn backlog_messages(&self) -> u64 {
+        let arrived = self.client.statistics().in_messages.load(Ordering::Relaxed);
+        arrived.saturating_sub(self.taken_messages.load(Ordering::Relaxed))
+    }
+
+    /// Takes note that nothing waits at the moment: what arrives is measured from here.
+    pub(super) fn note_idle(&self) {
+        let arrived = self.client.statistics().in_bytes.load(Ordering::Relaxed);
+        self.idle_bytes.store(arrived, Ordering::Relaxed);
+        self.taken_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Says whether more bytes wait for the node than it may let wait.
+    pub(super) fn is_backlog_too_large(&self) -> bool {
+        let arrived = self.client.statistics().in_bytes.load(Ordering::Relaxed);
+        let since_idle = arrived - self.idle_bytes.load(Ordering::Relaxed);
+        let taken = self.taken_bytes.load(Ordering::Relaxed);
+        since_idle.saturating_sub(taken) > BACKLOG_BYTES_MAX
+    }
+
+    /// Gives the link up.
+    pub(super) fn end(&self, reason: GapReason) {
+        self.signals.end(reason);
+    }
+
+    /// Waits until the link has ended, and says why.
+    pub(super) async fn ended(&self) -> GapReason {
+        let mut ended = self.signals.ended.subscribe();
+        let ended = ended.wait_for(Option::is_some).await;
+        ended
+            .ok()
+            .and_then(|ended| *ended)
+            .unwrap_or(GapReason::LinkLost)
+    }
+
+    /// Says whether async-nats holds the connection for cut, in case its word for that went under.
+    pub(super) fn is_cut(&self) -> bool {
+        self.client.connection_state() == State::Disconnected
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(super) fn loopback(&self) -> &Loopback {
+        &self.loopback
+    }
+
+    pub(super) fn streams(&self) -> &Streams {
+        &self.streams
+    }
+}
+
+impl Signals {
+    fn handle_event(&self, event: &async_nats::Event) {
+        match event {
+            async_nats::Event::Disconnected | async_nats::Event::Closed => {
+                self.end(GapReason::LinkLost);
+            }
+            async_nats::Event::SlowConsumer(_) => self.end(GapReason::Overflow),
+            async_nats::Event::ServerError(ServerError::Other(text)) => self.refusals().note(text),
+            _ => (),
+        }
+    }
+
+    fn end(&self, reason: GapReason) {
+        self.ended.send_if_modified(|ended| match ended {
+            Some(_) => false,
+            None => {
+                *ended = Some(reason);
+                true
+            }
+        });
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        // Whoever panicked while holding it left it whole: each change is a single call.
+        self.refusals
+            .lock()
+            .unwrap_or_else(|error| error.into_inner())
+    }
+}
+
+impl Refusals {
+    /// Notes what an error of the server says, which reads `Permissions Violation for Publish to "subject"`.
+    fn note(&mut self, text: &str) {
+        let subject = text.split('"').nth(1);
+        let (Some(subject), true) = (subject, text.starts_with("Permissions Violation")) else {
+            tracing::warn!(error = text, "NATS server reports an error");
+            return;
+        };
+        let refusals = match text.contains("for Publish to") {
+            true => &mut self.publishing,
+            false => &mut self.subscribing,
+        };
+        if refusals.len() >= REFUSALS_MAX {
+            refusals.clear();
+        }
+        *refusals.entry(subject.to_owned()).or_default() += 1;
+    }
+}
+
+fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let error_text = error.to_string();
+        if !text.contains(&error_text) {
+            text = format!("{text}: {error_text}");
+        }
+        source = error.source();
+    }
+    text
+}
+
+fn ended() -> BrokerError {
+    let reason = "link was cut".to_owned();
+    BrokerError::Away { reason }
+}
+
+fn not_permitted(what: &str, subject: &str) -> BrokerError {
+    BrokerError::Refused {
+        reason: format!("{what} {subject} is not permitted"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Refusals;
+
+    #[test]
+    fn refusals_are_told_apart_by_subject_and_kind() {
+        let mut refusals = Refusals::default();
+        refusals.note("Permissions Violation for Publish to \"a.b\"");
+        refusals.note("Permissions Violation for Subscription to \"c.>\"");
+        refusals.note("Permissions Violation for Publish to \"a.b\"");
+        refusals.note("Unknown Protocol Operation");
+        assert_eq!(refusals.publishing.get("a.b"), Some(&2));
+        assert_eq!(refusals.subscribing.get("c.>"), Some(&1));
+        assert_eq!(refusals.publishing.len() + refusals.subscribing.len(), 2);
+    }
+}

@@ -1,0 +1,167 @@
+//! What this node sends to itself through the server: it comes back once the server has done what it was told
+//! before.
+
+use std::{
+    collections::VecDeque,
+    mem,
+    sync::{Mutex, MutexGuard},
+};
+
+use async_nats::{Client, Subscriber};
+use futures_util::StreamExt;
+use tokio::sync::{Notify, oneshot};
+
+/// Numbered messages to an inbox of our own.
+///
+/// A server handles what a connection sends in order. So when a message is back, all subscriptions that were
+/// made before are in effect, and all publications have been taken.
+#[derive(Debug)]
+pub(super) struct Loopback {
+    inbox: String,
+    state: Mutex<State>,
+    wake: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Who waits for a message that is still to be sent.
+    waiting: Vec<oneshot::Sender<()>>,
+    /// Who waits for messages under way, by their numbers.
+    under_way: VecDeque<(u64, Vec<oneshot::Sender<()>>)>,
+    sent: u64,
+    is_over: bool,
+}
+
+/// The link has ended meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LinkEnded;
+
+impl Loopback {
+    /// Creates a loopback through `inbox`.
+    pub(super) fn new(inbox: String) -> Self {
+        Self {
+            inbox,
+            state: Mutex::default(),
+            wake: Notify::new(),
+        }
+    }
+
+    /// Returns the subject that must be subscribed.
+    pub(super) fn inbox(&self) -> &str {
+        &self.inbox
+    }
+
+    /// Waits until the server has done everything that was sent before. There is no deadline.
+    pub(super) async fn round_trip(&self) -> Result<(), LinkEnded> {
+        let (done, back) = oneshot::channel();
+        {
+            let mut state = self.state();
+            if state.is_over {
+                return Err(LinkEnded);
+            }
+            state.waiting.push(done);
+        }
+        self.wake.notify_one();
+        back.await.map_err(|_| LinkEnded)
+    }
+
+    /// Sends a message for all that have asked for one meanwhile, and so on.
+    pub(super) async fn send(&self, client: &Client) {
+        loop {
+            self.wake.notified().await;
+            let Some(number) = self.next() else { continue };
+            let payload = number.to_be_bytes().to_vec().into();
+            if client.publish(self.inbox.clone(), payload).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Takes what comes back.
+    pub(super) async fn receive(&self, mut subscriber: Subscriber) {
+        while let Some(message) = subscriber.next().await {
+            if let Ok(number) = message.payload[..].try_into() {
+                self.came_back(u64::from_be_bytes(number));
+            }
+        }
+    }
+
+    /// Tells all who wait that the link has ended.
+    pub(super) fn end(&self) {
+        let mut state = self.state();
+        state.is_over = true;
+        state.waiting.clear();
+        state.under_way.clear();
+    }
+
+    fn next(&self) -> Option<u64> {
+        let mut state = self.state();
+        let waiting = mem::take(&mut state.waiting);
+        if waiting.is_empty() {
+            return None;
+        }
+        state.sent += 1;
+        let number = state.sent;
+        state.under_way.push_back((number, waiting));
+        Some(number)
+    }
+
+    fn came_back(&self, number: u64) {
+        let mut state = self.state();
+        while let Some((first, _)) = state.under_way.front()
+            && *first <= number
+        {
+            for done in state
+                .under_way
+                .pop_front()
+                .into_iter()
+                .flat_map(|(_, all)| all)
+            {
+                // Whoever has given up waiting has dropped its end.
+                let _ = done.send(());
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Whoever panicked while holding it left it whole: each change is a single call.
+        self.state.lock().unwrap_or_else(|error| error.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::Loopback;
+
+    #[test]
+    fn one_message_serves_all_that_wait_and_those_before() {
+        let loopback = Loopback::new("inbox".to_owned());
+        let mut a = Box::pin(loopback.round_trip());
+        let mut b = Box::pin(loopback.round_trip());
+        assert!((&mut a).now_or_never().is_none());
+        assert!((&mut b).now_or_never().is_none());
+        assert_eq!(loopback.next(), Some(1));
+        assert_eq!(loopback.next(), None);
+        let mut c = Box::pin(loopback.round_trip());
+        assert!((&mut c).now_or_never().is_none());
+        assert_eq!(loopback.next(), Some(2));
+        loopback.came_back(1);
+        assert!((&mut a).now_or_never().unwrap().is_ok());
+        assert!((&mut b).now_or_never().unwrap().is_ok());
+        assert!((&mut c).now_or_never().is_none());
+        loopback.came_back(2);
+        assert!((&mut c).now_or_never().unwrap().is_ok());
+    }
+
+    #[test]
+    fn nobody_waits_for_a_link_that_has_ended() {
+        let loopback = Loopback::new("inbox".to_owned());
+        let mut before = Box::pin(loopback.round_trip());
+        assert!((&mut before).now_or_never().is_none());
+        loopback.end();
+        assert!(before.now_or_never().unwrap().is_err());
+        assert!(loopback.round_trip().now_or_never().unwrap().is_err());
+    }
+}

@@ -1,0 +1,490 @@
+//! What arrives on a link, on its way to the node.
+
+use std::{future::poll_fn, mem, pin::Pin, sync::Arc, task::Poll, time::Duration};
+
+use async_nats::{Client, Message, Subscriber};
+use foldhash::{HashMap, HashMapExt};
+use futures_util::{
+    FutureExt, StreamExt,
+    future::{AbortHandle, Abortable, BoxFuture},
+    stream::{FuturesUnordered, SelectAll},
+};
+use linerate_hub::{ChannelName, Publication};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep},
+};
+
+use super::{
+    catch_up::{CatchUp, Delivered, Item, Next, Read},
+    link::Link,
+    shared::{Kind, Shared, Wanted},
+    streams::Durable,
+    subject, wire,
+};
+use crate::{
+    broker::BrokerError,
+    event::{Event, Gap, GapReason},
+};
+
+/// How many messages go to the node at once.
+const BURST_MAX: usize = 1_024;
+
+/// How long a stream that could not be read is left alone.
+const READ_RETRY: Duration = Duration::from_millis(500);
+
+/// What is asked of a pump.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Subscribe, unless that is done; ready when it is in effect.
+    Subscribe {
+        channel: ChannelName,
+        done: oneshot::Sender<Result<(), BrokerError>>,
+    },
+    Tell(Event),
+    Unsubscribe(ChannelName),
+}
+
+/// Moves what arrives on a link to the node, in bursts.
+pub(super) struct Pump {
+    shared: Arc<Shared>,
+    link: Arc<Link>,
+    client: Client,
+    arriving: SelectAll<Pin<Box<Abortable<Tagged>>>>,
+    subscriptions: HashMap<ChannelName, Subscription>,
+    work: FuturesUnordered<BoxFuture<'static, Done>>,
+    out: Vec<Event>,
+    delivering: Option<BoxFuture<'static, ()>>,
+    /// Makes what was started for a subscription that has ended meanwhile recognizable.
+    next_id: u64,
+}
+
+struct Subscription {
+    id: u64,
+    kind: Kind,
+    stop: AbortHandle,
+    catch_up: CatchUp,
+    waiting: Vec<oneshot::Sender<Result<(), BrokerError>>>,
+}
+
+/// What arrived, and on which subscription. `None` is the control subject.
+type Arrived = (Option<ChannelName>, Message);
+
+struct Tagged {
+    channel: Option<ChannelName>,
+    subscriber: Subscriber,
+}
+
+enum Done {
+    /// A plain subscription is in effect, or was refused.
+    Subscribed {
+        channel: ChannelName,
+        id: u64,
+        result: Result<(), BrokerError>,
+    },
+    /// The stream of a durable channel was read.
+    Read {
+        channel: ChannelName,
+        id: u64,
+        result: Result<Read, BrokerError>,
+    },
+}
+
+impl Pump {
+    pub(super) fn new(shared: Arc<Shared>, link: Arc<Link>) -> Self {
+        Self {
+            shared,
+            client: link.client().clone(),
+            link,
+            arriving: SelectAll::new(),
+            subscriptions: HashMap::new(),
+            work: FuturesUnordered::new(),
+            out: Vec::new(),
+            delivering: None,
+            next_id: 0,
+        }
+    }
+
+    /// Makes all subscriptions that the node wants. In effect after the next round trip.
+    pub(super) async fn subscribe_all(&mut self) -> Result<(), BrokerError> {
+        let control = self.shared.subjects.control();
+        self.receive(None, control).await?;
+        for (channel, wanted) in self.shared.all_wanted() {
+            self.open(channel, wanted).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the node something before anything that arrives from now on.
+    pub(super) fn tell_first(&mut self, events: Vec<Event>) {
+        self.out = events;
+    }
+
+    /// Runs until nobody commands any more.
+    pub(super) async fn run(&mut self, mut commands: mpsc::Receiver<Command>) {
+        let durable = self.subscriptions.iter();
+        let durable = durable.filter(|(_, subscription)| subscription.kind.durable().is_some());
+        for channel in durable
+            .map(|(channel, _)| channel.clone())
+            .collect::<Vec<_>>()
+        {
+            self.read_stream(&channel, Duration::ZERO);
+        }
+        loop {
+            if self.delivering.is_none() && !self.out.is_empty() {
+                self.deliver();
+            }
+            let is_free = self.delivering.is_none();
+            tokio::select! {
+                () = delivered(&mut self.delivering), if !is_free => self.delivering = None,
+                command = commands.recv() => match command {
+                    Some(command) => self.handle_command(command).await,
+                    None => return,
+                },
+                Some(done) = self.work.next() => self.handle_done(done),
+                burst = next_burst(&self.link, &mut self.arriving), if is_free => self.handle_burst(burst),
+            }
+        }
+    }
+
+    /// Hands to the node what the link still brought before it ended, and remembers how far each channel came.
+    pub(super) async fn finish(&mut self) {
+        let mut left = self.link.backlog_messages();
+        loop {
+            if let Some(delivering) = self.delivering.take() {
+                delivering.await;
+            }
+            let burst = match left {
+                0 => None,
+                _ => next_burst(&self.link, &mut self.arriving).now_or_never(),
+            };
+            let burst = burst.unwrap_or_default();
+            left = left.saturating_sub(burst.len() as u64);
+            self.handle_burst(burst);
+            if self.out.is_empty() {
+                break;
+            }
+            self.deliver();
+        }
+        for (channel, subscription) in &self.subscriptions {
+            if let Some(delivered) = subscription.catch_up.delivered() {
+                self.shared.set_delivered(channel, delivered);
+            }
+        }
+    }
+
+    /// Hands to the node what is to be told. Until it is ready for more nothing is taken from the link.
+    fn deliver(&mut self) {
+        let events = mem::take(&mut self.out);
+        let ingest = Arc::clone(&self.shared.ingest);
+        self.delivering = Some(Box::pin(async move { ingest.ingest(events).await }));
+    }
+
+    async fn handle_command(&mut self, command: Command) {
+        match command {
+            Command::Subscribe { channel, done } => self.subscribe(channel, done).await,
+            Command::Tell(event) => self.out.push(event),
+            Command::Unsubscribe(channel) => {
+                if let Some(subscription) = self.subscriptions.remove(&channel) {
+                    subscription.stop.abort();
+                }
+            }
+        }
+    }
+
+    async fn subscribe(
+        &mut self,
+        channel: ChannelName,
+        done: oneshot::Sender<Result<(), BrokerError>>,
+    ) {
+        let Some(wanted) = self.shared.wanted(&channel) else {
+            // Whoever wanted it has given up.
+            return;
+        };
+        let made = self.subscriptions.get(&channel);
+        let is_new = made.is_none_or(|made| made.kind != wanted.kind);
+        if is_new && let Err(error) = self.open(channel.clone(), wanted).await {
+            let _ = done.send(Err(error));
+            return;
+        }
+        let Some(subscription) = self.subscriptions.get_mut(&channel) else {
+            return;
+        };
+        subscription.waiting.push(done);
+        let is_durable = subscription.kind.durable().is_some();
+        if is_durable && is_new {
+            self.read_stream(&channel, Duration::ZERO);
+        } else if !is_durable || !subscription.catch_up.is_reading() {
+            self.await_effect(&channel);
+        }
+    }
+
+    async fn open(&mut self, channel: ChannelName, wanted: Wanted) -> Result<(), BrokerError> {
+        let Wanted { kind, delivered } = wanted;
+        let subject = kind.subject();
+        let stop = self.receive(Some(channel.clone()), subject).await?;
+        self.next_id += 1;
+        let subscription = Subscription {
+            id: self.next_id,
+            kind,
+            stop,
+            catch_up: CatchUp::new(delivered),
+            waiting: Vec::new(),
+        };
+        if let Some(before) = self.subscriptions.insert(channel, subscription) {
+            before.stop.abort();
+        }
+        Ok(())
+    }
+
+    async fn receive(
+        &mut self,
+        channel: Option<ChannelName>,
+        subject: String,
+    ) -> Result<AbortHandle, BrokerError> {
+        self.link.expect(&subject);
+        let subscriber = self.client.subscribe(subject).await.map_err(|error| {
+            let reason = error.to_string();
+            BrokerError::Refused { reason }
+        })?;
+        let (stop, registration) = AbortHandle::new_pair();
+        let tagged = Tagged {
+            channel,
+            subscriber,
+        };
+        self.arriving
+            .push(Box::pin(Abortable::new(tagged, registration)));
+        Ok(stop)
+    }
+
+    fn await_effect(&mut self, channel: &ChannelName) {
+        let Some(subscription) = self.subscriptions.get(channel) else {
+            return;
+        };
+        let (link, channel, id) = (Arc::clone(&self.link), channel.clone(), subscription.id);
+        let subject = subscription.kind.subject();
+        self.work.push(Box::pin(async move {
+            let result = link.in_effect(&subject).await;
+            Done::Subscribed {
+                channel,
+                id,
+                result,
+            }
+        }));
+    }
+
+    fn read_stream(&mut self, channel: &ChannelName, after: Duration) {
+        let Some(subscription) = self.subscriptions.get(channel) else {
+            return;
+        };
+        let Some(durable) = subscription.kind.durable().cloned() else {
+            return;
+        };
+        let (link, channel, id) = (Arc::clone(&self.link), channel.clone(), subscription.id);
+        let delivered = subscription.catch_up.delivered().cloned();
+        self.work.push(Box::pin(async move {
+            sleep(after).await;
+            let result = read(&link, &durable, delivered).await;
+            Done::Read {
+                channel,
+                id,
+                result,
+            }
+        }));
+    }
+
+    fn handle_done(&mut self, done: Done) {
+        match done {
+            Done::Subscribed {
+                channel,
+                id,
+                result,
+            } => {
+                let subscription = self.subscriptions.get_mut(&channel);
+                if let Some(subscription) = subscription.filter(|found| found.id == id) {
+                    for done in subscription.waiting.drain(..) {
+                        let _ = done.send(result.clone());
+                    }
+                }
+            }
+            Done::Read {
+                channel,
+                id,
+                result,
+            } => self.handle_read(channel, id, result),
+        }
+    }
+
+    fn handle_read(&mut self, channel: ChannelName, id: u64, result: Result<Read, BrokerError>) {
+        let subscription = self.subscriptions.get_mut(&channel);
+        let Some(subscription) = subscription.filter(|found| found.id == id) else {
+            return;
+        };
+        let mut items = Vec::new();
+        let (next, delay) = match result {
+            Ok(read) => {
+                for done in subscription.waiting.drain(..) {
+                    let _ = done.send(Ok(()));
+                }
+                (
+                    subscription.catch_up.handle_read(read, &mut items),
+                    Duration::ZERO,
+                )
+            }
+            Err(error) if subscription.waiting.is_empty() => {
+                tracing::warn!(%channel, %error, "stream can't be read, trying again");
+                (Next::ReadStream, READ_RETRY)
+            }
+            Err(error) => {
+                for done in subscription.waiting.drain(..) {
+                    let _ = done.send(Err(error.clone()));
+                }
+                (Next::ReadStream, READ_RETRY)
+            }
+        };
+        self.tell(&channel, items);
+        if next == Next::ReadStream {
+            self.read_stream(&channel, delay);
+        }
+    }
+
+    fn handle_burst(&mut self, burst: Vec<Arrived>) {
+        let now = Instant::now();
+        for (channel, message) in burst {
+            self.link.took(&message);
+            match channel {
+                Some(channel) => self.handle_message(now, channel, message),
+                None => self.out.push(Event::Control(message.payload)),
+            }
+        }
+    }
+
+    fn handle_message(&mut self, now: Instant, channel: ChannelName, message: Message) {
+        let Some(subscription) = self.subscriptions.get_mut(&channel) else {
+            return;
+        };
+        if message.payload.len() > self.shared.options.payload_bytes_max {
+            let reason = GapReason::Overflow;
+            if let Some(offset) = wire::offset(message.headers.as_ref()) {
+                subscription.catch_up.skip(offset);
+            }
+            self.shared.reset_channel(&channel);
+            self.out.push(gap_in(channel, reason));
+            return;
+        }
+        match &subscription.kind {
+            Kind::Durable(_) => self.handle_live(channel, message),
+            Kind::Pattern { .. } => {
+                let publication = Publication::build(message.payload);
+                let Some(source) = self.shared.subjects.channel(&message.subject) else {
+                    return;
+                };
+                let publication = publication.with_source(source).finish();
+                self.out.push(Event::Publication {
+                    channel,
+                    publication,
+                });
+            }
+            Kind::Plain { options, .. } => {
+                let options = *options;
+                let publication = Publication::build(message.payload);
+                let publication = self.shared.number(now, &channel, options, publication);
+                self.out.push(Event::Publication {
+                    channel,
+                    publication,
+                });
+            }
+        }
+    }
+
+    fn handle_live(&mut self, channel: ChannelName, message: Message) {
+        let Some(subscription) = self.subscriptions.get_mut(&channel) else {
+            return;
+        };
+        // Only streams publish behind the prefix of live subjects; what has no number is not from one.
+        let Some(offset) = wire::offset(message.headers.as_ref()) else {
+            return;
+        };
+        let publication = wire::publication(message.payload, message.headers.as_ref());
+        let mut items = Vec::new();
+        let next = subscription
+            .catch_up
+            .handle_live(offset, publication, &mut items);
+        self.tell(&channel, items);
+        if next == Next::ReadStream {
+            self.read_stream(&channel, Duration::ZERO);
+        }
+    }
+
+    fn tell(&mut self, channel: &ChannelName, items: Vec<Item>) {
+        let event = |item| match item {
+            Item::Gap(reason) => gap_in(channel.clone(), reason),
+            Item::Publication(publication) => Event::Publication {
+                channel: channel.clone(),
+                publication,
+            },
+        };
+        self.out.extend(items.into_iter().map(event));
+    }
+}
+
+impl futures_util::Stream for Tagged {
+    type Item = Arrived;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> Poll<Option<Self::Item>> {
+        let message = self.subscriber.poll_next_unpin(context);
+        message.map(|message| message.map(|message| (self.channel.clone(), message)))
+    }
+}
+
+async fn read(
+    link: &Link,
+    durable: &Durable,
+    delivered: Option<Delivered>,
+) -> Result<Read, BrokerError> {
+    link.in_effect(&subject::live(&durable.subject)).await?;
+    link.streams().catch_up(durable, delivered).await
+}
+
+/// Waits until the node has taken what it was handed.
+async fn delivered(delivering: &mut Option<BoxFuture<'static, ()>>) {
+    if let Some(delivering) = delivering {
+        delivering.await;
+    }
+}
+
+/// Waits for messages, and takes all that have arrived, up to a limit.
+async fn next_burst(
+    link: &Link,
+    arriving: &mut SelectAll<Pin<Box<Abortable<Tagged>>>>,
+) -> Vec<Arrived> {
+    let mut burst = Vec::new();
+    poll_fn(|context| {
+        while burst.len() < BURST_MAX {
+            match arriving.poll_next_unpin(context) {
+                Poll::Ready(Some(arrived)) => burst.push(arrived),
+                Poll::Ready(None) | Poll::Pending => break,
+            }
+        }
+        match burst.is_empty() {
+            true => {
+                link.note_idle();
+                Poll::Pending
+            }
+            false => Poll::Ready(()),
+        }
+    })
+    .await;
+    burst
+}
+
+fn gap_in(channel: ChannelName, reason: GapReason) -> Event {
+    Event::Gap(Gap {
+        channels: Some(vec![channel]),
+        lasted: Duration::ZERO,
+        reason,
+    })
+}

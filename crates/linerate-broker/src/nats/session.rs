@@ -1,0 +1,222 @@
+//! Links one after the other, each watched until it ends.
+
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use async_nats::ServerAddr;
+use rand::RngExt;
+use tokio::{
+    io::AsyncReadExt,
+    net::TcpStream,
+    runtime,
+    sync::mpsc,
+    time::{interval, sleep, timeout},
+};
+
+use super::{
+    dial::Dial,
+    link::Link,
+    pump::{Command, Pump},
+    shared::{Current, Shared},
+};
+use crate::event::{Event, GapReason, LinkState};
+
+/// How many commands may wait for the pump.
+const COMMANDS_MAX: usize = 1_024;
+
+/// How often it is looked at how much waits for the node.
+const BACKLOG_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long a server may take to greet when it is only asked whether it is alive.
+const GREETING_MAX: Duration = Duration::from_secs(2);
+
+/// How long a link that was deaf may take to come back once its server greets others.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Keeps a link up until the broker is shut down.
+///
+/// Each link has a runtime of its own, and everything that belongs to it ends with that, also what async-nats
+/// does in the background.
+pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
+    let servers = dial.servers();
+    let mut server = rand::rng().random_range(0..servers.len());
+    let mut delay = Duration::ZERO;
+    let mut ended = GapReason::LinkLost;
+    while !shared.is_shut_down() {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        let result = match &runtime {
+            Ok(runtime) => runtime.block_on(session(shared, dial, &servers[server], delay, ended)),
+            Err(error) => {
+                thread::sleep(delay);
+                Err(error.to_string())
+            }
+        };
+        if let Ok(runtime) = runtime {
+            runtime.shutdown_background();
+        }
+        match result {
+            Ok(reason) => {
+                ended = reason;
+                delay = Duration::ZERO;
+            }
+            Err(reason) => {
+                tracing::warn!(
+                    server = servers[server].as_url_str(),
+                    reason,
+                    "no link to NATS"
+                );
+                shared.set_current(Current::Down { reason });
+                server = (server + 1) % servers.len();
+            }
+        }
+        delay = longer(delay, shared);
+    }
+}
+
+/// Doubles the delay, which is waited at least half.
+fn longer(delay: Duration, shared: &Shared) -> Duration {
+    let options = &shared.options;
+    let doubled = (delay * 2).clamp(options.reconnect_delay_min, options.reconnect_delay_max);
+    doubled.mul_f64(rand::rng().random_range(0.75..1.0))
+}
+
+/// Runs one link. Returns why it ended, or why it never stood.
+async fn session(
+    shared: &Arc<Shared>,
+    dial: &Dial,
+    server: &ServerAddr,
+    delay: Duration,
+    before: GapReason,
+) -> Result<GapReason, String> {
+    tokio::select! {
+        () = sleep(delay) => (),
+        () = shared.shut_down() => return Ok(GapReason::LinkLost),
+    }
+    let (commands, queue) = mpsc::channel(COMMANDS_MAX);
+    let link = Link::connect(dial, server, &shared.options, commands.clone()).await?;
+    let link = Arc::new(link);
+    let mut pump = Pump::new(Arc::clone(shared), Arc::clone(&link));
+    start_loopback(&link).await?;
+    pump.subscribe_all()
+        .await
+        .map_err(|error| error.to_string())?;
+    let sent = Instant::now();
+    link.round_trip().await.map_err(|error| error.to_string())?;
+    pump.tell_first(shared.stands(sent.elapsed(), before));
+    shared.set_current(Current::Up(Arc::clone(&link)));
+    tracing::info!(server = server.as_url_str(), "linked to NATS");
+    tokio::select! {
+        () = pump.run(queue) => (),
+        () = watch(shared, dial, &link, &commands) => (),
+        _ = link.ended() => (),
+        () = shared.shut_down() => {
+            // What was published but not yet written.
+            let _ = timeout(shared.options.probe_timeout, link.client().flush()).await;
+        }
+    }
+    // The first reason that was given counts.
+    link.end(GapReason::LinkLost);
+    let reason = link.ended().await;
+    tracing::warn!(?reason, "link to NATS has ended");
+    shared.set_state(LinkState::Deaf);
+    let down = "link was cut".to_owned();
+    shared.set_current(Current::Down { reason: down });
+    link.loopback().end();
+    pump.finish().await;
+    shared
+        .ingest
+        .ingest(vec![Event::Link(LinkState::Deaf)])
+        .await;
+    Ok(reason)
+}
+
+async fn start_loopback(link: &Arc<Link>) -> Result<(), String> {
+    let inbox = link.loopback().inbox().to_owned();
+    let subscriber = link.client().subscribe(inbox).await;
+    let subscriber = subscriber.map_err(|error| error.to_string())?;
+    let receiving = Arc::clone(link);
+    tokio::spawn(async move { receiving.loopback().receive(subscriber).await });
+    let sending = Arc::clone(link);
+    tokio::spawn(async move { sending.loopback().send(sending.client()).await });
+    Ok(())
+}
+
+/// Watches a link until it has to be given up.
+async fn watch(shared: &Shared, dial: &Dial, link: &Link, commands: &mpsc::Sender<Command>) {
+    tokio::select! {
+        () = watch_backlog(link) => (),
+        () = probe(shared, dial, link, commands) => (),
+    }
+}
+
+async fn watch_backlog(link: &Link) {
+    let mut ticks = interval(BACKLOG_INTERVAL);
+    loop {
+        ticks.tick().await;
+        if link.is_backlog_too_large() {
+            link.end(GapReason::Overflow);
+            return;
+        }
+        if link.is_cut() {
+            return;
+        }
+    }
+}
+
+/// Sends a message around every now and then, and says how that went. Ends when the link is dead.
+async fn probe(shared: &Shared, dial: &Dial, link: &Link, commands: &mpsc::Sender<Command>) {
+    let options = &shared.options;
+    let tell = async |state| {
+        shared.set_state(state);
+        // Fails only if the pump has ended, and with it the link.
+        let _ = commands.send(Command::Tell(Event::Link(state))).await;
+    };
+    loop {
+        sleep(options.probe_interval).await;
+        let sent = Instant::now();
+        let mut round_trip = std::pin::pin!(link.loopback().round_trip());
+        let back = match timeout(options.probe_timeout, &mut round_trip).await {
+            Ok(back) => back,
+            Err(_) => {
+                tell(LinkState::Deaf).await;
+                tokio::select! {
+                    back = &mut round_trip => back,
+                    () = is_dead(dial, options.dead_after.saturating_sub(sent.elapsed())) => return,
+                }
+            }
+        };
+        if back.is_err() {
+            return;
+        }
+        let round_trip = sent.elapsed();
+        tell(LinkState::Up { round_trip }).await;
+    }
+}
+
+/// Ready when a deaf link should be given up: when some server greets others, but nothing comes back on the link.
+///
+/// A server that was only paused greets nobody either. Then the old link goes on where it was, and nothing is
+/// lost, while a new one would have to begin anew.
+async fn is_dead(dial: &Dial, after: Duration) {
+    sleep(after).await;
+    loop {
+        for server in dial.servers() {
+            if timeout(GREETING_MAX, greets(server)).await == Ok(true) {
+                sleep(GRACE).await;
+                return;
+            }
+        }
+        sleep(GRACE).await;
+    }
+}
+
+async fn greets(server: &ServerAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect((server.host(), server.port())).await else {
+        return false;
+    };
+    let mut greeting = [0; 4];
+    stream.read_exact(&mut greeting).await.is_ok() && &greeting == b"INFO"
+}

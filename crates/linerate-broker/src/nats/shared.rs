@@ -1,0 +1,317 @@
+//! What outlives a link: what the node wants, where plain channels stand, and how the link is.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, Instant as Clock},
+};
+
+use foldhash::{HashMap, HashMapExt};
+use linerate_hub::{ChannelName, Publication, publication::PublicationBuilder};
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    catch_up::Delivered,
+    link::Link,
+    streams::Durable,
+    subject::{self, SubjectError, Subjects},
+};
+use crate::{
+    broker::BrokerError,
+    event::{Event, Gap, GapReason, Ingest, LinkState},
+    incarnation,
+    options::BrokerOptions,
+    request::{History, HistoryRequest, StreamOptions},
+    sequencer::Sequencer,
+};
+
+/// What the broker and its links share.
+pub(super) struct Shared {
+    pub(super) options: BrokerOptions,
+    pub(super) subjects: Subjects,
+    pub(super) ingest: Arc<dyn Ingest>,
+    state: Mutex<State>,
+    link: watch::Sender<Current>,
+}
+
+/// The link that stands, if one does.
+#[derive(Clone, Debug)]
+pub(super) enum Current {
+    Down {
+        /// What the last attempt to connect ended with.
+        reason: String,
+    },
+    ShutDown,
+    Up(Arc<Link>),
+}
+
+/// How a channel is subscribed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    Durable(Durable),
+    Pattern {
+        subject: String,
+    },
+    Plain {
+        subject: String,
+        options: StreamOptions,
+    },
+}
+
+/// A channel that the node wants to receive.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) kind: Kind,
+    /// How far earlier links have delivered it, if it is durable.
+    pub(super) delivered: Option<Delivered>,
+}
+
+struct State {
+    sequencer: Sequencer,
+    wanted: HashMap<ChannelName, Wanted>,
+    link: LinkState,
+    /// When the link was last known to be good.
+    heard: Option<Clock>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        options: BrokerOptions,
+        ingest: Arc<dyn Ingest>,
+    ) -> Result<Self, SubjectError> {
+        let sequencer = Sequencer::new(options.sequencer, &incarnation::random());
+        let reason = "not connected yet".to_owned();
+        Ok(Self {
+            subjects: Subjects::new(&options.prefix)?,
+            options,
+            ingest,
+            state: Mutex::new(State {
+                sequencer,
+                wanted: HashMap::new(),
+                link: LinkState::Deaf,
+                heard: None,
+            }),
+            link: watch::Sender::new(Current::Down { reason }),
+        })
+    }
+
+    /// Returns how a channel is subscribed.
+    pub(super) fn kind(
+        &self,
+        channel: &ChannelName,
+        options: StreamOptions,
+    ) -> Result<Kind, SubjectError> {
+        let subject = self.subjects.of_subscription(channel)?;
+        if subject::is_pattern(channel.as_str()) {
+            return Ok(Kind::Pattern { subject });
+        }
+        Ok(match options.is_durable && options.size_max > 0 {
+            true => Kind::Durable(Durable {
+                channel: channel.clone(),
+                subject,
+                options,
+            }),
+            false => Kind::Plain { subject, options },
+        })
+    }
+
+    /// Takes note that a channel is to be received, by this link and all that follow.
+    pub(super) fn want(&self, channel: &ChannelName, kind: Kind) {
+        let mut state = self.state();
+        if matches!(kind, Kind::Plain { .. }) {
+            state.sequencer.hold(Instant::now(), channel);
+        }
+        let wanted = state.wanted.get(channel);
+        if wanted.is_none_or(|wanted| wanted.kind != kind) {
+            let delivered = None;
+            state
+                .wanted
+                .insert(channel.clone(), Wanted { kind, delivered });
+        }
+    }
+
+    /// Takes note that a channel is not to be received any more.
+    pub(super) fn forget(&self, channel: &ChannelName) {
+        let mut state = self.state();
+        state.wanted.remove(channel);
+        state.sequencer.close(channel.as_str());
+    }
+
+    pub(super) fn wanted(&self, channel: &ChannelName) -> Option<Wanted> {
+        self.state().wanted.get(channel).cloned()
+    }
+
+    pub(super) fn all_wanted(&self) -> Vec<(ChannelName, Wanted)> {
+        let state = self.state();
+        let all = state.wanted.iter();
+        all.map(|(channel, wanted)| (channel.clone(), wanted.clone()))
+            .collect()
+    }
+
+    pub(super) fn set_delivered(&self, channel: &ChannelName, delivered: &Delivered) {
+        if let Some(wanted) = self.state().wanted.get_mut(channel) {
+            wanted.delivered = Some(delivered.clone());
+        }
+    }
+
+    /// Numbers what arrived in a plain channel.
+    pub(super) fn number(
+        &self,
+        now: Instant,
+        channel: &ChannelName,
+        options: StreamOptions,
+        publication: PublicationBuilder,
+    ) -> Publication {
+        self.state()
+            .sequencer
+            .publish(now, channel, options, publication)
+    }
+
+    /// Begins a new epoch in a plain channel.
+    pub(super) fn reset_channel(&self, channel: &ChannelName) {
+        self.state().sequencer.reset_channel(channel.as_str());
+    }
+
+    pub(super) fn plain_history(&self, channel: &ChannelName, request: &HistoryRequest) -> History {
+        self.state()
+            .sequencer
+            .history(Instant::now(), channel.as_str(), request)
+    }
+
+    pub(super) fn remove_plain_history(&self, channel: &ChannelName) {
+        self.state().sequencer.remove_history(channel.as_str());
+    }
+
+    /// Takes note that all subscriptions stand, and returns what the node is to be told.
+    ///
+    /// Durable channels have no part in the gap: their streams say what was missed.
+    pub(super) fn stands(&self, round_trip: Duration, ended: GapReason) -> Vec<Event> {
+        let mut state = self.state();
+        let link = LinkState::Up { round_trip };
+        let heard = state.heard.replace(Clock::now());
+        state.link = link;
+        let mut events = Vec::new();
+        if let Some(heard) = heard {
+            state.sequencer.reset();
+            let others = state.wanted.iter();
+            let others = others.filter(|(_, wanted)| wanted.kind.durable().is_none());
+            let others: Vec<_> = others.map(|(channel, _)| channel.clone()).collect();
+            if !others.is_empty() || state.wanted.is_empty() {
+                let is_all = others.len() == state.wanted.len();
+                events.push(Event::Gap(Gap {
+                    channels: (!is_all).then_some(others),
+                    lasted: heard.elapsed(),
+                    reason: ended,
+                }));
+            }
+        }
+        events.push(Event::Link(link));
+        events
+    }
+
+    /// Takes note of what a probe has found.
+    pub(super) fn set_state(&self, link: LinkState) {
+        let mut state = self.state();
+        state.link = link;
+        if matches!(link, LinkState::Up { .. }) {
+            state.heard = Some(Clock::now());
+        }
+    }
+
+    /// Returns how the link is. It is deaf also if nothing was heard of the probes themselves for long.
+    pub(super) fn link_state(&self) -> LinkState {
+        let state = self.state();
+        let silence_max = self.options.probe_interval + 2 * self.options.probe_timeout;
+        let is_stale = state
+            .heard
+            .is_none_or(|heard| heard.elapsed() > silence_max);
+        match is_stale {
+            true => LinkState::Deaf,
+            false => state.link,
+        }
+    }
+
+    /// Says which link stands from now on.
+    pub(super) fn set_current(&self, current: Current) {
+        self.link.send_modify(|link| {
+            if !matches!(link, Current::ShutDown) {
+                *link = current;
+            }
+        });
+    }
+
+    pub(super) fn is_shut_down(&self) -> bool {
+        matches!(*self.link.borrow(), Current::ShutDown)
+    }
+
+    /// Waits until the broker is to end.
+    pub(super) async fn shut_down(&self) {
+        let mut link = self.link.subscribe();
+        // Fails only when `self` is gone.
+        let _ = link
+            .wait_for(|link| matches!(link, Current::ShutDown))
+            .await;
+    }
+
+    /// Returns the link that stands.
+    pub(super) fn current(&self) -> Result<Arc<Link>, BrokerError> {
+        self.link.borrow().link()
+    }
+
+    /// Waits for a link other than `but`.
+    pub(super) async fn next_link(
+        &self,
+        but: Option<&Arc<Link>>,
+    ) -> Result<Arc<Link>, BrokerError> {
+        let mut link = self.link.subscribe();
+        let is_other = |current: &Current| match current {
+            Current::Down { .. } => false,
+            Current::ShutDown => true,
+            Current::Up(link) => but.is_none_or(|but| !Arc::ptr_eq(link, but)),
+        };
+        match link.wait_for(is_other).await {
+            Ok(current) => current.link(),
+            Err(_) => Err(shut_down()),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Whoever panicked while holding it left it whole: each change is a single call.
+        self.state.lock().unwrap_or_else(|error| error.into_inner())
+    }
+}
+
+impl Current {
+    fn link(&self) -> Result<Arc<Link>, BrokerError> {
+        match self {
+            Self::Down { reason } => {
+                let reason = reason.clone();
+                Err(BrokerError::Away { reason })
+            }
+            Self::ShutDown => Err(shut_down()),
+            Self::Up(link) => Ok(Arc::clone(link)),
+        }
+    }
+}
+
+impl Kind {
+    /// Returns the durable channel, if it is one.
+    pub(super) fn durable(&self) -> Option<&Durable> {
+        match self {
+            Self::Durable(durable) => Some(durable),
+            Self::Pattern { .. } | Self::Plain { .. } => None,
+        }
+    }
+
+    /// Returns the subject that is to be subscribed.
+    pub(super) fn subject(&self) -> String {
+        match self {
+            Self::Durable(durable) => subject::live(&durable.subject),
+            Self::Pattern { subject } | Self::Plain { subject, .. } => subject.clone(),
+        }
+    }
+}
+
+fn shut_down() -> BrokerError {
+    let reason = "it was shut down".to_owned();
+    BrokerError::Away { reason }
+}

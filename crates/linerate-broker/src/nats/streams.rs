@@ -1,0 +1,431 @@
+//! The streams of durable channels, one for each.
+//!
+//! A stream that several channels share would number them together. With one of its own a channel's offsets
+//! have no holes, so that a missing publication is seen, and the stream says what it still holds and where it
+//! ends, even when everything in it is too old or was removed.
+
+use std::sync::{Mutex, MutexGuard};
+
+use async_nats::jetstream::{
+    self, Context, ErrorCode,
+    context::{CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind},
+    message::PublishMessage,
+    stream::{Config, DiscardPolicy, Info, Republish, RetentionPolicy, StorageType, Stream},
+};
+use foldhash::HashMap;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use linerate_hub::{ChannelName, Epoch, Publication, StreamPosition};
+use tokio::sync::Semaphore;
+
+use super::{
+    catch_up::{Delivered, Read},
+    subject, wire,
+};
+use crate::{
+    broker::BrokerError,
+    incarnation,
+    options::BrokerOptions,
+    request::{History, HistoryRequest, Publish, Published, StreamOptions},
+};
+
+/// What the description of a stream of ours begins with. Its incarnation follows.
+const DESCRIPTION: &str = "linerate ";
+
+/// How many messages of a stream are asked for at once.
+const READS_AT_ONCE: usize = 64;
+
+/// How many streams are read at once when a link is new.
+const CATCH_UPS_AT_ONCE: usize = 32;
+
+/// The streams of a link's server.
+#[derive(Debug)]
+pub(super) struct Streams {
+    context: Context,
+    options: BrokerOptions,
+    /// Streams that are there, with which options.
+    known: Mutex<HashMap<ChannelName, (StreamOptions, Epoch)>>,
+    catch_ups: Semaphore,
+}
+
+/// A channel and the subject that it is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Durable {
+    pub(super) channel: ChannelName,
+    pub(super) subject: String,
+    pub(super) options: StreamOptions,
+}
+
+struct Opened {
+    stream: Stream,
+    epoch: Epoch,
+    /// The oldest offset that is there, or the next one.
+    first: u64,
+    newest: u64,
+}
+
+impl Streams {
+    pub(super) fn new(context: Context, options: BrokerOptions) -> Self {
+        Self {
+            context,
+            options,
+            known: Mutex::default(),
+            catch_ups: Semaphore::new(CATCH_UPS_AT_ONCE),
+        }
+    }
+
+    /// Publishes; ready when the stream has it. Whether it is on a disk by then is up to the server, which
+    /// syncs every two minutes unless configured otherwise.
+    pub(super) async fn publish(
+        &self,
+        durable: &Durable,
+        publish: Publish,
+    ) -> Result<Published, BrokerError> {
+        let epoch = self.epoch(durable).await?;
+        match self.send(durable, &publish).await? {
+            Some(offset) => Ok(published(epoch, offset)),
+            // Somebody has deleted the stream.
+            None => {
+                self.known().remove(&durable.channel);
+                let epoch = self.epoch(durable).await?;
+                let offset = self.send(durable, &publish).await?;
+                let offset = offset.ok_or_else(|| refused("stream vanished"))?;
+                Ok(published(epoch, offset))
+            }
+        }
+    }
+
+    /// Returns what a channel's stream holds.
+    pub(super) async fn history(
+        &self,
+        durable: &Durable,
+        request: HistoryRequest,
+    ) -> Result<History, BrokerError> {
+        let opened = self.open(durable).await?;
+        let newest = opened.newest;
+        let (after, mut is_contiguous) = match &request.since {
+            None => (opened.first - 1, true),
+            Some(since) if since.epoch != opened.epoch => (newest, false),
+            Some(since) if since.offset > newest => (newest, false),
+            Some(since) => {
+                let after = since.offset.max(opened.first - 1);
+                (after, after == since.offset)
+            }
+        };
+        let limit = request.limit.map_or(u64::MAX, |limit| limit as u64);
+        let (from, to) = match request.is_reverse {
+            false => (after + 1, newest.min(after.saturating_add(limit))),
+            true => ((newest + 1).saturating_sub(limit).max(after + 1), newest),
+        };
+        let mut publications = opened.read(from, to).await?;
+        // What was there a moment ago may have given way to what is newer.
+        let first = publications.first().map(Publication::offset);
+        is_contiguous &= request.since.is_none() || first.is_none_or(|first| first == from);
+        is_contiguous &= from > to || first.is_some();
+        if request.is_reverse {
+            publications.reverse();
+        }
+        Ok(History {
+            publications,
+            newest: StreamPosition {
+                epoch: opened.epoch,
+                offset: newest,
+            },
+            is_contiguous,
+        })
+    }
+
+    /// Forgets what a channel's stream holds.
+    pub(super) async fn remove_history(&self, durable: &Durable) -> Result<(), BrokerError> {
+        let opened = self.open(durable).await?;
+        let purged = opened.stream.purge().await;
+        purged
+            .map(|_| ())
+            .map_err(|error| refused(&error.to_string()))
+    }
+
+    /// Reads what follows on what was delivered.
+    ///
+    /// A stream that ends before that, or has something else there, went back in time, as after a restart of
+    /// the server that has lost its newest writes: it gets another epoch.
+    pub(super) async fn catch_up(
+        &self,
+        durable: &Durable,
+        delivered: Option<Delivered>,
+    ) -> Result<Read, BrokerError> {
+        let _turn = self
+            .catch_ups
+            .acquire()
+            .await
+            .map_err(|_| refused("link ended"))?;
+        let opened = self.open(durable).await?;
+        let nothing = |opened: Opened| Read {
+            epoch: opened.epoch,
+            newest: opened.newest,
+            publications: Vec::new(),
+        };
+        let Some(delivered) = delivered else {
+            return Ok(nothing(opened));
+        };
+        if delivered.position.epoch != opened.epoch {
+            return Ok(nothing(opened));
+        }
+        if opened.is_other(&delivered).await? {
+            return Ok(nothing(self.renew(durable, opened).await?));
+        }
+        let from = opened.first.max(delivered.position.offset + 1);
+        let publications = opened.read(from, opened.newest).await?;
+        Ok(Read {
+            publications,
+            ..nothing(opened)
+        })
+    }
+
+    /// Returns the incarnation of a channel's stream, which is created if there is none.
+    async fn epoch(&self, durable: &Durable) -> Result<Epoch, BrokerError> {
+        let known = self.known().get(&durable.channel).cloned();
+        match known {
+            Some((options, epoch)) if options == durable.options => Ok(epoch),
+            _ => Ok(self.open(durable).await?.epoch),
+        }
+    }
+
+    async fn open(&self, durable: &Durable) -> Result<Opened, BrokerError> {
+        let stream = match self.find(durable).await? {
+            Some(stream) => stream,
+            None => match self.create(durable).await? {
+                Some(stream) => stream,
+                // Another node was quicker.
+                None => self
+                    .find(durable)
+                    .await?
+                    .ok_or_else(|| refused("stream vanished"))?,
+            },
+        };
+        let opened = Opened::new(stream, durable)?;
+        self.reconfigure(durable, &opened).await?;
+        let known = (durable.options, opened.epoch.clone());
+        self.known().insert(durable.channel.clone(), known);
+        Ok(opened)
+    }
+
+    async fn find(&self, durable: &Durable) -> Result<Option<Stream>, BrokerError> {
+        match self
+            .context
+            .get_stream(subject::stream(&durable.subject))
+            .await
+        {
+            Ok(stream) => Ok(Some(stream)),
+            Err(error) => match error.kind() {
+                GetStreamErrorKind::JetStream(error)
+                    if error.error_code() == ErrorCode::STREAM_NOT_FOUND =>
+                {
+                    Ok(None)
+                }
+                GetStreamErrorKind::JetStream(error) => Err(refused(&error.to_string())),
+                _ => Err(unavailable(&error)),
+            },
+        }
+    }
+
+    async fn create(&self, durable: &Durable) -> Result<Option<Stream>, BrokerError> {
+        let config = self.config(durable, &incarnation::random());
+        match self.context.create_stream(config).await {
+            Ok(stream) => Ok(Some(stream)),
+            Err(error) => match error.kind() {
+                CreateStreamErrorKind::JetStream(error)
+                    if error.error_code() == ErrorCode::STREAM_NAME_EXIST =>
+                {
+                    Ok(None)
+                }
+                CreateStreamErrorKind::JetStream(error) => Err(refused(&error.to_string())),
+                _ => Err(unavailable(&error)),
+            },
+        }
+    }
+
+    /// Gives a stream the limits that are configured now.
+    async fn reconfigure(&self, durable: &Durable, opened: &Opened) -> Result<(), BrokerError> {
+        let is = &opened.stream.cached_info().config;
+        let wanted = self.config(durable, opened.epoch.as_str());
+        if is.max_messages == wanted.max_messages && is.max_age == wanted.max_age {
+            return Ok(());
+        }
+        self.update(wanted).await.map(|_| ())
+    }
+
+    async fn renew(&self, durable: &Durable, opened: Opened) -> Result<Opened, BrokerError> {
+        let incarnation = incarnation::random();
+        self.update(self.config(durable, &incarnation)).await?;
+        let epoch = Epoch::new(&incarnation);
+        let known = (durable.options, epoch.clone());
+        self.known().insert(durable.channel.clone(), known);
+        Ok(Opened { epoch, ..opened })
+    }
+
+    async fn update(&self, config: Config) -> Result<Info, BrokerError> {
+        let updated = self.context.update_stream(config).await;
+        updated.map_err(|error| refused(&error.to_string()))
+    }
+
+    fn config(&self, durable: &Durable, incarnation: &str) -> Config {
+        let StreamOptions { size_max, ttl, .. } = durable.options;
+        Config {
+            name: subject::stream(&durable.subject),
+            description: Some(format!("{DESCRIPTION}{incarnation}")),
+            subjects: vec![durable.subject.clone()],
+            retention: RetentionPolicy::Limits,
+            discard: DiscardPolicy::Old,
+            storage: StorageType::File,
+            num_replicas: 1,
+            max_messages: size_max.try_into().unwrap_or(i64::MAX),
+            max_age: ttl,
+            // The server wants no window that is longer than messages live.
+            duplicate_window: self.options.idempotency_ttl.min(ttl),
+            allow_direct: true,
+            republish: Some(Republish {
+                source: durable.subject.clone(),
+                destination: subject::live(&durable.subject),
+                headers_only: false,
+            }),
+            ..Config::default()
+        }
+    }
+
+    /// Returns the offset, or `None` if there is no stream.
+    async fn send(&self, durable: &Durable, publish: &Publish) -> Result<Option<u64>, BrokerError> {
+        let mut message = PublishMessage::build()
+            .payload(publish.payload.clone())
+            .expected_stream(subject::stream(&durable.subject));
+        if let Some(headers) = wire::headers(publish) {
+            for (name, values) in headers.iter() {
+                for value in values {
+                    message = message.header(name.clone(), value.clone());
+                }
+            }
+        }
+        if let Some(key) = &publish.idempotency_key {
+            message = message.message_id(wire::message_id(key));
+        }
+        let sent = self.context.send_publish(durable.subject.clone(), message);
+        let acknowledged = match sent.await {
+            Ok(acknowledgement) => acknowledgement.await,
+            Err(error) => Err(error),
+        };
+        match acknowledged {
+            Ok(acknowledgement) => Ok(Some(acknowledgement.sequence)),
+            Err(error) => match error.kind() {
+                PublishErrorKind::StreamNotFound => Ok(None),
+                PublishErrorKind::TimedOut => {
+                    self.known().remove(&durable.channel);
+                    let deadline = self.options.command_timeout;
+                    Err(BrokerError::Timeout { deadline })
+                }
+                PublishErrorKind::BrokenPipe => Err(away(&error)),
+                PublishErrorKind::MaxPayloadExceeded => Err(BrokerError::PayloadTooLarge {
+                    bytes: publish.payload.len(),
+                    bytes_max: self.context.client().max_payload(),
+                }),
+                _ => Err(refused(&error.to_string())),
+            },
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<ChannelName, (StreamOptions, Epoch)>> {
+        // Whoever panicked while holding it left it whole: each change is a single call.
+        self.known.lock().unwrap_or_else(|error| error.into_inner())
+    }
+}
+
+impl Opened {
+    fn new(stream: Stream, durable: &Durable) -> Result<Self, BrokerError> {
+        let info = stream.cached_info();
+        let description = info.config.description.as_deref().unwrap_or_default();
+        let incarnation = description.strip_prefix(DESCRIPTION);
+        let is_ours = info.config.subjects == [durable.subject.as_str()];
+        let Some(incarnation) = incarnation.filter(|_| is_ours) else {
+            let name = &info.config.name;
+            return Err(refused(&format!("stream {name} was not made by linerate")));
+        };
+        let newest = info.state.last_sequence;
+        Ok(Self {
+            epoch: Epoch::new(incarnation),
+            first: info.state.first_sequence.clamp(1, newest + 1),
+            newest,
+            stream,
+        })
+    }
+
+    /// Says whether something else stands where a publication was delivered from.
+    async fn is_other(&self, delivered: &Delivered) -> Result<bool, BrokerError> {
+        let offset = delivered.position.offset;
+        if offset > self.newest {
+            return Ok(true);
+        }
+        let Some(payload) = &delivered.payload else {
+            return Ok(false);
+        };
+        let there = self.read(offset.max(self.first), offset).await?;
+        Ok(there
+            .first()
+            .is_some_and(|there| there.payload() != payload))
+    }
+
+    /// Reads the messages that are there.
+    async fn read(&self, from: u64, to: u64) -> Result<Vec<Publication>, BrokerError> {
+        let messages = stream::iter(from..=to).map(|offset| self.message(offset));
+        let messages = messages.buffered(READS_AT_ONCE);
+        messages
+            .try_filter_map(async |message| Ok(message))
+            .try_collect()
+            .await
+    }
+
+    async fn message(&self, offset: u64) -> Result<Option<Publication>, BrokerError> {
+        use jetstream::stream::{DirectGetErrorKind, RawMessageErrorKind};
+        let message = match self.stream.direct_get(offset).await {
+            Ok(message) => message,
+            Err(error) if error.kind() == DirectGetErrorKind::NotFound => {
+                // A copy that lags behind answers as well; the leader knows.
+                match self.stream.get_raw_message(offset).await {
+                    Ok(message) => message,
+                    Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => {
+                        return Ok(None);
+                    }
+                    Err(error) => return Err(unavailable(&error)),
+                }
+            }
+            Err(error) => return Err(unavailable(&error)),
+        };
+        let publication = wire::publication(message.payload, Some(&message.headers));
+        let epoch = self.epoch.clone();
+        Ok(Some(
+            publication
+                .with_position(StreamPosition { epoch, offset })
+                .finish(),
+        ))
+    }
+}
+
+fn published(epoch: Epoch, offset: u64) -> Published {
+    Published {
+        position: Some(StreamPosition { epoch, offset }),
+    }
+}
+
+fn refused(reason: &str) -> BrokerError {
+    let reason = reason.to_owned();
+    BrokerError::Refused { reason }
+}
+
+fn away(reason: &dyn std::error::Error) -> BrokerError {
+    let reason = reason.to_string();
+    BrokerError::Away { reason }
+}
+
+/// JetStream did not answer: it is switched off, still starts, or the link is gone.
+fn unavailable(error: &dyn std::error::Error) -> BrokerError {
+    let source = error.source().map(|source| format!(": {source}"));
+    BrokerError::Away {
+        reason: format!("JetStream: {error}{}", source.unwrap_or_default()),
+    }
+}

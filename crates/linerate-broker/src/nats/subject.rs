@@ -1,0 +1,243 @@
+//! Names of channels as NATS subjects, and the subjects and streams that are our own.
+
+use std::fmt::Write as _;
+
+use linerate_hub::ChannelName;
+use sha1::{Digest, Sha1};
+
+/// Nodes talk among themselves on this subject.
+const CONTROL: &str = "_linerate.control";
+
+/// What a stream has taken is republished behind this, with its place in the stream.
+const LIVE: &str = "_linerate.live.";
+
+/// How much of a subject is readable in the name of its stream.
+const STREAM_NAME_READABLE_MAX: usize = 64;
+
+/// Turns names of channels into subjects.
+#[derive(Clone, Debug)]
+pub(super) struct Subjects {
+    prefix: String,
+}
+
+/// Why a name can't be a subject.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubjectError {
+    /// Nothing between two dots, or at one of the ends.
+    #[error("name of a channel must not begin or end with a dot, nor hold two in a row")]
+    EmptyToken,
+    /// A prefix without a dot at its end.
+    #[error("prefix must end with a dot")]
+    PrefixEnd,
+    /// The first token is for NATS and for us.
+    #[error("name of a channel must not begin with `$` or `_`, which NATS keeps for itself")]
+    Reserved,
+    /// A pattern that would also match what is none of a client's business.
+    #[error("pattern must not begin with a wildcard unless a prefix is configured")]
+    TooWide,
+    /// A wildcard where a single channel is meant, or within a token, or `>` before the end.
+    #[error("`*` and `>` stand for whole tokens of a subscription, `>` for the last ones only")]
+    Wildcard,
+}
+
+impl Subjects {
+    /// Checks `prefix`, which is put before every name.
+    ///
+    /// # Errors
+    /// It is neither empty nor whole tokens, each with its dot.
+    pub(super) fn new(prefix: &str) -> Result<Self, SubjectError> {
+        if !prefix.is_empty() {
+            let tokens = prefix.strip_suffix('.').ok_or(SubjectError::PrefixEnd)?;
+            check(tokens, Wildcards::Refused)?;
+        }
+        let prefix = prefix.to_owned();
+        Ok(Self { prefix })
+    }
+
+    /// Returns the subject of a channel.
+    pub(super) fn of_channel(&self, channel: &ChannelName) -> Result<String, SubjectError> {
+        self.subject(channel, Wildcards::Refused)
+    }
+
+    /// Returns the subject of a channel or a pattern.
+    pub(super) fn of_subscription(&self, channel: &ChannelName) -> Result<String, SubjectError> {
+        self.subject(channel, Wildcards::Allowed)
+    }
+
+    /// Returns the channel that something was published in, if it is the name of one.
+    pub(super) fn channel(&self, subject: &str) -> Option<ChannelName> {
+        ChannelName::new(subject.strip_prefix(&self.prefix)?).ok()
+    }
+
+    /// Returns the subject on which nodes with the same prefix talk among themselves.
+    pub(super) fn control(&self) -> String {
+        match self.prefix.strip_suffix('.') {
+            Some(prefix) => format!("{CONTROL}.{prefix}"),
+            None => CONTROL.to_owned(),
+        }
+    }
+
+    fn subject(&self, channel: &ChannelName, wildcards: Wildcards) -> Result<String, SubjectError> {
+        let name = channel.as_str();
+        check(name, wildcards)?;
+        if self.prefix.is_empty() {
+            if name.starts_with(['$', '_']) {
+                return Err(SubjectError::Reserved);
+            }
+            if is_wildcard(first_token(name)) {
+                return Err(SubjectError::TooWide);
+            }
+        }
+        Ok(format!("{}{name}", self.prefix))
+    }
+}
+
+/// Returns where the stream of `subject` republishes what it has taken.
+pub(super) fn live(subject: &str) -> String {
+    format!("{LIVE}{subject}")
+}
+
+/// Returns the name of the stream of `subject`: what is readable of it, and a digest that makes it unique.
+pub(super) fn stream(subject: &str) -> String {
+    let readable = |char: char| match char.is_ascii_alphanumeric() {
+        true => char,
+        false => '-',
+    };
+    let chars = subject.chars().take(STREAM_NAME_READABLE_MAX);
+    let mut name: String = "linerate-".chars().chain(chars.map(readable)).collect();
+    name.push('-');
+    for byte in &Sha1::digest(subject.as_bytes())[..12] {
+        // Writing into a string can't fail.
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
+}
+
+/// Says whether a name has a token that is a wildcard.
+pub(super) fn is_pattern(name: &str) -> bool {
+    name.split('.').any(is_wildcard)
+}
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Wildcards {
+    Allowed,
+    Refused,
+}
+
+fn check(name: &str, wildcards: Wildcards) -> Result<(), SubjectError> {
+    let mut tokens = name.split('.').peekable();
+    while let Some(token) = tokens.next() {
+        let is_last = tokens.peek().is_none();
+        match token {
+            "" => return Err(SubjectError::EmptyToken),
+            "*" if wildcards == Wildcards::Allowed => (),
+            ">" if wildcards == Wildcards::Allowed && is_last => (),
+            _ if token.contains(['*', '>']) => return Err(SubjectError::Wildcard),
+            _ => (),
+        }
+    }
+    Ok(())
+}
+
+fn is_wildcard(token: &str) -> bool {
+    matches!(token, "*" | ">")
+}
+
+fn first_token(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_hub::ChannelName;
+
+    use super::{SubjectError, Subjects, is_pattern, live, stream};
+
+    fn channel(name: &str) -> ChannelName {
+        ChannelName::new(name).unwrap()
+    }
+
+    #[test]
+    fn a_name_is_its_subject() {
+        let subjects = Subjects::new("").unwrap();
+        for name in ["news", "ticks:AAPL", "ticks.AAPL.1m", "größe", "a-b_c/d"] {
+            assert_eq!(subjects.of_channel(&channel(name)).unwrap(), name);
+            assert_eq!(subjects.channel(name).unwrap(), channel(name));
+        }
+    }
+
+    #[test]
+    fn a_prefix_stands_before_every_name() {
+        let subjects = Subjects::new("prod.eu.").unwrap();
+        assert_eq!(
+            subjects.of_channel(&channel("news")).unwrap(),
+            "prod.eu.news"
+        );
+        assert_eq!(subjects.channel("prod.eu.news").unwrap(), channel("news"));
+        assert_eq!(subjects.channel("news"), None);
+        assert_eq!(subjects.control(), "_linerate.control.prod.eu");
+        assert_eq!(
+            subjects.of_subscription(&channel(">")).unwrap(),
+            "prod.eu.>"
+        );
+        assert_eq!(Subjects::new("prod").unwrap_err(), SubjectError::PrefixEnd);
+        assert_eq!(Subjects::new(".").unwrap_err(), SubjectError::EmptyToken);
+        assert_eq!(Subjects::new("a.*.").unwrap_err(), SubjectError::Wildcard);
+    }
+
+    #[test]
+    fn names_that_are_no_subjects_are_refused() {
+        let subjects = Subjects::new("").unwrap();
+        for (name, error) in [
+            (".", SubjectError::EmptyToken),
+            (".a", SubjectError::EmptyToken),
+            ("a.", SubjectError::EmptyToken),
+            ("a..b", SubjectError::EmptyToken),
+            ("$JS.API.INFO", SubjectError::Reserved),
+            ("_INBOX.x", SubjectError::Reserved),
+            ("_linerate.control", SubjectError::Reserved),
+            ("ticks.*", SubjectError::Wildcard),
+            ("ticks.>", SubjectError::Wildcard),
+            ("a*b", SubjectError::Wildcard),
+        ] {
+            assert_eq!(subjects.of_channel(&channel(name)), Err(error), "{name}");
+        }
+    }
+
+    #[test]
+    fn wildcards_are_whole_tokens_of_patterns() {
+        let subjects = Subjects::new("").unwrap();
+        for name in ["ticks.*", "ticks.>", "ticks.*.1m", "a.*.*.>"] {
+            assert!(is_pattern(name));
+            assert_eq!(subjects.of_subscription(&channel(name)).unwrap(), name);
+        }
+        for (name, error) in [
+            ("ticks.>.1m", SubjectError::Wildcard),
+            ("ticks.A*", SubjectError::Wildcard),
+            (">", SubjectError::TooWide),
+            ("*.b", SubjectError::TooWide),
+            ("_INBOX.>", SubjectError::Reserved),
+        ] {
+            assert_eq!(
+                subjects.of_subscription(&channel(name)),
+                Err(error),
+                "{name}"
+            );
+        }
+        assert!(!is_pattern("a*b.c"));
+    }
+
+    #[test]
+    fn names_of_streams_are_legal_and_unique() {
+        let long = "x.".repeat(500) + "y";
+        for subject in ["a.b", "a-b", "größe/7", &long] {
+            let name = stream(subject);
+            assert!(name.len() < 100, "{name}");
+            let is_legal = |char: char| char.is_ascii_alphanumeric() || char == '-';
+            assert!(name.chars().all(is_legal), "{name}");
+        }
+        assert_ne!(stream("a.b"), stream("a-b"));
+        assert_eq!(live("a.b"), "_linerate.live.a.b");
+    }
+}

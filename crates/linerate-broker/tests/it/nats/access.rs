@@ -1,0 +1,157 @@
+//! Ways to get in, and being kept out.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use linerate_broker::{Broker, BrokerError, BrokerOptions, LinkState, Nats};
+
+use super::NatsServer;
+use crate::{
+    contract::{DURABLE, PLAIN, name, publish},
+    recorder::Recorder,
+};
+
+fn url(server: &NatsServer, user: &str) -> String {
+    server.url().replace("//", &format!("//{user}"))
+}
+
+async fn works(url: &str, options: BrokerOptions) {
+    let recorder = Recorder::new();
+    let nats = Nats::new(url, options, Arc::clone(&recorder) as Arc<_>).unwrap();
+    recorder.link(true).await;
+    for options in [PLAIN, DURABLE] {
+        let channel = name(if options.is_durable {
+            "durable"
+        } else {
+            "plain"
+        });
+        nats.subscribe(&channel, options).await.unwrap();
+        nats.publish(&channel, publish("x", options)).await.unwrap();
+        recorder.payloads(channel.as_str(), 1).await;
+    }
+}
+
+/// Returns what is said to somebody who can't get in.
+async fn refused(url: &str) -> String {
+    let options = BrokerOptions {
+        command_timeout: Duration::from_millis(500),
+        ..BrokerOptions::default()
+    };
+    let nats = Nats::new(url, options, Recorder::new()).unwrap();
+    let error = nats.subscribe(&name("plain"), PLAIN).await.unwrap_err();
+    assert_eq!(nats.link(), LinkState::Deaf);
+    error.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_get_in_with_their_password() {
+    let users = "authorization { users: [{user: ada, password: \"s3cr@t\"}] }";
+    let Some(server) = NatsServer::with(users) else {
+        return;
+    };
+    works(&url(&server, "ada:s3cr%40t@"), BrokerOptions::default()).await;
+    for user in ["", "ada:wr0ng@", "wr0ng@"] {
+        let error = refused(&url(&server, user)).await;
+        assert!(error.contains("authorization violation"), "{error}");
+        assert!(!error.contains("wr0ng"), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_stand_where_users_do() {
+    let token = "authorization { token: \"t0ken\" }";
+    let Some(server) = NatsServer::with(token) else {
+        return;
+    };
+    works(&url(&server, "t0ken@"), BrokerOptions::default()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_get_in_without_a_password() {
+    let seed = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
+    let public = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
+    let keys = format!("authorization {{ users: [{{nkey: {public}}}] }}");
+    let Some(server) = NatsServer::with(&keys) else {
+        return;
+    };
+    let file = server.path().join("seed");
+    fs::write(&file, format!("{seed}\n")).unwrap();
+    let url = format!("{}?nkey={}", server.url(), file.display());
+    works(&url, BrokerOptions::default()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_is_spoken_and_authorities_are_checked() {
+    let names = vec!["127.0.0.1".to_owned()];
+    let made = rcgen::generate_simple_self_signed(names).unwrap();
+    let certificate = made.cert.pem();
+    let directory = tempfile::tempdir().unwrap();
+    let (cert, key) = (directory.path().join("cert"), directory.path().join("key"));
+    fs::write(&cert, &certificate).unwrap();
+    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let (cert, key) = (cert.display(), key.display());
+    let tls = format!("tls {{ cert_file: \"{cert}\", key_file: \"{key}\" }}");
+    let Some(server) = NatsServer::with(&tls) else {
+        return;
+    };
+    let secure = server.url().replace("nats://", "tls://");
+    let options = BrokerOptions {
+        tls_authorities: Some(certificate.into_bytes()),
+        ..BrokerOptions::default()
+    };
+    works(&secure, options.clone()).await;
+    // The server wants TLS, whatever the URL says.
+    works(&server.url(), options).await;
+    works(&format!("{secure}?tls_ca={cert}"), BrokerOptions::default()).await;
+    let error = refused(&secure).await;
+    assert!(error.contains("certificate"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_permitted_is_refused() {
+    let rules = "authorization { users: [{user: a, password: b, permissions: {
+        publish: {deny: \"secret.>\"}, subscribe: {deny: \"secret.>\"} }}] }";
+    let Some(server) = NatsServer::with(rules) else {
+        return;
+    };
+    let recorder = Recorder::new();
+    let ingest = Arc::clone(&recorder) as Arc<_>;
+    let nats = Nats::new(&url(&server, "a:b@"), BrokerOptions::default(), ingest).unwrap();
+    recorder.link(true).await;
+    let channel = name("secret.plans");
+    let refused = nats.publish(&channel, publish("x", PLAIN)).await;
+    assert!(
+        matches!(refused, Err(BrokerError::Refused { .. })),
+        "{refused:?}"
+    );
+    for _ in 0..2 {
+        let refused = nats.subscribe(&channel, PLAIN).await;
+        assert!(
+            matches!(refused, Err(BrokerError::Refused { .. })),
+            "{refused:?}"
+        );
+    }
+    nats.subscribe(&name("open"), PLAIN).await.unwrap();
+    nats.publish(&name("open"), publish("x", PLAIN))
+        .await
+        .unwrap();
+    recorder.payloads("open", 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_jetstream_serves_plain_channels_only() {
+    let accounts = "accounts { A { users: [{user: a, password: b}] } }";
+    let Some(server) = NatsServer::with(accounts) else {
+        return;
+    };
+    let recorder = Recorder::new();
+    let ingest = Arc::clone(&recorder) as Arc<_>;
+    let nats = Nats::new(&url(&server, "a:b@"), BrokerOptions::default(), ingest).unwrap();
+    recorder.link(true).await;
+    nats.subscribe(&name("plain"), PLAIN).await.unwrap();
+    nats.publish(&name("plain"), publish("x", PLAIN))
+        .await
+        .unwrap();
+    recorder.payloads("plain", 1).await;
+    let refused = nats.subscribe(&name("durable"), DURABLE).await.unwrap_err();
+    assert!(refused.to_string().contains("JetStream"), "{refused}");
+}

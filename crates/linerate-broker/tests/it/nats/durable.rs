@@ -1,0 +1,155 @@
+//! Streams that others delete, or that go back in time.
+
+use std::{fs, path::Path};
+
+use linerate_broker::{BrokerError, GapReason, HistoryRequest};
+
+use super::NatsServer;
+use crate::contract::{DURABLE, Node, name, publish};
+
+async fn streams(server: &NatsServer) -> async_nats::jetstream::Context {
+    async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap())
+}
+
+async fn delete_streams(server: &NatsServer) {
+    use futures_util::TryStreamExt;
+    let streams = streams(server).await;
+    let names: Vec<String> = streams.stream_names().try_collect().await.unwrap();
+    for name in names {
+        streams.delete_stream(name).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_was_deleted_begins_anew_in_another_epoch() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let node = Node::of(&server).await;
+    node.subscribe("durable", DURABLE).await;
+    let mut before = None;
+    for _ in 0..3 {
+        before = node.publish("durable", "before", DURABLE).await.position;
+    }
+    node.recorder.publications("durable", 3).await;
+    delete_streams(&server).await;
+    let after = node
+        .publish("durable", "after", DURABLE)
+        .await
+        .position
+        .unwrap();
+    assert_ne!(before.unwrap().epoch, after.epoch);
+    let gap = node.recorder.gap().await;
+    assert_eq!(gap.reason, GapReason::StreamReset);
+    node.publish("durable", "and on", DURABLE).await;
+    let received = node.recorder.until("durable", "and on").await;
+    let last = received.last().unwrap().position().unwrap();
+    assert_eq!((&last.epoch, last.offset), (&after.epoch, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_went_back_in_time_gets_another_epoch() {
+    let Some(mut server) = NatsServer::start() else {
+        return;
+    };
+    let node = Node::of(&server).await;
+    node.subscribe("durable", DURABLE).await;
+    for _ in 0..3 {
+        node.publish("durable", "kept", DURABLE).await;
+    }
+    server.kill();
+    let (streams, copy) = (server.path().join("js"), server.path().join("copy"));
+    copy_all(&streams, &copy);
+    server.restart();
+    node.recorder.link(true).await;
+    let mut lost = None;
+    for _ in 0..4 {
+        lost = node.publish("durable", "lost", DURABLE).await.position;
+    }
+    node.recorder.publications("durable", 7).await;
+    server.kill();
+    node.recorder.link(false).await;
+    fs::remove_dir_all(&streams).unwrap();
+    copy_all(&copy, &streams);
+    server.restart();
+    // Somebody else publishes as soon as the server is there.
+    let plain = async_nats::connect(server.url()).await.unwrap();
+    for _ in 0..5 {
+        plain.publish("durable", "other".into()).await.unwrap();
+    }
+    plain.flush().await.unwrap();
+    node.recorder.link(true).await;
+    let gap = node.recorder.gap().await;
+    assert_eq!(gap.reason, GapReason::StreamReset);
+    let lost = lost.unwrap();
+    let request = HistoryRequest {
+        since: Some(lost.clone()),
+        ..HistoryRequest::default()
+    };
+    let channel = name("durable");
+    let history = node
+        .broker
+        .history(&channel, DURABLE, request)
+        .await
+        .unwrap();
+    assert!(!history.is_contiguous);
+    assert_ne!(history.newest.epoch, lost.epoch);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subject_that_somebody_elses_stream_holds_is_refused() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let config = async_nats::jetstream::stream::Config {
+        name: "THEIRS".to_owned(),
+        subjects: vec!["orders.>".to_owned()],
+        ..Default::default()
+    };
+    streams(&server).await.create_stream(config).await.unwrap();
+    let node = Node::of(&server).await;
+    let channel = name("orders.new");
+    let refused = node.broker.subscribe(&channel, DURABLE).await;
+    let Err(BrokerError::Refused { reason }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(reason.contains("overlap"), "{reason}");
+    let refused = node.broker.publish(&channel, publish("x", DURABLE)).await;
+    assert!(matches!(refused, Err(BrokerError::Refused { .. })));
+    // What is refused changes nothing.
+    node.subscribe("durable", DURABLE).await;
+    node.publish("durable", "x", DURABLE).await;
+    node.recorder.publications("durable", 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn anybody_publishes_in_a_durable_channel() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let node = Node::of(&server).await;
+    node.subscribe("durable", DURABLE).await;
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("X-Trace", "1");
+    let sent = client
+        .publish_with_headers("durable", headers, "\0raw".into())
+        .await;
+    sent.unwrap();
+    client.publish("durable", "{}".into()).await.unwrap();
+    let received = node.recorder.publications("durable", 2).await;
+    assert_eq!(received[0].payload(), "\0raw");
+    assert_eq!(received[1].offset(), 2);
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_all(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Channels as subjects, and publishers that know nothing of linerate.
+
+use linerate_broker::{BrokerError, BrokerOptions};
+
+use super::NatsServer;
+use crate::contract::{Node, PLAIN, name, publish};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn publishers_need_not_know_of_linerate() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let node = Node::of(&server).await;
+    node.subscribe("ticks.>", PLAIN).await;
+    node.subscribe("ticks.AAPL", PLAIN).await;
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("X-Trace", "1");
+    let payload = bytes::Bytes::from_static(b"{\"a\":1}\n\xff");
+    for subject in ["ticks.AAPL", "ticks.AAPL.1m"] {
+        let sent = client.publish_with_headers(subject, headers.clone(), payload.clone());
+        sent.await.unwrap();
+    }
+    let received = node.recorder.publications("ticks.>", 2).await;
+    assert_eq!(received[0].payload(), &payload);
+    assert_eq!(received[1].source(), Some(&name("ticks.AAPL.1m")));
+    let received = node.recorder.payloads("ticks.AAPL", 1).await;
+    assert_eq!(received, [payload]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subscribers_need_not_know_of_linerate() {
+    use futures_util::StreamExt;
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let node = Node::of(&server).await;
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let mut subscriber = client.subscribe("news").await.unwrap();
+    client.flush().await.unwrap();
+    node.publish("news", "{}", PLAIN).await;
+    let message = subscriber.next().await.unwrap();
+    assert_eq!(message.payload, "{}");
+    assert!(message.headers.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn services_with_different_prefixes_do_not_meet() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let options = |prefix: &str| BrokerOptions {
+        prefix: prefix.to_owned(),
+        ..BrokerOptions::default()
+    };
+    let one = Node::with(&server, options("one.")).await;
+    let two = Node::with(&server, options("two.")).await;
+    for node in [&one, &two] {
+        node.subscribe(">", PLAIN).await;
+        node.subscribe("news", PLAIN).await;
+    }
+    one.publish("news", "1", PLAIN).await;
+    two.publish("news", "2", PLAIN).await;
+    two.broker.send_control("c".into()).await.unwrap();
+    for (node, payload) in [(&one, "1"), (&two, "2")] {
+        assert_eq!(node.recorder.payloads("news", 1).await, [payload]);
+        let received = node.recorder.publications(">", 1).await;
+        assert_eq!(received[0].source(), Some(&name("news")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn channels_that_are_no_subjects_are_refused() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let node = Node::of(&server).await;
+    for channel in [".a", "a.", "a..b", "$SYS.x", "_INBOX.x", "a.*b", "*", ">"] {
+        let refused = node.broker.subscribe(&name(channel), PLAIN).await;
+        assert!(
+            matches!(refused, Err(BrokerError::Refused { .. })),
+            "{channel}"
+        );
+    }
+    for channel in ["a.", "a.*", "$JS.API.STREAM.NAMES", "_linerate.control"] {
+        let refused = node
+            .broker
+            .publish(&name(channel), publish("x", PLAIN))
+            .await;
+        assert!(
+            matches!(refused, Err(BrokerError::Refused { .. })),
+            "{channel}"
+        );
+    }
+}
