@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `config` | what is configured: file, environment, flags; namespaces of channels |
 //! | `auth` | tokens, origins, API keys |
+//! | `filter` | expressions that choose among publications |
 //! | `protocol` | the client protocols as bytes: raw, Centrifuge, native blocks, SSE |
 //! | `session` | a client's session: commands in, replies out |
 //! | `node` | the workers' shards of the hub, the way from broker to shards, presence, other nodes |
@@ -17,5 +18,6 @@
 pub mod admin;
 pub mod auth;
 pub mod config;
+pub mod filter;
 pub mod node;
 pub mod protocol;

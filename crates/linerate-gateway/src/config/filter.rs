@@ -13,8 +13,8 @@ pub struct FilterOptions {
     pub expression_bytes_max: usize,
     /// Nodes of its syntax tree.
     pub nodes_max: usize,
-    /// Bytes of a regular expression in it; 0 forbids them.
-    pub regex_bytes_max: usize,
+    /// Values of a publication that it looks at; what has more is no match.
+    pub values_max: usize,
     /// Compiled expressions that are kept for the next subscriber with the same text.
     pub cache_max: usize,
 }
@@ -26,8 +26,8 @@ impl FilterOptions {
             self.expression_bytes_max,
             1..=16 << 10,
         );
-        check.range("nodes_max", self.nodes_max, 1..=10_000);
-        check.range("regex_bytes_max", self.regex_bytes_max, 0..=1_024);
+        check.range("nodes_max", self.nodes_max, 1..=1_000);
+        check.range("values_max", self.values_max, 1..=100_000);
         check.range("cache_max", self.cache_max, 1..=1_000_000);
     }
 }
@@ -36,8 +36,8 @@ impl Default for FilterOptions {
     fn default() -> Self {
         Self {
             expression_bytes_max: 1_024,
-            nodes_max: 128,
-            regex_bytes_max: 0,
+            nodes_max: 64,
+            values_max: 1_000,
             cache_max: 10_000,
         }
     }
