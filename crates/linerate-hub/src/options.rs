@@ -44,8 +44,8 @@ pub struct EncodingId(pub u8);
 pub struct ChannelOptions {
     /// At most so many publications. 4,096. The newest is kept in any case.
     pub ring_messages_max: usize,
-    /// At most so many bytes, with an allowance for what each publication costs beside its payload. 4 MiB. The
-    /// newest publication is kept in any case.
+    /// At most so many bytes, with an allowance for what each publication costs beside its payload; what filters
+    /// have parsed comes on top. 4 MiB. The newest publication is kept in any case.
     pub ring_bytes_max: usize,
 }
 

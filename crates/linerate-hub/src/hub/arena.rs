@@ -16,6 +16,8 @@ pub(crate) struct Key {
 pub(crate) struct Arena<T> {
     slots: Slab<(u32, T)>,
     generation: u32,
+    /// The most things since memory was last given back.
+    peak: usize,
 }
 
 impl<T> Arena<T> {
@@ -23,6 +25,7 @@ impl<T> Arena<T> {
         Self {
             slots: Slab::new(),
             generation: 0,
+            peak: 0,
         }
     }
 
@@ -30,6 +33,7 @@ impl<T> Arena<T> {
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
         let index = self.slots.insert((generation, value)) as u32;
+        self.peak = self.peak.max(self.slots.len());
         Key { index, generation }
     }
 
@@ -50,8 +54,14 @@ impl<T> Arena<T> {
         self.slots.get_mut(index as usize).map(|(_, value)| value)
     }
 
+    /// Removes a thing. Gives memory back when most are gone.
     pub(crate) fn remove(&mut self, index: u32) -> T {
-        self.slots.remove(index as usize).1
+        let (_, value) = self.slots.remove(index as usize);
+        if self.peak > 4 * self.slots.len() + 64 {
+            self.slots.shrink_to_fit();
+            self.peak = self.slots.len();
+        }
+        value
     }
 
     pub(crate) fn contains(&self, index: u32) -> bool {
@@ -65,13 +75,6 @@ impl<T> Arena<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let slots = self.slots.iter();
         slots.map(|(index, (_, value))| (index as u32, value))
-    }
-
-    /// Frees what the slots of former things take.
-    pub(crate) fn shrink(&mut self) {
-        if self.slots.capacity() > 4 * self.slots.len().max(16) {
-            self.slots.shrink_to_fit();
-        }
     }
 }
 

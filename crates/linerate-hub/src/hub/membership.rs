@@ -122,7 +122,6 @@ impl Hub {
             return Vec::new();
         };
         let client = self.clients.remove(index);
-        self.clients.shrink();
         let subscriptions = client.subscriptions.into_iter();
         subscriptions
             .filter_map(|subscription| self.end(subscription))
@@ -284,7 +283,6 @@ impl Hub {
         let was_busy = group.leave(index, &mut self.subscriptions);
         let is_last_of_group = group.len() == 0;
         self.subscriptions.remove(index);
-        self.subscriptions.shrink();
         let stream = &mut self.streams[channel];
         stream.subscriptions -= 1;
         stream.busy -= usize::from(was_busy);
@@ -295,6 +293,9 @@ impl Hub {
         if stream.subscriptions == 0 {
             let stream = self.streams.remove(channel);
             self.names.remove(stream.name.as_str());
+            if self.names.capacity() > 4 * self.names.len() + 64 {
+                self.names.shrink_to(2 * self.names.len());
+            }
             return Some(stream.name);
         }
         if stream.busy == 0 {

@@ -174,8 +174,10 @@ impl Hub {
             self.totals.frozen_blocks += 1;
             self.totals.frozen_bytes += bytes.len() as u64;
         }
-        let cache_bytes_max = self.options.block_cache_bytes_max;
-        group.blocks.insert(block.clone(), cache_bytes_max);
+        if group.len() > 1 {
+            let bytes_max = self.options.block_cache_bytes_max;
+            group.blocks.insert(block.clone(), bytes_max);
+        }
         block
     }
 

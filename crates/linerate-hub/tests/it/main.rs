@@ -4,5 +4,9 @@
 
 mod basics;
 mod conflation;
+mod limits;
+mod recovery;
+mod sharing;
 mod simulation;
+mod slow;
 mod world;

@@ -61,6 +61,8 @@ pub(crate) struct World {
     pub(crate) hub: Hub,
     pub(crate) now: Instant,
     pub(crate) channel_options: ChannelOptions,
+    /// All clients that ever listened.
+    pub(crate) all: Vec<ClientId>,
 }
 
 impl World {
@@ -69,7 +71,7 @@ impl World {
     }
 
     pub(crate) fn with(options: HubOptions) -> Self {
-        let encodings: Vec<Arc<dyn Encode>> = vec![Arc::new(Text)];
+        let encodings: Vec<Arc<dyn Encode>> = vec![Arc::new(Text), Arc::new(Text)];
         Self {
             hub: Hub::new(HubOptions {
                 encodings,
@@ -77,6 +79,7 @@ impl World {
             }),
             now: Instant::now(),
             channel_options: ChannelOptions::default(),
+            all: Vec::new(),
         }
     }
 
@@ -103,6 +106,7 @@ impl World {
     /// Connects a client with a live subscription.
     pub(crate) fn listen(&mut self, channel: &str, options: SubscriptionOptions) -> ClientId {
         let client = self.hub.connect();
+        self.all.push(client);
         let subscription = self.join(client, channel, options);
         self.hub.activate(self.now, subscription, Start::Live);
         client

@@ -1,0 +1,163 @@
+//! What is encoded once, and for whom.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use linerate_hub::{ClientId, EncodingId, HubOptions, SlowPolicy, SubscriptionOptions, Transmit};
+
+use crate::world::{Contains, World, text};
+
+fn bytes_of(world: &mut World, client: ClientId) -> Bytes {
+    match world.hub.poll_transmit(world.now, client) {
+        Some(Transmit::Block { bytes, .. }) => bytes,
+        other => panic!("no block but {other:?}"),
+    }
+}
+
+#[test]
+fn ten_thousand_subscribers_of_a_channel_share_one_block() {
+    let mut world = World::new();
+    let clients: Vec<ClientId> = (0..10_000).map(|_| world.listen("a", text())).collect();
+    world.ready();
+    clients
+        .iter()
+        .for_each(|client| assert!(world.take(*client).is_empty()));
+    for _ in 0..3 {
+        world.publish("a", "1");
+    }
+    assert_eq!(world.ready().len(), clients.len());
+    let first = bytes_of(&mut world, clients[0]);
+    for client in &clients[1..] {
+        assert_eq!(bytes_of(&mut world, *client).as_ptr(), first.as_ptr());
+    }
+    let totals = world.hub.totals();
+    assert_eq!((totals.frozen_blocks, totals.delivered_blocks), (1, 10_000));
+    assert_eq!(totals.delivered_messages, 30_000);
+    assert_eq!(totals.published_messages, 3);
+}
+
+#[test]
+fn ten_thousand_channels_with_a_subscriber_each_get_their_own() {
+    let mut world = World::new();
+    let names: Vec<String> = (0..10_000).map(|index| format!("a{index}")).collect();
+    let clients: Vec<ClientId> = names
+        .iter()
+        .map(|name| world.listen(name, text()))
+        .collect();
+    world.ready();
+    for (name, client) in names.iter().zip(&clients) {
+        world.take(*client);
+        world.publish(name, name);
+    }
+    assert_eq!(world.ready(), clients);
+    for (name, client) in names.iter().zip(&clients) {
+        assert_eq!(bytes_of(&mut world, *client), format!("{name};"));
+    }
+}
+
+#[test]
+fn a_burst_makes_a_client_ready_once() {
+    let mut world = World::new();
+    let client = world.listen("a", text());
+    let subscription = world.join(client, "b", text());
+    world
+        .hub
+        .activate(world.now, subscription, linerate_hub::Start::Live);
+    for _ in 0..100 {
+        world.publish("a", "1");
+        world.publish("b", "2");
+    }
+    assert_eq!(world.ready(), [client]);
+    world.publish("a", "3");
+    assert_eq!(world.ready(), []);
+}
+
+#[test]
+fn encodings_filters_and_intervals_have_blocks_of_their_own() {
+    let mut world = World::new();
+    let filtered = SubscriptionOptions {
+        filter: Some(Arc::new(Contains("1"))),
+        ..text()
+    };
+    let ticking = SubscriptionOptions {
+        batch_interval: Duration::from_millis(100),
+        ..text()
+    };
+    let other = SubscriptionOptions::new(EncodingId(1));
+    for options in [text(), filtered, ticking, other] {
+        world.listen("a", options.clone());
+        world.listen("a", options);
+    }
+    for client in world.ready() {
+        world.take(client);
+    }
+    world.publish("a", "1");
+    world.ready();
+    world.pass(Duration::from_millis(100));
+    let clients: Vec<ClientId> = world.all.clone();
+    for client in clients {
+        world.take(client);
+    }
+    let totals = world.hub.totals();
+    assert_eq!((totals.frozen_blocks, totals.delivered_blocks), (4, 8));
+}
+
+#[test]
+fn one_that_comes_later_to_the_same_place_gets_the_same_blocks() {
+    let mut world = World::new();
+    let fast = world.listen("a", text());
+    let slow = world.listen("a", text());
+    assert_eq!(world.ready(), [fast, slow]);
+    world.take(fast);
+    for payload in ["1", "2", "3"] {
+        world.publish("a", payload);
+        assert_eq!(world.ready(), [fast]);
+        world.take(fast);
+    }
+    world.hub.handle_writable(slow);
+    assert_eq!(world.ready(), [slow]);
+    assert_eq!(world.take(slow).len(), 3);
+    assert_eq!(world.hub.totals().frozen_blocks, 3);
+}
+
+#[test]
+fn blocks_that_are_not_kept_are_encoded_again() {
+    let mut world = World::with(HubOptions {
+        block_cache_bytes_max: 0,
+        ..HubOptions::default()
+    });
+    let fast = world.listen("a", text());
+    let slow = world.listen("a", text());
+    world.ready();
+    world.take(fast);
+    for payload in ["1", "2", "3"] {
+        world.publish("a", payload);
+        world.ready();
+        world.take(fast);
+    }
+    assert_eq!(bytes_of(&mut world, slow), "1;2;");
+    assert_eq!(bytes_of(&mut world, slow), "3;");
+    assert_eq!(world.hub.totals().frozen_blocks, 5);
+}
+
+#[test]
+fn channels_of_a_client_take_turns() {
+    let mut world = World::new();
+    let one_each = SubscriptionOptions {
+        batch_bytes_max: 1,
+        slow: SlowPolicy::DropOldest,
+        ..text()
+    };
+    let client = world.listen("a", one_each.clone());
+    let subscription = world.join(client, "b", one_each);
+    world
+        .hub
+        .activate(world.now, subscription, linerate_hub::Start::Live);
+    for payload in ["1", "2", "3"] {
+        world.publish("a", payload);
+        world.publish("b", payload.repeat(2).as_str());
+    }
+    world.ready();
+    let blocks: Vec<Bytes> = (0..6).map(|_| bytes_of(&mut world, client)).collect();
+    assert_eq!(blocks, ["1;", "11;", "2;", "22;", "3;", "33;"]);
+}

@@ -1,0 +1,234 @@
+//! Clients that take less than there is (R02, R09), and what that costs.
+
+use std::time::Duration;
+
+use linerate_hub::{
+    ClientId, Gap, GapCause, SlowPolicy, SubscriptionOptions,
+    hub::{Held, Lag},
+};
+
+use crate::world::{Seen, World, block, name, text};
+
+/// What the hub counts for a publication beside its payload.
+const OVERHEAD_BYTES: usize = 512;
+
+fn with(slow: SlowPolicy) -> SubscriptionOptions {
+    SubscriptionOptions { slow, ..text() }
+}
+
+fn evicted(missed: u64) -> Seen {
+    Seen::Gap(Gap {
+        missed: Some(missed),
+        cause: GapCause::RingEvicted,
+    })
+}
+
+/// Adds a client that is told that there is something, and takes nothing.
+fn stalled(world: &mut World, options: SubscriptionOptions) -> ClientId {
+    let client = world.listen("a", options);
+    assert_eq!(world.ready(), [client]);
+    client
+}
+
+#[test]
+fn r02_a_stalled_client_holds_no_more_than_the_ring_and_delays_nobody() {
+    let mut world = World::with_ring(100);
+    let live = world.listen("a", text());
+    world.ready();
+    world.take(live);
+    let stalled = stalled(&mut world, text());
+    for number in 0..10_000 {
+        let payload = number.to_string();
+        world.publish("a", &payload);
+        assert_eq!(world.deliver(live), [block(&format!("{payload};"))]);
+        let held = world.hub.held();
+        assert!(
+            held.messages <= 100 && held.block_bytes <= 256 * 1024,
+            "{held:?}"
+        );
+    }
+    assert_eq!(world.take_one(stalled), Some(evicted(9_900)));
+    assert_eq!(world.take(stalled).len(), 100);
+    assert_eq!(world.hub.held(), Held::default());
+}
+
+#[test]
+fn r02_a_client_that_is_not_writable_is_not_asked_again() {
+    let mut world = World::new();
+    let client = stalled(&mut world, text());
+    world.publish("a", "1");
+    world.publish("a", "2");
+    assert_eq!(world.ready(), []);
+    world.hub.handle_writable(client);
+    assert_eq!(world.deliver(client), [block("1;2;")]);
+    world.hub.handle_writable(client);
+    assert_eq!(world.ready(), []);
+}
+
+#[test]
+fn r02_the_ring_holds_as_many_messages_as_allowed_and_not_one_more() {
+    for (messages, expected) in [(3, vec![]), (4, vec![evicted(1)])] {
+        let mut world = World::with_ring(3);
+        let client = stalled(&mut world, text());
+        for number in 0..messages {
+            world.publish("a", &number.to_string());
+        }
+        world.ready();
+        let seen = world.take(client);
+        assert_eq!(seen[..seen.len() - 1], expected);
+    }
+}
+
+#[test]
+fn r09_small_messages_count_with_what_they_cost_beside_their_payload() {
+    for (messages, expected) in [(3, vec![]), (4, vec![evicted(1)])] {
+        let mut world = World::new();
+        world.channel_options.ring_bytes_max = 3 * (OVERHEAD_BYTES + 1);
+        let client = stalled(&mut world, text());
+        for number in 0..messages {
+            world.publish("a", &number.to_string());
+        }
+        world.ready();
+        let seen = world.take(client);
+        assert_eq!(seen[..seen.len() - 1], expected);
+    }
+}
+
+#[test]
+fn r09_a_million_small_messages_for_a_stalled_client_stay_within_the_ring() {
+    let mut world = World::new();
+    stalled(&mut world, text());
+    for _ in 0..1_000_000 / if cfg!(debug_assertions) { 10 } else { 1 } {
+        world.publish("a", "1");
+    }
+    let held = world.hub.held();
+    let options = world.channel_options;
+    assert_eq!(held.messages as usize, options.ring_messages_max);
+    assert!(held.message_bytes as usize <= options.ring_bytes_max);
+}
+
+#[test]
+fn the_newest_publication_is_kept_however_large_it_is() {
+    let mut world = World::new();
+    world.channel_options.ring_bytes_max = 10;
+    let client = stalled(&mut world, text());
+    world.publish("a", "1");
+    world.publish("a", "22");
+    world.ready();
+    assert_eq!(world.take(client), [evicted(1), block("22;")]);
+}
+
+#[test]
+fn a_client_that_must_not_fall_behind_is_ended_though_it_takes_nothing() {
+    let mut world = World::with_ring(2);
+    let client = stalled(&mut world, with(SlowPolicy::Disconnect));
+    world.publish("a", "1");
+    world.publish("a", "2");
+    assert_eq!(world.ready(), []);
+    world.publish("a", "3");
+    assert_eq!(world.deliver(client), [Seen::Slow(1)]);
+    world.publish("a", "4");
+    assert_eq!(world.ready(), []);
+    assert_eq!(world.take(client), []);
+    assert_eq!(world.hub.totals().slow_disconnects, 1);
+    assert_eq!(world.hub.disconnect(client), [name("a")]);
+}
+
+#[test]
+fn only_those_behind_the_ring_are_ended() {
+    let mut world = World::with_ring(2);
+    let options = with(SlowPolicy::Disconnect);
+    let slow = stalled(&mut world, options.clone());
+    let slower = stalled(&mut world, options.clone());
+    let live = stalled(&mut world, options);
+    world.take(live);
+    world.publish("a", "1");
+    assert_eq!(world.deliver(live), [block("1;")]);
+    assert_eq!(world.take_one(slow), Some(block("1;")));
+    world.publish("a", "2");
+    assert_eq!(world.deliver(live), [block("2;")]);
+    world.publish("a", "3");
+    assert_eq!(world.ready(), [live, slower]);
+    assert_eq!(world.take(slower), [Seen::Slow(1)]);
+    assert_eq!(world.take(live), [block("3;")]);
+    assert_eq!(world.take(slow), [block("2;"), block("3;")]);
+}
+
+#[test]
+fn a_positioned_subscription_ends_with_a_gap() {
+    let mut world = World::with_ring(1);
+    let options = SubscriptionOptions {
+        positioned: true,
+        ..text()
+    };
+    let client = stalled(&mut world, options);
+    world.publish("a", "1");
+    world.publish("a", "2");
+    world.ready();
+    assert_eq!(world.take(client), [evicted(1)]);
+    world.publish("a", "3");
+    assert_eq!(world.take(client), []);
+    world.ready();
+    assert_eq!(world.take(client), []);
+    assert_eq!(world.hub.held(), Held::default());
+}
+
+#[test]
+fn what_a_client_has_not_taken_is_known() {
+    let mut world = World::with_ring(2);
+    let client = stalled(&mut world, text());
+    let lag = |world: &World| world.hub.lag(world.now, client).unwrap();
+    assert_eq!(lag(&world), Lag::default());
+    world.publish("a", "1");
+    world.ready();
+    world.pass(Duration::from_secs(1));
+    world.publish("a", "22");
+    world.publish("a", "333");
+    world.ready();
+    world.pass(Duration::from_secs(2));
+    let expected = Lag {
+        oldest: Some(Duration::from_secs(2)),
+        messages: 3,
+        bytes: 5,
+    };
+    assert_eq!(lag(&world), expected);
+    world.take(client);
+    assert_eq!(lag(&world), Lag::default());
+    world.hub.disconnect(client);
+    assert_eq!(world.hub.lag(world.now, client), None);
+}
+
+#[test]
+fn a_publisher_is_told_before_the_ring_loses_what_nobody_could_take() {
+    let mut world = World::with_ring(10);
+    let client = world.listen("a", text());
+    world.ready();
+    world.take(client);
+    let pressing: Vec<bool> = (0..6).map(|_| world.publish("a", "1")).collect();
+    assert_eq!(pressing, [false, false, false, false, true, true]);
+    assert_eq!(world.deliver(client), [block("1;1;1;1;1;1;")]);
+    assert!(!world.publish("a", "1"));
+}
+
+#[test]
+fn what_was_published_is_counted_by_what_became_of_it() {
+    let mut world = World::with_ring(2);
+    let client = stalled(&mut world, text());
+    for payload in ["1", "22", "333"] {
+        world.publish("a", payload);
+    }
+    world.ready();
+    world.pass(Duration::from_secs(1));
+    assert_eq!(world.take(client), [evicted(1), block("22;333;")]);
+    let totals = world.hub.totals();
+    assert_eq!((totals.published_messages, totals.published_bytes), (3, 6));
+    assert_eq!((totals.delivered_messages, totals.delivered_bytes), (2, 7));
+    assert_eq!((totals.frozen_blocks, totals.frozen_bytes), (1, 7));
+    assert_eq!(totals.delivered_delay, Duration::from_secs(1));
+    assert_eq!(totals.dropped_evicted, 1);
+    let place = GapCause::ALL
+        .iter()
+        .position(|cause| *cause == GapCause::RingEvicted);
+    assert_eq!(totals.gaps[place.unwrap()], 1);
+    assert_eq!(totals.gaps.iter().sum::<u64>(), 1);
+}
