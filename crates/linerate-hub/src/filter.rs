@@ -14,4 +14,21 @@ pub trait Filter: fmt::Debug + Send + Sync {
 
     /// Says whether the subscribers of this class see `publication`.
     fn matches(&self, publication: &Publication) -> bool;
+
+    /// Returns something without which nothing matches, if there is such a thing.
+    ///
+    /// Filters with guards on the same field cost a publication a single look at the field, however many they are;
+    /// only those whose guard fits are asked. The answer must always be the same.
+    fn guard(&self) -> Option<&Guard> {
+        None
+    }
+}
+
+/// A field of the payload, which is a JSON object, and the string that it must hold.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Guard {
+    /// The name of the field.
+    pub field: String,
+    /// What it must be equal to.
+    pub value: String,
 }

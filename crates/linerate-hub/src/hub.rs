@@ -8,6 +8,7 @@ mod conflate;
 mod flush;
 mod freeze;
 mod group;
+mod guards;
 mod held;
 mod join;
 mod lag;

@@ -17,7 +17,7 @@ pub mod transmit;
 
 pub use channel::ChannelName;
 pub use encode::{Batch, Encode, Unencodable};
-pub use filter::Filter;
+pub use filter::{Filter, Guard};
 pub use gap::{Gap, GapCause};
 pub use hub::{ClientId, Hub, Start, SubscribeError, SubscriptionId};
 pub use options::{

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
-    Filter, Gap, Publication,
+    Filter, Gap, Guard, Publication,
     hub::{
         marks::{Mark, Marks},
         ring::{Ring, weight},
@@ -81,6 +81,10 @@ impl Class {
     pub(crate) fn is_for(&self, filter: Option<&Arc<dyn Filter>>) -> bool {
         let own = self.filter.as_ref().map(|filter| filter.expression());
         own == filter.map(|filter| filter.expression())
+    }
+
+    pub(crate) fn guard(&self) -> Option<&Guard> {
+        self.filter.as_ref()?.guard()
     }
 
     pub(crate) fn filter(&self) -> Option<&Arc<dyn Filter>> {

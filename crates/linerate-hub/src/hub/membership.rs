@@ -6,7 +6,6 @@ use crate::{
     ChannelName, ChannelOptions, EncodingId, SubscriptionOptions,
     hub::{
         ClientId, Hub, SubscriptionId, Totals,
-        class::Class,
         group::{Group, Kind},
         stream::{ALL, Stream},
         subscription::{Arrival, State, Subscription},
@@ -255,7 +254,7 @@ impl Hub {
     fn find_or_add_class(&mut self, stream: u32, options: &SubscriptionOptions) -> usize {
         let stream = &mut self.streams[stream];
         let found = stream.find_class(options.filter.as_ref());
-        found.unwrap_or_else(|| stream.classes.insert(Class::new(options.filter.clone())))
+        found.unwrap_or_else(|| stream.add_class(options.filter.clone()))
     }
 
     fn find_or_add_group(&mut self, stream_index: u32, class_index: usize, kind: Kind) -> u32 {
@@ -312,7 +311,7 @@ impl Hub {
         let class = &mut stream.classes[group.class];
         class.groups -= 1;
         if class.groups == 0 && group.class != ALL {
-            stream.classes.remove(group.class);
+            stream.remove_class(group.class);
         }
         let groups = &self.groups;
         let is_valid = |at, index| groups.contains(index) && groups[index].tick == Some(at);

@@ -6,7 +6,7 @@ use slab::Slab;
 
 use crate::{
     ChannelName, ChannelOptions, Filter, Gap, GapCause, Publication, StreamPosition,
-    hub::{class::Class, ring::Ring},
+    hub::{class::Class, guards::Guards, ring::Ring},
 };
 use std::sync::Arc;
 
@@ -18,7 +18,9 @@ pub(crate) const ALL: usize = 0;
 pub(crate) struct Stream {
     pub(crate) name: ChannelName,
     pub(crate) ring: Ring,
+    /// Added and removed by [`Stream::add_class`] and [`Stream::remove_class`] only.
     pub(crate) classes: Slab<Class>,
+    guards: Guards,
     pub(crate) groups: Vec<u32>,
     /// How many of them keep what the ring loses.
     pub(crate) keepers: usize,
@@ -45,9 +47,12 @@ pub(crate) enum Continuity {
 impl Stream {
     pub(crate) fn new(name: ChannelName, options: ChannelOptions, phase: u64) -> Self {
         let mut classes = Slab::with_capacity(1);
-        classes.insert(Class::new(None));
+        let all = classes.insert(Class::new(None));
+        let mut guards = Guards::default();
+        guards.add(all, None);
         Self {
             name,
+            guards,
             ring: Ring::new(options),
             classes,
             groups: Vec::new(),
@@ -79,9 +84,10 @@ impl Stream {
     /// Adds a publication.
     pub(crate) fn push(&mut self, now: Instant, publication: Publication) {
         let number = self.ring.head();
-        for (_, class) in &mut self.classes {
-            class.push(number, &publication);
-        }
+        let classes = &mut self.classes;
+        self.guards.visit(&publication, |place| {
+            classes[place].push(number, &publication)
+        });
         self.ring.push(now, publication);
     }
 
@@ -104,6 +110,19 @@ impl Stream {
         for (_, class) in &mut self.classes {
             class.shrink();
         }
+    }
+
+    /// Adds a class and returns its place.
+    pub(crate) fn add_class(&mut self, filter: Option<Arc<dyn Filter>>) -> usize {
+        let place = self.classes.insert(Class::new(filter));
+        self.guards.add(place, self.classes[place].guard());
+        place
+    }
+
+    /// Removes a class.
+    pub(crate) fn remove_class(&mut self, place: usize) {
+        self.guards.remove(place, self.classes[place].guard());
+        self.classes.remove(place);
     }
 
     pub(crate) fn find_class(&self, filter: Option<&Arc<dyn Filter>>) -> Option<usize> {
