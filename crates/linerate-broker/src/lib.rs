@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod broker;
+pub mod connect;
 pub mod event;
 pub mod idempotency;
 pub mod incarnation;
@@ -17,6 +18,7 @@ pub mod runtime;
 pub mod sequencer;
 
 pub use broker::{BoxFuture, Broker, BrokerError};
+pub use connect::{ConnectError, connect};
 pub use event::{Event, Gap, GapReason, Ingest, LinkState};
 pub use memory::Memory;
 pub use nats::Nats;

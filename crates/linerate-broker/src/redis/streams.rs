@@ -111,7 +111,9 @@ impl Streams {
     ) -> Result<History, BrokerError> {
         let StreamKeys { meta, stream } = names.stream(name);
         let since = request.since.as_ref();
-        let limit = request.limit.map(|limit| i64::try_from(limit));
+        let limit = request
+            .limit
+            .map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         let mut call = self.history.key(meta);
         call.key(stream)
             .arg(incarnation::random())
@@ -119,7 +121,7 @@ impl Streams {
             .arg(milliseconds(self.meta_ttl.max(options.ttl)))
             .arg(since.map_or("", |since| since.epoch.as_str()))
             .arg(since.map_or(0, |since| since.offset))
-            .arg(limit.map_or(-1, |limit| limit.unwrap_or(i64::MAX)))
+            .arg(limit)
             .arg(match request.is_reverse {
                 true => "XREVRANGE",
                 false => "XRANGE",
