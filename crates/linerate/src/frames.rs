@@ -113,7 +113,7 @@ impl Frames {
     /// fails the connection, or takes one message for another.
     pub fn danger_from_framed(bytes: impl Into<Bytes>, messages: u64) -> Self {
         let bytes = bytes.into();
-        debug_assert_eq!(check(&bytes), Ok(messages), "not what it is said to be");
+        debug_assert_eq!(check(&bytes).err(), None, "not what it is said to be");
         Self { bytes, messages }
     }
 

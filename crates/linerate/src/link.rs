@@ -297,6 +297,11 @@ impl Link {
         bytes_max.saturating_sub(connection.outbox.len())
     }
 
+    /// Returns how many bytes wait for the socket.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.lock().outbox.len()
+    }
+
     /// Queues a message whether there is room or not; for a caller who has asked before.
     pub(crate) fn queue(&self, message: Message) -> Result<()> {
         let mut guard = self.lock();

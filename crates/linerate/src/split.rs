@@ -1,6 +1,12 @@
 //! The two halves of a connection, for tasks of their own.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use linerate_proto::{CloseCode, engine::Closed};
 
@@ -71,6 +77,11 @@ impl Sender {
         self.link.room()
     }
 
+    /// Returns how many bytes wait for the socket.
+    pub fn queued_bytes(&self) -> usize {
+        self.link.queued_bytes()
+    }
+
     /// Waits until there is room to send.
     ///
     /// # Errors
@@ -79,7 +90,15 @@ impl Sender {
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub async fn writable(&self) -> Result<()> {
-        std::future::poll_fn(|cx| self.link.poll_room(cx)).await
+        std::future::poll_fn(|cx| self.poll_writable(cx)).await
+    }
+
+    /// As [`writable`](Self::writable), for futures that are written by hand.
+    ///
+    /// # Errors
+    /// As [`writable`](Self::writable).
+    pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        self.link.poll_room(cx)
     }
 
     /// Sends a Close frame behind everything that was sent, and does not wait for the peer's.

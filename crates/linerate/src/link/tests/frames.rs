@@ -84,6 +84,7 @@ async fn a_peer_that_does_not_read_makes_shared_frames_be_refused() {
                 taken += 1;
                 yield_now().await;
             };
+            assert!(sender.queued_bytes() > 10_000);
             // All or none.
             assert!(sender.try_send_frames([&block, &block]).is_err());
             drop(receiver);
