@@ -2,52 +2,38 @@
 
 use std::{future::Future, io, thread};
 
-use tokio::{
-    runtime::{Builder, Runtime},
-    sync::watch,
-};
+use tokio::{runtime, sync::oneshot};
 
 /// A thread with a runtime of its own, so that what a broker does neither waits for clients nor delays them.
 ///
-/// Ends when its future does, when it is told to, or when this is dropped.
+/// Ends when its future does, or when this is dropped.
 #[derive(Debug)]
 pub struct BrokerThread {
-    is_stopped: watch::Sender<bool>,
+    _alive: oneshot::Sender<()>,
 }
 
 impl BrokerThread {
-    /// Makes a runtime for [`spawn`](Self::spawn).
+    /// Starts a thread that drives `future`, and the tasks that it spawns.
     ///
     /// # Errors
-    /// The system gives no descriptors for it.
-    pub fn runtime() -> io::Result<Runtime> {
-        Builder::new_current_thread().enable_all().build()
-    }
-
-    /// Starts a thread that drives `future`, and the tasks that were spawned on `runtime`.
-    ///
-    /// # Errors
-    /// The system gives no thread.
+    /// The system gives no thread, or no descriptors for its runtime.
     pub fn spawn(
         name: &str,
-        runtime: Runtime,
         future: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<Self> {
-        let (is_stopped, mut stop) = watch::channel(false);
-        let drive = async move {
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (alive, dropped) = oneshot::channel();
+        let drive = async {
             tokio::select! {
                 () = future => (),
-                _ = stop.wait_for(|is_stopped| *is_stopped) => (),
+                _ = dropped => (),
             }
         };
         thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || runtime.block_on(drive))?;
-        Ok(Self { is_stopped })
-    }
-
-    /// Ends the thread, with everything that runs there, as soon as it waits for something.
-    pub fn stop(&self) {
-        self.is_stopped.send_replace(true);
+        Ok(Self { _alive: alive })
     }
 }

@@ -21,3 +21,5 @@ pub mod config;
 pub mod filter;
 pub mod node;
 pub mod protocol;
+pub mod session;
+pub mod transport;

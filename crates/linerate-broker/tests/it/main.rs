@@ -5,4 +5,3 @@ mod contract;
 mod memory;
 mod nats;
 mod recorder;
-mod redis;

@@ -28,6 +28,7 @@ pub(crate) struct Recorder {
     unblocked: Notify,
 }
 
+#[allow(dead_code, reason = "the embedded broker has no link that could fail")]
 impl Recorder {
     pub(crate) fn new() -> Arc<Self> {
         Arc::default()
@@ -41,6 +42,11 @@ impl Recorder {
     pub(crate) fn unblock(&self) {
         self.is_blocked.store(false, Ordering::SeqCst);
         self.unblocked.notify_waiters();
+    }
+
+    /// Forgets what came so far.
+    pub(crate) fn clear(&self) {
+        self.events().clear();
     }
 
     /// Waits until `find` finds something in the events so far.
@@ -102,7 +108,7 @@ impl Recorder {
         gaps.collect()
     }
 
-    /// Waits for a gap and returns the first.
+    /// Waits for a gap that came since the last [`clear`](Self::clear).
     pub(crate) async fn gap(&self) -> Gap {
         self.wait("gap", |events| {
             events.iter().find_map(|(_, event)| match event {

@@ -1,0 +1,263 @@
+//! A client's session: commands in, replies out, whatever carries them.
+//!
+//! | room | what happens there |
+//! | --- | --- |
+//! | `budget` | how many commands a client may send |
+//! | `commands` | what becomes of each command |
+//! | `deadlines` | pings, and tokens that end |
+//! | `events` | what the node and the worker want of a session |
+//! | `fixed` | sessions that the address of a request describes: raw WebSockets and event streams |
+//! | `gate` | who may come in, and what they may subscribe to |
+//! | `identity` | who a client is |
+//! | `plan` | how a client is subscribed, if it may |
+//! | `shared` | the configuration as sessions need it |
+//! | `tags` | filters by the tags of publications |
+//! | `work` | what a session has to wait for |
+//!
+//! A [`Session`] waits for nothing itself: [`transport`](crate::transport) drives it.
+
+mod budget;
+mod commands;
+mod deadlines;
+mod events;
+mod fixed;
+mod gate;
+mod identity;
+mod plan;
+mod shared;
+mod tags;
+mod work;
+
+use std::{collections::VecDeque, mem, sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use linerate_hub::{ChannelName, ClientId};
+
+use crate::protocol::centrifuge::{
+    Answer, ClientError, Command, Disconnect, Format, Limits, Push, Reply, Request, ServerMessage,
+    Unsubscribe, decode,
+};
+use budget::{Budget, Verdict};
+use deadlines::{Deadlines, Due};
+pub(crate) use fixed::{FixedSession, Granted, Wish};
+pub(crate) use gate::{Gate, Refusal};
+pub(crate) use identity::{Identity, Member};
+pub use shared::{Settings, Shared};
+pub(crate) use work::{Context, Done, Work};
+
+/// Commands that may wait for those before them; while there are more, no further input is taken.
+const WAITING_MAX: usize = 64;
+
+/// What we call ourselves to clients.
+pub(crate) const VERSION: &str = concat!("linerate ", env!("CARGO_PKG_VERSION"));
+
+/// A session of a client that sends commands.
+#[derive(Debug)]
+pub(crate) struct Session {
+    context: Context,
+    format: Format,
+    /// Names the session to `/emulation`; empty where commands come the same way as replies go.
+    name: String,
+    stage: Stage,
+    waiting: VecDeque<Job>,
+    /// For what the answer is that the session waits for.
+    pending: Option<Pending>,
+    subscriptions: HashMap<ChannelName, Subscription, RandomState>,
+    budget: Budget,
+    deadlines: Deadlines,
+    output: Vec<ServerMessage>,
+    end: Option<Disconnect>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Connected {
+        identity: Arc<Identity>,
+        member: Member,
+    },
+    Connecting,
+    Fresh,
+}
+
+/// Something to be done in its turn.
+#[derive(Debug)]
+enum Job {
+    Command(Box<Command>),
+    /// A subscription that the application wants for the client.
+    Subscribe {
+        channel: ChannelName,
+        info: Option<Bytes>,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Pending {
+    /// The command with this id.
+    Command(u32),
+    /// Something that the server has begun.
+    Push,
+}
+
+/// What a session remembers of a subscription.
+#[derive(Clone, Debug)]
+pub(crate) struct Subscription {
+    /// When it ends for want of a newer token.
+    expiry: Option<Instant>,
+    is_positioned: bool,
+    /// What others in the channel are told of the client.
+    info: Option<Bytes>,
+}
+
+impl Session {
+    /// Starts a session that waits for its first command.
+    pub(crate) fn new(context: Context, format: Format, name: String, now: Instant) -> Self {
+        let settings = context.gate.shared.settings_full();
+        let options = &settings.config.client;
+        context.outlet.hold();
+        Self {
+            format,
+            name,
+            stage: Stage::Fresh,
+            waiting: VecDeque::new(),
+            pending: None,
+            subscriptions: HashMap::default(),
+            budget: Budget::new(options.commands_per_second_max, now),
+            deadlines: Deadlines::new(options, now),
+            output: Vec::new(),
+            end: None,
+            context,
+        }
+    }
+
+    /// Takes a frame of commands. Those that can't be done at once wait for [`poll_work`](Self::poll_work).
+    pub(crate) fn handle_frame(&mut self, now: Instant, frame: &[u8]) {
+        match decode(self.format, frame, &Limits::default()) {
+            Ok(commands) => {
+                for command in commands {
+                    self.take(now, command);
+                }
+            }
+            Err(error) => self.end(Disconnect::BAD_REQUEST.with_reason(error.to_string())),
+        }
+    }
+
+    /// Takes what came of something that the session waited for.
+    pub(crate) fn handle_done(&mut self, now: Instant, done: Done) {
+        let Some(pending) = self.pending.take() else {
+            return;
+        };
+        self.finish(now, pending, done);
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        while let Some(due) = self.deadlines.poll(now) {
+            match due {
+                Due::Connect => self.end(Disconnect::STALE),
+                Due::Expiry => self.end(Disconnect::EXPIRED),
+                Due::Ping => self.output.push(ServerMessage::Ping),
+                Due::Pong => self.end(Disconnect::NO_PONG),
+            }
+        }
+        let is_over = |subscription: &Subscription| subscription.expiry.is_some_and(|at| at <= now);
+        let over = self.subscriptions.iter();
+        let over = over.filter(|(_, subscription)| is_over(subscription));
+        let over: Vec<ChannelName> = over.map(|(channel, _)| channel.clone()).collect();
+        for channel in over {
+            self.unsubscribe(&channel, Unsubscribe::EXPIRED);
+        }
+    }
+
+    /// Returns the next thing to wait for, unless the session waits already.
+    pub(crate) fn poll_work(&mut self, now: Instant) -> Option<Work> {
+        while self.pending.is_none() && self.end.is_none() {
+            let work = match self.waiting.pop_front()? {
+                Job::Command(command) => {
+                    let pending = Pending::Command(command.id);
+                    self.begin(now, *command).map(|work| (pending, work))
+                }
+                Job::Subscribe { channel, info } => {
+                    let work = self.begin_server_subscribe(channel, info);
+                    work.map(|work| (Pending::Push, work))
+                }
+            };
+            if let Some((pending, work)) = work {
+                self.pending = Some(pending);
+                return Some(work);
+            }
+        }
+        None
+    }
+
+    /// Takes what is to be sent.
+    pub(crate) fn take_output(&mut self) -> Vec<ServerMessage> {
+        mem::take(&mut self.output)
+    }
+
+    /// Ends the session.
+    pub(crate) fn end(&mut self, disconnect: Disconnect) {
+        self.end.get_or_insert(disconnect);
+    }
+
+    /// Returns why the session has ended, once it has.
+    pub(crate) const fn ended(&self) -> Option<&Disconnect> {
+        self.end.as_ref()
+    }
+
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let subscriptions = self.subscriptions.values();
+        let expiries = subscriptions.filter_map(|subscription| subscription.expiry);
+        expiries.chain(self.deadlines.next()).min()
+    }
+
+    /// Returns whether more frames may come.
+    pub(crate) fn wants_input(&self) -> bool {
+        self.waiting.len() < WAITING_MAX
+    }
+
+    /// Returns the client's place at the worker, once it is connected.
+    pub(crate) const fn client(&self) -> Option<ClientId> {
+        match &self.stage {
+            Stage::Connected { member, .. } => Some(member.id()),
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, now: Instant, command: Command) {
+        match self.budget.spend(now) {
+            Verdict::Excessive => self.end(Disconnect::TOO_MANY_REQUESTS),
+            Verdict::Refused => self.refuse_excess(&command),
+            Verdict::Granted if matches!(command.request, Request::Pong) => self.deadlines.pong(),
+            Verdict::Granted => {
+                self.waiting.push_back(Job::Command(Box::new(command)));
+            }
+        }
+    }
+
+    fn reply(&mut self, id: u32, result: Result<Answer, ClientError>) {
+        self.output.push(ServerMessage::Reply(Reply { id, result }));
+    }
+
+    /// Ends a subscription and tells the client why, if there is one.
+    fn unsubscribe(&mut self, channel: &ChannelName, unsubscribe: Unsubscribe) {
+        if self.leave(channel) {
+            self.output.push(ServerMessage::Push(Push::Unsubscribe {
+                channel: channel.clone(),
+                unsubscribe,
+            }));
+        }
+    }
+
+    /// Ends a subscription; `false` if there was none.
+    fn leave(&mut self, channel: &ChannelName) -> bool {
+        let was_there = self.subscriptions.remove(channel).is_some();
+        self.context.outlet.forget_channel_id(channel);
+        if let Some(client) = self.client() {
+            self.context.gate.worker.unsubscribe(client, channel);
+        }
+        was_there
+    }
+}

@@ -1,0 +1,360 @@
+//! What becomes of each command.
+
+use std::{sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use linerate_broker::Publish;
+use linerate_hub::{ChannelName, ClientId};
+
+use super::{
+    Context, Done, Identity, Pending, Refusal, Session, Stage, VERSION, Work,
+    deadlines::until,
+    identity::end_of,
+    plan::is_allowed,
+    work::{Joined, Standing},
+};
+use crate::{
+    auth::{ConnectionClaims, SubscriptionClaims},
+    config::ChannelOptions,
+    protocol::centrifuge::{
+        Answer, ClientError, Command, Disconnect, Push, Request, ServerMessage,
+        command::{Connect, History, Subscribe},
+        reply::{Connected, Refreshed},
+    },
+};
+
+/// What a command is answered with at once, or what its answer waits for.
+enum Step {
+    Answer(Answer),
+    Wait(Work),
+}
+
+/// A client that is connected, and its session's context.
+struct Present {
+    context: Context,
+    identity: Arc<Identity>,
+    id: ClientId,
+}
+
+fn wait(work: impl Future<Output = Done> + Send + 'static) -> Result<Step, Refusal> {
+    Ok(Step::Wait(Box::pin(work)))
+}
+
+impl Session {
+    /// Starts with a command in its turn.
+    pub(super) fn begin(&mut self, now: Instant, command: Command) -> Option<Work> {
+        let Command { id, request } = command;
+        let step = match (&self.stage, request) {
+            (Stage::Fresh, Request::Connect(connect)) => self.begin_connect(connect),
+            // Nobody connects twice, and nothing else comes first.
+            (Stage::Connected { .. }, Request::Connect(_)) | (Stage::Fresh, _) => {
+                Err(Refusal::Disconnect(Disconnect::BAD_REQUEST))
+            }
+            (Stage::Connecting, _) => Err(Refusal::Disconnect(Disconnect::SERVER_ERROR)),
+            (Stage::Connected { identity, member }, request) => {
+                let present = Present {
+                    context: self.context.clone(),
+                    identity: identity.clone(),
+                    id: member.id(),
+                };
+                self.begin_connected(now, present, request)
+            }
+        };
+        match step {
+            Ok(Step::Wait(work)) => return Some(work),
+            Ok(Step::Answer(answer)) => self.reply(id, Ok(answer)),
+            Err(refusal) => self.refuse(id, refusal),
+        }
+        None
+    }
+
+    /// Goes on with a command whose answer has come.
+    pub(super) fn finish(&mut self, now: Instant, pending: Pending, done: Done) {
+        let answer = match done {
+            Done::Answered(result) => result.map_err(Refusal::from),
+            Done::Connected(result) => self.connected(now, result).map(Answer::Connect),
+            Done::Refreshed(result) => {
+                result.and_then(|claims| self.refreshed(now, &claims).map_err(Refusal::Disconnect))
+            }
+            Done::SubRefreshed(channel, result) => {
+                result.map(|claims| self.sub_refreshed(now, &channel, &claims))
+            }
+            Done::Subscribed(channel, result) => {
+                let subscribed = result.map(|standing| self.subscribed(&channel, standing));
+                if let (Pending::Push, Ok(subscribed)) = (pending, &subscribed) {
+                    self.output.push(ServerMessage::Push(Push::Subscribe {
+                        channel,
+                        subscribed: subscribed.clone(),
+                    }));
+                }
+                subscribed.map(Answer::Subscribe)
+            }
+        };
+        match (pending, answer) {
+            (Pending::Command(id), Ok(answer)) => self.reply(id, Ok(answer)),
+            (Pending::Command(id), Err(refusal)) => self.refuse(id, refusal),
+            (Pending::Push, Err(refusal)) => {
+                tracing::debug!(?refusal, "client could not be subscribed");
+            }
+            (Pending::Push, Ok(_)) => {}
+        }
+    }
+
+    /// Answers a command that is one too many.
+    pub(super) fn refuse_excess(&mut self, command: &Command) {
+        if command.id > 0 {
+            self.reply(command.id, Err(ClientError::TOO_MANY_REQUESTS));
+        }
+    }
+
+    fn refuse(&mut self, id: u32, refusal: Refusal) {
+        match refusal {
+            Refusal::Disconnect(disconnect) => self.end(disconnect),
+            Refusal::Error(error) => self.reply(id, Err(error)),
+        }
+    }
+
+    fn begin_connect(&mut self, connect: Connect) -> Result<Step, Refusal> {
+        self.stage = Stage::Connecting;
+        if !connect.name.is_empty() {
+            self.context.connection.agent = agent(&connect);
+        }
+        let context = self.context.clone();
+        wait(async move { Done::Connected(context.connect(connect).await) })
+    }
+
+    fn begin_connected(
+        &mut self,
+        now: Instant,
+        present: Present,
+        request: Request,
+    ) -> Result<Step, Refusal> {
+        let Present {
+            context,
+            identity,
+            id,
+        } = present;
+        match request {
+            Request::History(wanted) => self.begin_history(context, wanted),
+            Request::Ping => Ok(Step::Answer(Answer::Ping)),
+            Request::Presence { channel } => {
+                let channel = self.check_presence(&channel)?;
+                wait(async move { Done::Answered(context.presence(channel).await) })
+            }
+            Request::PresenceStats { channel } => {
+                let channel = self.check_presence(&channel)?;
+                wait(async move { Done::Answered(context.presence_stats(channel).await) })
+            }
+            Request::Publish { channel, data } => {
+                self.begin_publish(context, &identity, &channel, data)
+            }
+            Request::Refresh { token } => wait(async move {
+                let claims = context.gate.authenticate(&token).await;
+                Done::Refreshed(match claims {
+                    Ok(Some(claims)) if claims.user == identity.user => Ok(claims),
+                    Ok(_) => Err(Refusal::Disconnect(Disconnect::INVALID_TOKEN)),
+                    Err(refusal) => Err(refusal),
+                })
+            }),
+            Request::SubRefresh { channel, token } => {
+                let channel = self.subscribed_channel(&channel)?;
+                wait(async move {
+                    let claims = context
+                        .gate
+                        .judge_subscription(&identity, &channel, &token)
+                        .await;
+                    Done::SubRefreshed(channel, claims)
+                })
+            }
+            Request::Subscribe(wanted) => {
+                let channel = self.check_subscribe(&wanted)?;
+                wait(async move {
+                    let standing = context.subscribe(identity, id, channel.clone(), wanted);
+                    Done::Subscribed(channel, standing.await)
+                })
+            }
+            Request::Unsubscribe { channel } => {
+                let channel = context.gate.shared.settings().channel_name(&channel)?;
+                self.leave(&channel);
+                Ok(Step::Answer(Answer::Unsubscribe))
+            }
+            Request::Rpc { .. } | Request::Unknown => {
+                Err(Refusal::Error(ClientError::METHOD_NOT_FOUND))
+            }
+            Request::Send { .. } => Err(Refusal::Disconnect(Disconnect::NOT_AVAILABLE)),
+            Request::Pong => {
+                self.deadlines.pong();
+                _ = now;
+                Err(Refusal::Disconnect(Disconnect::BAD_REQUEST))
+            }
+            Request::Connect(_) => Err(Refusal::Disconnect(Disconnect::BAD_REQUEST)),
+        }
+    }
+
+    fn check_subscribe(&self, wanted: &Subscribe) -> Result<ChannelName, ClientError> {
+        let settings = self.context.gate.shared.settings();
+        let channel = settings.channel_name(&wanted.channel)?;
+        if self.subscriptions.contains_key(&channel) {
+            return Err(ClientError::ALREADY_SUBSCRIBED);
+        }
+        let channels_max = settings.config.client.channels_max;
+        if self.subscriptions.len() >= channels_max {
+            let message = format!("limit exceeded: at most {channels_max} channels");
+            return Err(ClientError::LIMIT_EXCEEDED.with_message(message));
+        }
+        Ok(channel)
+    }
+
+    fn begin_publish(
+        &self,
+        context: Context,
+        identity: &Identity,
+        channel: &str,
+        data: Bytes,
+    ) -> Result<Step, Refusal> {
+        let settings = context.gate.shared.settings_full();
+        let channel = settings.channel_name(channel)?;
+        let options = settings.channel(&channel);
+        if !is_allowed(options.allow_publish, options, identity) {
+            return Err(Refusal::Error(ClientError::PERMISSION_DENIED));
+        }
+        if context.gate.worker.node().broker().is_pattern(&channel) {
+            let message = "bad request: nothing is published in a pattern";
+            return Err(ClientError::BAD_REQUEST.with_message(message.into()).into());
+        }
+        let known = self.subscriptions.get(&channel);
+        let info = identity.to_info(known.and_then(|known| known.info.clone()));
+        let publish = Publish {
+            payload: data,
+            info: Some(info),
+            tags: Vec::new(),
+            idempotency_key: None,
+            options: options.stream(),
+        };
+        wait(async move { Done::Answered(context.publish(channel, publish).await) })
+    }
+
+    fn begin_history(&self, context: Context, wanted: History) -> Result<Step, Refusal> {
+        let has_history = |options: &ChannelOptions| options.history_size > 0;
+        let may = |options: &ChannelOptions| options.allow_history;
+        let channel = self.check_feature(&wanted.channel, has_history, may)?;
+        wait(async move { Done::Answered(context.history(channel, wanted).await) })
+    }
+
+    fn check_presence(&self, channel: &str) -> Result<ChannelName, ClientError> {
+        self.check_feature(
+            channel,
+            |options| options.presence,
+            |options| options.allow_presence,
+        )
+    }
+
+    /// Checks that a channel has a feature, and that the client may use it as a subscriber.
+    fn check_feature(
+        &self,
+        channel: &str,
+        has: impl Fn(&ChannelOptions) -> bool,
+        may: impl Fn(&ChannelOptions) -> bool,
+    ) -> Result<ChannelName, ClientError> {
+        let channel = self.subscribed_channel(channel)?;
+        let settings = self.context.gate.shared.settings();
+        let options = settings.channel(&channel);
+        if !has(options) {
+            return Err(ClientError::NOT_AVAILABLE);
+        }
+        match may(options) {
+            true => Ok(channel),
+            false => Err(ClientError::PERMISSION_DENIED),
+        }
+    }
+
+    /// Checks that the client is subscribed to a channel.
+    fn subscribed_channel(&self, channel: &str) -> Result<ChannelName, ClientError> {
+        let channel = self.context.gate.shared.settings().channel_name(channel)?;
+        match self.subscriptions.contains_key(&channel) {
+            true => Ok(channel),
+            false => Err(ClientError::PERMISSION_DENIED),
+        }
+    }
+
+    fn connected(
+        &mut self,
+        now: Instant,
+        result: Result<Joined, Refusal>,
+    ) -> Result<Connected, Refusal> {
+        self.stage = Stage::Fresh;
+        let Joined {
+            identity,
+            member,
+            standings,
+        } = result?;
+        let settings = self.context.gate.shared.settings_full();
+        let options = &settings.config.client;
+        let mut connected = Connected {
+            client: identity.client.clone(),
+            version: VERSION.into(),
+            ttl: identity.ttl,
+            ping_interval: Some(options.ping_interval),
+            wants_pong: true,
+            session: self.name.clone(),
+            node: self.context.gate.worker.node().id().into(),
+            ..Connected::default()
+        };
+        self.deadlines.connected(now, rand::random());
+        let expiry = end_of(now, identity.ttl, options.refresh_grace);
+        self.deadlines.set_expiry(expiry);
+        self.stage = Stage::Connected { identity, member };
+        for (channel, standing) in standings {
+            let subscribed = self.subscribed(&channel, standing);
+            connected.subscriptions.push((channel, subscribed));
+        }
+        Ok(connected)
+    }
+
+    pub(super) fn subscribed(
+        &mut self,
+        channel: &ChannelName,
+        standing: Standing,
+    ) -> crate::protocol::centrifuge::reply::Subscribed {
+        self.subscriptions
+            .insert(channel.clone(), standing.subscription);
+        standing.subscribed
+    }
+
+    fn refreshed(&mut self, now: Instant, claims: &ConnectionClaims) -> Result<Answer, Disconnect> {
+        let Stage::Connected { identity, .. } = &self.stage else {
+            return Err(Disconnect::BAD_REQUEST);
+        };
+        let settings = self.context.gate.shared.settings();
+        let ttl = claims.expires_at.map(until);
+        let expiry = end_of(now, ttl, settings.config.client.refresh_grace);
+        self.deadlines.set_expiry(expiry);
+        Ok(Answer::Refresh(Refreshed {
+            client: identity.client.clone(),
+            version: VERSION.into(),
+            ttl,
+        }))
+    }
+
+    fn sub_refreshed(
+        &mut self,
+        now: Instant,
+        channel: &ChannelName,
+        claims: &SubscriptionClaims,
+    ) -> Answer {
+        let settings = self.context.gate.shared.settings();
+        let ttl = claims.expires_at.map(until);
+        if let Some(subscription) = self.subscriptions.get_mut(channel) {
+            let grace = settings.config.client.refresh_grace;
+            subscription.expiry = end_of(now, ttl, grace);
+        }
+        Answer::SubRefresh { ttl }
+    }
+}
+
+/// Returns what the client says that it is, as far as it is short.
+fn agent(connect: &Connect) -> String {
+    let mut agent = format!("{} {}", connect.name, connect.version);
+    agent.truncate(agent.floor_char_boundary(64));
+    agent.trim_end().to_owned()
+}

@@ -1,0 +1,107 @@
+//! What the node and the worker want of a session.
+
+use std::time::{Instant, SystemTime};
+
+use bytes::Bytes;
+use linerate_hub::ChannelName;
+
+use super::{Done, Job, Session, Stage, Work, identity::end_of};
+use crate::{
+    auth::SubscriptionClaims,
+    node::Notice,
+    protocol::centrifuge::{Disconnect, Push, ServerMessage, Unsubscribe, command::Subscribe},
+    transport::Event,
+};
+
+impl Session {
+    /// Takes an event that the outlet has collected.
+    pub(crate) fn handle_event(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::Gap(channel) => {
+                let known = self.subscriptions.get(&channel);
+                if known.is_some_and(|subscription| subscription.is_positioned) {
+                    self.unsubscribe(&channel, Unsubscribe::INSUFFICIENT_STATE);
+                }
+            }
+            Event::Notice(notice) => self.handle_notice(now, notice),
+            Event::Slow => self.end(Disconnect::SLOW),
+            Event::Unencodable(channel) => {
+                let reason = format!("inappropriate protocol: payload in {channel}");
+                self.end(Disconnect::INAPPROPRIATE_PROTOCOL.with_reason(reason));
+            }
+        }
+    }
+
+    fn handle_notice(&mut self, now: Instant, notice: Notice) {
+        match notice {
+            Notice::Disconnect(disconnect) => self.end(disconnect),
+            Notice::Join { channel, info } => self.push(Push::Join { channel, info }),
+            Notice::Leave { channel, info } => self.push(Push::Leave { channel, info }),
+            Notice::Refresh {
+                expires,
+                is_expired,
+            } => self.refresh(now, expires, is_expired),
+            Notice::Subscribe { channel, info } => {
+                self.waiting.push_back(Job::Subscribe { channel, info });
+            }
+            Notice::Unsubscribe { channel, why } => self.unsubscribe(&channel, why),
+        }
+    }
+
+    /// Starts a subscription that the application wants for the client.
+    pub(super) fn begin_server_subscribe(
+        &mut self,
+        channel: ChannelName,
+        info: Option<Bytes>,
+    ) -> Option<Work> {
+        let Stage::Connected { identity, member } = &self.stage else {
+            return None;
+        };
+        let channels_max = self
+            .context
+            .gate
+            .shared
+            .settings()
+            .config
+            .client
+            .channels_max;
+        let is_full = self.subscriptions.len() >= channels_max;
+        if is_full || self.subscriptions.contains_key(&channel) {
+            return None;
+        }
+        let (identity, id) = (identity.clone(), member.id());
+        let context = self.context.clone();
+        Some(Box::pin(async move {
+            let claims = SubscriptionClaims {
+                info,
+                ..SubscriptionClaims::default()
+            };
+            let wanted = Subscribe::default();
+            let standing = context
+                .subscribe_as(&identity, id, channel.clone(), &wanted, Some(&claims))
+                .await;
+            Done::Subscribed(channel, standing)
+        }))
+    }
+
+    fn push(&mut self, push: Push) {
+        self.output.push(ServerMessage::Push(push));
+    }
+
+    fn refresh(&mut self, now: Instant, expires: Option<SystemTime>, is_expired: bool) {
+        if is_expired {
+            return self.end(Disconnect::EXPIRED);
+        }
+        let left = |at: SystemTime| at.duration_since(SystemTime::now()).unwrap_or_default();
+        let grace = self
+            .context
+            .gate
+            .shared
+            .settings()
+            .config
+            .client
+            .refresh_grace;
+        self.deadlines
+            .set_expiry(end_of(now, expires.map(left), grace));
+    }
+}

@@ -1,0 +1,132 @@
+//! Who may come in, and what they may subscribe to.
+
+use std::{sync::Arc, time::SystemTime};
+
+use linerate_hub::ChannelName;
+
+use super::{
+    Identity, Settings, Shared,
+    plan::{Asker, Plan},
+};
+use crate::{
+    auth::{ConnectionClaims, Subscriber, SubscriptionClaims, TokenError},
+    node::Worker,
+    protocol::{
+        Encoding,
+        centrifuge::{ClientError, Disconnect, command},
+    },
+};
+
+/// Why something is not done.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Refusal {
+    /// And the connection ends.
+    Disconnect(Disconnect),
+    /// And the connection goes on.
+    Error(ClientError),
+}
+
+/// Judges clients of one worker and encoding.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate {
+    pub(crate) worker: Arc<Worker>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) encoding: Encoding,
+}
+
+impl Gate {
+    /// Judges the token of a connection; `None` for a client without one, where that is allowed.
+    pub(crate) async fn authenticate(
+        &self,
+        token: &str,
+    ) -> Result<Option<ConnectionClaims>, Refusal> {
+        let settings = self.shared.settings_full();
+        if token.is_empty() {
+            return match settings.config.allows_anonymous() {
+                true => Ok(None),
+                false => Err(Refusal::Disconnect(Disconnect::PERMISSION_DENIED)),
+            };
+        }
+        let claims = settings.authenticator.connection(token, SystemTime::now());
+        let claims = claims.await.map_err(Refusal::of_connection)?;
+        Ok(Some(claims))
+    }
+
+    /// Refuses a user who has as many connections as allowed. Anonymous clients are bounded by their addresses.
+    pub(crate) fn check_user(&self, identity: &Identity) -> Result<(), Refusal> {
+        let settings = self.shared.settings();
+        let connections_max = settings.config.server.connections_per_user_max as u64;
+        let connections = self.worker.node().counts().connections_of(&identity.user);
+        if identity.is_anonymous() || connections < connections_max {
+            return Ok(());
+        }
+        let reason = format!("connection limit: {connections_max} of one user");
+        let disconnect = Disconnect::CONNECTION_LIMIT.with_reason(reason);
+        Err(Refusal::Disconnect(disconnect))
+    }
+
+    /// Judges the token of a subscription.
+    pub(crate) async fn judge_subscription(
+        &self,
+        identity: &Identity,
+        channel: &ChannelName,
+        token: &str,
+    ) -> Result<SubscriptionClaims, Refusal> {
+        let settings = self.shared.settings_full();
+        let subscriber = Subscriber {
+            user: &identity.user,
+            client: &identity.client,
+            channel,
+        };
+        let authenticator = &settings.authenticator;
+        let claims = authenticator.subscription(token, subscriber, SystemTime::now());
+        claims.await.map_err(Refusal::of_subscription)
+    }
+
+    /// Says how a client is to be subscribed, if it may.
+    pub(crate) fn plan(
+        &self,
+        settings: &Settings,
+        identity: &Identity,
+        channel: ChannelName,
+        wanted: &command::Subscribe,
+        claims: Option<&SubscriptionClaims>,
+    ) -> Result<Plan, ClientError> {
+        let asker = Asker {
+            settings,
+            broker: self.worker.node().broker(),
+            identity,
+            encoding: self.encoding,
+        };
+        asker.plan(channel, wanted, claims)
+    }
+}
+
+impl Refusal {
+    fn of_connection(error: TokenError) -> Self {
+        match error {
+            TokenError::Expired => Self::Error(ClientError::TOKEN_EXPIRED),
+            error if error.is_temporary() => Self::Error(ClientError::INTERNAL),
+            error => {
+                let reason = format!("invalid token: {error}");
+                Self::Disconnect(Disconnect::INVALID_TOKEN.with_reason(reason))
+            }
+        }
+    }
+
+    fn of_subscription(error: TokenError) -> Self {
+        Self::Error(match error {
+            TokenError::Expired => ClientError::TOKEN_EXPIRED,
+            error if error.is_temporary() => ClientError::INTERNAL,
+            error => {
+                ClientError::PERMISSION_DENIED.with_message(format!("permission denied: {error}"))
+            }
+        })
+    }
+}
+
+impl From<ClientError> for Refusal {
+    fn from(error: ClientError) -> Self {
+        Self::Error(error)
+    }
+}

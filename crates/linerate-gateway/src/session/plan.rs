@@ -1,0 +1,223 @@
+//! From what a client wants of a channel to how it is subscribed, if it may.
+
+use std::{sync::Arc, time::Duration};
+
+use linerate_broker::Broker;
+use linerate_hub::{
+    ChannelName, Conflate, EncodingId, Filter, JsonPointer, SlowPolicy, SubscriptionOptions,
+};
+
+use super::{Identity, Settings, tags};
+use crate::{
+    auth::SubscriptionClaims,
+    config::{self, ChannelOptions, Conflation},
+    node::{self, Recovery},
+    protocol::{
+        Encoding,
+        centrifuge::{ClientError, command::Subscribe},
+    },
+};
+
+/// Who asks, and how publications get to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) broker: &'a Arc<dyn Broker>,
+    pub(crate) identity: &'a Identity,
+    pub(crate) encoding: Encoding,
+}
+
+/// What a subscription will be like.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) subscribe: node::Subscribe,
+    pub(crate) is_recoverable: bool,
+    /// What others in the channel are told of the subscriber.
+    pub(crate) info: Option<bytes::Bytes>,
+}
+
+impl Asker<'_> {
+    /// Says how the client is to be subscribed. `claims` are those of a token for the channel, if it has shown one.
+    ///
+    /// # Errors
+    /// It may not, or what it wants makes no sense.
+    pub(crate) fn plan(
+        &self,
+        channel: ChannelName,
+        wanted: &Subscribe,
+        claims: Option<&SubscriptionClaims>,
+    ) -> Result<Plan, ClientError> {
+        let options = self.settings.channel(&channel);
+        self.check_allowed(&channel, options, claims.is_some())?;
+        let overrides = claims.map(|claims| claims.overrides).unwrap_or_default();
+        let has_stream = options.history_size > 0;
+        let is_recoverable = has_stream && overrides.recover.unwrap_or(options.recover);
+        let delivery = self.delivery(options, wanted)?;
+        let wants_positions = is_recoverable
+            || wanted.is_positioned
+            || overrides.positioned.unwrap_or(options.positioned);
+        // What is conflated has holes on purpose, and a client without commands can't subscribe again.
+        let is_positioned = has_stream
+            && wants_positions
+            && delivery.conflate.is_none()
+            && !matches!(self.encoding, Encoding::EventStream | Encoding::Raw);
+        let has_presence = overrides.presence.unwrap_or(options.presence);
+        let has_join_leave = overrides.join_leave.unwrap_or(options.join_leave);
+        let info = claims.and_then(|claims| claims.info.clone());
+        let from = match &wanted.recover {
+            Some(position) if is_recoverable => node::From::After(position.clone()),
+            _ if is_positioned || is_recoverable => node::From::Newest,
+            _ => node::From::Live,
+        };
+        let subscribe = node::Subscribe {
+            stream: options.stream(),
+            ring: linerate_hub::ChannelOptions {
+                ring_messages_max: options.ring_messages_max,
+                ring_bytes_max: options.ring_bytes_max,
+            },
+            options: SubscriptionOptions {
+                positioned: is_positioned,
+                ..delivery
+            },
+            from,
+            recovery: self.recovery(options),
+            presence: has_presence.then(|| self.identity.to_info(info.clone())),
+            is_announced: has_presence && has_join_leave,
+            follows: has_join_leave && wanted.with_join_leave,
+            channel,
+        };
+        Ok(Plan {
+            subscribe,
+            is_recoverable,
+            info,
+        })
+    }
+
+    fn check_allowed(
+        &self,
+        channel: &ChannelName,
+        options: &ChannelOptions,
+        has_token: bool,
+    ) -> Result<(), ClientError> {
+        if !has_token && !is_allowed(options.allow_subscribe, options, self.identity) {
+            return Err(ClientError::PERMISSION_DENIED);
+        }
+        if self.broker.is_pattern(channel) && !options.allow_pattern {
+            let message = "permission denied: patterns are not allowed here";
+            return Err(ClientError::PERMISSION_DENIED.with_message(message.into()));
+        }
+        Ok(())
+    }
+
+    fn recovery(&self, options: &ChannelOptions) -> Recovery {
+        let publications_max = options.history_size;
+        match self.encoding {
+            Encoding::EventStream | Encoding::Native | Encoding::Raw => {
+                Recovery::Stream { publications_max }
+            }
+            _ => Recovery::Reply { publications_max },
+        }
+    }
+
+    fn delivery(
+        &self,
+        options: &ChannelOptions,
+        wanted: &Subscribe,
+    ) -> Result<SubscriptionOptions, ClientError> {
+        Ok(SubscriptionOptions {
+            filter: self.filter(options, wanted)?,
+            batch_interval: batch_interval(options, wanted.batch_interval)?,
+            batch_bytes_max: options.batch_bytes_max,
+            conflate: conflate(options, wanted.conflate.as_deref())?,
+            slow: match options.slow {
+                config::SlowPolicy::Conflate => SlowPolicy::Conflate,
+                config::SlowPolicy::Disconnect => SlowPolicy::Disconnect,
+                config::SlowPolicy::DropOldest => SlowPolicy::DropOldest,
+            },
+            ..SubscriptionOptions::new(EncodingId(self.encoding.index()))
+        })
+    }
+
+    fn filter(
+        &self,
+        options: &ChannelOptions,
+        wanted: &Subscribe,
+    ) -> Result<Option<Arc<dyn Filter>>, ClientError> {
+        if wanted.filter.is_none() && wanted.tags_filter.is_none() {
+            return Ok(None);
+        }
+        if !options.allow_filter {
+            return Err(not_allowed("filters"));
+        }
+        let compile = |text: &String| self.settings.filters.compile(text);
+        let payload = wanted.filter.as_ref().map(compile).transpose();
+        let payload = payload.map_err(|error| bad_request(&error))?;
+        let tags = wanted.tags_filter.as_ref().map(tags::compile).transpose();
+        let tags = tags.map_err(|error| bad_request(&error))?;
+        Ok(match (payload, tags) {
+            (Some(payload), Some(tags)) => Some(Arc::new(tags::Both::new(payload, tags))),
+            (payload, tags) => payload.or(tags),
+        })
+    }
+}
+
+/// Says whether a client may do what the options allow to clients.
+pub(crate) fn is_allowed(is_open: bool, options: &ChannelOptions, identity: &Identity) -> bool {
+    is_open && (options.allow_anonymous || !identity.is_anonymous())
+}
+
+fn batch_interval(
+    options: &ChannelOptions,
+    wanted: Option<Duration>,
+) -> Result<Duration, ClientError> {
+    let Some(interval) = wanted else {
+        return Ok(options.batch_interval);
+    };
+    if !options.allow_batch_override && interval != options.batch_interval {
+        return Err(not_allowed("batch intervals"));
+    }
+    let interval_max = SubscriptionOptions::BATCH_INTERVAL_MAX;
+    if interval > interval_max {
+        let message = format!(
+            "batch interval of {} ms exceeds the limit of {} ms",
+            interval.as_millis(),
+            interval_max.as_millis()
+        );
+        return Err(ClientError::BAD_REQUEST.with_message(message));
+    }
+    Ok(interval)
+}
+
+fn conflate(
+    options: &ChannelOptions,
+    wanted: Option<&str>,
+) -> Result<Option<Conflate>, ClientError> {
+    let wanted = match wanted {
+        None => options.conflate.clone(),
+        Some("") => None,
+        Some(text) => {
+            let parsed = Conflation::try_from(text.to_owned());
+            Some(parsed.map_err(|error| bad_request(&error))?)
+        }
+    };
+    if wanted != options.conflate && !options.allow_conflate_override {
+        return Err(not_allowed("other conflation"));
+    }
+    match wanted {
+        None => Ok(None),
+        Some(Conflation::LatestPerKey(pointer)) => match JsonPointer::new(&pointer) {
+            Ok(pointer) => Ok(Some(Conflate::LatestPerKey(pointer))),
+            Err(error) => Err(bad_request(&error)),
+        },
+        Some(_) => Ok(Some(Conflate::Latest)),
+    }
+}
+
+fn bad_request(error: &dyn std::error::Error) -> ClientError {
+    ClientError::BAD_REQUEST.with_message(format!("bad request: {error}"))
+}
+
+fn not_allowed(what: &str) -> ClientError {
+    let message = format!("permission denied: {what} are not allowed in this channel");
+    ClientError::PERMISSION_DENIED.with_message(message)
+}

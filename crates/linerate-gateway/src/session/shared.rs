@@ -1,0 +1,97 @@
+//! What sessions share: the configuration as it is now, and what was made of it.
+
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Guard};
+use linerate_hub::{ChannelName, channel::ChannelNameError};
+
+use crate::{
+    auth::{AuthSetupError, Authenticator, Origins},
+    config::{ChannelOptions, Config, Namespaces},
+    filter::Filters,
+    protocol::centrifuge::ClientError,
+};
+
+/// What all sessions of a node share.
+#[derive(Debug)]
+pub struct Shared {
+    settings: ArcSwap<Settings>,
+}
+
+/// What is configured, and what was made of it.
+#[derive(Debug)]
+pub struct Settings {
+    /// Everything that is configured.
+    pub config: Config,
+    /// The options of channels.
+    pub namespaces: Namespaces,
+    /// Judges tokens.
+    pub authenticator: Authenticator,
+    /// Judges pages.
+    pub origins: Origins,
+    /// Compiles what subscribers filter by.
+    pub filters: Filters,
+}
+
+impl Shared {
+    /// Starts with these settings.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings: ArcSwap::from_pointee(settings),
+        }
+    }
+
+    /// Uses other settings from now on; what stands already is not taken back.
+    pub fn replace(&self, settings: Settings) {
+        self.settings.store(Arc::new(settings));
+    }
+
+    /// Returns the settings as they are now.
+    pub fn settings(&self) -> Guard<Arc<Settings>> {
+        self.settings.load()
+    }
+
+    /// Returns the settings as they are now, for as long as somebody needs them.
+    pub fn settings_full(&self) -> Arc<Settings> {
+        self.settings.load_full()
+    }
+}
+
+impl Settings {
+    /// Reads keys and origins. What was fetched is kept from `previous`.
+    ///
+    /// # Errors
+    /// A key or an origin is none.
+    pub fn new(config: Config, previous: Option<&Self>) -> Result<Self, AuthSetupError> {
+        let authenticator = match previous {
+            None => Authenticator::new(&config.auth)?,
+            Some(previous) => Authenticator::renew(&config.auth, &previous.authenticator)?,
+        };
+        Ok(Self {
+            namespaces: Namespaces::new(&config),
+            origins: Origins::new(&config.server.origins)?,
+            filters: Filters::new(config.filter.clone()),
+            authenticator,
+            config,
+        })
+    }
+
+    /// Returns the options of a channel.
+    pub fn channel(&self, channel: &ChannelName) -> &ChannelOptions {
+        self.namespaces.options(channel)
+    }
+
+    /// Checks the name of a channel that a client gives.
+    pub(crate) fn channel_name(&self, name: &str) -> Result<ChannelName, ClientError> {
+        let bytes_max = self.config.client.channel_name_bytes_max;
+        if name.len() > bytes_max {
+            let bytes = name.len();
+            return Err(refused(ChannelNameError::TooLong { bytes, bytes_max }));
+        }
+        ChannelName::new(name).map_err(refused)
+    }
+}
+
+fn refused(error: ChannelNameError) -> ClientError {
+    ClientError::BAD_REQUEST.with_message(error.to_string())
+}

@@ -1,0 +1,253 @@
+//! What a session has to wait for: tokens, the broker, other nodes.
+
+use std::{future::Future, pin::Pin, sync::Arc, time::Instant};
+
+use linerate_broker::{BrokerError, HistoryRequest, Publish};
+use linerate_hub::{ChannelName, ClientId, SubscribeError as HubError};
+
+use super::{Gate, Identity, Member, Refusal, Subscription, deadlines::until, identity::end_of};
+use crate::{
+    auth::{ConnectionClaims, SubscriptionClaims},
+    node::{Connection, SubscribeError},
+    protocol::{
+        Encoding,
+        centrifuge::{
+            Answer, ClientError,
+            command::{self, Connect},
+            reply::{HistoryPage, Recovery, Subscribed},
+        },
+    },
+    transport::ClientOutlet,
+};
+
+/// Something that a session waits for. Owns what it needs, so that the session goes on meanwhile.
+pub(crate) type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Done {
+    /// An answer that changes nothing in the session.
+    Answered(Result<Answer, ClientError>),
+    Connected(Result<Joined, Refusal>),
+    Refreshed(Result<ConnectionClaims, Refusal>),
+    SubRefreshed(ChannelName, Result<SubscriptionClaims, Refusal>),
+    Subscribed(ChannelName, Result<Standing, Refusal>),
+}
+
+/// A client that is connected.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(super) identity: Arc<Identity>,
+    pub(super) member: Member,
+    pub(super) standings: Vec<(ChannelName, Standing)>,
+}
+
+/// A subscription that stands.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub(super) subscription: Subscription,
+    pub(super) subscribed: Subscribed,
+}
+
+/// What the work of a session needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    pub(crate) gate: Gate,
+    pub(crate) outlet: Arc<ClientOutlet>,
+    pub(crate) connection: Connection,
+}
+
+impl Context {
+    /// Finds out who the client is, takes it in, and makes the subscriptions that its token asks for.
+    pub(super) async fn connect(self, connect: Connect) -> Result<Joined, Refusal> {
+        let claims = self.gate.authenticate(&connect.token).await?;
+        let identity = Arc::new(Identity::new(&self.connection.client, claims.as_ref()));
+        self.gate.check_user(&identity)?;
+        let member = self.join(&identity);
+        let mut standings = Vec::new();
+        for (channel, claims) in claims.into_iter().flat_map(|claims| claims.subscriptions) {
+            let before = connect.subscriptions.iter();
+            let before = before.clone().find(|one| one.channel == channel.as_str());
+            let wanted = before.cloned().unwrap_or_default();
+            let standing = self
+                .subscribe_as(
+                    &identity,
+                    member.id(),
+                    channel.clone(),
+                    &wanted,
+                    Some(&claims),
+                )
+                .await?;
+            standings.push((channel, standing));
+        }
+        Ok(Joined {
+            identity,
+            member,
+            standings,
+        })
+    }
+
+    /// Takes the client in.
+    pub(crate) fn join(&self, identity: &Identity) -> Member {
+        let connection = Connection {
+            user: identity.user.clone(),
+            ..self.connection.clone()
+        };
+        let id = self.gate.worker.connect(connection, self.outlet.clone());
+        Member::new(self.gate.worker.clone(), id)
+    }
+
+    /// Subscribes a client that asks for it.
+    pub(super) async fn subscribe(
+        self,
+        identity: Arc<Identity>,
+        id: ClientId,
+        channel: ChannelName,
+        wanted: command::Subscribe,
+    ) -> Result<Standing, Refusal> {
+        let claims = match wanted.token.as_str() {
+            "" => None,
+            token => Some(
+                self.gate
+                    .judge_subscription(&identity, &channel, token)
+                    .await?,
+            ),
+        };
+        self.subscribe_as(&identity, id, channel, &wanted, claims.as_ref())
+            .await
+    }
+
+    /// Subscribes a client whose token, if any, was judged.
+    pub(crate) async fn subscribe_as(
+        &self,
+        identity: &Identity,
+        id: ClientId,
+        channel: ChannelName,
+        wanted: &command::Subscribe,
+        claims: Option<&SubscriptionClaims>,
+    ) -> Result<Standing, Refusal> {
+        let settings = self.gate.shared.settings_full();
+        let plan = self
+            .gate
+            .plan(&settings, identity, channel.clone(), wanted, claims)?;
+        let is_positioned = plan.subscribe.options.positioned;
+        let (is_recoverable, info) = (plan.is_recoverable, plan.info);
+        let was_recovering = is_recoverable && wanted.recover.is_some();
+        let subscribed = self.gate.worker.subscribe(id, plan.subscribe).await?;
+        let channel_id = self.number(&channel);
+        let ttl = claims.and_then(|claims| claims.expires_at).map(until);
+        let grace = settings.config.client.refresh_grace;
+        Ok(Standing {
+            subscription: Subscription {
+                expiry: end_of(Instant::now(), ttl, grace),
+                is_positioned,
+                info,
+            },
+            subscribed: Subscribed {
+                ttl,
+                position: subscribed.position,
+                is_recoverable,
+                is_positioned,
+                data: claims.and_then(|claims| claims.data.clone()),
+                recovery: was_recovering.then_some(Recovery {
+                    is_recovered: subscribed.is_recovered,
+                    publications: subscribed.publications,
+                }),
+                channel_id,
+            },
+        })
+    }
+
+    /// Returns the number that stands for a channel in native blocks.
+    fn number(&self, channel: &ChannelName) -> Option<u32> {
+        if self.gate.encoding != Encoding::Native {
+            return None;
+        }
+        let id = self.gate.worker.state().hub.channel_id(channel.as_str())?;
+        self.outlet.set_channel_id(channel, id);
+        Some(id)
+    }
+
+    pub(super) async fn publish(
+        self,
+        channel: ChannelName,
+        publish: Publish,
+    ) -> Result<Answer, ClientError> {
+        let published = self.gate.worker.node().publish(&channel, publish).await;
+        published.map_err(of_broker)?;
+        Ok(Answer::Publish)
+    }
+
+    pub(super) async fn history(
+        self,
+        channel: ChannelName,
+        wanted: command::History,
+    ) -> Result<Answer, ClientError> {
+        let stream = self.gate.shared.settings().channel(&channel).stream();
+        let since_epoch = wanted.since.as_ref().map(|since| since.epoch.clone());
+        let request = HistoryRequest {
+            since: wanted.since,
+            limit: wanted.limit,
+            is_reverse: wanted.is_reverse,
+        };
+        let history = self
+            .gate
+            .worker
+            .node()
+            .history(&channel, stream, request)
+            .await;
+        let history = history.map_err(of_broker)?;
+        let is_other = |epoch: linerate_hub::Epoch| {
+            !epoch.as_str().is_empty() && epoch != history.newest.epoch
+        };
+        if since_epoch.is_some_and(is_other) {
+            return Err(ClientError::UNRECOVERABLE_POSITION);
+        }
+        Ok(Answer::History(HistoryPage {
+            publications: history.publications,
+            newest: history.newest,
+        }))
+    }
+
+    pub(super) async fn presence(self, channel: ChannelName) -> Result<Answer, ClientError> {
+        Ok(Answer::Presence(
+            self.gate.worker.node().presence(&channel).await,
+        ))
+    }
+
+    pub(super) async fn presence_stats(self, channel: ChannelName) -> Result<Answer, ClientError> {
+        let stats = self.gate.worker.node().presence_stats(&channel).await;
+        let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        Ok(Answer::PresenceStats {
+            clients: count(stats.clients),
+            users: count(stats.users),
+        })
+    }
+}
+
+impl From<SubscribeError> for Refusal {
+    fn from(error: SubscribeError) -> Self {
+        Self::Error(match error {
+            SubscribeError::Broker(error) => of_broker(error),
+            SubscribeError::Hub(HubError::AlreadySubscribed) => ClientError::ALREADY_SUBSCRIBED,
+            SubscribeError::Hub(error) => {
+                ClientError::LIMIT_EXCEEDED.with_message(format!("limit exceeded: {error}"))
+            }
+            _ => ClientError::INTERNAL,
+        })
+    }
+}
+
+/// Says what a client hears of the broker's troubles: whose they are and whether to try again, nothing more.
+fn of_broker(error: BrokerError) -> ClientError {
+    match error {
+        BrokerError::NoHistory => ClientError::NOT_AVAILABLE,
+        BrokerError::PayloadTooLarge { .. } => {
+            ClientError::LIMIT_EXCEEDED.with_message(format!("limit exceeded: {error}"))
+        }
+        error => {
+            tracing::debug!(%error, "broker did not do what a client asked for");
+            ClientError::INTERNAL
+        }
+    }
+}

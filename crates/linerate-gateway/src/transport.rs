@@ -1,0 +1,166 @@
+//! The ways to a client: WebSocket, HTTP streaming and event streams, under one session.
+//!
+//! | room | what happens there |
+//! | --- | --- |
+//! | `body` | an answer over HTTP that goes on until one side ends it |
+//! | `centrifuge` | Centrifuge and native clients: `/connection/…` and `/emulation` |
+//! | `cors` | what pages of other origins may |
+//! | `drive` | runs a session: input, work, events, deadlines, room |
+//! | `fixed` | `/raw` and `/sse` |
+//! | `outlet` | data, replies and events of one client |
+//! | `query` | what an address asks for |
+//! | `wire` | bytes to one client, whatever carries them |
+
+mod body;
+mod centrifuge;
+mod cors;
+mod drive;
+mod fixed;
+mod outlet;
+mod query;
+mod wire;
+
+use std::{net::IpAddr, sync::Arc, time::SystemTime};
+
+use axum::{
+    Router,
+    extract::FromRequestParts,
+    http::{StatusCode, request::Parts},
+    response::{IntoResponse, Response},
+    routing::{any, get, post},
+};
+use linerate::Scheme;
+
+use crate::{
+    node::{Connection, Worker},
+    protocol::Encoding,
+    session::{Gate, Refusal, Settings, Shared},
+};
+pub(crate) use outlet::{ClientOutlet, Event};
+
+/// Bytes of data that may wait for a socket; the rest waits in the rings of the channels, where it can be conflated.
+const DATA_BYTES_MAX: usize = 64 << 10;
+
+/// Where a request came from, as the listener knows it; to be put among the extensions of each request.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// The address of the client, behind trusted proxies.
+    pub address: IpAddr,
+    /// How the request came to us, or to a trusted proxy.
+    pub scheme: Scheme,
+}
+
+/// Returns the routes of all client protocols, for the connections of one worker.
+pub fn routes(worker: Arc<Worker>, shared: Arc<Shared>) -> Router {
+    let endpoints = Endpoints { worker, shared };
+    Router::new()
+        .route("/connection/websocket", any(centrifuge::websocket))
+        .route(
+            "/connection/http_stream",
+            post(centrifuge::http_stream).options(cors::preflight),
+        )
+        .route(
+            "/connection/sse",
+            get(centrifuge::event_stream)
+                .post(centrifuge::event_stream_by_post)
+                .options(cors::preflight),
+        )
+        .route(
+            "/emulation",
+            post(centrifuge::emulation).options(cors::preflight),
+        )
+        .route("/raw", any(fixed::raw))
+        .route("/sse", get(fixed::event_stream).options(cors::preflight))
+        .with_state(endpoints)
+}
+
+/// What the handlers of a worker's requests need.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoints {
+    worker: Arc<Worker>,
+    shared: Arc<Shared>,
+}
+
+impl Endpoints {
+    fn gate(&self, encoding: Encoding) -> Gate {
+        Gate {
+            worker: self.worker.clone(),
+            shared: self.shared.clone(),
+            encoding,
+        }
+    }
+}
+
+/// A request that was let in: who sent it, and the settings that hold for it.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    endpoints: Endpoints,
+    settings: Arc<Settings>,
+    peer: Option<Peer>,
+    agent: String,
+    cors: cors::Cors,
+}
+
+impl Admitted {
+    /// Returns what the node is told of a client of this request.
+    fn connection(&self, protocol: &'static str, transport: &'static str) -> Connection {
+        Connection {
+            client: uuid::Uuid::new_v4().to_string(),
+            user: String::new(),
+            protocol,
+            transport,
+            peer: self.peer.map(|peer| peer.address),
+            agent: self.agent.clone(),
+            since: SystemTime::now(),
+        }
+    }
+}
+
+impl FromRequestParts<Endpoints> for Admitted {
+    type Rejection = Response;
+
+    /// Refuses pages that may not talk to us.
+    async fn from_request_parts(
+        parts: &mut Parts,
+        endpoints: &Endpoints,
+    ) -> Result<Self, Response> {
+        let settings = endpoints.shared.settings_full();
+        let peer = parts.extensions.get::<Peer>().copied();
+        let scheme = peer.map_or(Scheme::Http, |peer| peer.scheme);
+        if let Err(denied) = settings.origins.check(&parts.headers, scheme) {
+            return Err(refusal(StatusCode::FORBIDDEN, &denied.to_string()));
+        }
+        let agent = parts.headers.get(http::header::USER_AGENT);
+        let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or("");
+        Ok(Self {
+            endpoints: endpoints.clone(),
+            settings,
+            peer,
+            agent: agent[..agent.floor_char_boundary(128)].to_owned(),
+            cors: cors::Cors::of(&parts.headers),
+        })
+    }
+}
+
+impl IntoResponse for Refusal {
+    /// As HTTP says it, where no session could.
+    fn into_response(self) -> Response {
+        let (code, text) = match &self {
+            Self::Disconnect(disconnect) => (disconnect.code.into(), disconnect.to_string()),
+            Self::Error(error) => (error.code, error.to_string()),
+        };
+        let status = match code {
+            100 => StatusCode::SERVICE_UNAVAILABLE,
+            102 => StatusCode::NOT_FOUND,
+            101 | 109 | 3500 | 3507 => StatusCode::UNAUTHORIZED,
+            103 => StatusCode::FORBIDDEN,
+            106 | 3504 => StatusCode::TOO_MANY_REQUESTS,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        refusal(status, &text)
+    }
+}
+
+fn refusal(status: StatusCode, text: &str) -> Response {
+    (status, format!("{text}\n")).into_response()
+}

@@ -1,0 +1,264 @@
+//! An answer over HTTP that goes on until one side ends it.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use futures_util::Stream;
+
+use super::wire::Wire;
+use crate::protocol::centrifuge::Disconnect;
+
+/// What becomes of a [`Disconnect`] in the body: the last bytes, if any.
+pub(crate) type Farewell = fn(&Disconnect) -> Option<Bytes>;
+
+/// Starts a body that holds `bytes_max` bytes that were not sent yet, and one piece more.
+///
+/// `guard` is dropped with the body: when it has ended, or the client has gone.
+pub(crate) fn body<G: Send + 'static>(
+    bytes_max: usize,
+    farewell: Farewell,
+    guard: G,
+) -> (BodyWire, BodyStream) {
+    let shared = Arc::new(Shared {
+        bytes_max: bytes_max.max(1),
+        queue: Mutex::default(),
+    });
+    let wire = BodyWire {
+        shared: shared.clone(),
+        farewell,
+    };
+    let guard = Box::new(guard);
+    (
+        wire,
+        BodyStream {
+            shared,
+            guard: Some(guard),
+        },
+    )
+}
+
+/// The writing end of a body.
+pub(crate) struct BodyWire {
+    shared: Arc<Shared>,
+    farewell: Farewell,
+}
+
+/// The body, as the HTTP server takes it.
+pub(crate) struct BodyStream {
+    shared: Arc<Shared>,
+    guard: Option<Box<dyn Send>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    bytes_max: usize,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    pieces: VecDeque<Bytes>,
+    bytes: usize,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    /// Whether nothing more is written, or read.
+    is_over: bool,
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn push(&mut self, piece: Bytes) {
+        if !piece.is_empty() {
+            self.bytes += piece.len();
+            self.pieces.push_back(piece);
+            self.wake_reader();
+        }
+    }
+
+    fn wake_reader(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+
+    fn wake_writer(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.wake();
+        }
+    }
+}
+
+impl Wire for BodyWire {
+    fn send(&self, bytes: Bytes, _messages: u64) {
+        let mut queue = self.shared.queue();
+        if !queue.is_over {
+            queue.push(bytes);
+        }
+    }
+
+    fn room(&self) -> usize {
+        let queue = self.shared.queue();
+        match queue.is_over {
+            true => 0,
+            false => self.shared.bytes_max.saturating_sub(queue.bytes),
+        }
+    }
+
+    fn queued_bytes(&self) -> usize {
+        self.shared.queue().bytes
+    }
+
+    fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut queue = self.shared.queue();
+        if queue.is_over || queue.bytes < self.shared.bytes_max {
+            return Poll::Ready(());
+        }
+        queue.writer = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn close(&self, disconnect: &Disconnect) {
+        let mut queue = self.shared.queue();
+        if queue.is_over {
+            return;
+        }
+        if let Some(last) = (self.farewell)(disconnect) {
+            queue.push(last);
+        }
+        queue.is_over = true;
+        queue.wake_reader();
+    }
+}
+
+impl Drop for BodyWire {
+    fn drop(&mut self) {
+        let mut queue = self.shared.queue();
+        queue.is_over = true;
+        queue.wake_reader();
+    }
+}
+
+impl fmt::Debug for BodyWire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BodyWire")
+            .field("queued_bytes", &self.queued_bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stream for BodyStream {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut queue = self.shared.queue();
+        if let Some(piece) = queue.pieces.pop_front() {
+            queue.bytes -= piece.len();
+            if queue.bytes < self.shared.bytes_max {
+                queue.wake_writer();
+            }
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        if queue.is_over {
+            return Poll::Ready(None);
+        }
+        queue.reader = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for BodyStream {
+    fn drop(&mut self) {
+        let mut queue = self.shared.queue();
+        queue.is_over = true;
+        queue.pieces.clear();
+        queue.bytes = 0;
+        queue.wake_writer();
+        drop(queue);
+        drop(self.guard.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use futures_util::{FutureExt, StreamExt};
+
+    use super::*;
+
+    fn last_words(disconnect: &Disconnect) -> Option<Bytes> {
+        Some(disconnect.reason.to_string().into())
+    }
+
+    async fn next(stream: &mut BodyStream) -> Option<Bytes> {
+        stream.next().await.map(|Ok(piece)| piece)
+    }
+
+    #[tokio::test]
+    async fn pieces_arrive_in_order_and_the_farewell_is_the_last() {
+        let (wire, mut stream) = body(10, last_words, ());
+        assert_eq!(next(&mut stream).now_or_never(), None);
+        wire.send("one".into(), 1);
+        wire.send(Bytes::new(), 0);
+        wire.send("two".into(), 1);
+        wire.close(&Disconnect::SHUTDOWN);
+        wire.send("late".into(), 1);
+        for expected in ["one", "two", "shutdown"] {
+            assert_eq!(
+                next(&mut stream).await.as_deref(),
+                Some(expected.as_bytes())
+            );
+        }
+        assert_eq!(next(&mut stream).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_full_body_has_room_again_once_it_is_read() {
+        let (wire, mut stream) = body(10, |_| None, ());
+        assert_eq!(wire.room(), 10);
+        wire.send(vec![b'x'; 9].into(), 1);
+        assert_eq!(wire.room(), 1);
+        wire.send(vec![b'x'; 100].into(), 1);
+        assert_eq!((wire.room(), wire.queued_bytes()), (0, 109));
+        let mut room = std::pin::pin!(poll_fn(|cx| wire.poll_room(cx)));
+        assert_eq!((&mut room).now_or_never(), None);
+        next(&mut stream).await;
+        assert_eq!((&mut room).now_or_never(), None);
+        next(&mut stream).await;
+        room.await;
+        assert_eq!(wire.room(), 10);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_nobody_reads_any_more_takes_nothing_and_drops_its_guard() {
+        let guard = Arc::new(());
+        let (wire, stream) = body(10, |_| None, guard.clone());
+        wire.send(vec![b'x'; 100].into(), 1);
+        drop(stream);
+        assert_eq!(Arc::strong_count(&guard), 1);
+        poll_fn(|cx| wire.poll_room(cx)).await;
+        wire.send("late".into(), 1);
+        assert_eq!((wire.room(), wire.queued_bytes()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_dropped_wire_ends_the_body() {
+        let (wire, mut stream) = body(10, last_words, ());
+        wire.send("one".into(), 1);
+        drop(wire);
+        assert_eq!(next(&mut stream).await.as_deref(), Some(&b"one"[..]));
+        assert_eq!(next(&mut stream).await, None);
+    }
+}

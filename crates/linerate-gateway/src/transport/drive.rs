@@ -1,0 +1,169 @@
+//! Runs a session: input, work, events, deadlines and room, until it ends.
+
+use std::{future::Future, pin::pin, sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use linerate::{Message, Receiver};
+use tokio::sync::oneshot;
+
+use super::ClientOutlet;
+use crate::{
+    node::{Emulation, Worker},
+    protocol::centrifuge::{Disconnect, Framing, encode},
+    session::{Done, Session, Work},
+};
+
+/// Where frames of commands come from.
+pub(crate) trait Input: Send {
+    /// Waits for the next frame; `None` once the client is gone. Cancel-safe.
+    fn next(&mut self) -> impl Future<Output = Option<Frame>> + Send;
+}
+
+/// A frame of commands.
+#[derive(Debug)]
+pub(crate) enum Frame {
+    Bytes(Bytes),
+    Message(Message),
+}
+
+/// Frames of a client whose stream goes one way only.
+#[derive(Debug)]
+pub(crate) struct StreamInput {
+    pub(crate) emulation: Emulation,
+    /// Ready once the stream is dropped.
+    pub(crate) gone: oneshot::Receiver<()>,
+}
+
+/// What a session runs on.
+#[derive(Debug)]
+pub(crate) struct Track {
+    pub(crate) worker: Arc<Worker>,
+    pub(crate) outlet: Arc<ClientOutlet>,
+    pub(crate) framing: Framing,
+}
+
+enum Step {
+    Changed,
+    Done(Done),
+    Input(Option<Frame>),
+    Room(bool),
+    Timeout,
+}
+
+impl Track {
+    /// Runs a session until it ends or the client is gone.
+    pub(crate) async fn run(self, mut session: Session, mut input: impl Input) {
+        let mut work = None;
+        let mut is_released = false;
+        let mut sleep = pin!(tokio::time::sleep(std::time::Duration::ZERO));
+        loop {
+            if work.is_none() {
+                work = session.poll_work(now());
+            }
+            self.send(&mut session);
+            if let Some(disconnect) = session.ended() {
+                return self.outlet.close(disconnect);
+            }
+            if let (false, Some(client)) = (is_released, session.client()) {
+                is_released = true;
+                self.outlet.release();
+                self.worker.writable(client);
+            }
+            let deadline = session.poll_timeout();
+            if let Some(deadline) = deadline
+                && sleep.deadline().into_std() != deadline
+            {
+                sleep.as_mut().reset(deadline.into());
+            }
+            let step = tokio::select! {
+                frame = input.next(), if session.wants_input() => Step::Input(frame),
+                done = done(&mut work) => Step::Done(done),
+                () = self.outlet.changed() => Step::Changed,
+                has_room = self.outlet.room(), if self.outlet.is_full() => Step::Room(has_room),
+                () = sleep.as_mut(), if deadline.is_some() => Step::Timeout,
+            };
+            if self.take(&mut session, &mut work, step).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Hands a session what has come about; `None` if the client is gone.
+    fn take(&self, session: &mut Session, work: &mut Option<Work>, step: Step) -> Option<()> {
+        match step {
+            Step::Changed => {
+                for event in self.outlet.take_events() {
+                    session.handle_event(now(), event);
+                }
+            }
+            Step::Done(done) => {
+                *work = None;
+                session.handle_done(now(), done);
+            }
+            Step::Input(frame) => session.handle_frame(now(), frame?.as_bytes()),
+            Step::Room(has_room) => {
+                if let (true, Some(client)) = (has_room, session.client()) {
+                    self.worker.writable(client);
+                }
+            }
+            Step::Timeout => session.handle_timeout(now()),
+        }
+        Some(())
+    }
+
+    /// Sends what a session has to say.
+    fn send(&self, session: &mut Session) {
+        let messages = session.take_output();
+        if messages.is_empty() {
+            return;
+        }
+        let mut bytes = Vec::new();
+        match encode(self.framing, &messages, &mut bytes) {
+            Ok(()) => self.outlet.send(bytes.into()),
+            Err(_) => session.end(Disconnect::INAPPROPRIATE_PROTOCOL),
+        }
+    }
+}
+
+impl Frame {
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Message(message) => message.as_bytes(),
+        }
+    }
+}
+
+impl Input for Receiver {
+    async fn next(&mut self) -> Option<Frame> {
+        match self.recv().await {
+            Ok(message) => message.map(Frame::Message),
+            Err(error) => {
+                tracing::debug!(%error, "connection lost");
+                None
+            }
+        }
+    }
+}
+
+impl Input for StreamInput {
+    async fn next(&mut self) -> Option<Frame> {
+        tokio::select! {
+            bytes = self.emulation.recv() => bytes.map(Frame::Bytes),
+            _ = &mut self.gone => None,
+        }
+    }
+}
+
+/// What a session waits for; never ready if that is nothing.
+async fn done(work: &mut Option<Work>) -> Done {
+    match work {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The time, as the runtime's timers have it.
+pub(super) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}

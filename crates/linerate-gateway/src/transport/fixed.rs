@@ -1,0 +1,249 @@
+//! Clients that send no commands: `/raw` and `/sse`.
+
+use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    extract::RawQuery,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use linerate::{Options, OriginPolicy, Receiver, WebSocket, axum::WebSocketUpgrade};
+use linerate_hub::{Gap, GapCause};
+use tokio::sync::oneshot;
+
+use super::{
+    Admitted, ClientOutlet, DATA_BYTES_MAX,
+    body::body,
+    drive::now,
+    outlet::GapNotice,
+    query, refusal,
+    wire::{WebSocketWire, Wire},
+};
+use crate::{
+    node::{Connection, Worker},
+    protocol::{Encoding, centrifuge::Disconnect, event_stream as events},
+    session::{Context, FixedSession, Gate, Granted, Refusal},
+};
+
+/// After how long a browser comes back, plus as much again by chance.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// `/raw`: each publication is a message.
+pub(super) async fn raw(
+    admitted: Admitted,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let connection = admitted.connection("raw", "websocket");
+    let client = &admitted.settings.config.client;
+    let mut options = Options::default();
+    options.config.limits.message_bytes_max = client.message_bytes_max as u64;
+    options.config.ping_interval = Some(client.ping_interval);
+    options.config.ping_timeout = client.pong_timeout;
+    options.send_queue_bytes_max = DATA_BYTES_MAX;
+    let request = match Request::read(&admitted, query, &headers, connection, Encoding::Raw).await {
+        Ok(request) => request,
+        Err(refused) => return refused,
+    };
+    upgrade
+        .with_options(options)
+        // Judged by then.
+        .with_origin_policy(OriginPolicy::DangerAny)
+        .on_upgrade(|ws| async move {
+            run_raw(request, ws).await;
+            Ok(())
+        })
+}
+
+/// `GET /sse`: each publication is an event.
+pub(super) async fn event_stream(
+    admitted: Admitted,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let cors = admitted.cors.clone();
+    let connection = admitted.connection("sse", "sse");
+    let encoding = Encoding::EventStream;
+    let request = match Request::read(&admitted, query, &headers, connection, encoding).await {
+        Ok(request) => request,
+        Err(refused) => return cors.allow(refused),
+    };
+    let (still_there, gone) = oneshot::channel::<Infallible>();
+    let (wire, stream) = body(DATA_BYTES_MAX, farewell, still_there);
+    tokio::spawn(request.run(wire, GapNotice::EventStream, async move { _ = gone.await }));
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store, no-transform"),
+        // nginx would collect the answer otherwise.
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    cors.allow((headers, Body::from_stream(stream)).into_response())
+}
+
+async fn run_raw(request: Request, ws: WebSocket) {
+    let (sender, receiver) = ws.split();
+    let gap_notice = match request.wants_gaps {
+        true => GapNotice::Raw,
+        false => GapNotice::None,
+    };
+    let gone = discard(receiver);
+    request.run(WebSocketWire(sender), gap_notice, gone).await;
+}
+
+/// Forgets what the client says, until it is gone.
+async fn discard(mut receiver: Receiver) {
+    while let Ok(Some(_)) = receiver.recv().await {}
+}
+
+/// Returns the last event of a stream, and when the client is to come back.
+fn farewell(disconnect: &Disconnect) -> Option<Bytes> {
+    let mut bytes = Vec::new();
+    if disconnect.is_reconnect() {
+        events::append_retry(RETRY.mul_f32(1.0 + rand::random::<f32>()), &mut bytes);
+    }
+    events::append_disconnect(disconnect.code, &disconnect.reason, &mut bytes);
+    Some(bytes.into())
+}
+
+/// A request whose wish is granted.
+struct Request {
+    gate: Gate,
+    connection: Connection,
+    granted: Granted,
+    wants_gaps: bool,
+    control_bytes_max: usize,
+    ping_interval: Duration,
+}
+
+impl Request {
+    /// Reads what a request asks for, and refuses what may not be.
+    async fn read(
+        admitted: &Admitted,
+        query: Option<String>,
+        headers: &HeaderMap,
+        connection: Connection,
+        encoding: Encoding,
+    ) -> Result<Self, Response> {
+        let asked = query::read(&query.unwrap_or_default(), headers)
+            .map_err(|error| refusal(StatusCode::BAD_REQUEST, &error.to_string()))?;
+        let gate = admitted.endpoints.gate(encoding);
+        let granted = asked.wish.grant(&gate, &connection.client).await;
+        let granted = granted.map_err(IntoResponse::into_response)?;
+        let client = &admitted.settings.config.client;
+        Ok(Self {
+            granted,
+            wants_gaps: asked.wants_gaps,
+            control_bytes_max: client.queue_bytes_max,
+            ping_interval: client.ping_interval,
+            gate,
+            connection,
+        })
+    }
+
+    /// Serves the client until it is gone or has to go.
+    async fn run(self, wire: impl Wire, gap_notice: GapNotice, gone: impl Future<Output = ()>) {
+        let outlet = Arc::new(ClientOutlet::new(wire, gap_notice, self.control_bytes_max));
+        let context = Context {
+            gate: self.gate.clone(),
+            outlet: outlet.clone(),
+            connection: self.connection,
+        };
+        let mut gone = pin!(gone);
+        let started = tokio::select! {
+            started = FixedSession::start(context, self.granted) => started,
+            () = &mut gone => return,
+        };
+        let session = match started {
+            Ok(session) => session,
+            Err(refusal) => return outlet.close(&disconnect(refusal)),
+        };
+        let rounds = Rounds {
+            outlet,
+            ping: match self.gate.encoding {
+                Encoding::EventStream => events::PING,
+                // Pings of WebSocket do it.
+                _ => b"",
+            },
+            ping_interval: self.ping_interval,
+            worker: self.gate.worker,
+        };
+        rounds.run(session, gone).await;
+    }
+}
+
+/// What a fixed session needs to go on.
+struct Rounds {
+    worker: Arc<Worker>,
+    outlet: Arc<ClientOutlet>,
+    ping: &'static [u8],
+    ping_interval: Duration,
+}
+
+impl Rounds {
+    async fn run(self, mut session: FixedSession, mut gone: impl Future<Output = ()> + Unpin) {
+        self.begin(&session);
+        let mut pings = tokio::time::interval(self.ping_interval);
+        pings.reset();
+        loop {
+            let over = tokio::select! {
+                () = &mut gone => return,
+                () = self.outlet.changed() => {
+                    let mut events = self.outlet.take_events().into_iter();
+                    events.find_map(|event| session.handle_event(event))
+                }
+                has_room = self.outlet.room(), if self.outlet.is_full() => {
+                    if has_room {
+                        self.worker.writable(session.client());
+                    }
+                    None
+                }
+                _ = pings.tick() => {
+                    self.outlet.send(Bytes::from_static(self.ping));
+                    None
+                }
+                () = until(session.poll_timeout()) => session.handle_timeout(now()),
+            };
+            if let Some(disconnect) = over {
+                return self.outlet.close(&disconnect);
+            }
+        }
+    }
+
+    /// Tells what the client has missed before it came, and lets data go.
+    fn begin(&self, session: &FixedSession) {
+        if !self.ping.is_empty() {
+            // So that the head of the answer goes out at once, and proxies see that it is alive.
+            self.outlet.send(Bytes::from_static(self.ping));
+        }
+        for channel in session.unrecovered() {
+            let gap = Gap {
+                missed: None,
+                cause: GapCause::EpochChanged,
+            };
+            self.outlet.tell_gap(channel, gap);
+        }
+        self.outlet.release();
+        self.worker.writable(session.client());
+    }
+}
+
+/// Returns how a session ends that could not begin.
+fn disconnect(refusal: Refusal) -> Disconnect {
+    match refusal {
+        Refusal::Disconnect(disconnect) => disconnect,
+        Refusal::Error(error) if error.is_temporary => {
+            Disconnect::SERVER_ERROR.with_reason(error.to_string())
+        }
+        Refusal::Error(error) => Disconnect::PERMISSION_DENIED.with_reason(error.to_string()),
+    }
+}
+
+async fn until(deadline: Option<std::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,64 @@
+//! The way of bytes to one client, whatever carries them.
+
+use std::{
+    fmt,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use linerate::{CloseCode, Frames, Sender};
+
+use crate::protocol::centrifuge::Disconnect;
+
+/// The way of bytes to one client. Never waits, and is called on the thread of the client's worker.
+pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
+    /// Takes bytes as the protocol's encoder made them, framing included. Accepted whatever their length while
+    /// there is room; what is sent to somebody who is gone is dropped.
+    fn send(&self, bytes: Bytes, messages: u64);
+
+    /// Returns how many bytes may be sent; at least one if any may.
+    fn room(&self) -> usize;
+
+    /// Returns how many bytes wait for the socket.
+    fn queued_bytes(&self) -> usize;
+
+    /// Ready when there is room, or the client is gone.
+    fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Ends the stream behind everything that was sent.
+    fn close(&self, disconnect: &Disconnect);
+}
+
+/// The sending half of a WebSocket.
+#[derive(Debug)]
+pub(crate) struct WebSocketWire(pub(crate) Sender);
+
+impl Wire for WebSocketWire {
+    fn send(&self, bytes: Bytes, messages: u64) {
+        let frames = Frames::danger_from_framed(bytes, messages);
+        if let Err(error) = self.0.try_send_frames([&frames]) {
+            tracing::debug!(%error, "client takes nothing more");
+        }
+    }
+
+    fn room(&self) -> usize {
+        self.0.room()
+    }
+
+    fn queued_bytes(&self) -> usize {
+        self.0.queued_bytes()
+    }
+
+    fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.poll_writable(cx).map(drop)
+    }
+
+    fn close(&self, disconnect: &Disconnect) {
+        let code = CloseCode::new(disconnect.code).unwrap_or(CloseCode::INTERNAL_ERROR);
+        let end = disconnect
+            .reason
+            .floor_char_boundary(Disconnect::REASON_BYTES_MAX);
+        // Can only fail because of the length of the reason, which was just cut.
+        _ = self.0.start_close(code, &disconnect.reason[..end]);
+    }
+}

@@ -1,0 +1,5 @@
+//! A real gateway on a port of its own, with the embedded broker, and clients on real sockets.
+#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+
+mod centrifuge;
+mod support;

@@ -1,0 +1,240 @@
+//! A gateway with one worker, and clients for its protocols.
+
+use std::{net::SocketAddr, sync::Arc, thread, time::Duration};
+
+use linerate::{Client, CloseCode, WebSocket};
+use linerate_broker::{BrokerOptions, Ingest, Publish, memory::Memory};
+use linerate_gateway::{
+    config::{Config, Loader},
+    node::{Dispatcher, Node, NodeOptions},
+    protocol::Encoding,
+    session::{Settings, Shared},
+    transport,
+};
+use linerate_hub::ChannelName;
+use serde_json::Value;
+use tokio::{net::TcpListener, runtime::Builder, sync::oneshot};
+
+/// The secret that tokens of tests are signed with.
+pub(crate) const SECRET: &str = "a secret for tests only";
+
+/// A gateway that runs until it is dropped.
+pub(crate) struct Gateway {
+    pub(crate) address: SocketAddr,
+    pub(crate) node: Arc<Node>,
+    pub(crate) shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Gateway {
+    /// Starts one that stands open, with a few more settings.
+    pub(crate) async fn open(toml: &str) -> Self {
+        Self::start(config(toml)).await
+    }
+
+    /// Starts one that asks for tokens, with a few more settings.
+    pub(crate) async fn guarded(toml: &str) -> Self {
+        let auth = format!("[auth.token]\nhmac_secret_key = \"{SECRET}\"\n{toml}");
+        Self::start(config(&auth)).await
+    }
+
+    pub(crate) async fn start(config: Config) -> Self {
+        let (dispatcher, control) = Dispatcher::new(1);
+        let ingest: Arc<dyn Ingest> = dispatcher.clone();
+        let broker = Memory::new(&BrokerOptions::default(), ingest).unwrap();
+        let settings = Settings::new(config, None).unwrap();
+        let options = NodeOptions {
+            name: "test".into(),
+            encodings: Encoding::encoders(),
+            namespaces: settings.namespaces.clone(),
+            linger: Duration::ZERO,
+        };
+        let runtime = tokio::runtime::Handle::current();
+        let node = Node::start(options, (dispatcher, control), Arc::new(broker), runtime);
+        let shared = Arc::new(Shared::new(settings));
+        let (stop, stopped) = oneshot::channel();
+        let (started, address) = oneshot::channel();
+        let thread = thread::spawn({
+            let (node, shared) = (node.clone(), shared.clone());
+            move || work(node, shared, started, stopped)
+        });
+        Self {
+            address: address.await.unwrap(),
+            node,
+            shared,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("ws://{}{path}", self.address)
+    }
+
+    /// Publishes as an application does.
+    pub(crate) async fn publish(&self, channel: &str, payload: &str) {
+        self.publish_bytes(channel, payload.as_bytes()).await;
+    }
+
+    pub(crate) async fn publish_bytes(&self, channel: &str, payload: &[u8]) {
+        let channel = ChannelName::new(channel).unwrap();
+        let publish = Publish {
+            payload: payload.to_vec().into(),
+            info: None,
+            tags: Vec::new(),
+            idempotency_key: None,
+            options: self.shared.settings().channel(&channel).stream(),
+        };
+        self.node.publish(&channel, publish).await.unwrap();
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(thread::panicking() || ended.is_ok(), "the worker panicked");
+        }
+    }
+}
+
+/// What a worker's thread does.
+fn work(
+    node: Arc<Node>,
+    shared: Arc<Shared>,
+    started: oneshot::Sender<SocketAddr>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let worker = Arc::new(node.worker(0));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        started.send(listener.local_addr().unwrap()).unwrap();
+        let routes = transport::routes(worker.clone(), shared);
+        tokio::select! {
+            served = axum::serve(listener, routes) => served.unwrap(),
+            () = worker.run() => {}
+            _ = stopped => {}
+        }
+    });
+}
+
+pub(crate) fn config(toml: &str) -> Config {
+    Loader::new().with_text("test.toml", toml).load().unwrap()
+}
+
+/// Fails a test that waits for something that never happens.
+pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
+    let limit = Duration::from_secs(10);
+    tokio::time::timeout(limit, future).await.expect("in time")
+}
+
+/// A client of Centrifuge in JSON over a WebSocket.
+pub(crate) struct Json {
+    pub(crate) ws: WebSocket,
+    lines: std::collections::VecDeque<Value>,
+}
+
+impl Json {
+    pub(crate) async fn open(gateway: &Gateway) -> Self {
+        Self::open_as(gateway, &Client::new()).await
+    }
+
+    pub(crate) async fn open_as(gateway: &Gateway, client: &Client) -> Self {
+        let url = gateway.url("/connection/websocket");
+        let ws = client.connect(&url).await.unwrap();
+        Self {
+            ws,
+            lines: Default::default(),
+        }
+    }
+
+    /// Opens one and connects.
+    pub(crate) async fn connect(gateway: &Gateway) -> Self {
+        let mut client = Self::open(gateway).await;
+        let reply = client.ask(r#"{"id":1,"connect":{}}"#).await;
+        assert!(reply["connect"]["client"].is_string(), "{reply}");
+        client
+    }
+
+    /// Opens one and connects with a token.
+    pub(crate) async fn connect_with(gateway: &Gateway, token: &str) -> Self {
+        let mut client = Self::open(gateway).await;
+        let command = format!(r#"{{"id":1,"connect":{{"token":"{token}"}}}}"#);
+        let reply = client.ask(&command).await;
+        assert!(reply["connect"]["client"].is_string(), "{reply}");
+        client
+    }
+
+    pub(crate) async fn send(&mut self, command: &str) {
+        self.ws.send(command).await.unwrap();
+    }
+
+    /// Sends a command and returns the next line, its answer.
+    pub(crate) async fn ask(&mut self, command: &str) -> Value {
+        self.send(command).await;
+        self.next().await
+    }
+
+    /// Returns the next line. Pings are answered.
+    pub(crate) async fn next(&mut self) -> Value {
+        loop {
+            if let Some(line) = self.lines.pop_front() {
+                return line;
+            }
+            let message = in_time(self.ws.recv()).await.unwrap();
+            let message = message.unwrap_or_else(|| panic!("closed: {:?}", self.ws.closed()));
+            for line in message.as_text().unwrap().lines() {
+                match serde_json::from_str(line).unwrap() {
+                    Value::Object(empty) if empty.is_empty() => self.send("{}").await,
+                    line => self.lines.push_back(line),
+                }
+            }
+        }
+    }
+
+    /// Subscribes and returns the answer.
+    pub(crate) async fn subscribe(&mut self, channel: &str) -> Value {
+        let command = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#);
+        let reply = self.ask(&command).await;
+        assert!(reply["subscribe"].is_object(), "{reply}");
+        reply
+    }
+
+    /// Asserts that the server closes with this code; returns the reason.
+    pub(crate) async fn closed(&mut self, code: u16) -> String {
+        closed(&mut self.ws, code).await
+    }
+}
+
+/// Asserts that the server closes with this code; returns the reason.
+pub(crate) async fn closed(ws: &mut WebSocket, code: u16) -> String {
+    while let Some(message) = in_time(ws.recv()).await.unwrap() {
+        let text = message.as_text().unwrap_or("binary");
+        assert!(text == "{}" || text.contains("\"push\""), "{text}");
+    }
+    in_time(ws.close(CloseCode::NORMAL, "")).await.unwrap();
+    let (closed, reason) = ws.closed().unwrap();
+    assert_eq!(closed.code, code, "{reason}");
+    reason
+}
+
+/// Returns the code of a reply's error, and its message.
+pub(crate) fn error(reply: &Value) -> (u64, &str) {
+    let code = reply["error"]["code"].as_u64().unwrap_or_default();
+    (code, reply["error"]["message"].as_str().unwrap_or_default())
+}
+
+/// Makes a token of these claims.
+pub(crate) fn token(claims: &Value) -> String {
+    let key = jsonwebtoken::EncodingKey::from_secret(SECRET.as_bytes());
+    jsonwebtoken::encode(&jsonwebtoken::Header::default(), claims, &key).unwrap()
+}
+
+/// Returns a time so many seconds from now, in seconds since 1970.
+pub(crate) fn seconds_from_now(seconds: i64) -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+    now.unwrap().as_secs() as i64 + seconds
+}
