@@ -45,6 +45,8 @@ pub enum GapReason {
     LinkLost,
     /// The broker dropped messages, because this node took them too slowly.
     Overflow,
+    /// A payload was longer than this node takes.
+    Oversized,
     /// The stream was reset, or went back in time.
     StreamReset,
 }

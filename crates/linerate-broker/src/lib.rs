@@ -5,19 +5,23 @@
 #![forbid(unsafe_code)]
 
 pub mod broker;
+pub mod connect;
 pub mod event;
 pub mod idempotency;
 pub mod incarnation;
 pub mod memory;
 pub mod nats;
 pub mod options;
+pub mod redis;
 pub mod request;
 pub mod runtime;
 pub mod sequencer;
 
 pub use broker::{BoxFuture, Broker, BrokerError};
+pub use connect::{ConnectError, connect};
 pub use event::{Event, Gap, GapReason, Ingest, LinkState};
 pub use memory::Memory;
 pub use nats::Nats;
 pub use options::BrokerOptions;
+pub use redis::Redis;
 pub use request::{History, HistoryRequest, Publish, Published, StreamOptions};

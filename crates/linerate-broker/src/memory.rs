@@ -4,17 +4,17 @@
 //! both end with the process. `*` in the name of a subscription makes it a pattern and stands for any text.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use bytes::Bytes;
 use foldhash::HashSet;
 use linerate_hub::{ChannelName, Publication};
-use tokio::{
-    sync::{mpsc, watch},
-    time::Instant,
-};
+use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     broker::{BoxFuture, Broker, BrokerError},
@@ -38,8 +38,8 @@ pub struct Memory {
     state: Mutex<State>,
     events: mpsc::Sender<Vec<Event>>,
     payload_bytes_max: usize,
-    is_shut_down: watch::Sender<bool>,
-    _thread: BrokerThread,
+    is_shut_down: AtomicBool,
+    thread: BrokerThread,
 }
 
 #[derive(Debug)]
@@ -61,8 +61,8 @@ impl Memory {
     /// The system gives no thread.
     pub fn new(options: &BrokerOptions, ingest: Arc<dyn Ingest>) -> std::io::Result<Self> {
         let (events, queue) = mpsc::channel(EVENTS_MAX);
-        let (is_shut_down, end) = watch::channel(false);
-        let thread = BrokerThread::spawn("broker-memory", forward(queue, end, ingest))?;
+        let runtime = BrokerThread::runtime()?;
+        let thread = BrokerThread::spawn("broker-memory", runtime, forward(queue, ingest))?;
         Ok(Self {
             state: Mutex::new(State {
                 sequencer: Sequencer::new(options.sequencer, &incarnation::random()),
@@ -72,8 +72,8 @@ impl Memory {
             }),
             events,
             payload_bytes_max: options.payload_bytes_max,
-            is_shut_down,
-            _thread: thread,
+            is_shut_down: AtomicBool::new(false),
+            thread,
         })
     }
 
@@ -109,7 +109,7 @@ impl Memory {
     }
 
     fn check(&self, bytes: usize) -> Result<(), BrokerError> {
-        if *self.is_shut_down.borrow() {
+        if self.is_shut_down.load(Ordering::Relaxed) {
             return Err(shut_down());
         }
         let bytes_max = self.payload_bytes_max;
@@ -222,7 +222,7 @@ impl Broker for Memory {
     }
 
     fn link(&self) -> LinkState {
-        match *self.is_shut_down.borrow() {
+        match self.is_shut_down.load(Ordering::Relaxed) {
             true => LinkState::Deaf,
             false => LinkState::Up {
                 round_trip: Duration::ZERO,
@@ -231,29 +231,20 @@ impl Broker for Memory {
     }
 
     fn shut_down(&self) -> BoxFuture<'_, ()> {
-        self.is_shut_down.send_replace(true);
+        self.is_shut_down.store(true, Ordering::Relaxed);
+        self.thread.stop();
         Box::pin(std::future::ready(()))
     }
 }
 
 /// Hands events to the node, as many at once as wait.
-async fn forward(
-    mut queue: mpsc::Receiver<Vec<Event>>,
-    mut end: watch::Receiver<bool>,
-    ingest: Arc<dyn Ingest>,
-) {
+async fn forward(mut queue: mpsc::Receiver<Vec<Event>>, ingest: Arc<dyn Ingest>) {
     let link = LinkState::Up {
         round_trip: Duration::ZERO,
     };
     ingest.ingest(vec![Event::Link(link)]).await;
     let mut bursts = Vec::new();
-    loop {
-        tokio::select! {
-            count = queue.recv_many(&mut bursts, EVENTS_MAX) => if count == 0 {
-                return;
-            },
-            _ = end.wait_for(|end| *end) => return,
-        }
+    while queue.recv_many(&mut bursts, EVENTS_MAX).await > 0 {
         let events: Vec<_> = bursts.drain(..).flatten().collect();
         if !events.is_empty() {
             ingest.ingest(events).await;

@@ -2,38 +2,52 @@
 
 use std::{future::Future, io, thread};
 
-use tokio::{runtime, sync::oneshot};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::watch,
+};
 
 /// A thread with a runtime of its own, so that what a broker does neither waits for clients nor delays them.
 ///
-/// Ends when its future does, or when this is dropped.
+/// Ends when its future does, when it is told to, or when this is dropped.
 #[derive(Debug)]
 pub struct BrokerThread {
-    _alive: oneshot::Sender<()>,
+    is_stopped: watch::Sender<bool>,
 }
 
 impl BrokerThread {
-    /// Starts a thread that drives `future`, and the tasks that it spawns.
+    /// Makes a runtime for [`spawn`](Self::spawn).
     ///
     /// # Errors
-    /// The system gives no thread, or no descriptors for its runtime.
+    /// The system gives no descriptors for it.
+    pub fn runtime() -> io::Result<Runtime> {
+        Builder::new_current_thread().enable_all().build()
+    }
+
+    /// Starts a thread that drives `future`, and the tasks that were spawned on `runtime`.
+    ///
+    /// # Errors
+    /// The system gives no thread.
     pub fn spawn(
         name: &str,
+        runtime: Runtime,
         future: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<Self> {
-        let runtime = runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let (alive, dropped) = oneshot::channel();
-        let drive = async {
+        let (is_stopped, mut stop) = watch::channel(false);
+        let drive = async move {
             tokio::select! {
                 () = future => (),
-                _ = dropped => (),
+                _ = stop.wait_for(|is_stopped| *is_stopped) => (),
             }
         };
         thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || runtime.block_on(drive))?;
-        Ok(Self { _alive: alive })
+        Ok(Self { is_stopped })
+    }
+
+    /// Ends the thread, with everything that runs there, as soon as it waits for something.
+    pub fn stop(&self) {
+        self.is_stopped.send_replace(true);
     }
 }

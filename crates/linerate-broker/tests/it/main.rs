@@ -5,3 +5,4 @@ mod contract;
 mod memory;
 mod nats;
 mod recorder;
+mod redis;

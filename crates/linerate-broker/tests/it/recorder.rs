@@ -28,7 +28,6 @@ pub(crate) struct Recorder {
     unblocked: Notify,
 }
 
-#[allow(dead_code, reason = "the embedded broker has no link that could fail")]
 impl Recorder {
     pub(crate) fn new() -> Arc<Self> {
         Arc::default()
@@ -42,11 +41,6 @@ impl Recorder {
     pub(crate) fn unblock(&self) {
         self.is_blocked.store(false, Ordering::SeqCst);
         self.unblocked.notify_waiters();
-    }
-
-    /// Forgets what came so far.
-    pub(crate) fn clear(&self) {
-        self.events().clear();
     }
 
     /// Waits until `find` finds something in the events so far.
@@ -108,7 +102,7 @@ impl Recorder {
         gaps.collect()
     }
 
-    /// Waits for a gap that came since the last [`clear`](Self::clear).
+    /// Waits for a gap and returns the first.
     pub(crate) async fn gap(&self) -> Gap {
         self.wait("gap", |events| {
             events.iter().find_map(|(_, event)| match event {

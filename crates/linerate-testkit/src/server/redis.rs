@@ -73,7 +73,7 @@ impl SentinelServer {
     /// Its configuration can't be written.
     pub fn start(name: &str, master: &RedisServer) -> Option<Self> {
         let port = free_port();
-        let process = ServerProcess::start("redis-sentinel", port, |directory| {
+        let process = ServerProcess::start("redis-server", port, |directory| {
             let file = directory.join("sentinel.conf");
             let text = format!(
                 "port {port}\nbind 127.0.0.1\n\
@@ -83,7 +83,7 @@ impl SentinelServer {
                 master.port(),
             );
             fs::write(&file, text).expect("the directory can be written");
-            vec![file.display().to_string()]
+            vec![file.display().to_string(), "--sentinel".to_owned()]
         })?;
         Some(Self { process })
     }

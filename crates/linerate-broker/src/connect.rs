@@ -1,0 +1,112 @@
+//! Which broker a URL means.
+
+use std::{io, sync::Arc};
+
+use crate::{
+    broker::Broker,
+    event::Ingest,
+    memory::Memory,
+    nats::{Nats, NatsConfigError},
+    options::BrokerOptions,
+    redis::{Redis, RedisError},
+};
+
+/// Why there is no broker. Shows nothing of the URL, which may hold a password.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// NATS can't be set up.
+    #[error("NATS can't be the broker")]
+    Nats(#[from] NatsConfigError),
+    /// Redis can't be set up.
+    #[error("Redis can't be the broker")]
+    Redis(#[from] RedisError),
+    /// A scheme that no broker has.
+    #[error("URL of the broker must begin with memory:, redis://, rediss://, nats:// or tls://")]
+    Scheme,
+    /// The system gives no thread.
+    #[error("no thread for the embedded broker")]
+    Thread(#[source] io::Error),
+}
+
+/// Starts the broker that `url` means: `memory:`, `redis://…`, `rediss://…` (also with `+sentinel` and `+cluster`),
+/// `nats://…` or `tls://…`. What arrives goes to `ingest`.
+///
+/// Returns at once. A broker with a server connects, and connects again, for as long as it lives.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use linerate_broker::{BoxFuture, BrokerOptions, Event, Ingest, connect};
+/// # struct Node;
+/// # impl Ingest for Node {
+/// #     fn ingest(&self, _: Vec<Event>) -> BoxFuture<'_, ()> { Box::pin(async {}) }
+/// # }
+/// let broker = connect("memory:", BrokerOptions::default(), Arc::new(Node))?;
+/// # Ok::<(), linerate_broker::ConnectError>(())
+/// ```
+///
+/// # Errors
+/// The URL or an option can't be used, or the system gives no thread.
+pub fn connect(
+    url: &str,
+    options: BrokerOptions,
+    ingest: Arc<dyn Ingest>,
+) -> Result<Arc<dyn Broker>, ConnectError> {
+    let scheme = url.split(':').next().unwrap_or_default();
+    match scheme.split('+').next().unwrap_or_default() {
+        "memory" => {
+            let memory = Memory::new(&options, ingest).map_err(ConnectError::Thread)?;
+            Ok(Arc::new(memory))
+        }
+        "nats" | "tls" => Ok(Arc::new(Nats::new(url, options, ingest)?)),
+        "redis" | "rediss" => Ok(Arc::new(Redis::new(url, options, ingest)?)),
+        _ => Err(ConnectError::Scheme),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{error::Error, sync::Arc};
+
+    use super::{ConnectError, connect};
+    use crate::{BoxFuture, BrokerOptions, Event, Ingest};
+
+    struct Nobody;
+
+    impl Ingest for Nobody {
+        fn ingest(&self, _: Vec<Event>) -> BoxFuture<'_, ()> {
+            Box::pin(async {})
+        }
+    }
+
+    #[test]
+    fn the_scheme_says_which_broker() {
+        for (url, name) in [
+            ("memory:", "Memory"),
+            ("memory://", "Memory"),
+            ("redis://127.0.0.1:1", "Redis"),
+            ("redis+cluster://127.0.0.1:1", "Redis"),
+            ("nats://127.0.0.1:1", "Nats"),
+        ] {
+            let broker = connect(url, BrokerOptions::default(), Arc::new(Nobody)).unwrap();
+            assert!(format!("{broker:?}").starts_with(name), "{url}");
+        }
+    }
+
+    #[test]
+    fn wrong_urls_are_errors_that_show_no_password() {
+        for url in ["", "hunter2", "http://h:hunter2@x", "redis://:hunter2/@h"] {
+            let result = connect(url, BrokerOptions::default(), Arc::new(Nobody));
+            let error = result.err().unwrap();
+            let mut text = error.to_string();
+            let mut source = error.source();
+            while let Some(error) = source {
+                text.push_str(&error.to_string());
+                source = error.source();
+            }
+            assert!(!text.contains("hunter2"), "{text}");
+            let is_scheme = matches!(error, ConnectError::Scheme);
+            assert_eq!(is_scheme, !url.starts_with("redis"), "{url}");
+        }
+    }
+}

@@ -1,0 +1,497 @@
+//! Redis: channels are Pub/Sub channels under the same names, durable ones with a stream beside them.
+//!
+//! **Plain channels** carry what anybody publishes, byte for byte; a `PUBLISH` by `redis-cli` arrives as it is. Positions
+//! are this node's own ([`sequencer`](crate::sequencer)). **Durable channels** are published in by one script, which
+//! numbers the publication, keeps it in a stream and sends it in an envelope ([`envelope`]); plain `PUBLISH` there
+//! arrives too, without a position. **Patterns** are subscriptions with `*`, `?` or `[` in their name.
+//!
+//! One connection subscribes ([`link`]), in a cluster one to each master ([`shards`]), on a thread of the broker's own; all that
+//! one read brings goes to the node at once. Another connection, made by the crate `redis`, takes commands. Each second
+//! the link publishes to itself through both, and only what comes back makes it count as up: a server that is paused, a
+//! subscription that was lost or a node too busy to read are found out in about three seconds. A link that was cut is
+//! dialled again, for ever. Then plain channels get a new epoch and a gap, durable ones what the stream holds of the time
+//! between, and a gap only if that is not all.
+//!
+//! An epoch of a stream ends with the run of the server that keeps it. A server that is started again may have lost
+//! what it wrote last (append-only files are flushed each second by default) and so may one that takes over; both would
+//! give the offsets that were lost to other publications.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use linerate_hub::ChannelName;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, timeout},
+};
+
+use self::{
+    address::{Address, Topology},
+    commands::Commands,
+    delivery::is_stream,
+    dial::Dialer,
+    health::Health,
+    link::{Link, ORDERS_MAX, Order},
+    names::Names,
+    shards::Shards,
+    streams::Streams,
+    subscriptions::{Kind, Subscription, Target},
+    tls::Trust,
+};
+use crate::{
+    broker::{BoxFuture, Broker, BrokerError},
+    event::{Event, Ingest, LinkState},
+    incarnation,
+    options::BrokerOptions,
+    request::{History, HistoryRequest, Publish, Published, StreamOptions},
+    runtime::BrokerThread,
+    sequencer::Sequencer,
+};
+
+mod address;
+mod backoff;
+mod cluster;
+mod commands;
+mod delivery;
+mod dial;
+mod envelope;
+mod health;
+mod input;
+mod link;
+mod names;
+mod resp;
+mod shards;
+mod streams;
+mod subscriptions;
+mod tls;
+
+pub use address::RedisUrlError;
+pub use tls::TrustError;
+
+/// The most bytes that an envelope adds to a payload, who published included.
+const ENVELOPE_BYTES_MAX: usize = 64 << 10;
+
+/// Redis, as the broker of a node.
+#[derive(Debug)]
+pub struct Redis {
+    shared: Arc<Shared>,
+    orders: mpsc::Sender<Order>,
+    is_shut_down: AtomicBool,
+    thread: BrokerThread,
+}
+
+/// Why there is no broker.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RedisError {
+    /// The system gives no thread.
+    #[error("no thread for the broker")]
+    Thread(#[from] std::io::Error),
+    /// There are no authorities to trust.
+    #[error("TLS for Redis can't be set up")]
+    Trust(#[from] TrustError),
+    /// The URL is malformed.
+    #[error("URL of Redis is malformed")]
+    Url(#[from] RedisUrlError),
+}
+
+/// What the parts of the broker share.
+struct Shared {
+    options: BrokerOptions,
+    names: Names,
+    node: String,
+    is_sharded: bool,
+    ingest: Arc<dyn Ingest>,
+    sequencer: Mutex<Sequencer>,
+    health: Health,
+    commands: Commands,
+    dialer: Dialer,
+    streams: Streams,
+    /// Why there was no link the last time.
+    trouble: Mutex<String>,
+}
+
+impl Redis {
+    /// Starts a broker for the service at `url` that hands what arrives to `ingest`, on a thread of its own.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use linerate_broker::{BoxFuture, BrokerOptions, Event, Ingest, Redis};
+    /// # struct Node;
+    /// # impl Ingest for Node {
+    /// #     fn ingest(&self, _: Vec<Event>) -> BoxFuture<'_, ()> { Box::pin(async {}) }
+    /// # }
+    /// let node = Arc::new(Node);
+    /// let redis = Redis::new("redis://127.0.0.1:6379", BrokerOptions::default(), node)?;
+    /// # Ok::<(), linerate_broker::redis::RedisError>(())
+    /// ```
+    ///
+    /// Does not wait for a connection: until there is one, the link is deaf.
+    ///
+    /// # Errors
+    /// The URL is malformed, there is nobody to trust, or the system gives no thread.
+    pub fn new(
+        url: &str,
+        options: BrokerOptions,
+        ingest: Arc<dyn Ingest>,
+    ) -> Result<Self, RedisError> {
+        let address = Address::parse(url)?;
+        let trust = match address.is_tls {
+            true => Some(Arc::new(Trust::new(options.tls_authorities.as_deref())?)),
+            false => None,
+        };
+        let runtime = BrokerThread::runtime()?;
+        let shared = Shared::new(address, trust, options, ingest, runtime.handle().clone());
+        let shared = Arc::new(shared);
+        let (orders, queue) = mpsc::channel(ORDERS_MAX);
+        let links = links(Arc::clone(&shared), queue);
+        let thread = BrokerThread::spawn("broker-redis", runtime, links)?;
+        Ok(Self {
+            shared,
+            orders,
+            is_shut_down: AtomicBool::new(false),
+            thread,
+        })
+    }
+
+    async fn publish(
+        &self,
+        channel: &ChannelName,
+        publish: Publish,
+    ) -> Result<Published, BrokerError> {
+        let (bytes, bytes_max) = (publish.payload.len(), self.shared.options.payload_bytes_max);
+        if bytes > bytes_max {
+            return Err(BrokerError::PayloadTooLarge { bytes, bytes_max });
+        }
+        let name = self.name(channel)?;
+        let Shared {
+            commands,
+            names,
+            streams,
+            ..
+        } = &*self.shared;
+        match is_stream(publish.options) {
+            true => streams.publish(commands, names, &name, &publish).await,
+            false => {
+                streams
+                    .publish_plain(commands, names, &name, &publish)
+                    .await
+            }
+        }
+    }
+
+    async fn subscribe(
+        &self,
+        channel: &ChannelName,
+        options: StreamOptions,
+    ) -> Result<(), BrokerError> {
+        let (name, kind) = self.subscription(channel)?;
+        let channel = channel.clone();
+        let target = match kind {
+            Kind::Pattern => Target::Pattern {
+                pattern: channel,
+                options,
+            },
+            Kind::Channel | Kind::Shard => {
+                if !is_stream(options) && options.size_max > 0 {
+                    self.shared.sequencer().hold(Instant::now(), &channel);
+                }
+                Target::Channel {
+                    channel,
+                    options,
+                    newest: None,
+                    recovered: 0,
+                }
+            }
+        };
+        let (waiter, ready) = oneshot::channel();
+        let subscription = Subscription {
+            kind,
+            target,
+            waiters: vec![waiter],
+        };
+        let deadline = self.shared.options.command_timeout;
+        let subscribed = timeout(deadline, async {
+            let order = Order::Subscribe(name.into_bytes().into(), subscription);
+            self.orders.send(order).await.map_err(|_| shut_down())?;
+            ready.await.unwrap_or_else(|_| Err(shut_down()))
+        });
+        subscribed
+            .await
+            .unwrap_or_else(|_| Err(self.late(deadline)))
+    }
+
+    async fn unsubscribe(&self, channel: &ChannelName) {
+        if let Ok((name, kind)) = self.subscription(channel) {
+            if kind != Kind::Pattern {
+                self.shared.sequencer().close(channel.as_str());
+            }
+            let order = Order::Unsubscribe(name.into_bytes().into());
+            let _ = self.orders.send(order).await;
+        }
+    }
+
+    /// Returns what a channel or pattern is called, and how to subscribe to it.
+    fn subscription(&self, channel: &ChannelName) -> Result<(String, Kind), BrokerError> {
+        match self.is_pattern(channel) {
+            true => Ok((self.shared.names.pattern(channel), Kind::Pattern)),
+            false => Ok((self.name(channel)?, self.shared.kind())),
+        }
+    }
+
+    fn name(&self, channel: &ChannelName) -> Result<String, BrokerError> {
+        if self.is_shut_down.load(Ordering::Relaxed) {
+            return Err(shut_down());
+        }
+        self.shared.name(channel)
+    }
+
+    /// Explains why nothing came of a subscription for so long.
+    fn late(&self, deadline: Duration) -> BrokerError {
+        match self.shared.health.state() {
+            LinkState::Deaf => {
+                let reason = self.shared.trouble().clone();
+                BrokerError::Away { reason }
+            }
+            LinkState::Up { .. } => BrokerError::Timeout { deadline },
+        }
+    }
+}
+
+impl Broker for Redis {
+    fn publish<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        publish: Publish,
+    ) -> BoxFuture<'a, Result<Published, BrokerError>> {
+        Box::pin(self.publish(channel, publish))
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        options: StreamOptions,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async move {
+            let subscribed = self.subscribe(channel, options).await;
+            if subscribed.is_err() {
+                self.unsubscribe(channel).await;
+            }
+            subscribed
+        })
+    }
+
+    fn unsubscribe<'a>(&'a self, channel: &'a ChannelName) -> BoxFuture<'a, ()> {
+        Box::pin(self.unsubscribe(channel))
+    }
+
+    fn history<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        options: StreamOptions,
+        request: HistoryRequest,
+    ) -> BoxFuture<'a, Result<History, BrokerError>> {
+        Box::pin(async move {
+            if options.size_max == 0 || self.is_pattern(channel) {
+                return Err(BrokerError::NoHistory);
+            }
+            match is_stream(options) {
+                true => {
+                    self.name(channel)?;
+                    self.shared.history(channel, options, &request).await
+                }
+                false => {
+                    let mut sequencer = self.shared.sequencer();
+                    Ok(sequencer.history(Instant::now(), channel.as_str(), &request))
+                }
+            }
+        })
+    }
+
+    fn remove_history<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        options: StreamOptions,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async move {
+            if options.size_max == 0 || self.is_pattern(channel) {
+                return Err(BrokerError::NoHistory);
+            }
+            if !is_stream(options) {
+                self.shared.sequencer().remove_history(channel.as_str());
+                return Ok(());
+            }
+            let name = self.name(channel)?;
+            let Shared {
+                commands,
+                names,
+                streams,
+                ..
+            } = &*self.shared;
+            streams.remove(commands, names, &name).await
+        })
+    }
+
+    fn send_control(&self, message: Bytes) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(async move {
+            if self.is_shut_down.load(Ordering::Relaxed) {
+                return Err(shut_down());
+            }
+            let mut command = ::redis::cmd(self.shared.publish_word());
+            command.arg(self.shared.names.control()).arg(&message[..]);
+            self.shared.commands.query(&command).await
+        })
+    }
+
+    fn is_pattern(&self, channel: &ChannelName) -> bool {
+        // What goes to one node of a cluster only reaches no pattern.
+        !self.shared.is_sharded && channel.as_str().contains(['*', '?', '['])
+    }
+
+    fn link(&self) -> LinkState {
+        match self.is_shut_down.load(Ordering::Relaxed) {
+            true => LinkState::Deaf,
+            false => self.shared.health.state(),
+        }
+    }
+
+    fn shut_down(&self) -> BoxFuture<'_, ()> {
+        self.is_shut_down.store(true, Ordering::Relaxed);
+        self.thread.stop();
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Shared {
+    fn new(
+        address: Address,
+        trust: Option<Arc<Trust>>,
+        options: BrokerOptions,
+        ingest: Arc<dyn Ingest>,
+        runtime: tokio::runtime::Handle,
+    ) -> Self {
+        let is_sharded = matches!(
+            address.topology,
+            Topology::Cluster {
+                is_sharded: true,
+                ..
+            }
+        );
+        let word = publish_word(is_sharded);
+        let node = incarnation::random();
+        Self {
+            names: Names::new(&options.prefix),
+            is_sharded,
+            ingest,
+            sequencer: Mutex::new(Sequencer::new(options.sequencer, &node)),
+            health: Health::new(&options),
+            dialer: Dialer {
+                login: address.login.clone(),
+                trust: trust.clone(),
+                timeout: options.dial_timeout,
+                payload_bytes_max: options.payload_bytes_max + ENVELOPE_BYTES_MAX,
+            },
+            commands: Commands::new(address, trust, options.command_timeout, runtime),
+            streams: Streams::new(options.meta_ttl, options.idempotency_ttl, word),
+            trouble: Mutex::new("no connection was made yet".to_owned()),
+            node,
+            options,
+        }
+    }
+
+    fn name(&self, channel: &ChannelName) -> Result<String, BrokerError> {
+        self.names.channel(channel).ok_or_else(|| {
+            let reason = "names that begin with \"linerate.\" are reserved".to_owned();
+            BrokerError::Refused { reason }
+        })
+    }
+
+    async fn history(
+        &self,
+        channel: &ChannelName,
+        options: StreamOptions,
+        request: &HistoryRequest,
+    ) -> Result<History, BrokerError> {
+        let name = self.name(channel)?;
+        let (commands, names) = (&self.commands, &self.names);
+        let read = self
+            .streams
+            .history(commands, names, &name, options, request);
+        read.await
+    }
+
+    async fn ingest(&self, events: Vec<Event>) {
+        self.ingest.ingest(events).await;
+    }
+
+    fn kind(&self) -> Kind {
+        match self.is_sharded {
+            true => Kind::Shard,
+            false => Kind::Channel,
+        }
+    }
+
+    fn publish_word(&self) -> &'static str {
+        publish_word(self.is_sharded)
+    }
+
+    fn sequencer(&self) -> MutexGuard<'_, Sequencer> {
+        let sequencer = self.sequencer.lock();
+        sequencer.unwrap_or_else(|error| error.into_inner())
+    }
+
+    fn trouble(&self) -> MutexGuard<'_, String> {
+        let trouble = self.trouble.lock();
+        trouble.unwrap_or_else(|error| error.into_inner())
+    }
+
+    fn set_trouble(&self, trouble: &str) {
+        trouble.clone_into(&mut self.trouble());
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("node", &self.node)
+            .field("health", &self.health)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Keeps the links that the service needs: one, or one to each master of a cluster.
+async fn links(shared: Arc<Shared>, orders: mpsc::Receiver<Order>) {
+    match shared.commands.topology() {
+        Topology::Cluster {
+            nodes,
+            is_sharded: true,
+        } => {
+            let nodes = nodes.clone();
+            Shards::new(shared, nodes, orders).run().await;
+        }
+        Topology::Cluster { .. } | Topology::Sentinel { .. } | Topology::Single(_) => {
+            let probe = shared.names.probe(&shared.node, 0);
+            let mut link = Link::new(Arc::clone(&shared), 0, None, probe, orders, None);
+            link.listen(shared.names.control(), Target::Control);
+            link.run().await;
+        }
+    }
+}
+
+fn publish_word(is_sharded: bool) -> &'static str {
+    match is_sharded {
+        true => "SPUBLISH",
+        false => "PUBLISH",
+    }
+}
+
+fn shut_down() -> BrokerError {
+    let reason = "it was shut down".to_owned();
+    BrokerError::Away { reason }
+}

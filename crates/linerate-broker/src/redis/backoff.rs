@@ -1,0 +1,51 @@
+//! How long to wait before dialling again.
+
+use std::time::Duration;
+
+use rand::RngExt;
+
+/// Waits that double up to a bound, each shortened by up to half, so that nodes do not come all at once.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    min: Duration,
+    max: Duration,
+    next: Duration,
+}
+
+impl Backoff {
+    pub(super) fn new(min: Duration, max: Duration) -> Self {
+        let next = min;
+        Self { min, max, next }
+    }
+
+    /// Returns the next wait.
+    pub(super) fn next(&mut self) -> Duration {
+        let wait = self.next.min(self.max);
+        self.next = wait.saturating_mul(2);
+        wait.mul_f64(rand::rng().random_range(0.5..=1.0))
+    }
+
+    /// Begins with the shortest wait again.
+    pub(super) fn reset(&mut self) {
+        self.next = self.min;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Backoff;
+
+    #[test]
+    fn waits_double_up_to_a_bound_and_vary() {
+        let milliseconds = Duration::from_millis;
+        let mut backoff = Backoff::new(milliseconds(100), milliseconds(1_000));
+        for full in [100, 200, 400, 800, 1_000, 1_000] {
+            let wait = backoff.next();
+            assert!(wait >= milliseconds(full) / 2 && wait <= milliseconds(full));
+        }
+        backoff.reset();
+        assert!(backoff.next() <= milliseconds(100));
+    }
+}

@@ -1,0 +1,198 @@
+//! Messages of Redis on their way to the node: what each is, and what it says of its stream.
+
+use bytes::Bytes;
+use linerate_hub::{ChannelName, Publication, StreamPosition};
+use tokio::time::Instant;
+
+use super::{
+    envelope,
+    input::Item,
+    names::Names,
+    resp::Message,
+    subscriptions::{Subscriptions, Target},
+};
+use crate::{
+    event::{Event, Gap, GapReason},
+    request::StreamOptions,
+    sequencer::Sequencer,
+};
+
+/// Whether messages go to the node at once.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Phase {
+    /// What was missed is not made up for yet, so nothing of a stream is known to be the next.
+    CatchingUp,
+    Live,
+}
+
+/// Turns messages into events.
+#[derive(Debug)]
+pub(super) struct Delivery<'a> {
+    pub(super) names: &'a Names,
+    pub(super) sequencer: &'a mut Sequencer,
+    pub(super) phase: Phase,
+    pub(super) now: Instant,
+}
+
+/// What came of a message.
+#[derive(Debug)]
+pub(super) enum Delivered {
+    /// For nobody.
+    Nothing,
+    /// Events for the node, the last of them a publication or control message.
+    Events(Vec<Event>),
+    One(Event),
+    /// A loopback publication.
+    Probe(u64),
+}
+
+impl Delivery<'_> {
+    /// Takes a message.
+    pub(super) fn message(
+        &mut self,
+        message: &Message<'_>,
+        subscriptions: &mut Subscriptions,
+    ) -> Delivered {
+        match subscriptions.target(message.subscription) {
+            Some(Target::Channel {
+                channel,
+                options,
+                newest,
+                recovered,
+            }) if is_stream(*options) => self.durable(channel, newest, recovered, message.payload),
+            Some(Target::Channel {
+                channel, options, ..
+            }) => Delivered::One(self.plain(channel, *options, message.payload)),
+            Some(Target::Control) => {
+                let payload = Bytes::copy_from_slice(message.payload);
+                Delivered::One(Event::Control(payload))
+            }
+            Some(Target::Pattern { pattern, options }) => {
+                self.of_pattern(pattern, *options, message)
+            }
+            Some(Target::Probe) => {
+                let number = std::str::from_utf8(message.payload);
+                let number = number.ok().and_then(|text| text.parse().ok());
+                number.map_or(Delivered::Nothing, Delivered::Probe)
+            }
+            None => Delivered::Nothing,
+        }
+    }
+
+    /// Takes what was too long to be taken.
+    pub(super) fn oversized(
+        &mut self,
+        item: &Item<'_>,
+        subscriptions: &mut Subscriptions,
+    ) -> Option<Event> {
+        let Item::Oversized {
+            subscription: Some(subscription),
+            bytes,
+        } = *item
+        else {
+            return None;
+        };
+        let channel = match subscriptions.target(subscription)? {
+            Target::Channel { channel, .. } => channel.clone(),
+            Target::Pattern { pattern, .. } => pattern.clone(),
+            Target::Control | Target::Probe => return None,
+        };
+        tracing::warn!(%channel, bytes, "payload is too long and was skipped");
+        self.sequencer.reset_channel(channel.as_str());
+        Some(gap(channel, GapReason::Oversized))
+    }
+
+    fn plain(&mut self, channel: &ChannelName, options: StreamOptions, payload: &[u8]) -> Event {
+        let publication = Publication::build(Bytes::copy_from_slice(payload));
+        let publication = self
+            .sequencer
+            .publish(self.now, channel, options, publication);
+        Event::Publication {
+            channel: channel.clone(),
+            publication,
+        }
+    }
+
+    fn durable(
+        &self,
+        channel: &ChannelName,
+        newest: &mut Option<StreamPosition>,
+        recovered: &mut u64,
+        payload: &[u8],
+    ) -> Delivered {
+        let event = |publication| Event::Publication {
+            channel: channel.clone(),
+            publication,
+        };
+        let Some(opened) = envelope::open(payload) else {
+            let publication = Publication::new(Bytes::copy_from_slice(payload));
+            return Delivered::One(event(publication));
+        };
+        let publication = Publication::build(Bytes::copy_from_slice(opened.payload))
+            .with_position(opened.position.clone());
+        let publication = envelope::with_meta(publication, opened.meta).finish();
+        if self.phase == Phase::CatchingUp {
+            return Delivered::One(event(publication));
+        }
+        let is_back = is_covered(newest.as_ref(), &opened.position);
+        if is_back && opened.position.offset <= *recovered {
+            return Delivered::Nothing;
+        }
+        *recovered = 0;
+        *newest = Some(opened.position);
+        match is_back {
+            false => Delivered::One(event(publication)),
+            true => Delivered::Events(vec![
+                gap(channel.clone(), GapReason::StreamReset),
+                event(publication),
+            ]),
+        }
+    }
+
+    fn of_pattern(
+        &self,
+        pattern: &ChannelName,
+        options: StreamOptions,
+        message: &Message<'_>,
+    ) -> Delivered {
+        if self.names.is_own(message.channel) {
+            return Delivered::Nothing;
+        }
+        let opened = match is_stream(options) {
+            true => envelope::open(message.payload),
+            false => None,
+        };
+        let mut publication = match opened {
+            Some(opened) => {
+                let publication = Publication::build(Bytes::copy_from_slice(opened.payload));
+                envelope::with_meta(publication, opened.meta)
+            }
+            None => Publication::build(Bytes::copy_from_slice(message.payload)),
+        };
+        if let Some(source) = self.names.source(message.channel) {
+            publication = publication.with_source(source);
+        }
+        Delivered::One(Event::Publication {
+            channel: pattern.clone(),
+            publication: publication.finish(),
+        })
+    }
+}
+
+/// Says whether Redis keeps a stream of a channel with these options.
+pub(super) fn is_stream(options: StreamOptions) -> bool {
+    options.is_durable && options.size_max > 0
+}
+
+/// Says whether whoever is at `newest` has what stands at `position`.
+pub(super) fn is_covered(newest: Option<&StreamPosition>, position: &StreamPosition) -> bool {
+    newest.is_some_and(|newest| newest.epoch == position.epoch && position.offset <= newest.offset)
+}
+
+fn gap(channel: ChannelName, reason: GapReason) -> Event {
+    Event::Gap(Gap {
+        channels: Some(vec![channel]),
+        lasted: std::time::Duration::ZERO,
+        reason,
+    })
+}

@@ -1,0 +1,181 @@
+//! What a publication in a durable channel looks like on its way: a head that the script of the stream writes, then the
+//! payload, byte for byte.
+//!
+//! ```text
+//! NUL "lr1 " offset " " epoch " " length-of-meta LF meta payload
+//! ```
+//!
+//! `meta` is JSON of who published and of the tags, or empty.
+
+use bytes::Bytes;
+use linerate_hub::{ClientInfo, Epoch, StreamPosition, publication::PublicationBuilder};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// What no text begins with, and no JSON.
+const MAGIC: &[u8] = b"\0lr1 ";
+
+/// The most bytes of a head without `meta`.
+const HEAD_BYTES_MAX: usize = 256;
+
+/// A publication that has been taken out of its envelope.
+#[derive(Debug)]
+pub(super) struct Opened<'a> {
+    pub(super) position: StreamPosition,
+    pub(super) meta: &'a [u8],
+    pub(super) payload: &'a [u8],
+}
+
+/// Opens an envelope; `None` if it is none, because somebody published in the channel without a script.
+pub(super) fn open(bytes: &[u8]) -> Option<Opened<'_>> {
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let end = memchr::memchr(b'\n', &rest[..rest.len().min(HEAD_BYTES_MAX)])?;
+    let head = std::str::from_utf8(&rest[..end]).ok()?;
+    let rest = &rest[end + 1..];
+    let mut words = head.split(' ');
+    let offset = words.next()?.parse().ok()?;
+    let epoch = Epoch::new(words.next()?);
+    let meta: usize = words.next()?.parse().ok()?;
+    if words.next().is_some() || meta > rest.len() {
+        return None;
+    }
+    let (meta, payload) = rest.split_at(meta);
+    Some(Opened {
+        position: StreamPosition { epoch, offset },
+        meta,
+        payload,
+    })
+}
+
+/// Returns who published and the tags as `meta`; empty if there is neither.
+pub(super) fn meta(info: Option<&ClientInfo>, tags: &[(String, String)]) -> Vec<u8> {
+    if info.is_none() && tags.is_empty() {
+        return Vec::new();
+    }
+    let meta = Meta {
+        info: info.map(Info::of),
+        tags: tags.to_vec(),
+    };
+    // Fails for what a client's info can't be, since it is JSON already.
+    serde_json::to_vec(&meta).unwrap_or_default()
+}
+
+/// Adds what `meta` says. What is no JSON of ours says nothing.
+pub(super) fn with_meta(publication: PublicationBuilder, meta: &[u8]) -> PublicationBuilder {
+    if meta.is_empty() {
+        return publication;
+    }
+    match serde_json::from_slice::<Meta>(meta) {
+        Ok(meta) => publication
+            .with_info(meta.info.map(Info::into_client_info))
+            .with_tags(meta.tags),
+        Err(_) => publication,
+    }
+}
+
+#[derive(Deserialize, Serialize)]
+struct Meta {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    info: Option<Info>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<(String, String)>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Info {
+    user: String,
+    client: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    connection: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    channel: Option<Box<RawValue>>,
+}
+
+impl Info {
+    fn of(info: &ClientInfo) -> Self {
+        let raw = |json: &Option<Bytes>| {
+            let text = std::str::from_utf8(json.as_ref()?).ok()?;
+            RawValue::from_string(text.to_owned()).ok()
+        };
+        Self {
+            user: info.user.clone(),
+            client: info.client.clone(),
+            connection: raw(&info.connection),
+            channel: raw(&info.channel),
+        }
+    }
+
+    fn into_client_info(self) -> ClientInfo {
+        let bytes = |json: Box<RawValue>| Bytes::from(String::from(Box::<str>::from(json)));
+        ClientInfo {
+            user: self.user,
+            client: self.client,
+            connection: self.connection.map(bytes),
+            channel: self.channel.map(bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use linerate_hub::{ClientInfo, Publication};
+
+    use super::{meta, open, with_meta};
+
+    #[test]
+    fn an_envelope_is_opened() {
+        let opened = open(b"\0lr1 12 abc 4\nmetapay\nload").unwrap();
+        assert_eq!(opened.position.offset, 12);
+        assert_eq!(opened.position.epoch.as_str(), "abc");
+        assert_eq!(opened.meta, b"meta");
+        assert_eq!(opened.payload, b"pay\nload");
+        assert_eq!(open(b"\0lr1 1 e 0\n").unwrap().payload, b"");
+    }
+
+    #[test]
+    fn what_is_no_envelope_is_left_alone() {
+        for bytes in [
+            &b""[..],
+            b"{}",
+            b"\0lr1 ",
+            b"\0lr1 1 e 0",
+            b"\0lr1 1 e\nx",
+            b"\0lr1 1 e 0 0\nx",
+            b"\0lr1 x e 0\nx",
+            b"\0lr1 -1 e 0\nx",
+            b"\0lr1 1 e 2\nx",
+            b"\0lr1 1 e 99999999999999999999\nx",
+            b"\0lr1 1 \xff 0\nx",
+        ] {
+            assert!(open(bytes).is_none(), "{bytes:?}");
+        }
+        let long = [b"\0lr1 1 ", &vec![b'e'; 1_000][..], b" 0\nx"].concat();
+        assert!(open(&long).is_none());
+    }
+
+    #[test]
+    fn meta_comes_back_as_it_was() {
+        let info = ClientInfo {
+            user: "a\"b".to_owned(),
+            client: "c".to_owned(),
+            connection: Some(Bytes::from_static(b"{\"x\": [1, 2]}")),
+            channel: Some(Bytes::from_static(b"null")),
+        };
+        let tags = vec![("k".to_owned(), "v\n".to_owned())];
+        let bytes = meta(Some(&info), &tags);
+        let publication = with_meta(Publication::build(Bytes::new()), &bytes).finish();
+        assert_eq!(publication.info().unwrap().user, info.user);
+        assert_eq!(publication.info().unwrap().connection, info.connection);
+        assert_eq!(publication.tags(), tags);
+        assert!(meta(None, &[]).is_empty());
+    }
+
+    #[test]
+    fn meta_that_is_not_ours_says_nothing() {
+        for bytes in [&b"x"[..], b"[]", b"{\"info\":1}"] {
+            let publication = with_meta(Publication::build(Bytes::new()), bytes).finish();
+            assert_eq!(publication.info(), None);
+        }
+    }
+}

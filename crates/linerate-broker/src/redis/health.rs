@@ -1,0 +1,179 @@
+//! Whether the links of a node hear: what their loopback publications say.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard},
+    time::Duration,
+};
+
+use foldhash::HashMap;
+use tokio::time::Instant;
+
+use crate::{event::LinkState, options::BrokerOptions};
+
+/// How many loopback publications are waited for at a time.
+const SENT_MAX: usize = 64;
+
+/// The loopback publications of one link.
+#[derive(Debug, Default)]
+pub(super) struct Probe {
+    sent: VecDeque<(u64, Instant)>,
+    number: u64,
+}
+
+impl Probe {
+    /// Returns what to publish now.
+    pub(super) fn send(&mut self, now: Instant) -> u64 {
+        self.number += 1;
+        if self.sent.len() < SENT_MAX {
+            self.sent.push_back((self.number, now));
+        }
+        self.number
+    }
+
+    /// Takes one that came back; returns how long it took, unless it is one that was given up.
+    pub(super) fn receive(&mut self, now: Instant, number: u64) -> Option<Duration> {
+        let at = self.sent.iter().position(|(sent, _)| *sent == number)?;
+        let (_, sent) = self.sent[at];
+        self.sent.drain(..=at);
+        Some(now.duration_since(sent))
+    }
+
+    /// Returns the oldest that has not come back, and when it was sent.
+    pub(super) fn oldest(&self) -> Option<(u64, Instant)> {
+        self.sent.front().copied()
+    }
+
+    /// Forgets those that are under way, since the connection is another one.
+    pub(super) fn clear(&mut self) {
+        self.sent.clear();
+    }
+}
+
+/// How the links are, for everybody to ask.
+#[derive(Debug)]
+pub(super) struct Health {
+    links: Mutex<HashMap<u64, Heard>>,
+    /// How old the newest sign of a link may be.
+    age_max: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    state: LinkState,
+    at: Instant,
+    /// When it was up for the last time.
+    up: Option<Instant>,
+}
+
+impl Health {
+    pub(super) fn new(options: &BrokerOptions) -> Self {
+        Self {
+            links: Mutex::default(),
+            age_max: options.probe_interval + options.probe_timeout,
+        }
+    }
+
+    /// Notes how a link is. Returns how they all are, if that is something else than before.
+    pub(super) fn report(&self, link: u64, state: LinkState) -> Option<LinkState> {
+        let mut links = self.links();
+        let before = reported(&links);
+        let at = Instant::now();
+        let up = match state {
+            LinkState::Deaf => links.get(&link).and_then(|heard| heard.up),
+            LinkState::Up { .. } => Some(at),
+        };
+        links.insert(link, Heard { state, at, up });
+        changed(before, reported(&links))
+    }
+
+    /// Returns when a link was up for the last time.
+    pub(super) fn up(&self, link: u64) -> Option<Instant> {
+        self.links().get(&link)?.up
+    }
+
+    /// Forgets a link that is needed no more. Returns how the others are, if that is something else than before.
+    pub(super) fn remove(&self, link: u64) -> Option<LinkState> {
+        let mut links = self.links();
+        let before = reported(&links);
+        links.remove(&link);
+        changed(before, reported(&links))
+    }
+
+    /// Returns how the links are: deaf if one of them is, or has not said a word for too long, as when the node does not
+    /// take what arrives.
+    pub(super) fn state(&self) -> LinkState {
+        let links = self.links();
+        let is_late = |heard: &Heard| heard.at.elapsed() > self.age_max;
+        match links.values().any(is_late) {
+            true => LinkState::Deaf,
+            false => reported(&links),
+        }
+    }
+
+    fn links(&self) -> MutexGuard<'_, HashMap<u64, Heard>> {
+        self.links.lock().unwrap_or_else(|error| error.into_inner())
+    }
+}
+
+fn reported(links: &HashMap<u64, Heard>) -> LinkState {
+    let states = links.values().map(|heard| heard.state);
+    let slowest = states.reduce(|one, other| match (one, other) {
+        (LinkState::Up { round_trip: one }, LinkState::Up { round_trip: other }) => LinkState::Up {
+            round_trip: one.max(other),
+        },
+        _ => LinkState::Deaf,
+    });
+    slowest.unwrap_or(LinkState::Deaf)
+}
+
+fn changed(before: LinkState, after: LinkState) -> Option<LinkState> {
+    let is_up = |state| matches!(state, LinkState::Up { .. });
+    (is_up(before) != is_up(after)).then_some(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, advance};
+
+    use super::{Health, Probe};
+    use crate::{event::LinkState, options::BrokerOptions};
+
+    const UP: LinkState = LinkState::Up {
+        round_trip: Duration::from_millis(1),
+    };
+
+    #[test]
+    fn a_probe_that_comes_back_says_how_long_it_took() {
+        let (mut probe, now) = (Probe::default(), Instant::now());
+        let later = now + Duration::from_millis(7);
+        let first = probe.send(now);
+        let second = probe.send(now);
+        assert_eq!(probe.oldest(), Some((first, now)));
+        assert_eq!(probe.receive(later, 99), None);
+        assert_eq!(probe.receive(later, second), Some(later - now));
+        assert_eq!(probe.receive(later, first), None);
+        assert_eq!(probe.oldest(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_links_must_hear() {
+        let health = Health::new(&BrokerOptions::default());
+        assert_eq!(health.state(), LinkState::Deaf);
+        assert_eq!(health.report(1, UP), Some(UP));
+        assert_eq!(health.report(2, LinkState::Deaf), Some(LinkState::Deaf));
+        assert_eq!(health.report(2, LinkState::Deaf), None);
+        assert_eq!(health.remove(2), Some(UP));
+        assert_eq!(health.state(), UP);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_link_that_says_nothing_is_deaf() {
+        let health = Health::new(&BrokerOptions::default());
+        health.report(1, UP);
+        advance(Duration::from_millis(3_001)).await;
+        assert_eq!(health.state(), LinkState::Deaf);
+    }
+}

@@ -1,0 +1,578 @@
+//! A connection that subscribes, for as long as the node lives: dialled, watched, lost, dialled again.
+
+use std::{
+    mem,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream};
+use linerate_hub::{ChannelName, StreamPosition};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split},
+    sync::mpsc,
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+};
+
+use super::{
+    Shared,
+    address::Host,
+    backoff::Backoff,
+    delivery::{Delivered, Delivery, Phase, is_covered, is_stream},
+    dial::{DialError, Stream},
+    health::Probe,
+    input::{Input, Item},
+    resp::{Reply, RespError},
+    subscriptions::{Name, Outcome, Subscription, Subscriptions, Target},
+};
+use crate::{
+    event::{Event, Gap, GapReason, LinkState},
+    request::HistoryRequest,
+};
+
+/// How many orders may wait for a link.
+pub(super) const ORDERS_MAX: usize = 1_024;
+
+/// How many streams are read at a time after a cut.
+const CATCH_UP_AT_A_TIME: usize = 16;
+
+/// If the node takes a burst this slowly and the connection ends soon after, Redis has ended it for that.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// What a link is to do.
+#[derive(Debug)]
+pub(super) enum Order {
+    Subscribe(Name, Subscription),
+    Unsubscribe(Name),
+}
+
+/// A name whose slot another master of a cluster serves.
+#[derive(Debug)]
+pub(super) struct Moved {
+    /// The link that served it.
+    pub(super) link: u64,
+    pub(super) name: Name,
+    pub(super) subscription: Subscription,
+}
+
+/// A link to one server.
+#[derive(Debug)]
+pub(super) struct Link {
+    shared: Arc<Shared>,
+    number: u64,
+    /// The server, or `None` for the one that the URL leads to at the moment.
+    host: Option<Host>,
+    orders: mpsc::Receiver<Order>,
+    /// Where names go whose slot has moved, in a cluster.
+    moved: Option<mpsc::UnboundedSender<Moved>>,
+    subscriptions: Subscriptions,
+    probe: Probe,
+    probe_channel: String,
+    /// The newest loopback publication that Redis has taken.
+    accepted: Arc<AtomicU64>,
+    backoff: Backoff,
+    /// Since when something may have been missed.
+    lost: Option<(Instant, GapReason)>,
+    slow_at: Option<Instant>,
+}
+
+/// Why a connection is of no more use.
+#[derive(Debug, thiserror::Error)]
+enum Cut {
+    #[error("connection was ended")]
+    Eof,
+    #[error("connection failed: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("server speaks no RESP: {0}")]
+    Resp(#[from] RespError),
+    #[error("no sign of life for {0:?}")]
+    Silent(Duration),
+    #[error("nothing that was published arrived for {0:?}")]
+    Deaf(Duration),
+    #[error("server refuses: {0}")]
+    Unauthenticated(String),
+    #[error("link is needed no more")]
+    Unneeded,
+}
+
+/// A connection and what goes on there.
+struct Session {
+    read: ReadHalf<Stream>,
+    write: WriteHalf<Stream>,
+    input: Input,
+    out: Vec<u8>,
+    written: usize,
+    heard: Instant,
+    /// Until the command with this number is answered, and what was missed is made up for, messages wait in `held`.
+    resubscribed: Option<u64>,
+    held: Vec<Event>,
+}
+
+impl Link {
+    /// Creates a link that follows `orders`.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        number: u64,
+        host: Option<Host>,
+        probe_channel: String,
+        orders: mpsc::Receiver<Order>,
+        moved: Option<mpsc::UnboundedSender<Moved>>,
+    ) -> Self {
+        let options = &shared.options;
+        let backoff = Backoff::new(options.reconnect_delay_min, options.reconnect_delay_max);
+        let mut link = Self {
+            shared,
+            number,
+            host,
+            orders,
+            moved,
+            subscriptions: Subscriptions::default(),
+            probe: Probe::default(),
+            probe_channel: probe_channel.clone(),
+            accepted: Arc::default(),
+            backoff,
+            lost: None,
+            slow_at: None,
+        };
+        link.listen(probe_channel, Target::Probe);
+        link
+    }
+
+    /// Receives what is published in a channel of our own, for as long as there is a link.
+    pub(super) fn listen(&mut self, name: String, target: Target) {
+        let subscription = Subscription {
+            kind: self.shared.kind(),
+            target,
+            waiters: Vec::new(),
+        };
+        let name = name.into_bytes().into();
+        self.subscriptions.subscribe(name, subscription);
+    }
+
+    /// Keeps the link until nobody can give orders any more.
+    pub(super) async fn run(mut self) {
+        self.report(LinkState::Deaf).await;
+        loop {
+            let cut = match self.dial().await {
+                Some(Ok((stream, input))) => self.serve(stream, input).await.to_string(),
+                Some(Err(error)) => error,
+                None => break,
+            };
+            if self.orders.is_closed() && self.orders.is_empty() {
+                break;
+            }
+            tracing::warn!(link = self.number, reason = cut, "no link to Redis");
+            self.shared.set_trouble(&cut);
+            self.report(LinkState::Deaf).await;
+            let wait = self.backoff.next();
+            if self.obey_for(sleep(wait)).await.is_none() {
+                break;
+            }
+        }
+        if let Some(state) = self.shared.health.remove(self.number) {
+            self.shared.ingest(vec![Event::Link(state)]).await;
+        }
+    }
+
+    /// Connects, following orders meanwhile; `None` if there is nobody left to give them.
+    async fn dial(&mut self) -> Option<Result<(Stream, Input), String>> {
+        let (shared, host) = (Arc::clone(&self.shared), self.host.clone());
+        let dial = async move {
+            let host = match host {
+                Some(host) => host,
+                None => shared.commands.server().await?,
+            };
+            let dialled = shared.dialer.dial(&host).await;
+            dialled.map_err(|error: DialError| error.to_string())
+        };
+        self.obey_for(dial).await
+    }
+
+    /// Follows orders until `future` is ready; `None` if there is nobody left to give them.
+    async fn obey_for<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
+        tokio::pin!(future);
+        loop {
+            tokio::select! {
+                done = &mut future => return Some(done),
+                order = self.orders.recv() => self.obey(order?),
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Subscribe(name, subscription) => {
+                self.subscriptions.subscribe(name, subscription);
+            }
+            Order::Unsubscribe(name) => self.subscriptions.unsubscribe(&name),
+        }
+    }
+
+    /// Subscribes to everything and hands on what arrives, until the connection is of no more use.
+    async fn serve(&mut self, stream: Stream, input: Input) -> Cut {
+        let (read, write) = split(stream);
+        let mut session = Session {
+            read,
+            write,
+            input,
+            out: Vec::new(),
+            written: 0,
+            heard: Instant::now(),
+            resubscribed: None,
+            held: Vec::new(),
+        };
+        self.subscriptions.restart();
+        self.probe.clear();
+        session.resubscribed = Some(self.subscriptions.flush(&mut session.out));
+        let cut = match self.drive(&mut session).await {
+            Ok(()) => Cut::Unneeded,
+            Err(cut) => cut,
+        };
+        self.lose(session.heard);
+        cut
+    }
+
+    async fn drive(&mut self, session: &mut Session) -> Result<(), Cut> {
+        let mut ticks = interval(self.shared.options.probe_interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                read = session.read.read(session.input.space()) => {
+                    match read? {
+                        0 => return Err(Cut::Eof),
+                        count => session.input.filled(count),
+                    }
+                    session.heard = Instant::now();
+                    self.take(session).await?;
+                }
+                written = session.write.write(&session.out[session.written..]),
+                    if session.written < session.out.len() =>
+                {
+                    session.wrote(written?);
+                }
+                order = self.orders.recv() => match order {
+                    Some(order) => self.obey_all(order),
+                    None => return Ok(()),
+                },
+                _ = ticks.tick() => self.watch(session).await?,
+            }
+            self.subscriptions.flush(&mut session.out);
+        }
+    }
+
+    fn obey_all(&mut self, first: Order) {
+        self.obey(first);
+        while let Ok(order) = self.orders.try_recv() {
+            self.obey(order);
+        }
+    }
+
+    /// Takes everything that one read has brought.
+    async fn take(&mut self, session: &mut Session) -> Result<(), Cut> {
+        let mut events = Vec::new();
+        let outcome = self.sort(session, &mut events);
+        match session.resubscribed {
+            Some(_) => session.held.append(&mut events),
+            None => self.hand_on(session, events).await,
+        }
+        outcome?;
+        if let Some(serial) = session.resubscribed
+            && self.subscriptions.is_answered(serial)
+        {
+            self.catch_up(session).await;
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self, session: &mut Session, events: &mut Vec<Event>) -> Result<(), Cut> {
+        let shared = Arc::clone(&self.shared);
+        let mut delivery = Delivery {
+            names: &shared.names,
+            sequencer: &mut shared.sequencer(),
+            phase: match session.resubscribed {
+                Some(_) => Phase::CatchingUp,
+                None => Phase::Live,
+            },
+            now: session.heard,
+        };
+        while let Some(item) = session.input.next()? {
+            match item {
+                Item::Reply(Reply::Message(message)) => {
+                    match delivery.message(&message, &mut self.subscriptions) {
+                        Delivered::Nothing => {}
+                        Delivered::One(event) => events.push(event),
+                        Delivered::Events(several) => events.extend(several),
+                        Delivered::Probe(number) => events.extend(self.probed(number)),
+                    }
+                }
+                Item::Reply(reply) => match self.subscriptions.handle_reply(reply)? {
+                    Outcome::Moved(names) => self.send_away(&names),
+                    Outcome::Nothing => {}
+                    Outcome::Unauthenticated(reason) => return Err(Cut::Unauthenticated(reason)),
+                },
+                Item::Oversized { .. } => {
+                    events.extend(delivery.oversized(&item, &mut self.subscriptions));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a loopback publication that came back.
+    fn probed(&mut self, number: u64) -> Option<Event> {
+        let round_trip = self.probe.receive(Instant::now(), number)?;
+        self.backoff.reset();
+        let state = LinkState::Up { round_trip };
+        let changed = self.shared.health.report(self.number, state)?;
+        Some(Event::Link(changed))
+    }
+
+    /// Leaves names to the link of another master.
+    fn send_away(&mut self, names: &[Name]) {
+        for name in names {
+            let subscription = self.subscriptions.take(name);
+            if let (Some(moved), Some(subscription)) = (&self.moved, subscription) {
+                let _ = moved.send(Moved {
+                    link: self.number,
+                    name: Arc::clone(name),
+                    subscription,
+                });
+            }
+        }
+    }
+
+    async fn hand_on(&mut self, session: &mut Session, events: Vec<Event>) {
+        if events.is_empty() {
+            return;
+        }
+        let before = Instant::now();
+        self.shared.ingest(events).await;
+        // While the node was busy nobody listened, so silence means nothing.
+        session.heard = Instant::now();
+        if session.heard - before > SLOW {
+            self.slow_at = Some(session.heard);
+        }
+    }
+
+    /// Sends a loopback publication and a `PING`, and judges the earlier ones.
+    async fn watch(&mut self, session: &mut Session) -> Result<(), Cut> {
+        let now = Instant::now();
+        let options = &self.shared.options;
+        let dead_after = options.dead_after;
+        if now - session.heard > dead_after {
+            return Err(Cut::Silent(dead_after));
+        }
+        let oldest = self.probe.oldest();
+        let age = oldest.map_or(Duration::ZERO, |(_, sent)| now - sent);
+        let is_accepted =
+            oldest.is_some_and(|(number, _)| number <= self.accepted.load(Ordering::Relaxed));
+        if is_accepted && age > dead_after {
+            return Err(Cut::Deaf(dead_after));
+        }
+        if age > options.probe_timeout {
+            self.report(LinkState::Deaf).await;
+        }
+        self.subscriptions.ping(&mut session.out);
+        self.send_probe(now);
+        Ok(())
+    }
+
+    fn send_probe(&mut self, now: Instant) {
+        let number = self.probe.send(now);
+        let (shared, accepted) = (Arc::clone(&self.shared), Arc::clone(&self.accepted));
+        let mut command = ::redis::cmd(shared.publish_word());
+        command.arg(&self.probe_channel).arg(number);
+        tokio::spawn(async move {
+            let published = shared.commands.query::<()>(&command);
+            if let Ok(Ok(())) = timeout(shared.options.probe_timeout, published).await {
+                accepted.fetch_max(number, Ordering::Relaxed);
+            }
+        });
+    }
+
+    async fn report(&self, state: LinkState) {
+        if let Some(changed) = self.shared.health.report(self.number, state) {
+            self.shared.ingest(vec![Event::Link(changed)]).await;
+        }
+    }
+
+    /// Notes that from now on something may be missed.
+    fn lose(&mut self, heard: Instant) {
+        let is_slow = self.slow_at.is_some_and(|at| at.elapsed() < 5 * SLOW);
+        let reason = match is_slow {
+            true => GapReason::Overflow,
+            false => GapReason::LinkLost,
+        };
+        self.lost.get_or_insert((heard, reason));
+        self.reset_plain();
+    }
+
+    /// Begins new epochs where this node is the one that numbers.
+    fn reset_plain(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let mut sequencer = shared.sequencer();
+        for target in self.subscriptions.targets() {
+            if let Target::Channel { channel, .. } = target {
+                sequencer.reset_channel(channel.as_str());
+            }
+        }
+    }
+
+    fn channels(&mut self) -> usize {
+        let targets = self.subscriptions.targets();
+        let is_channel = |target: &&mut Target| !matches!(target, Target::Control | Target::Probe);
+        targets.filter(is_channel).count()
+    }
+
+    /// After all is subscribed again: tells what may have been missed, and brings what streams still hold of it.
+    async fn catch_up(&mut self, session: &mut Session) {
+        session.resubscribed = None;
+        let mut events = Vec::new();
+        if let Some((since, reason)) = self.lost.take() {
+            self.reset_plain();
+            let (missed, recovered) = self.read_streams().await;
+            let is_whole = missed.len() == self.channels() && self.moved.is_none();
+            if !missed.is_empty() || is_whole {
+                let lasted = since.elapsed();
+                tracing::warn!(
+                    link = self.number,
+                    ?lasted,
+                    "linked to Redis again after a gap"
+                );
+                let channels = (!is_whole).then_some(missed);
+                events.push(Event::Gap(Gap {
+                    channels,
+                    lasted,
+                    reason,
+                }));
+            }
+            events.extend(recovered);
+        }
+        let held = mem::take(&mut session.held);
+        events.extend(held.into_iter().filter(|event| self.is_news(event)));
+        self.hand_on(session, events).await;
+    }
+
+    /// Reads what durable channels have missed. Returns the channels of which something may be lost, and events for
+    /// the others.
+    async fn read_streams(&mut self) -> (Vec<ChannelName>, Vec<Event>) {
+        let mut missed = Vec::new();
+        let mut known = Vec::new();
+        for target in self.subscriptions.targets() {
+            match target {
+                Target::Channel {
+                    channel,
+                    options,
+                    newest: Some(newest),
+                    ..
+                } if is_stream(*options) => known.push((channel.clone(), *options, newest.clone())),
+                Target::Channel { channel, .. } => missed.push(channel.clone()),
+                Target::Pattern { pattern, .. } => missed.push(pattern.clone()),
+                Target::Control | Target::Probe => {}
+            }
+        }
+        let shared = Arc::clone(&self.shared);
+        let reads = known.into_iter().map(async |(channel, options, newest)| {
+            let request = HistoryRequest {
+                since: Some(newest),
+                ..HistoryRequest::default()
+            };
+            let history = shared.history(&channel, options, &request).await;
+            (channel, history)
+        });
+        let reads = stream::iter(reads).buffer_unordered(CATCH_UP_AT_A_TIME);
+        let deadline = shared.options.command_timeout;
+        let mut events = Vec::new();
+        let mut histories = Vec::new();
+        tokio::pin!(reads);
+        let all = async {
+            while let Some(read) = reads.next().await {
+                histories.push(read);
+            }
+        };
+        let _ = timeout(deadline, all).await;
+        let mut recovered: Vec<(ChannelName, StreamPosition)> = Vec::new();
+        for (channel, history) in histories {
+            if let Ok(history) = history
+                && history.is_contiguous
+            {
+                let publications = history.publications.into_iter();
+                events.extend(publications.map(|publication| Event::Publication {
+                    channel: channel.clone(),
+                    publication,
+                }));
+                recovered.push((channel, history.newest));
+            }
+        }
+        self.note(recovered, &mut missed);
+        (missed, events)
+    }
+
+    /// Remembers up to where channels were recovered; the other durable ones are missed.
+    fn note(
+        &mut self,
+        recovered: Vec<(ChannelName, StreamPosition)>,
+        missed: &mut Vec<ChannelName>,
+    ) {
+        let recovered: foldhash::HashMap<_, _> = recovered.into_iter().collect();
+        for target in self.subscriptions.targets() {
+            if let Target::Channel {
+                channel,
+                options,
+                newest: Some(newest),
+                recovered: up_to,
+            } = target
+                && is_stream(*options)
+            {
+                match recovered.get(channel) {
+                    Some(position) => {
+                        *up_to = position.offset;
+                        *newest = position.clone();
+                    }
+                    None => missed.push(channel.clone()),
+                }
+            }
+        }
+    }
+
+    /// Says whether an event that was held is not among what was recovered, and notes its position.
+    fn is_news(&mut self, event: &Event) -> bool {
+        let Event::Publication {
+            channel,
+            publication,
+        } = event
+        else {
+            return true;
+        };
+        let Some(position) = publication.position() else {
+            return true;
+        };
+        let target = self.shared.names.channel(channel);
+        let target = target.and_then(|name| self.subscriptions.target(name.as_bytes()));
+        match target {
+            Some(Target::Channel {
+                options, newest, ..
+            }) if is_stream(*options) => {
+                let is_news = !is_covered(newest.as_ref(), position);
+                if is_news {
+                    *newest = Some(position.clone());
+                }
+                is_news
+            }
+            _ => true,
+        }
+    }
+}
+
+impl Session {
+    fn wrote(&mut self, count: usize) {
+        self.written += count;
+        if self.written == self.out.len() {
+            self.out.clear();
+            self.written = 0;
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! A cluster with sharded Pub/Sub: a link to each master, and each name with the link of its master.
+//!
+//! Who serves which slot is asked regularly, and at once when a node says that a slot has moved. What moves is
+//! subscribed at its new master and told as a gap, since nobody knows what was published between.
+
+use std::{collections::hash_map::Entry, sync::Arc, time::Duration};
+
+use foldhash::HashMap;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, MissedTickBehavior, interval},
+};
+
+use super::{
+    Shared,
+    address::Host,
+    cluster::{SlotMap, slot},
+    link::{Link, Moved, ORDERS_MAX, Order},
+    subscriptions::{Kind, Name, Subscription, Target, Waiter},
+};
+use crate::event::{Event, Gap, GapReason, LinkState};
+
+/// How often is asked who serves which slot.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How often, while a master is away.
+const REFRESH_INTERVAL_DEAF: Duration = Duration::from_secs(1);
+
+/// How many names are tried to find one in a slot of a certain master. A master with a thousandth of the slots is
+/// found all but surely.
+const PROBES_MAX: u32 = 20_000;
+
+/// The links of a node to a cluster.
+#[derive(Debug)]
+pub(super) struct Shards {
+    shared: Arc<Shared>,
+    seeds: Vec<Host>,
+    orders: mpsc::Receiver<Order>,
+    moved: mpsc::UnboundedReceiver<Moved>,
+    mover: mpsc::UnboundedSender<Moved>,
+    map: SlotMap,
+    links: HashMap<Host, Shard>,
+    placed: HashMap<Name, Placed>,
+    links_made: u64,
+    refreshed: Option<Instant>,
+}
+
+/// The link to a master.
+#[derive(Debug)]
+struct Shard {
+    number: u64,
+    orders: mpsc::Sender<Order>,
+}
+
+/// What is subscribed, and where.
+#[derive(Debug)]
+struct Placed {
+    kind: Kind,
+    target: Target,
+    /// `None` while nobody serves its slot.
+    host: Option<Host>,
+    /// Since when something may have been missed.
+    missed: Option<Instant>,
+    waiters: Vec<Waiter>,
+}
+
+impl Shards {
+    /// Creates the links of a node that follow `orders`; `seeds` are some nodes of the cluster.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        seeds: Vec<Host>,
+        orders: mpsc::Receiver<Order>,
+    ) -> Self {
+        let (mover, moved) = mpsc::unbounded_channel();
+        let mut shards = Self {
+            seeds,
+            orders,
+            moved,
+            mover,
+            map: SlotMap::default(),
+            links: HashMap::default(),
+            placed: HashMap::default(),
+            links_made: 0,
+            refreshed: None,
+            shared,
+        };
+        let control = shards.shared.names.control().into_bytes().into();
+        let subscription = Subscription {
+            kind: Kind::Shard,
+            target: Target::Control,
+            waiters: Vec::new(),
+        };
+        shards.note(control, subscription);
+        shards
+    }
+
+    /// Keeps the links until nobody can give orders any more.
+    pub(super) async fn run(mut self) {
+        let mut ticks = interval(REFRESH_INTERVAL_DEAF);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                order = self.orders.recv() => match order {
+                    Some(Order::Subscribe(name, subscription)) => {
+                        self.note(Arc::clone(&name), subscription);
+                        self.place(&name).await;
+                    }
+                    Some(Order::Unsubscribe(name)) => self.unsubscribe(&name).await,
+                    None => return,
+                },
+                Some(moved) = self.moved.recv() => {
+                    self.take_back(moved);
+                    while let Ok(moved) = self.moved.try_recv() {
+                        self.take_back(moved);
+                    }
+                    self.refresh().await;
+                }
+                _ = ticks.tick() => if self.is_stale() {
+                    self.refresh().await;
+                },
+            }
+        }
+    }
+
+    fn note(&mut self, name: Name, subscription: Subscription) {
+        let placed = Placed {
+            kind: subscription.kind,
+            target: subscription.target,
+            host: None,
+            missed: None,
+            waiters: subscription.waiters,
+        };
+        self.placed.insert(name, placed);
+    }
+
+    async fn unsubscribe(&mut self, name: &Name) {
+        if let Some(placed) = self.placed.remove(name)
+            && let Some(host) = placed.host
+            && let Some(shard) = self.links.get(&host)
+        {
+            let order = Order::Unsubscribe(Arc::clone(name));
+            let _ = shard.orders.send(order).await;
+        }
+    }
+
+    /// Takes back what a link may not serve any more.
+    fn take_back(&mut self, moved: Moved) {
+        if let Target::Probe = moved.subscription.target {
+            // A link that can't hear itself is replaced by one with another channel to do so.
+            self.end(moved.link);
+            return;
+        }
+        if let Entry::Occupied(mut placed) = self.placed.entry(moved.name) {
+            let placed = placed.get_mut();
+            placed.host = None;
+            placed.missed.get_or_insert_with(Instant::now);
+            placed.waiters.extend(moved.subscription.waiters);
+        }
+    }
+
+    /// Ends a link; what it served is missed from now on.
+    fn end(&mut self, number: u64) {
+        let ended = self.links.extract_if(|_, shard| shard.number == number);
+        let ended: Vec<Host> = ended.map(|(host, _)| host).collect();
+        for placed in self.placed.values_mut() {
+            if placed
+                .host
+                .as_ref()
+                .is_some_and(|host| ended.contains(host))
+            {
+                placed.host = None;
+                placed.missed.get_or_insert_with(Instant::now);
+            }
+        }
+    }
+
+    fn is_stale(&self) -> bool {
+        let age = match self.shared.health.state() {
+            LinkState::Deaf => REFRESH_INTERVAL_DEAF,
+            LinkState::Up { .. } => REFRESH_INTERVAL,
+        };
+        self.refreshed.is_none_or(|at| at.elapsed() >= age)
+    }
+
+    /// Asks who serves which slots, and puts everything where it belongs.
+    async fn refresh(&mut self) {
+        let mut nodes = self.map.masters();
+        nodes.extend(self.seeds.iter().cloned());
+        self.refreshed = Some(Instant::now());
+        match self.shared.commands.slots(&nodes).await {
+            Ok(map) => self.map = map,
+            Err(reason) => {
+                tracing::warn!(reason, "no node of the cluster says who serves which slots");
+                self.shared.set_trouble(&reason);
+                return;
+            }
+        }
+        self.match_links();
+        let names: Vec<Name> = self.placed.keys().cloned().collect();
+        for name in names {
+            self.place(&name).await;
+        }
+    }
+
+    /// Ends links to nodes that are no masters, and makes those that are missing.
+    fn match_links(&mut self) {
+        let masters = self.map.masters();
+        let ended = self.links.extract_if(|host, _| !masters.contains(host));
+        let ended: HashMap<Host, Option<Instant>> = ended
+            .map(|(host, shard)| (host, self.shared.health.up(shard.number)))
+            .collect();
+        for host in masters {
+            if !self.links.contains_key(&host)
+                && let Some(shard) = self.link(&host)
+            {
+                self.links.insert(host, shard);
+            }
+        }
+        for placed in self.placed.values_mut() {
+            if let Some(up) = placed.host.as_ref().and_then(|host| ended.get(host)) {
+                placed.host = None;
+                placed.missed = placed.missed.or(*up).or(Some(Instant::now()));
+            }
+        }
+    }
+
+    fn link(&mut self, host: &Host) -> Option<Shard> {
+        let names = &self.shared.names;
+        let probes = (0..PROBES_MAX).map(|number| names.probe(&self.shared.node, number));
+        let is_there = |probe: &String| self.map.master(slot(probe.as_bytes())) == Some(host);
+        let probe = probes.into_iter().find(is_there)?;
+        let (orders, queue) = mpsc::channel(ORDERS_MAX);
+        self.links_made += 1;
+        let number = self.links_made;
+        let (shared, mover) = (Arc::clone(&self.shared), self.mover.clone());
+        let link = Link::new(
+            shared,
+            number,
+            Some(host.clone()),
+            probe,
+            queue,
+            Some(mover),
+        );
+        tokio::spawn(link.run());
+        Some(Shard { number, orders })
+    }
+
+    /// Subscribes to a name at the master of its slot, unless it is already.
+    async fn place(&mut self, name: &Name) {
+        let Some(placed) = self.placed.get_mut(name) else {
+            return;
+        };
+        let master = self.map.master(slot(name));
+        if master.is_none() || placed.host.as_ref() == master {
+            return;
+        }
+        if let Some(before) = placed.host.take() {
+            placed.missed.get_or_insert_with(Instant::now);
+            if let Some(shard) = self.links.get(&before) {
+                let order = Order::Unsubscribe(Arc::clone(name));
+                let _ = shard.orders.send(order).await;
+            }
+        }
+        let Some((host, shard)) = master.and_then(|host| self.links.get_key_value(host)) else {
+            return;
+        };
+        let mut waiters = std::mem::take(&mut placed.waiters);
+        if let Some(missed) = placed.missed.take() {
+            waiters.push(tell_gap(&self.shared, &placed.target, missed));
+        }
+        let subscription = Subscription {
+            kind: placed.kind,
+            target: placed.target.clone(),
+            waiters,
+        };
+        placed.host = Some(host.clone());
+        let order = Order::Subscribe(Arc::clone(name), subscription);
+        let _ = shard.orders.send(order).await;
+    }
+}
+
+/// Tells a gap in a channel once it is subscribed again.
+fn tell_gap(shared: &Arc<Shared>, target: &Target, missed: Instant) -> Waiter {
+    let (waiter, ready) = oneshot::channel();
+    let shared = Arc::clone(shared);
+    let channel = match target {
+        Target::Channel { channel, .. } => Some(channel.clone()),
+        Target::Pattern { pattern, .. } => Some(pattern.clone()),
+        Target::Control | Target::Probe => None,
+    };
+    tokio::spawn(async move {
+        if let (Some(channel), Ok(Ok(()))) = (channel, ready.await) {
+            shared.sequencer().reset_channel(channel.as_str());
+            let gap = Gap {
+                channels: Some(vec![channel]),
+                lasted: missed.elapsed(),
+                reason: GapReason::LinkLost,
+            };
+            shared.ingest(vec![Event::Gap(gap)]).await;
+        }
+    });
+    waiter
+}

@@ -1,0 +1,199 @@
+//! Durable channels: streams in Redis that scripts write and read.
+
+use std::time::Duration;
+
+use ::redis::Script;
+use bytes::Bytes;
+use linerate_hub::{Epoch, Publication, StreamPosition};
+
+use super::{
+    commands::Commands,
+    envelope,
+    names::{Names, StreamKeys},
+};
+use crate::{
+    broker::BrokerError,
+    incarnation,
+    request::{History, HistoryRequest, Publish, Published, StreamOptions},
+};
+
+/// The scripts, and how long things are remembered.
+#[derive(Debug)]
+pub(super) struct Streams {
+    publish: Script,
+    publish_once: Script,
+    history: Script,
+    meta_ttl: Duration,
+    idempotency_ttl: Duration,
+    /// `PUBLISH`, or `SPUBLISH` in a cluster.
+    word: &'static str,
+}
+
+/// An entry of a stream: its id, and names and values.
+type Entry = (String, Vec<Bytes>);
+
+impl Streams {
+    pub(super) fn new(meta_ttl: Duration, idempotency_ttl: Duration, word: &'static str) -> Self {
+        Self {
+            publish: Script::new(include_str!("lua/publish.lua")),
+            publish_once: Script::new(include_str!("lua/publish_once.lua")),
+            history: Script::new(include_str!("lua/history.lua")),
+            meta_ttl,
+            idempotency_ttl,
+            word,
+        }
+    }
+
+    /// Publishes in a plain channel that is called `name`.
+    pub(super) async fn publish_plain(
+        &self,
+        commands: &Commands,
+        names: &Names,
+        name: &str,
+        publish: &Publish,
+    ) -> Result<Published, BrokerError> {
+        let payload = &publish.payload[..];
+        let Some(key) = &publish.idempotency_key else {
+            let mut command = ::redis::cmd(self.word);
+            command.arg(name).arg(payload);
+            let _: () = commands.query(&command).await?;
+            return Ok(Published::default());
+        };
+        let mut call = self.publish_once.key(names.answer(name, key));
+        call.arg(name)
+            .arg(payload)
+            .arg(self.word)
+            .arg(milliseconds(self.idempotency_ttl));
+        let call = async |mut connection| call.invoke_async::<()>(&mut connection).await;
+        commands.run(call).await?;
+        Ok(Published::default())
+    }
+
+    /// Publishes in a durable channel that is called `name`.
+    pub(super) async fn publish(
+        &self,
+        commands: &Commands,
+        names: &Names,
+        name: &str,
+        publish: &Publish,
+    ) -> Result<Published, BrokerError> {
+        let StreamKeys { meta, stream } = names.stream(name);
+        let options = publish.options;
+        let mut call = self.publish.key(meta);
+        call.key(stream);
+        if let Some(key) = &publish.idempotency_key {
+            call.key(names.answer(name, key));
+        }
+        call.arg(name)
+            .arg(&publish.payload[..])
+            .arg(envelope::meta(publish.info.as_ref(), &publish.tags))
+            .arg(options.size_max)
+            .arg(milliseconds(options.ttl))
+            .arg(milliseconds(self.meta_ttl.max(options.ttl)))
+            .arg(incarnation::random())
+            .arg(self.word)
+            .arg(milliseconds(self.idempotency_ttl));
+        let call =
+            async |mut connection| call.invoke_async::<(String, String)>(&mut connection).await;
+        let (epoch, offset) = commands.run(call).await?;
+        let position = Some(position(&epoch, &offset)?);
+        Ok(Published { position })
+    }
+
+    /// Reads the stream of a channel that is called `name`.
+    pub(super) async fn history(
+        &self,
+        commands: &Commands,
+        names: &Names,
+        name: &str,
+        options: StreamOptions,
+        request: &HistoryRequest,
+    ) -> Result<History, BrokerError> {
+        let StreamKeys { meta, stream } = names.stream(name);
+        let since = request.since.as_ref();
+        let limit = request
+            .limit
+            .map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let mut call = self.history.key(meta);
+        call.key(stream)
+            .arg(incarnation::random())
+            .arg(milliseconds(options.ttl))
+            .arg(milliseconds(self.meta_ttl.max(options.ttl)))
+            .arg(since.map_or("", |since| since.epoch.as_str()))
+            .arg(since.map_or(0, |since| since.offset))
+            .arg(limit)
+            .arg(match request.is_reverse {
+                true => "XREVRANGE",
+                false => "XRANGE",
+            });
+        let call = async |mut connection| {
+            call.invoke_async::<(String, String, String, Vec<Entry>)>(&mut connection)
+                .await
+        };
+        let (epoch, newest, oldest, entries) = commands.run(call).await?;
+        let newest = position(&epoch, &newest)?;
+        let oldest = match oldest.as_str() {
+            "" => newest.offset + 1,
+            oldest => number(oldest)?,
+        };
+        let is_contiguous = since.is_none_or(|since| {
+            since.epoch == newest.epoch
+                && since.offset <= newest.offset
+                && since.offset.saturating_add(1) >= oldest
+        });
+        let publications = entries
+            .into_iter()
+            .map(|entry| publication(entry, &newest.epoch));
+        Ok(History {
+            publications: publications.collect::<Result<_, _>>()?,
+            newest,
+            is_contiguous,
+        })
+    }
+
+    /// Forgets what the stream of a channel holds.
+    pub(super) async fn remove(
+        &self,
+        commands: &Commands,
+        names: &Names,
+        name: &str,
+    ) -> Result<(), BrokerError> {
+        let mut command = ::redis::cmd("DEL");
+        command.arg(names.stream(name).stream);
+        commands.query(&command).await
+    }
+}
+
+fn publication((id, fields): Entry, epoch: &Epoch) -> Result<Publication, BrokerError> {
+    let (offset, _) = id.split_once('-').ok_or_else(malformed)?;
+    let position = StreamPosition {
+        epoch: epoch.clone(),
+        offset: number(offset)?,
+    };
+    let [_, payload, _, meta] = <[Bytes; 4]>::try_from(fields).map_err(|_| malformed())?;
+    let publication = Publication::build(payload).with_position(position);
+    Ok(envelope::with_meta(publication, &meta).finish())
+}
+
+fn position(epoch: &str, offset: &str) -> Result<StreamPosition, BrokerError> {
+    Ok(StreamPosition {
+        epoch: Epoch::new(epoch),
+        offset: number(offset)?,
+    })
+}
+
+fn number(text: &str) -> Result<u64, BrokerError> {
+    text.parse().map_err(|_| malformed())
+}
+
+/// Somebody else has written what only our scripts should.
+fn malformed() -> BrokerError {
+    let reason = "stream holds what no script of ours has written".to_owned();
+    BrokerError::Refused { reason }
+}
+
+/// Redis knows no time of zero, and none beyond what a signed number holds.
+fn milliseconds(duration: Duration) -> i64 {
+    let most = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+    i64::try_from(duration.min(most).as_millis().max(1)).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,388 @@
+//! What a link is to receive, what was asked of Redis for that, and what Redis has answered.
+//!
+//! Redis answers commands in order, one reply for each name. So the commands that were sent wait in a queue, and
+//! a channel that is subscribed, given up and subscribed again is ready with the answer to the last command,
+//! not with any that names it.
+
+use std::{collections::VecDeque, mem, sync::Arc};
+
+use foldhash::HashMap;
+use linerate_hub::{ChannelName, StreamPosition};
+use tokio::sync::oneshot;
+
+use super::{
+    cluster::slot,
+    dial::{shortened, write_command},
+    resp::{Reply, RespError},
+};
+use crate::{broker::BrokerError, request::StreamOptions};
+
+/// How many names a command may carry.
+const NAMES_MAX: usize = 512;
+
+/// A name as Redis knows it.
+pub(super) type Name = Arc<[u8]>;
+
+/// Tells whoever subscribed that the subscription stands, or why not.
+pub(super) type Waiter = oneshot::Sender<Result<(), BrokerError>>;
+
+/// Which of the three ways to subscribe.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    Channel,
+    Pattern,
+    Shard,
+}
+
+/// Whom what is published under a name is for.
+#[derive(Clone, Debug)]
+pub(super) enum Target {
+    Channel {
+        channel: ChannelName,
+        options: StreamOptions,
+        /// The newest position that was received, in a durable channel.
+        newest: Option<StreamPosition>,
+        /// Up to which offset a cut was made up for: what the stream told then arrives once more.
+        recovered: u64,
+    },
+    Control,
+    Pattern {
+        pattern: ChannelName,
+        options: StreamOptions,
+    },
+    Probe,
+}
+
+/// A subscription of this node.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    pub(super) kind: Kind,
+    pub(super) target: Target,
+    pub(super) waiters: Vec<Waiter>,
+}
+
+/// What has come of a reply.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Outcome {
+    /// Names whose slot another node of the cluster serves.
+    Moved(Vec<Name>),
+    Nothing,
+    /// The connection is not allowed to do anything.
+    Unauthenticated(String),
+}
+
+/// The subscriptions of a link.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    entries: HashMap<Name, Entry>,
+    /// Names about which Redis must be told.
+    dirty: VecDeque<Name>,
+    sent: VecDeque<Sent>,
+    serial: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    subscription: Subscription,
+    is_wanted: bool,
+    is_dirty: bool,
+    /// Goes into a command of its own, since one with others was refused.
+    is_alone: bool,
+    /// The command whose answer counts; 0 before the first.
+    awaited: u64,
+}
+
+#[derive(Debug)]
+struct Sent {
+    serial: u64,
+    what: What,
+    names: VecDeque<Name>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum What {
+    Ping,
+    Subscribe(Kind),
+    Unsubscribe(Kind),
+}
+
+impl Subscriptions {
+    /// Wants to receive what is published under `name`.
+    pub(super) fn subscribe(&mut self, name: Name, subscription: Subscription) {
+        match self.entries.get_mut(&name) {
+            Some(entry) => {
+                let waiters = mem::take(&mut entry.subscription.waiters);
+                entry.subscription = subscription;
+                entry.subscription.waiters.extend(waiters);
+                entry.is_wanted = true;
+            }
+            None => {
+                let entry = Entry {
+                    subscription,
+                    is_wanted: true,
+                    is_dirty: false,
+                    is_alone: false,
+                    awaited: 0,
+                };
+                self.entries.insert(Arc::clone(&name), entry);
+            }
+        }
+        self.soil(name);
+    }
+
+    /// Gives up a name.
+    pub(super) fn unsubscribe(&mut self, name: &[u8]) {
+        if let Some((name, entry)) = self.entries.get_key_value(name)
+            && entry.is_wanted
+        {
+            let name = Arc::clone(name);
+            if let Some(entry) = self.entries.get_mut(&name) {
+                entry.is_wanted = false;
+                entry.subscription.waiters.clear();
+            }
+            self.soil(name);
+        }
+    }
+
+    /// Takes a subscription out without telling Redis, which has ended it.
+    pub(super) fn take(&mut self, name: &[u8]) -> Option<Subscription> {
+        let entry = self.entries.remove(name)?;
+        entry.is_wanted.then_some(entry.subscription)
+    }
+
+    /// Begins anew on a new connection.
+    pub(super) fn restart(&mut self) {
+        self.sent.clear();
+        self.dirty.clear();
+        self.entries.retain(|_, entry| entry.is_wanted);
+        for (name, entry) in &mut self.entries {
+            entry.is_dirty = true;
+            entry.is_alone = false;
+            self.dirty.push_back(Arc::clone(name));
+        }
+    }
+
+    /// Appends the commands that tell Redis what has changed. Returns the serial number of the last command sent.
+    pub(super) fn flush(&mut self, out: &mut Vec<u8>) -> u64 {
+        while let Some((what, names)) = self.next_command() {
+            self.write(what, names, out);
+        }
+        self.serial
+    }
+
+    /// Appends a `PING`.
+    pub(super) fn ping(&mut self, out: &mut Vec<u8>) {
+        self.write(What::Ping, VecDeque::new(), out);
+    }
+
+    /// Takes a reply that is no message.
+    pub(super) fn handle_reply(&mut self, reply: Reply<'_>) -> Result<Outcome, RespError> {
+        match reply {
+            Reply::Error(reason) => self.handle_error(reason),
+            Reply::Message(_) => Ok(Outcome::Nothing),
+            Reply::Pong | Reply::Simple(_) => match self.sent.pop_front() {
+                Some(sent) if sent.what == What::Ping => Ok(Outcome::Nothing),
+                _ => Err(RespError::Reply),
+            },
+            Reply::Subscribed(name) => {
+                let serial = self.acknowledged(name, |what| matches!(what, What::Subscribe(_)));
+                self.settle(name, serial.ok_or(RespError::Reply)?);
+                Ok(Outcome::Nothing)
+            }
+            Reply::Unsubscribed(name) => {
+                match self.acknowledged(name, |what| matches!(what, What::Unsubscribe(_))) {
+                    Some(serial) => self.settle(name, serial),
+                    None => return Ok(Outcome::Moved(self.own(&[name.into()]))),
+                }
+                Ok(Outcome::Nothing)
+            }
+        }
+    }
+
+    /// Says whether the command with this serial number, and all before it, have been answered.
+    pub(super) fn is_answered(&self, serial: u64) -> bool {
+        self.sent.front().is_none_or(|sent| sent.serial > serial) && self.dirty.is_empty()
+    }
+
+    /// Returns whom what is published under `name` is for, if anybody still wants it.
+    pub(super) fn target(&mut self, name: &[u8]) -> Option<&mut Target> {
+        let entry = self.entries.get_mut(name)?;
+        entry.is_wanted.then_some(&mut entry.subscription.target)
+    }
+
+    /// Returns all that is wanted.
+    pub(super) fn targets(&mut self) -> impl Iterator<Item = &mut Target> {
+        let wanted = self.entries.values_mut().filter(|entry| entry.is_wanted);
+        wanted.map(|entry| &mut entry.subscription.target)
+    }
+
+    fn soil(&mut self, name: Name) {
+        if let Some(entry) = self.entries.get_mut(&name)
+            && !mem::replace(&mut entry.is_dirty, true)
+        {
+            self.dirty.push_back(name);
+        }
+    }
+
+    fn next_command(&mut self) -> Option<(What, VecDeque<Name>)> {
+        let mut names: VecDeque<Name> = VecDeque::new();
+        let mut command = None;
+        while let Some(name) = self.dirty.front() {
+            let Some(entry) = self.entries.get_mut(name) else {
+                self.dirty.pop_front();
+                continue;
+            };
+            let what = entry.command();
+            let fits = names.front().is_none_or(|first| {
+                command == Some(what)
+                    && !entry.is_alone
+                    && names.len() < NAMES_MAX
+                    && (entry.subscription.kind != Kind::Shard || slot(first) == slot(name))
+            });
+            if !fits {
+                break;
+            }
+            entry.is_dirty = false;
+            entry.awaited = self.serial + 1;
+            command = Some(what);
+            let is_alone = entry.is_alone;
+            names.extend(self.dirty.pop_front());
+            if is_alone {
+                break;
+            }
+        }
+        command.map(|what| (what, names))
+    }
+
+    fn write(&mut self, what: What, names: VecDeque<Name>, out: &mut Vec<u8>) {
+        self.serial += 1;
+        let mut words = vec![what.word()];
+        words.extend(names.iter().map(|name| &name[..]));
+        write_command(&words, out);
+        let serial = self.serial;
+        self.sent.push_back(Sent {
+            serial,
+            what,
+            names,
+        });
+    }
+
+    /// Finds the command that this is the answer to; `None` if none was sent that could be.
+    fn acknowledged(&mut self, name: &[u8], is_kind: impl Fn(What) -> bool) -> Option<u64> {
+        let sent = self.sent.front_mut()?;
+        let is_answer = is_kind(sent.what) && sent.names.front().is_some_and(|own| **own == *name);
+        if !is_answer {
+            return None;
+        }
+        let serial = sent.serial;
+        sent.names.pop_front();
+        if sent.names.is_empty() {
+            self.sent.pop_front();
+        }
+        Some(serial)
+    }
+
+    fn settle(&mut self, name: &[u8], serial: u64) {
+        let Some(entry) = self.entries.get_mut(name) else {
+            return;
+        };
+        if entry.awaited != serial || entry.is_dirty {
+            return;
+        }
+        if !entry.is_wanted {
+            self.entries.remove(name);
+            return;
+        }
+        let waiters = mem::take(&mut entry.subscription.waiters);
+        let is_awaited = !waiters.is_empty();
+        let heard = waiters
+            .into_iter()
+            .filter_map(|waiter| waiter.send(Ok(())).ok());
+        // Whoever subscribed has gone without a word, so nobody would ever unsubscribe.
+        if is_awaited && heard.count() == 0 {
+            self.unsubscribe(name);
+        }
+    }
+
+    fn handle_error(&mut self, reason: &[u8]) -> Result<Outcome, RespError> {
+        let text = shortened(reason).to_string();
+        if reason.starts_with(b"NOAUTH") {
+            return Ok(Outcome::Unauthenticated(text));
+        }
+        let sent = self.sent.pop_front().ok_or(RespError::Reply)?;
+        if sent.what == What::Ping {
+            return Ok(Outcome::Nothing);
+        }
+        if reason.starts_with(b"MOVED") || reason.starts_with(b"CLUSTERDOWN") {
+            let names: Vec<Name> = sent.names.into();
+            return Ok(Outcome::Moved(self.own(&names)));
+        }
+        let is_single = sent.names.len() == 1;
+        for name in sent.names {
+            match is_single {
+                true => self.refuse(&name, &text),
+                false => self.retry_alone(name),
+            }
+        }
+        Ok(Outcome::Nothing)
+    }
+
+    fn refuse(&mut self, name: &[u8], reason: &str) {
+        let Some(entry) = self.entries.get_mut(name) else {
+            return;
+        };
+        let waiters = mem::take(&mut entry.subscription.waiters);
+        let is_new = !waiters.is_empty();
+        for waiter in waiters {
+            let reason = reason.to_owned();
+            let _ = waiter.send(Err(BrokerError::Refused { reason }));
+        }
+        // One that stood before is tried again on the next connection.
+        match is_new || !entry.is_wanted {
+            true => _ = self.entries.remove(name),
+            false => tracing::warn!(reason, "Redis refuses a channel that it allowed before"),
+        }
+    }
+
+    fn retry_alone(&mut self, name: Name) {
+        if let Some(entry) = self.entries.get_mut(&name) {
+            entry.is_alone = true;
+        }
+        self.soil(name);
+    }
+
+    /// Returns those of the names that are wanted.
+    fn own(&self, names: &[Name]) -> Vec<Name> {
+        let wanted = names.iter().filter(|name| {
+            let entry = self.entries.get(&name[..]);
+            entry.is_some_and(|entry| entry.is_wanted)
+        });
+        wanted.cloned().collect()
+    }
+}
+
+impl Entry {
+    fn command(&self) -> What {
+        match self.is_wanted {
+            true => What::Subscribe(self.subscription.kind),
+            false => What::Unsubscribe(self.subscription.kind),
+        }
+    }
+}
+
+impl What {
+    fn word(self) -> &'static [u8] {
+        match self {
+            Self::Ping => b"PING",
+            Self::Subscribe(Kind::Channel) => b"SUBSCRIBE",
+            Self::Subscribe(Kind::Pattern) => b"PSUBSCRIBE",
+            Self::Subscribe(Kind::Shard) => b"SSUBSCRIBE",
+            Self::Unsubscribe(Kind::Channel) => b"UNSUBSCRIBE",
+            Self::Unsubscribe(Kind::Pattern) => b"PUNSUBSCRIBE",
+            Self::Unsubscribe(Kind::Shard) => b"SUNSUBSCRIBE",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! Which certificates a Redis server may show.
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+
+/// The authorities to trust: for our own connections, and once more as text for those of the commands.
+#[derive(Clone)]
+pub(super) struct Trust {
+    pub(super) config: Arc<ClientConfig>,
+    pub(super) pem: Vec<u8>,
+}
+
+/// Why no certificate could be trusted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrustError {
+    /// A certificate is malformed.
+    #[error("certificate of an authority is malformed")]
+    Certificate(#[source] rustls::Error),
+    /// There is no certificate in what was given, or none in the system.
+    #[error("there is no certificate of an authority to trust")]
+    Empty,
+    /// The text is not PEM.
+    #[error("certificates of authorities are not PEM")]
+    Pem(#[source] rustls::pki_types::pem::Error),
+    /// The versions of TLS can't be offered.
+    #[error("TLS can't be set up")]
+    Setup(#[source] rustls::Error),
+}
+
+impl Trust {
+    /// Trusts the authorities in `pem`, or those of the system.
+    pub(super) fn new(pem: Option<&[u8]>) -> Result<Self, TrustError> {
+        let certificates = match pem {
+            Some(pem) => CertificateDer::pem_slice_iter(pem)
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(TrustError::Pem)?,
+            None => rustls_native_certs::load_native_certs().certs,
+        };
+        if certificates.is_empty() {
+            return Err(TrustError::Empty);
+        }
+        let mut roots = RootCertStore::empty();
+        // Systems carry a few certificates that are not well-formed; those that were given must be.
+        match pem {
+            None => _ = roots.add_parsable_certificates(certificates.iter().cloned()),
+            Some(_) => {
+                for certificate in &certificates {
+                    let added = roots.add(certificate.clone());
+                    added.map_err(TrustError::Certificate)?;
+                }
+            }
+        }
+        let pem = roots_as_pem(&certificates, &roots);
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(TrustError::Setup)?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        // The connections of the commands take what is the default of the process.
+        let _ = ring::default_provider().install_default();
+        Ok(Self {
+            config: Arc::new(config),
+            pem,
+        })
+    }
+}
+
+impl std::fmt::Debug for Trust {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trust").finish_non_exhaustive()
+    }
+}
+
+/// Writes those certificates that are well-formed.
+fn roots_as_pem(certificates: &[CertificateDer<'_>], roots: &RootCertStore) -> Vec<u8> {
+    let is_all = roots.len() == certificates.len();
+    let mut pem = Vec::new();
+    for certificate in certificates {
+        let is_parsable = || RootCertStore::empty().add(certificate.clone()).is_ok();
+        if is_all || is_parsable() {
+            pem.extend_from_slice(b"-----BEGIN CERTIFICATE-----\n");
+            pem.extend_from_slice(STANDARD.encode(certificate).as_bytes());
+            pem.extend_from_slice(b"\n-----END CERTIFICATE-----\n");
+        }
+    }
+    pem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Trust, TrustError};
+
+    #[test]
+    fn an_authority_is_trusted_if_it_is_one() {
+        let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let pem = certificate.cert.pem();
+        let trust = Trust::new(Some(pem.as_bytes())).unwrap();
+        assert_eq!(
+            trust.pem.iter().filter(|byte| **byte == b'-').count(),
+            pem.bytes().filter(|byte| *byte == b'-').count()
+        );
+    }
+
+    #[test]
+    fn wrong_authorities_are_told_apart() {
+        let error = |pem: &str| Trust::new(Some(pem.as_bytes())).unwrap_err();
+        assert!(matches!(error("hello"), TrustError::Empty));
+        let block =
+            |text| format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n");
+        assert!(matches!(error(&block("!")), TrustError::Pem(_)));
+        assert!(matches!(error(&block("AAAA")), TrustError::Certificate(_)));
+    }
+}
