@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 mod redis;
 
-pub use redis::{RedisServer, SentinelServer};
+pub use redis::{RedisCluster, RedisServer, SentinelServer};
 
 /// How long a server may take until it accepts connections.
 const START_MAX: Duration = Duration::from_secs(20);

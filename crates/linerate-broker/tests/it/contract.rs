@@ -89,10 +89,17 @@ pub(crate) fn publish(payload: impl Into<Bytes>, options: StreamOptions) -> Publ
     }
 }
 
-/// Makes a test of each promise, for the service that `$service` starts; skipped where that is `None`.
+/// Makes a test of each promise, for the service that `$service` starts; skipped where that is `None`. With `together`
+/// it is one test, in which `$service` is called once for each promise.
 macro_rules! contract {
     ($service:expr) => {
-        $crate::contract::contract!($service;
+        $crate::contract::contract!(@promises each $service);
+    };
+    (together $service:expr) => {
+        $crate::contract::contract!(@promises together $service);
+    };
+    (@promises $mode:ident $service:expr) => {
+        $crate::contract::contract!(@$mode $service;
             live: payloads_arrive_byte_for_byte,
             live: publications_arrive_in_the_order_of_publishing,
             live: only_subscribed_channels_arrive,
@@ -120,7 +127,7 @@ macro_rules! contract {
             service: dropping_a_publishing_future_breaks_nothing,
         );
     };
-    ($service:expr; $($topic:ident: $promise:ident,)*) => {
+    (@each $service:expr; $($topic:ident: $promise:ident,)*) => {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $promise() {
@@ -129,6 +136,11 @@ macro_rules! contract {
                 }
             }
         )*
+    };
+    (@together $service:expr; $($topic:ident: $promise:ident,)*) => {
+        tokio::join!($(async {
+            $crate::contract::$topic::$promise(&$service).await;
+        },)*)
     };
 }
 pub(crate) use contract;

@@ -10,8 +10,11 @@ use crate::{
     recorder::Recorder,
 };
 
+mod cluster;
 mod failure;
 mod plain;
+mod sentinel;
+mod tls;
 
 contract!(Standalone::start());
 

@@ -3,7 +3,10 @@
 use std::{
     fs,
     ops::{Deref, DerefMut},
+    path::Path,
     process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use super::{ServerProcess, find, free_port};
@@ -22,11 +25,33 @@ impl RedisServer {
 
     /// Starts one with further arguments, like `["--appendonly", "yes"]`.
     pub fn start_with(arguments: &[&str]) -> Option<Self> {
+        Self::start_on(free_port(), arguments)
+    }
+
+    /// Starts one that speaks TLS only, with a certificate and its key in PEM files.
+    pub fn start_tls(certificate: &Path, key: &Path) -> Option<Self> {
         let port = free_port();
+        let (tls_port, certificate, key) = (
+            port.to_string(),
+            certificate.display().to_string(),
+            key.display().to_string(),
+        );
+        let arguments = [
+            &["--port", "0", "--tls-port", &tls_port][..],
+            &["--tls-cert-file", &certificate],
+            &["--tls-key-file", &key],
+            &["--tls-ca-cert-file", &certificate],
+            &["--tls-auth-clients", "no"],
+        ];
+        Self::start_on(port, &arguments.concat())
+    }
+
+    fn start_on(port: u16, arguments: &[&str]) -> Option<Self> {
         let process = ServerProcess::start("redis-server", port, |_| {
             let port = port.to_string();
             let plain = ["--port", &port, "--bind", "127.0.0.1", "--save", ""];
-            let all = plain.iter().chain(arguments);
+            let soon = ["--repl-diskless-sync-delay", "0"];
+            let all = plain.iter().chain(&soon).chain(arguments);
             all.map(|argument| (*argument).to_owned()).collect()
         })?;
         Some(Self { process })
@@ -58,6 +83,97 @@ impl DerefMut for RedisServer {
     fn deref_mut(&mut self) -> &mut ServerProcess {
         &mut self.process
     }
+}
+
+/// The masters of a cluster, with a third of the slots each, and replicas.
+#[derive(Debug)]
+pub struct RedisCluster {
+    /// The masters, in the order of their slots.
+    pub masters: Vec<RedisServer>,
+    /// Replicas, as many as were asked for, of the first masters.
+    pub replicas: Vec<RedisServer>,
+}
+
+impl RedisCluster {
+    /// Starts three masters, and replicas of the first of them, and waits until they work together. `None` if Redis is not
+    /// installed.
+    ///
+    /// # Panics
+    /// They do not come together within half a minute.
+    pub fn start(replicas: usize) -> Option<Self> {
+        let masters = (0..3).map(|_| Self::node());
+        let masters: Vec<_> = masters.collect::<Option<_>>()?;
+        let replicas = (0..replicas).map(|_| Self::node());
+        let cluster = Self {
+            masters,
+            replicas: replicas.collect::<Option<_>>()?,
+        };
+        for (master, (first, last)) in cluster.masters.iter().zip(RANGES) {
+            master.cli(&["CLUSTER", "ADDSLOTSRANGE", first, last]);
+        }
+        for node in cluster.nodes().skip(1) {
+            let (port, bus) = (node.port().to_string(), cluster_port(node));
+            cluster.masters[0].cli(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
+        }
+        let count = format!("cluster_known_nodes:{}", cluster.nodes().count());
+        cluster.wait("all know each other", |node| {
+            node.cli(&["CLUSTER", "INFO"]).contains(&count)
+        });
+        for (replica, master) in cluster.replicas.iter().zip(&cluster.masters) {
+            let id = master.cli(&["CLUSTER", "MYID"]);
+            replica.cli(&["CLUSTER", "REPLICATE", &id]);
+        }
+        cluster.wait("all is well", |node| {
+            let info = node.cli(&["CLUSTER", "INFO"]);
+            info.contains("cluster_state:ok") && info.contains("cluster_slots_assigned:16384")
+        });
+        cluster.wait("all replicas are up to date", |node| {
+            let info = node.cli(&["INFO", "replication"]);
+            info.contains("role:master") || info.contains("master_link_status:up")
+        });
+        Some(cluster)
+    }
+
+    /// Waits until something is so at each node.
+    ///
+    /// # Panics
+    /// It is not so within half a minute.
+    pub fn wait(&self, what: &str, is_so: impl Fn(&RedisServer) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !self.nodes().all(&is_so) {
+            assert!(Instant::now() < deadline, "in the cluster, not {what}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Returns its URL, which names one node.
+    pub fn url(&self) -> String {
+        format!("redis+cluster://{}", self.masters[2].address())
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &RedisServer> {
+        self.masters.iter().chain(&self.replicas)
+    }
+
+    fn node() -> Option<RedisServer> {
+        let bus = free_port().to_string();
+        RedisServer::start_with(&[
+            "--cluster-enabled",
+            "yes",
+            "--cluster-node-timeout",
+            "1000",
+            "--cluster-port",
+            &bus,
+        ])
+    }
+}
+
+/// The slots of the masters.
+const RANGES: [(&str, &str); 3] = [("0", "5460"), ("5461", "10922"), ("10923", "16383")];
+
+fn cluster_port(node: &RedisServer) -> String {
+    let answer = node.cli(&["CONFIG", "GET", "cluster-port"]);
+    answer.lines().last().unwrap_or_default().to_owned()
 }
 
 /// A sentinel that watches one master.

@@ -1,0 +1,123 @@
+//! How many messages a second one reader takes from Redis: `cargo run --release --example redis_rate [URL] [bytes]`.
+//!
+//! Publishes as fast as Redis takes it, in a hundred channels, for three seconds, and checks that all of it arrives.
+
+use std::{
+    error::Error,
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use linerate_broker::{BoxFuture, Broker, BrokerOptions, Event, Ingest, Redis, StreamOptions};
+use linerate_hub::ChannelName;
+
+const CHANNELS: u64 = 100;
+
+/// How many commands wait for their answers at a time.
+const PIPELINED: u64 = 500;
+
+/// Counts.
+#[derive(Default)]
+struct Node {
+    messages: AtomicU64,
+    bursts: AtomicU64,
+}
+
+impl Ingest for Node {
+    fn ingest(&self, events: Vec<Event>) -> BoxFuture<'_, ()> {
+        let is_publication = |event: &&Event| matches!(event, Event::Publication { .. });
+        let messages = events.iter().filter(is_publication).count();
+        self.messages.fetch_add(messages as u64, Ordering::Relaxed);
+        self.bursts.fetch_add(1, Ordering::Relaxed);
+        Box::pin(std::future::ready(()))
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let url = arguments.next();
+    let url = url.unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned());
+    let bytes = arguments.next().map_or(Ok(250), |text| text.parse())?;
+    let node = Arc::new(Node::default());
+    let redis = Redis::new(&url, BrokerOptions::default(), Arc::clone(&node) as _)?;
+    let options = StreamOptions {
+        is_durable: false,
+        size_max: 100,
+        ttl: Duration::from_secs(60),
+    };
+    for number in 0..CHANNELS {
+        let channel = ChannelName::new(&format!("rate:{number}"))?;
+        redis.subscribe(&channel, options).await?;
+    }
+    let address = url.trim_start_matches("redis://").to_owned();
+    let started = Instant::now();
+    let before = reader_time()?;
+    let publisher =
+        thread::spawn(move || publish(&address, bytes).map_err(|error| error.to_string()));
+    let published = publisher.join().map_err(|_| "publisher panicked")??;
+    while node.messages.load(Ordering::Relaxed) < published {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let (seconds, busy) = (started.elapsed().as_secs_f64(), reader_time()? - before);
+    let messages = node.messages.load(Ordering::Relaxed);
+    println!(
+        "{messages} messages of {bytes} bytes in {seconds:.2} s: {:.0} a second, {:.1} in a burst; \
+         the reader was busy for {:.2} s, {:.0} messages a second of its time",
+        messages as f64 / seconds,
+        messages as f64 / node.bursts.load(Ordering::Relaxed) as f64,
+        busy.as_secs_f64(),
+        messages as f64 / busy.as_secs_f64(),
+    );
+    Ok(())
+}
+
+/// Publishes for three seconds; returns how often.
+fn publish(address: &str, bytes: usize) -> Result<u64, Box<dyn Error>> {
+    let mut stream = TcpStream::connect(address)?;
+    let mut answers = BufReader::new(stream.try_clone()?);
+    let payload = "x".repeat(bytes);
+    let end = Instant::now() + Duration::from_secs(3);
+    let (mut published, mut answer) = (0, String::new());
+    while Instant::now() < end {
+        let mut commands = Vec::new();
+        for number in 0..PIPELINED {
+            let channel = format!("rate:{}", (published + number) % CHANNELS);
+            write!(
+                commands,
+                "*3\r\n$7\r\nPUBLISH\r\n${}\r\n{channel}\r\n${bytes}\r\n{payload}\r\n",
+                channel.len(),
+            )?;
+        }
+        stream.write_all(&commands)?;
+        for _ in 0..PIPELINED {
+            answer.clear();
+            answers.read_line(&mut answer)?;
+            if answer.trim() != ":1" {
+                return Err(format!("answer to PUBLISH was {answer:?}").into());
+            }
+        }
+        published += PIPELINED;
+    }
+    Ok(published)
+}
+
+/// Returns how long the broker's thread has been running on a processor (Linux).
+fn reader_time() -> Result<Duration, Box<dyn Error>> {
+    for task in fs::read_dir("/proc/self/task")? {
+        let task = task?.path();
+        if fs::read_to_string(task.join("comm"))?.trim() == "broker-redis" {
+            let schedule = fs::read_to_string(task.join("schedstat"))?;
+            let nanoseconds = schedule.split(' ').next().unwrap_or_default();
+            return Ok(Duration::from_nanos(nanoseconds.parse()?));
+        }
+    }
+    Err("there is no thread of the broker".into())
+}
