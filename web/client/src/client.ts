@@ -9,9 +9,18 @@ import { endpointsOf } from "./endpoints.js";
 import { type Environment, environmentWith } from "./environment.js";
 import { ConnectionLost, TimedOut } from "./errors.js";
 import type { Transport } from "./link.js";
-import type { ClientInfo, Commands, PresenceStats, Push } from "./messages.js";
+import type {
+  ClientInfo,
+  Commands,
+  ConnectResult,
+  PresenceStats,
+  Push,
+  RecoverRequest,
+  SubscribeResult,
+} from "./messages.js";
 import { Publication } from "./publication.js";
-import { type StreamPosition, type SubscribeOptions, Subscription } from "./subscription.js";
+import type { StreamPosition, SubscribeOptions } from "./subscribing.js";
+import { Subscription } from "./subscription.js";
 import type { TokenSource } from "./token.js";
 
 export interface ClientOptions {
@@ -43,6 +52,8 @@ export interface ClientEvents {
   connected: { client: string; transport: Transport; version: string; data: unknown };
   /** The connection has ended for good: closed by `close`, or refused by the server. */
   disconnected: { code: number; reason: string };
+  /** The server has subscribed the client to a channel. */
+  subscription: Subscription;
   /** Something went wrong that is being retried. */
   error: Error;
 }
@@ -106,13 +117,8 @@ export class Client {
       this.#environment,
       {
         connecting: (code, reason, retryInMs) => this.#handleCut(code, reason, retryInMs),
-        connected: (result, transport) => {
-          this.#id = result.client;
-          this.#transport = transport;
-          const { client, version = "", data } = result;
-          this.#emitter.emit("connected", { client, transport, version, data });
-          this.#forEach((subscription) => subscription.handleConnected());
-        },
+        connected: (result, transport) => this.#handleConnected(result, transport),
+        recoveries: () => this.#recoveries(),
         disconnected: (code, reason) => this.#handleEnd(code, reason),
         push: (push) => this.#handlePush(push),
         blocks: (bytes) => this.#handleBlocks(bytes),
@@ -166,14 +172,7 @@ export class Client {
     if (this.#subscriptions.has(channel)) {
       throw new Error(`there is a subscription to ${channel} already`);
     }
-    const subscription = new Subscription(channel, options, {
-      connection: this.#connection,
-      environment: this.#environment,
-      backoff: this.#backoff,
-      numbered: (one, channelId) => this.#number(one, channelId),
-      ended: (one) => this.#forget(one),
-    });
-    this.#subscriptions.set(channel, subscription);
+    const subscription = this.#add(channel, options);
     if (this.state === "connected") {
       subscription.handleConnected();
     }
@@ -214,6 +213,18 @@ export class Client {
     };
   }
 
+  #add(channel: string, options: SubscribeOptions): Subscription {
+    const subscription = new Subscription(channel, options, {
+      connection: this.#connection,
+      environment: this.#environment,
+      backoff: this.#backoff,
+      numbered: (one, channelId) => this.#number(one, channelId),
+      ended: (one) => this.#forget(one),
+    });
+    this.#subscriptions.set(channel, subscription);
+    return subscription;
+  }
+
   async #request<Method extends keyof Commands>(
     method: Method,
     request: Commands[Method][0],
@@ -251,6 +262,35 @@ export class Client {
     });
   }
 
+  #handleConnected(result: ConnectResult, transport: Transport): void {
+    this.#id = result.client;
+    this.#transport = transport;
+    const { client, version = "", data, subs = {} } = result;
+    this.#emitter.emit("connected", { client, transport, version, data });
+    for (const [channel, subscribed] of Object.entries(subs)) {
+      this.#handleServerSubscribed(channel, subscribed);
+    }
+    this.#forEach((subscription) => subscription.handleConnected());
+  }
+
+  #handleServerSubscribed(channel: string, result: SubscribeResult): void {
+    const known = this.#subscriptions.get(channel);
+    const subscription = known ?? this.#add(channel, {});
+    if (known === undefined) {
+      this.#emitter.emit("subscription", subscription);
+    }
+    subscription.handleServerSubscribed(result);
+  }
+
+  #recoveries(): Record<string, RecoverRequest> {
+    const entries = [...this.#subscriptions.values()].flatMap((one) =>
+      one.isServers && one.position !== undefined
+        ? [[one.channel, { recover: true, ...one.position }] as const]
+        : [],
+    );
+    return Object.fromEntries(entries);
+  }
+
   #handleCut(code: number, reason: string, retryInMs: number): void {
     this.#forgetConnection();
     this.#forEach((subscription) => subscription.handleDisconnected());
@@ -271,7 +311,11 @@ export class Client {
   }
 
   #handlePush(push: Push): void {
-    const { channel, pub, join, leave, unsubscribe } = push;
+    const { channel, pub, join, leave, subscribe, unsubscribe } = push;
+    if (channel !== undefined && subscribe !== undefined) {
+      this.#handleServerSubscribed(channel, subscribe);
+      return;
+    }
     const subscription = this.#subscriptions.get(channel ?? "");
     if (subscription === undefined) {
       return;

@@ -10,8 +10,11 @@ export const TRANSPORT_CLOSED = 2;
 export const BAD_PROTOCOL = 3;
 /** No sign of life of the server in time. */
 export const NO_PING = 11;
-/** The server's number for a subscription that the client ended itself. */
+/** The client ended the subscription itself. */
 export const UNSUBSCRIBE_CALLED = 0;
+
+/** The server has ended a subscription for good. */
+export const SERVER_UNSUBSCRIBE = 2_000;
 
 /** Subscriptions that the server ended with such a number are subscribed again. */
 const INSUFFICIENT_STATE = 2_500;

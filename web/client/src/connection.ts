@@ -7,7 +7,14 @@ import type { Environment } from "./environment.js";
 import { asError, ConnectionLost, ServerError, TimedOut, Unauthorized } from "./errors.js";
 import { HttpStreamLink } from "./http-stream-link.js";
 import type { Link, LinkEvents, OpenLink, Transport } from "./link.js";
-import type { Commands, ConnectRequest, ConnectResult, Push, Reply } from "./messages.js";
+import type {
+  Commands,
+  ConnectRequest,
+  ConnectResult,
+  Push,
+  RecoverRequest,
+  Reply,
+} from "./messages.js";
 import { Requests, type Settle } from "./requests.js";
 import { refreshDelayMs, tokenFrom, type TokenSource } from "./token.js";
 import { TransportChoice } from "./transports.js";
@@ -35,6 +42,8 @@ export interface ConnectionOptions {
 }
 
 export interface ConnectionEvents {
+  /** Asks where to recover the subscriptions from that the server has made. */
+  recoveries(): Record<string, RecoverRequest>;
   /** A connection is being opened, or will be in `retryInMs`. */
   connecting(code: number, reason: string, retryInMs: number): void;
   connected(result: ConnectResult, transport: Transport): void;
@@ -189,6 +198,10 @@ export class Connection {
   #introduce(token: string | undefined): void {
     const { name, data } = this.#options;
     const request: ConnectRequest = { name };
+    const subs = this.#events.recoveries();
+    if (Object.keys(subs).length > 0) {
+      request.subs = subs;
+    }
     if (token !== undefined) {
       request.token = token;
     }

@@ -25,8 +25,8 @@ export type { Publication } from "./publication.js";
 export type {
   StreamPosition,
   SubscribeOptions,
-  Subscription,
   SubscriptionEvents,
   SubscriptionState,
-} from "./subscription.js";
+} from "./subscribing.js";
+export type { Subscription } from "./subscription.js";
 export type { TokenSource } from "./token.js";

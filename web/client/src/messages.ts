@@ -13,6 +13,14 @@ export interface ConnectRequest {
   data?: unknown;
   name?: string;
   version?: string;
+  /** Where to recover the subscriptions from that the server has made. */
+  subs?: Record<string, RecoverRequest>;
+}
+
+export interface RecoverRequest {
+  recover: true;
+  epoch: string;
+  offset: number;
 }
 
 export interface ConnectResult {
@@ -29,6 +37,8 @@ export interface ConnectResult {
   session?: string;
   node?: string;
   data?: unknown;
+  /** What the server has subscribed the client to. */
+  subs?: Record<string, SubscribeResult>;
 }
 
 export interface SubscribeRequest {
@@ -107,6 +117,7 @@ export interface Push {
   pub?: PublicationMessage;
   join?: { info: ClientInfo };
   leave?: { info: ClientInfo };
+  subscribe?: SubscribeResult;
   unsubscribe?: { code: number; reason: string };
   disconnect?: { code: number; reason: string };
 }

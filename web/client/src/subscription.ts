@@ -23,54 +23,15 @@ import type {
   SubscribeResult,
 } from "./messages.js";
 import { Publication } from "./publication.js";
+import type {
+  StreamPosition,
+  SubscribeOptions,
+  SubscriptionEvents,
+  SubscriptionState,
+} from "./subscribing.js";
 import { refreshDelayMs, tokenFrom, type TokenSource } from "./token.js";
 
 const BUFFER_MAX = 10_000;
-
-/** A place in the stream of a channel: what comes after it hasn't been seen. */
-export interface StreamPosition {
-  readonly epoch: string;
-  readonly offset: number;
-}
-
-export interface SubscribeOptions {
-  /** An expression over the payload's fields: only publications for which it holds are delivered. */
-  filter?: string;
-  /** How long the server collects publications into a batch; 0 sends at once. Default: the channel's. */
-  batchIntervalMs?: number;
-  /** `"latest"`, or a JSON pointer: of those that wait, only the newest (of each key) is delivered. */
-  conflate?: string;
-  /** Whether to recover what was published while the connection was cut. Default: true. */
-  recover?: boolean;
-  /** Recover from here, as if the subscription had been cut then. */
-  since?: StreamPosition;
-  /** The token for this channel, or what gets one. */
-  token?: TokenSource<string>;
-  /** Anything that the server shall know. */
-  data?: unknown;
-  /** Whether to be told who comes and goes. */
-  joinLeave?: boolean;
-  /** How many publications may wait for each iterator; then the oldest give way. Default: 10,000. */
-  bufferMax?: number;
-}
-
-/** `"subscribing"` until the server has agreed, and again while there is no connection. */
-export type SubscriptionState = "subscribing" | "subscribed" | "unsubscribed";
-
-export interface SubscriptionEvents {
-  /** The server has agreed. `recovered` is undefined if there was nothing to recover from. */
-  subscribed: { recovered: boolean | undefined; position: StreamPosition | undefined };
-  publication: Publication;
-  /** What arrived at once, never empty. */
-  batch: readonly Publication[];
-  gap: Gap;
-  /** The subscription has ended for good. */
-  unsubscribed: { code: number; reason: string };
-  join: ClientInfo;
-  leave: ClientInfo;
-  /** Something went wrong that is being retried. */
-  error: Error;
-}
 
 /** What a subscription needs of its client. */
 export interface SubscriptionHost {
@@ -96,6 +57,8 @@ export class Subscription implements AsyncIterable<Publication> {
   /** Counts changes of the epoch, so that a late answer about an earlier one is recognised. */
   #epochs = 0;
   #wasSubscribed = false;
+  /** Whether the server has made it, on its own account. */
+  #isServers = false;
   /** Goes before the next publication. */
   #gap: Gap | undefined;
   #end: Unsubscribed | undefined;
@@ -156,7 +119,26 @@ export class Subscription implements AsyncIterable<Publication> {
   /** @internal There is a connection. */
   handleConnected(): void {
     this.#retries = 0;
-    this.#subscribe();
+    if (!this.#isServers) {
+      this.#subscribe();
+    } else if (this.#state !== "subscribed") {
+      const [code, reason] = [
+        codes.SERVER_UNSUBSCRIBE,
+        "the server no longer subscribes the client",
+      ];
+      this.#finish(code, reason, new Unsubscribed(code, reason));
+    }
+  }
+
+  /** @internal The server has subscribed the client. */
+  handleServerSubscribed(result: SubscribeResult): void {
+    this.#isServers = true;
+    this.#handleSubscribed(result);
+  }
+
+  /** Whether the server has subscribed the client, without being asked. */
+  get isServers(): boolean {
+    return this.#isServers;
   }
 
   /** @internal The connection is gone. */
@@ -185,7 +167,9 @@ export class Subscription implements AsyncIterable<Publication> {
 
   /** @internal The server has ended the subscription. */
   handleUnsubscribe(code: number, reason: string): void {
-    if (codes.subscribesAgain(code)) {
+    if (codes.subscribesAgain(code) && this.#isServers) {
+      this.#host.connection.restart(codes.TRANSPORT_CLOSED, reason);
+    } else if (codes.subscribesAgain(code)) {
       this.handleDisconnected();
       this.#subscribe();
     } else {

@@ -11,9 +11,11 @@ import {
   columnPixels,
   dropFile,
   figure,
+  focused,
   openPage,
   startBrowser,
   startServer,
+  tabTo,
   temporaryFolder,
   textOf,
   waitForState,
@@ -263,19 +265,4 @@ function waitForUploads(page, count) {
     byId("uploads"),
     String(count),
   );
-}
-
-/** Presses Tab until the element marked `id` has the focus. */
-async function tabTo(page, id) {
-  for (let presses = 0; presses < 40; presses += 1) {
-    await page.keyboard.press("Tab");
-    if ((await focused(page)) === id) {
-      return;
-    }
-  }
-  assert.fail(`Tab never reaches ${id}`);
-}
-
-function focused(page) {
-  return page.evaluate(() => document.activeElement?.dataset.testid);
 }

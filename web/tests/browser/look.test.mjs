@@ -1,4 +1,4 @@
-// How both pages look: no sideways scrolling, no complaints, and pictures for people to judge.
+// How the pages look: no sideways scrolling, no complaints, and pictures for people to judge.
 
 import assert from "node:assert/strict";
 import { mkdir } from "node:fs/promises";
@@ -47,19 +47,33 @@ async function assertFits(page, what) {
 for (const scheme of ["light", "dark"]) {
   for (const [width, height] of [
     [360, 740],
-    [1440, 900],
+    [390, 844],
+    [1280, 900],
     [1920, 1080],
   ]) {
-    test(`both pages fit ${width} px in ${scheme}`, async () => {
+    test(`all pages fit ${width} px in ${scheme}`, async () => {
       const look = { width, height, scheme };
       const picture = (page, name) =>
         page.screenshot({ path: join(PICTURES, `${name}-${width}-${scheme}.png`), fullPage: true });
 
       const overview = await openPage(chromium.browser, server.url, look);
       await overview.page.waitForSelector('body[data-live="live"]');
+      await overview.page.waitForFunction(
+        (selector) => Number(document.querySelector(selector).dataset.value) > 0,
+        {},
+        byId("chart-rate-now"),
+      );
       await assertFits(overview.page, "overview");
       await picture(overview.page, "overview");
       assert.deepEqual(overview.complaints, []);
+
+      const admin = await openPage(chromium.browser, `${server.url}/admin`, look);
+      await admin.page.waitForSelector('body[data-state="open"][data-live="live"]');
+      await admin.page.waitForSelector(`${byId("connections")} tr:not(.empty)`);
+      await assertFits(admin.page, "admin");
+      await picture(admin.page, "admin");
+      assert.deepEqual(admin.complaints, []);
+      await admin.page.close();
       await overview.page.close();
 
       const { page, complaints } = await openPage(chromium.browser, `${server.url}/logs`, look);

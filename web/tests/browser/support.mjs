@@ -20,9 +20,13 @@ const REAL_LOG = inRepository("../shared/data/nginx-access-rhit.log.gz");
 /** Generous, since the machine may be small and busy; nothing waits this long unless it is broken. */
 const PATIENCE_MS = 90_000;
 
-/** Starts `linerate serve`, on a free port unless one is given; `stop` ends it, `kill` does so without a goodbye. */
-export async function startServer({ port = 0 } = {}) {
+/**
+ * Starts `linerate serve`, on a free port unless one is given, configured by `environment` beyond the defaults; `stop`
+ * ends it, `kill` does so without a goodbye.
+ */
+export async function startServer({ port = 0, environment = {} } = {}) {
   const child = spawn(SERVER, ["serve", "--listen", `127.0.0.1:${port}`], {
+    env: { ...process.env, ...environment },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const exited = once(child, "exit");
@@ -122,6 +126,22 @@ export function textOf(page, id) {
 
 export function byId(id) {
   return `[data-testid="${id}"]`;
+}
+
+/** Presses Tab until the element marked `id` has the focus. */
+export async function tabTo(page, id) {
+  for (let presses = 0; presses < 60; presses += 1) {
+    await page.keyboard.press("Tab");
+    if ((await focused(page)) === id) {
+      return;
+    }
+  }
+  assert.fail(`Tab never reaches ${id}`);
+}
+
+/** Returns what the element that has the focus is marked with. */
+export function focused(page) {
+  return page.evaluate(() => document.activeElement?.dataset.testid);
 }
 
 /** Waits until the log page is in one of `states`. */

@@ -345,6 +345,53 @@ test("a listener that throws stops neither the others nor the connection", async
   assert.equal(client.state, "connected");
 });
 
+test("what the server subscribes is a subscription, recovered with the connection", () => {
+  const world = new World();
+  const client = world.client();
+  const seen: unknown[] = [];
+  const gaps: Gap[] = [];
+  client.on("subscription", (subscription) => {
+    subscription.on("publication", (publication) => seen.push(publication.text()));
+    subscription.on("gap", (gap) => gaps.push(gap));
+  });
+  const socket = world.welcome({
+    subs: { a: { id: 3, epoch: "e", offset: 1, recoverable: true } },
+  });
+  socket.tellBytes(3, 0x01, 2, 1, 1, 0x31);
+  assert.ok(socket.sent.every((message) => !("subscribe" in message)));
+
+  socket.cut();
+  const back = world.awaitSocket();
+  back.open();
+  assert.deepEqual(back.command("connect")["connect"], {
+    name: "js",
+    subs: { a: { recover: true, epoch: "e", offset: 2 } },
+  });
+  const subs = { a: { id: 4, epoch: "e", offset: 3, was_recovering: true, recovered: true } };
+  back.answer("connect", { client: "c2", subs });
+  back.tellBytes(4, 0x01, 3, 1, 1, 0x32);
+  assert.deepEqual(seen, ["1", "2"]);
+  assert.deepEqual(gaps, []);
+
+  const ended: number[] = [];
+  client.subscriptions.get("a")?.on("unsubscribed", ({ code }) => ended.push(code));
+  comeBack(world);
+  assert.deepEqual(ended, [2000], "the next token names the channel no more");
+});
+
+test("the server may subscribe later, and what was asked for already is not asked for again", () => {
+  const world = new World();
+  const client = world.client();
+  const told: string[] = [];
+  client.on("subscription", ({ channel }) => told.push(channel));
+  const own = client.subscribe("own");
+  const socket = world.welcome({ subs: { own: { id: 1 } } });
+  socket.tell({ push: { channel: "later", subscribe: { id: 2 } } });
+  assert.deepEqual(told, ["later"]);
+  assert.equal(own.state, "subscribed");
+  assert.ok(socket.sent.every((message) => !("subscribe" in message)));
+});
+
 test("who comes and goes is told", () => {
   const { socket, subscription } = subscribed({ joinLeave: true });
   const told: string[] = [];

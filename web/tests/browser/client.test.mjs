@@ -1,0 +1,238 @@
+// The npm package against the real server, in Node.js and in Chromium.
+
+import assert from "node:assert/strict";
+import { createServer, request } from "node:http";
+import { once } from "node:events";
+import { after, before, test } from "node:test";
+import WebSocket from "ws";
+import * as linerate from "../../dist/assets/linerate.js";
+import * as scenarios from "./client-scenarios.mjs";
+import { openPage, startBrowser, startServer } from "./support.mjs";
+
+let chromium, page, server;
+
+before(async () => {
+  server = await startServer();
+  chromium = await startBrowser();
+  ({ page } = await openPage(chromium.browser, `${server.url}/logs`));
+});
+
+after(async () => {
+  await chromium?.close();
+  await server?.stop();
+});
+
+/** Sockets that can be cut like a cable. */
+function cuttable() {
+  let socket;
+  class CuttableSocket extends WebSocket {
+    constructor(...address) {
+      super(...address);
+      socket = this;
+    }
+  }
+  return { cut: () => socket.terminate(), options: { environment: { WebSocket: CuttableSocket } } };
+}
+
+const PLACES = {
+  "Node.js by WebSocket": (scenario, channel) =>
+    scenario({
+      linerate,
+      url: server.url,
+      options: { environment: { WebSocket } },
+      channel,
+      cutNow: cuttable(),
+    }),
+  "Node.js by HTTP streaming": (scenario, channel) =>
+    scenario({
+      linerate,
+      url: server.url,
+      options: { transports: ["http_stream"] },
+      channel,
+      cutNow: abortable(),
+    }),
+  "Chromium by WebSocket": (scenario, channel) => inChromium(scenario, channel, ["websocket"]),
+  "Chromium by HTTP streaming": (scenario, channel) =>
+    inChromium(scenario, channel, ["http_stream"]),
+};
+
+/** Streams that can be cut like a cable. */
+function abortable() {
+  let abort;
+  const fetch = (url, init) => {
+    if (!String(url).endsWith("/connection/http_stream")) {
+      return globalThis.fetch(url, init);
+    }
+    abort = new AbortController();
+    return globalThis.fetch(url, { ...init, signal: AbortSignal.any([init.signal, abort.signal]) });
+  };
+  return { cut: () => abort.abort(), options: { environment: { fetch } } };
+}
+
+/** Runs a scenario in the page, which gets it as text. */
+function inChromium(scenario, channel, transports) {
+  return page.evaluate(`(async () => {
+    const linerate = await import("/assets/linerate.js");
+    const abortable = ${abortable};
+    let socket;
+    class CuttableSocket extends WebSocket {
+      constructor(...address) {
+        super(...address);
+        socket = this;
+      }
+    }
+    const sockets = {
+      cut: () => socket.close(),
+      options: { environment: { WebSocket: CuttableSocket } },
+    };
+    const cutNow = ${JSON.stringify(transports)}[0] === "websocket" ? sockets : abortable();
+    return (${scenario})({
+      linerate,
+      url: "",
+      options: { transports: ${JSON.stringify(transports)} },
+      channel: ${JSON.stringify(channel)},
+      cutNow,
+    });
+  })()`);
+}
+
+let channels = 0;
+
+/** Tests one scenario in each place where the client runs. */
+function everywhere(name, scenario, check, places = Object.keys(PLACES)) {
+  for (const place of places) {
+    test(`${name}, in ${place}`, { timeout: 60_000 }, async () => {
+      channels += 1;
+      check(await PLACES[place](scenario, `demo:test-${channels}`), place);
+    });
+  }
+}
+
+everywhere("publications arrive as published", scenarios.publications, (result, place) => {
+  const { transport, sent, called, batched, iterated } = result;
+  assert.equal(transport, place.endsWith("WebSocket") ? "websocket" : "http_stream");
+  assert.deepEqual([called, batched, iterated], [sent, sent, sent]);
+});
+
+everywhere(
+  "bytes arrive as they are",
+  scenarios.binary,
+  (bytes) =>
+    assert.deepEqual(
+      bytes,
+      Array.from({ length: 256 }, (_, i) => i),
+    ),
+  ["Node.js by WebSocket", "Chromium by WebSocket"],
+);
+
+everywhere("presence and history answer", scenarios.presenceAndHistory, (result) => {
+  assert.deepEqual(result, {
+    joins: true,
+    leaves: true,
+    isPresent: true,
+    stats: { clients: 2, users: 1 },
+    all: [1, 2, 3],
+    newest: [3],
+    since: [2, 3],
+  });
+});
+
+everywhere(
+  "the server filters, collects and conflates",
+  scenarios.filterBatchConflate,
+  (result) => {
+    assert.deepEqual(result.filtered, [6, 8, 10]);
+    assert.deepEqual(result.batched.flat(), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    assert.ok(result.batched.length <= 3, `${result.batched.length} batches of ten publications`);
+    assert.equal(result.latest.flat().at(-1), 10);
+    assert.ok(result.latest.every((batch) => batch.length === 1));
+    assert.deepEqual(result.latestOfKeys.flat().slice(-2), [9, 10]);
+    assert.ok(result.latestOfKeys.every((batch) => batch.length <= 2));
+  },
+);
+
+everywhere("a filter that is none is refused", scenarios.badFilter, ({ code, reason, state }) => {
+  assert.equal(code, 107, reason);
+  assert.equal(state, "connected");
+});
+
+everywhere("a cut loses nothing", scenarios.recovery, ({ seen, gaps, recovered }) => {
+  assert.deepEqual(
+    seen,
+    Array.from({ length: 90 }, (_, i) => i + 1),
+  );
+  assert.deepEqual(gaps, []);
+  assert.ok(recovered.length >= 2 && recovered.slice(1).every((one) => one === true));
+});
+
+test("a server that starts anew is a gap, and goes on", { timeout: 60_000 }, async (t) => {
+  const first = await startServer();
+  t.after(() => first.stop());
+  const options = { environment: { WebSocket }, reconnectFirstMs: 100, reconnectLongestMs: 200 };
+  const client = linerate.connect(first.url, options);
+  t.after(() => client.close());
+  const subscription = client.subscribe("demo:restart");
+  const told = [];
+  subscription.on("gap", ({ cause }) => told.push(cause));
+  subscription.on("publication", (publication) => told.push(publication.json()));
+  await new Promise((resolve) => subscription.on("subscribed", resolve));
+  await client.publish("demo:restart", 1);
+  await first.kill();
+  const again = new Promise((resolve) => subscription.on("subscribed", resolve));
+  const second = await startServer({ port: new URL(first.url).port });
+  t.after(() => second.stop());
+  assert.equal((await again).recovered, false);
+  await client.publish("demo:restart", 2);
+  while (told.at(-1) !== 2) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.deepEqual(told, [1, "recovery", 2]);
+});
+
+test("a server that says goodbye is come back to", { timeout: 60_000 }, async (t) => {
+  const first = await startServer();
+  const client = linerate.connect(first.url, { environment: { WebSocket }, reconnectFirstMs: 100 });
+  t.after(() => client.close());
+  await new Promise((resolve) => client.on("connected", resolve));
+  const cut = new Promise((resolve) => client.on("connecting", resolve));
+  await first.stop();
+  const { code } = await cut;
+  assert.ok(code === 3001 || code === 1001 || code === 1012, `closed with ${code}`);
+  assert.equal(client.state, "connecting");
+});
+
+test("where WebSocket is blocked, the client streams over HTTP", { timeout: 60_000 }, async (t) => {
+  const proxy = await startBlockingProxy(server.url);
+  t.after(() => proxy.stop());
+  const client = linerate.connect(proxy.url, { environment: { WebSocket } });
+  t.after(() => client.close());
+  const subscription = client.subscribe("demo:blocked");
+  await new Promise((resolve) => subscription.on("subscribed", resolve));
+  assert.equal(client.transport, "http_stream");
+  const arrived = subscription[Symbol.asyncIterator]().next();
+  await client.publish("demo:blocked", "through the wall");
+  assert.equal((await arrived).value.json(), "through the wall");
+});
+
+/** Starts a proxy that passes HTTP on and refuses every upgrade, as some companies' do. */
+async function startBlockingProxy(target) {
+  const proxy = createServer((incoming, outgoing) => {
+    const { method, headers } = incoming;
+    const onward = request(new URL(incoming.url, target), { method, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode, answer.headers);
+      outgoing.flushHeaders();
+      answer.pipe(outgoing);
+    });
+    onward.on("error", () => outgoing.destroy());
+    outgoing.on("close", () => onward.destroy());
+    incoming.pipe(onward);
+  });
+  proxy.on("upgrade", (_request, socket) => socket.end("HTTP/1.1 403 Forbidden\r\n\r\n"));
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const stop = () => {
+    proxy.closeAllConnections();
+    proxy.close();
+  };
+  return { url: `http://127.0.0.1:${proxy.address().port}`, stop };
+}
