@@ -26,7 +26,12 @@ pub(super) async fn logs(request: HeaderMap) -> Response {
 }
 
 pub(super) async fn asset(Path(name): Path<String>, request: HeaderMap) -> Response {
-    respond(&format!("assets/{name}"), &request)
+    let mut response = respond(&format!("assets/{name}"), &request);
+    // They are the same for everybody, and pages of other origins import linerate.js.
+    let anyone = HeaderValue::from_static("*");
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, anyone);
+    response
 }
 
 fn respond(path: &str, request: &HeaderMap) -> Response {
