@@ -1,0 +1,88 @@
+//! Listeners, TLS, admission, drain: everything between a socket and a request.
+//!
+//! | room | what happens there |
+//! | --- | --- |
+//! | `accept` | takes connections, at a bounded rate, through shortages of file descriptors |
+//! | `admission` | how many connections there may be, in all and from one address |
+//! | `connection` | one connection: proxy header, TLS, requests, goodbye |
+//! | `drain` | sends clients away a few at a time |
+//! | `listener` | sockets that listen |
+//! | `proxy` | what trusted proxies say of a client's address |
+//! | `quiet` | logs that can't be flooded |
+//! | `stop` | the end of the server, in phases |
+//! | `tls` | the certificate, and its renewal |
+//! | `workers` | threads with a runtime and a listener each |
+
+mod accept;
+mod admission;
+mod connection;
+mod drain;
+mod listener;
+mod proxy;
+mod quiet;
+mod stop;
+mod tls;
+mod workers;
+
+use std::sync::Arc;
+
+use axum::Router;
+use tokio::net::TcpListener;
+
+use crate::config::ServerOptions;
+
+pub use admission::{Admission, Visit};
+pub use drain::send_away;
+pub use listener::listen;
+pub use stop::{Phase, Stop, Stopped};
+pub use tls::{Certificate, CertificateError};
+pub use workers::{Running, Seat, Workers};
+
+/// What the listeners of all workers share.
+#[derive(Debug)]
+pub struct Front {
+    /// Who is let in.
+    pub admission: Arc<Admission>,
+    /// When to say goodbye.
+    pub stopped: Stopped,
+    /// The certificate, if TLS is spoken.
+    pub certificate: Option<Arc<Certificate>>,
+    /// Whether trusted proxies send a header of the PROXY protocol.
+    pub has_proxy_header: bool,
+    /// How many workers share the bound on accepted connections.
+    pub workers: usize,
+}
+
+impl Front {
+    /// Makes one of what is configured.
+    ///
+    /// # Errors
+    /// The certificate can't be used.
+    pub fn new(
+        options: &ServerOptions,
+        workers: usize,
+        stopped: Stopped,
+    ) -> Result<Self, CertificateError> {
+        let certificate = options.tls.as_ref().map(Certificate::load).transpose()?;
+        Ok(Self {
+            admission: Arc::new(Admission::new(options)),
+            stopped,
+            certificate: certificate.map(Arc::new),
+            has_proxy_header: options.proxy_protocol,
+            workers: workers.max(1),
+        })
+    }
+
+    /// Serves `app` on a listener until the server stops, then until its connections are gone.
+    ///
+    /// Each request has a [`Peer`](crate::transport::Peer) and a [`Visit`] among its extensions.
+    ///
+    /// # Errors
+    /// The listener is none.
+    pub async fn serve(self: Arc<Self>, listener: TcpListener, app: Router) -> std::io::Result<()> {
+        accept::serve(self, listener, app).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

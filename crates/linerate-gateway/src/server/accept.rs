@@ -1,0 +1,162 @@
+//! Takes connections, at a bounded rate, through shortages of file descriptors.
+
+use std::{
+    fs::File,
+    io,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::Router;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    time::sleep,
+};
+
+use super::{Front, Visit, connection, quiet::Quiet};
+
+/// How long accepting rests after a failure that can pass.
+const REST: Duration = Duration::from_millis(100);
+
+static FAILURES: Quiet = Quiet::new();
+static REFUSALS: Quiet = Quiet::new();
+
+/// Serves `app` until the server stops, then until the connections are gone.
+pub(super) async fn serve(front: Arc<Front>, listener: TcpListener, app: Router) -> io::Result<()> {
+    // Nothing is ever sent: the channel ends when the last connection does.
+    let (open, mut all_gone) = mpsc::channel::<()>(1);
+    let stopped = front.stopped.clone();
+    let mut pace = Pace::new(Instant::now());
+    let mut spare = Spare::new();
+    {
+        let mut leaving = pin!(stopped.leaving());
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut leaving => break,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => welcome(&front, stream, &app, open.clone()),
+                Err(error) => wait_out(error, &listener, &mut spare).await?,
+            }
+            let rate = front.admission.accepts_per_second_max() as usize / front.workers;
+            if let Some(wait) = pace.step(Instant::now(), rate.max(1)) {
+                sleep(wait).await;
+            }
+        }
+    }
+    drop((listener, open));
+    tokio::select! {
+        _ = all_gone.recv() => {}
+        () = stopped.over() => {}
+    }
+    Ok(())
+}
+
+fn welcome(front: &Arc<Front>, stream: TcpStream, app: &Router, open: mpsc::Sender<()>) {
+    match front.admission.admit() {
+        Some(place) => {
+            let visit = Visit::new(place, front.stopped.clone());
+            let (front, app) = (front.clone(), app.clone());
+            tokio::spawn(async move {
+                connection::attend(front, stream, app, visit).await;
+                drop(open);
+            });
+        }
+        None => {
+            if let Some(count) = REFUSALS.ask(Instant::now()) {
+                tracing::warn!(count, "connections refused: as many as allowed are open");
+            }
+            let is_tls = front.certificate.is_some();
+            tokio::spawn(connection::refuse_overload(stream, is_tls));
+        }
+    }
+}
+
+/// Waits after a failed accept if that can pass, as a shortage of file descriptors does.
+async fn wait_out(error: io::Error, listener: &TcpListener, spare: &mut Spare) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::InvalidInput | io::ErrorKind::NotConnected => return Err(error),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => return Ok(()),
+        _ => {}
+    }
+    if let Some(count) = FAILURES.ask(Instant::now()) {
+        tracing::warn!(%error, count, "can't accept connections");
+    }
+    spare.turn_away(listener).await;
+    // Without this pause, a listener that stays readable would spin.
+    sleep(REST).await;
+    Ok(())
+}
+
+/// A file descriptor to fall back on: with it, those who wait are told at once that there is no room, rather than left
+/// waiting.
+#[derive(Debug)]
+struct Spare(Option<File>);
+
+impl Spare {
+    fn new() -> Self {
+        Self(File::open("/dev/null").ok())
+    }
+
+    async fn turn_away(&mut self, listener: &TcpListener) {
+        if self.0.take().is_some() {
+            // It may be that nobody waits any more.
+            _ = tokio::time::timeout(Duration::from_millis(1), listener.accept()).await;
+        }
+        *self = Self::new();
+    }
+}
+
+/// Spaces connections so that no more than a number of them is accepted in a second; as many may come at once.
+#[derive(Debug)]
+struct Pace {
+    /// When the connections so far would have been accepted at an even rate.
+    even: Instant,
+}
+
+impl Pace {
+    fn new(now: Instant) -> Self {
+        Self { even: now }
+    }
+
+    /// Counts one, and returns how long to wait for the next.
+    fn step(&mut self, now: Instant, per_second: usize) -> Option<Duration> {
+        let behind = now.checked_sub(Duration::from_secs(1)).unwrap_or(now);
+        let interval = Duration::from_secs(1) / u32::try_from(per_second).unwrap_or(u32::MAX);
+        self.even = self.even.max(behind) + interval;
+        let wait = self.even.saturating_duration_since(now);
+        (!wait.is_zero()).then_some(wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::Pace;
+
+    #[test]
+    fn a_storm_is_spread_over_time_and_a_trickle_never_waits() {
+        let start = Instant::now() + Duration::from_secs(5);
+        let mut pace = Pace::new(start);
+        let mut now = start + Duration::from_secs(3);
+        let mut waits = 0;
+        for _ in 0..300 {
+            if let Some(wait) = pace.step(now, 100) {
+                now += wait;
+                waits += 1;
+            }
+        }
+        assert_eq!(waits, 200);
+        let taken = now.duration_since(start + Duration::from_secs(3));
+        assert!(taken.abs_diff(Duration::from_secs(2)) < Duration::from_millis(20));
+        for _ in 0..100 {
+            now += Duration::from_millis(11);
+            assert_eq!(pace.step(now, 100), None);
+        }
+    }
+}

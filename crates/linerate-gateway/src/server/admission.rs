@@ -1,0 +1,272 @@
+//! How many connections there may be, in all and from one address.
+
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use arc_swap::ArcSwap;
+use foldhash::fast::RandomState;
+use hashbrown::{HashMap, hash_map::Entry};
+use ipnet::IpNet;
+
+use super::stop::Stopped;
+use crate::config::ServerOptions;
+
+/// Counts the connections of all workers.
+#[derive(Debug)]
+pub struct Admission {
+    limits: ArcSwap<Limits>,
+    open: AtomicUsize,
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    addresses: Mutex<HashMap<IpAddr, usize, RandomState>>,
+}
+
+/// What can be changed while the server runs.
+#[derive(Debug)]
+struct Limits {
+    connections_max: usize,
+    per_address_max: usize,
+    accepts_per_second_max: u32,
+    trusted: Vec<IpNet>,
+}
+
+/// A connection's place, and its share of the farewell; shared by all that serve it, given back by the last of them.
+///
+/// It stands in the extensions of the requests, so that a WebSocket can keep it.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    place: Arc<Place>,
+    stopped: Stopped,
+    part: f64,
+    _address: Option<Arc<AddressPlace>>,
+}
+
+/// A place among all connections.
+#[derive(Debug)]
+pub(super) struct Place(Arc<Admission>);
+
+/// A place among those of one address.
+#[derive(Debug)]
+pub(super) struct AddressPlace {
+    admission: Arc<Admission>,
+    address: IpAddr,
+}
+
+impl Admission {
+    /// Starts with nobody in.
+    pub fn new(options: &ServerOptions) -> Self {
+        Self {
+            limits: ArcSwap::from_pointee(Limits::new(options)),
+            open: AtomicUsize::new(0),
+            accepted: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            addresses: Mutex::default(),
+        }
+    }
+
+    /// Holds other limits from now on; whoever is in stays.
+    pub fn set_limits(&self, options: &ServerOptions) {
+        self.limits.store(Arc::new(Limits::new(options)));
+    }
+
+    /// Returns how many connections are open.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether there is room for one more.
+    pub fn has_room(&self) -> bool {
+        self.open() < self.limits.load().connections_max
+    }
+
+    /// Returns how many connections were accepted since the start.
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many of them were refused for want of a place.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many connections may be accepted in a second, by all workers together.
+    pub(super) fn accepts_per_second_max(&self) -> u32 {
+        self.limits.load().accepts_per_second_max
+    }
+
+    /// Returns whether an address is that of a proxy whose word is taken.
+    pub(super) fn trusts(&self, address: IpAddr) -> bool {
+        let limits = self.limits.load();
+        limits.trusted.iter().any(|net| net.contains(&address))
+    }
+
+    /// Takes a place among all connections, if one is free.
+    pub(super) fn admit(self: &Arc<Self>) -> Option<Place> {
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+        let max = self.limits.load().connections_max;
+        let one_more = |open| (open < max).then_some(open + 1);
+        let taken = self
+            .open
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        match taken {
+            Ok(_) => Some(Place(self.clone())),
+            Err(_) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    /// Takes a place among those of one address, if one is free. Addresses of this machine have places without
+    /// bound: behind one may be a proxy that says of nobody where they come from.
+    pub(super) fn admit_address(self: &Arc<Self>, address: IpAddr) -> Option<AddressPlace> {
+        let address = address.to_canonical();
+        let max = match address.is_loopback() {
+            true => usize::MAX,
+            false => self.limits.load().per_address_max,
+        };
+        let mut addresses = self.addresses();
+        let open = addresses.entry(address).or_insert(0);
+        if *open >= max {
+            drop(addresses);
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        *open += 1;
+        drop(addresses);
+        Some(AddressPlace {
+            admission: self.clone(),
+            address,
+        })
+    }
+
+    fn addresses(&self) -> MutexGuard<'_, HashMap<IpAddr, usize, RandomState>> {
+        self.addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Limits {
+    fn new(options: &ServerOptions) -> Self {
+        Self {
+            connections_max: options.connections_max,
+            per_address_max: options.connections_per_address_max,
+            accepts_per_second_max: options.accepts_per_second_max,
+            trusted: options.trusted_proxies.clone(),
+        }
+    }
+}
+
+impl Visit {
+    pub(super) fn new(place: Place, stopped: Stopped) -> Self {
+        Self {
+            place: Arc::new(place),
+            stopped,
+            part: rand::random(),
+            _address: None,
+        }
+    }
+
+    /// Waits for the moment to say goodbye, which is at random within the window of the drain.
+    pub async fn goodbye(&self) {
+        self.stopped.goodbye(self.part).await;
+    }
+
+    /// Returns a visit that holds the place of an address as well.
+    pub(super) fn with_address(&self, place: AddressPlace) -> Self {
+        Self {
+            place: self.place.clone(),
+            _address: Some(Arc::new(place)),
+            ..self.clone()
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for AddressPlace {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut entry) = self.admission.addresses().entry(self.address) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Admission, Visit};
+    use crate::{config::ServerOptions, server::Stop};
+
+    fn admission(connections_max: usize, per_address_max: usize) -> Arc<Admission> {
+        let options = ServerOptions {
+            connections_max,
+            connections_per_address_max: per_address_max,
+            ..ServerOptions::default()
+        };
+        Arc::new(Admission::new(&options))
+    }
+
+    #[test]
+    fn one_more_than_there_are_places_is_not_admitted() {
+        let admission = admission(2, 1);
+        let (_stop, stopped) = Stop::new();
+        let first = Visit::new(admission.admit().unwrap(), stopped.clone());
+        let second = Visit::new(admission.admit().unwrap(), stopped);
+        assert!(admission.admit().is_none() && !admission.has_room());
+        let websocket = first.clone();
+        drop(first);
+        assert!(admission.admit().is_none(), "the WebSocket keeps the place");
+        drop((websocket, second));
+        assert!(admission.admit().is_some());
+        assert_eq!((admission.open(), admission.refused()), (0, 2));
+    }
+
+    #[test]
+    fn places_of_an_address_are_its_own_and_those_of_this_machine_have_no_bound() {
+        let admission = admission(10, 1);
+        let place = admission.admit_address("192.0.2.1".parse().unwrap());
+        assert!(place.is_some());
+        let same = "::ffff:192.0.2.1".parse().unwrap();
+        assert!(admission.admit_address(same).is_none());
+        assert!(
+            admission
+                .admit_address("192.0.2.2".parse().unwrap())
+                .is_some()
+        );
+        drop(place);
+        assert!(admission.admit_address(same).is_some());
+        let near: Vec<_> = (0..5)
+            .map(|_| admission.admit_address("127.0.0.1".parse().unwrap()))
+            .collect();
+        assert!(near.iter().all(Option::is_some));
+        drop(near);
+        assert!(admission.addresses().is_empty());
+    }
+
+    #[test]
+    fn limits_change_for_those_who_come_later() {
+        let admission = admission(1, 1);
+        let place = admission.admit().unwrap();
+        admission.set_limits(&ServerOptions {
+            connections_max: 2,
+            ..ServerOptions::default()
+        });
+        assert!(admission.admit().is_some());
+        drop(place);
+    }
+}

@@ -1,0 +1,253 @@
+//! One connection: proxy header, TLS, requests, goodbye.
+
+use std::{
+    io,
+    net::IpAddr,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, HttpBody},
+    http::{Request, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use linerate::Scheme;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+use tower_service::Service;
+
+use super::{Front, Visit, admission::AddressPlace, proxy};
+use crate::transport::Peer;
+
+/// How long the head of a request may take, the wait for its first byte included.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How many bytes the head of a request may have.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// How long a proxy header and the handshake of TLS may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may serve requests; WebSockets and answers that go on may last longer.
+const REQUESTS_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a request may take that is under way when the connection is to end.
+const LAST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a client that is refused may take to read why.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long data may be under way without an acknowledgement, and how long after silence the peer is asked.
+const DEAD_PEER_TIMEOUT: Duration = Duration::from_secs(30);
+
+const OVERLOAD: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\nRetry-After: 5\r\n\
+    Connection: close\r\n\r\ntoo many connections\n";
+
+/// What is known of a connection before its first request.
+#[derive(Clone, Debug)]
+struct Origin {
+    front: Arc<Front>,
+    /// Who speaks to us, or for whom a header of the PROXY protocol says that the proxy speaks.
+    address: IpAddr,
+    is_tls: bool,
+    visit: Visit,
+    /// Whether an answer is under way whose end is not known.
+    is_streaming: Arc<AtomicBool>,
+}
+
+/// Serves one connection to its end.
+pub(super) async fn attend(front: Arc<Front>, mut stream: TcpStream, app: Router, visit: Visit) {
+    let address = match timeout(HANDSHAKE_TIMEOUT, prepare(&front, &mut stream)).await {
+        Ok(Ok(address)) => address,
+        Ok(Err(error)) => return tracing::debug!(%error, "connection failed"),
+        Err(_) => return tracing::debug!("connection said nothing of where it comes from"),
+    };
+    // A trusted proxy has as many as it needs; those that it tells of are counted.
+    let visit = match front.admission.trusts(address) {
+        true => visit,
+        false => match front.admission.admit_address(address) {
+            Some(place) => visit.with_address(place),
+            None => {
+                tracing::debug!(%address, "connection refused: too many from its address");
+                let is_tls = front.certificate.is_some();
+                return refuse(stream, &too_many_from_address(), is_tls).await;
+            }
+        },
+    };
+    let certificate = front.certificate.clone();
+    let origin = Origin {
+        address,
+        is_tls: certificate.is_some(),
+        visit,
+        front,
+        is_streaming: Arc::default(),
+    };
+    match certificate {
+        None => serve(origin, stream, app).await,
+        Some(certificate) => {
+            let handshake = certificate.acceptor().accept(stream);
+            match timeout(HANDSHAKE_TIMEOUT, handshake).await {
+                Ok(Ok(stream)) => serve(origin, stream, app).await,
+                Ok(Err(error)) => tracing::debug!(%error, "TLS failed"),
+                Err(_) => tracing::debug!("TLS took too long"),
+            }
+        }
+    }
+}
+
+/// Sets up the socket and finds out who is at its other end.
+async fn prepare(front: &Front, stream: &mut TcpStream) -> io::Result<IpAddr> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(&*stream);
+    let keepalive = TcpKeepalive::new()
+        .with_time(DEAD_PEER_TIMEOUT)
+        .with_interval(DEAD_PEER_TIMEOUT / 3);
+    socket.set_tcp_keepalive(&keepalive)?;
+    socket.set_tcp_user_timeout(Some(DEAD_PEER_TIMEOUT))?;
+    let address = stream.peer_addr()?.ip().to_canonical();
+    if !front.has_proxy_header || !front.admission.trusts(address) {
+        return Ok(address);
+    }
+    let told = proxy::read_header(stream).await?;
+    Ok(told.map_or(address, |told| told.ip().to_canonical()))
+}
+
+/// Serves the requests of one connection until it ends or becomes a WebSocket.
+async fn serve<S>(origin: Origin, stream: S, app: Router)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let service = service_fn({
+        let origin = origin.clone();
+        move |request| answer(origin.clone(), app.clone(), request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    tokio::select! {
+        result = &mut connection => return note(result),
+        () = origin.visit.goodbye() => {}
+        () = sleep(REQUESTS_TIMEOUT) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let deadline = async {
+        while origin.is_streaming.load(Ordering::Relaxed) {
+            // An answer that goes on has its own end, and is told when the server stops.
+            origin.visit.goodbye().await;
+            origin.is_streaming.store(false, Ordering::Relaxed);
+        }
+        sleep(LAST_REQUEST_TIMEOUT).await;
+    };
+    tokio::select! {
+        result = &mut connection => note(result),
+        () = deadline => tracing::debug!("connection given up in the middle of a request"),
+    }
+}
+
+/// Answers a request, with what is known of where it comes from among its extensions.
+async fn answer(
+    origin: Origin,
+    mut app: Router,
+    request: Request<Incoming>,
+) -> Result<Response, std::convert::Infallible> {
+    let mut request = request.map(Body::new);
+    let (peer, place) = match origin.peer(&request) {
+        Ok(found) => found,
+        Err(refused) => return Ok(refused.into_response()),
+    };
+    let visit = match place {
+        Some(place) => origin.visit.with_address(place),
+        None => origin.visit.clone(),
+    };
+    request.extensions_mut().insert(peer);
+    request.extensions_mut().insert(visit);
+    // A router is always ready.
+    let response = app.call(request).await?;
+    let is_streaming = response.body().size_hint().exact().is_none();
+    origin.is_streaming.store(is_streaming, Ordering::Relaxed);
+    Ok(response)
+}
+
+impl Origin {
+    /// Returns where a request comes from, and the place that its address takes if a proxy has told of it.
+    fn peer(
+        &self,
+        request: &Request<Body>,
+    ) -> Result<(Peer, Option<AddressPlace>), impl IntoResponse + use<>> {
+        let scheme = if self.is_tls {
+            Scheme::Https
+        } else {
+            Scheme::Http
+        };
+        let mut peer = Peer {
+            address: self.address,
+            scheme,
+        };
+        let admission = &self.front.admission;
+        if !admission.trusts(self.address) {
+            return Ok((peer, None));
+        }
+        let headers = request.headers();
+        peer.scheme = proxy::forwarded_scheme(headers).unwrap_or(scheme);
+        let told = proxy::forwarded_for(headers, |address| admission.trusts(address));
+        let Some(address) = told else {
+            return Ok((peer, None));
+        };
+        peer.address = address;
+        match admission.admit_address(address) {
+            Some(place) => Ok((peer, Some(place))),
+            None => {
+                let status = StatusCode::TOO_MANY_REQUESTS;
+                let retry = [(header::RETRY_AFTER, "5")];
+                Err((status, retry, "too many connections from your address\n"))
+            }
+        }
+    }
+}
+
+fn note(result: Result<(), hyper::Error>) {
+    if let Err(error) = result {
+        tracing::debug!(%error, "connection failed");
+    }
+}
+
+/// Says that there are too many connections, whatever was asked.
+pub(super) async fn refuse_overload(stream: TcpStream, is_tls: bool) {
+    refuse(stream, OVERLOAD, is_tls).await;
+}
+
+fn too_many_from_address() -> Vec<u8> {
+    let body = "too many connections from your address\n";
+    format!(
+        "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain; charset=utf-8\r\n\
+         Content-Length: {}\r\nRetry-After: 5\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// Says why the connection ends. Over TLS nothing is said: a handshake is what there is too much of.
+async fn refuse(mut stream: TcpStream, why: &[u8], is_tls: bool) {
+    if is_tls {
+        return;
+    }
+    let send = async {
+        stream.write_all(why).await?;
+        stream.shutdown().await?;
+        // Reading on keeps unread input from resetting the connection before the answer is read.
+        tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
+    };
+    // A client that is gone needs no answer.
+    _ = timeout(REFUSAL_TIMEOUT, send).await;
+}

@@ -1,0 +1,87 @@
+//! Sends clients away a few at a time, so that they do not all come to another node at once.
+
+use std::{sync::Arc, time::Duration};
+
+use rand::seq::SliceRandom;
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    config::DrainOptions,
+    node::{Notice, Worker},
+    protocol::centrifuge::Disconnect,
+};
+
+/// How often a slice of the clients is told.
+const SLICE: Duration = Duration::from_millis(100);
+
+impl DrainOptions {
+    /// Returns over how long so many connections are closed: few end soon.
+    pub fn window_of(&self, connections: usize) -> Duration {
+        let rate = f64::from(self.connections_per_second_min.max(1));
+        let needed = Duration::from_secs_f64(connections as f64 / rate);
+        needed.min(self.window)
+    }
+}
+
+/// Tells all clients of a worker to go and come to another node, in a random order, evenly over `window`.
+///
+/// Those who come meanwhile may stay.
+pub async fn send_away(worker: Arc<Worker>, window: Duration) {
+    let mut outlets: Vec<_> = {
+        let state = worker.state();
+        let clients = state.clients.values();
+        clients.map(|client| client.outlet.clone()).collect()
+    };
+    outlets.shuffle(&mut rand::rng());
+    let started = Instant::now();
+    for (index, part) in slices(outlets.len(), window).into_iter().enumerate() {
+        sleep_until(started + SLICE * u32::try_from(index).unwrap_or(u32::MAX)).await;
+        for outlet in outlets.drain(..part) {
+            outlet.notify(Notice::Disconnect(Disconnect::SHUTDOWN));
+        }
+    }
+}
+
+/// Returns how many are told in each slice of the window.
+fn slices(count: usize, window: Duration) -> Vec<usize> {
+    let slices = usize::try_from(window.as_millis() / SLICE.as_millis()).unwrap_or(usize::MAX);
+    let slices = slices.clamp(1, count.max(1));
+    let told = |index: usize| count * index / slices;
+    (0..slices)
+        .map(|index| told(index + 1) - told(index))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::slices;
+    use crate::config::DrainOptions;
+
+    #[test]
+    fn slices_are_even_and_none_is_forgotten() {
+        for (count, millis) in [
+            (0, 0),
+            (1, 0),
+            (7, 50),
+            (7, 10_000),
+            (10_000, 1_000),
+            (3, 200),
+        ] {
+            let slices = slices(count, Duration::from_millis(millis));
+            assert_eq!(slices.iter().sum::<usize>(), count);
+            let (least, most) = (slices.iter().min().unwrap(), slices.iter().max().unwrap());
+            assert!(most - least <= 1);
+        }
+        assert_eq!(slices(10_000, Duration::from_secs(1)), vec![1_000; 10]);
+    }
+
+    #[test]
+    fn few_connections_are_told_within_a_second() {
+        let options = DrainOptions::default();
+        assert_eq!(options.window_of(0), Duration::ZERO);
+        assert_eq!(options.window_of(50), Duration::from_millis(500));
+        assert_eq!(options.window_of(1_000_000), options.window);
+    }
+}

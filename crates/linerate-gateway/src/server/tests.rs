@@ -1,0 +1,284 @@
+//! Tests of the way from a socket to a request, with real sockets.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{Extension, Router, response::IntoResponse, routing::get};
+use linerate::Scheme;
+use rustls::pki_types::ServerName;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+use tokio_rustls::TlsConnector;
+
+use super::{Certificate, Front, Phase, Stop, Visit};
+use crate::{
+    config::{ServerOptions, TlsOptions},
+    transport::Peer,
+};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// A header of the PROXY protocol for `192.0.2.1`.
+const PROXY: &[u8] =
+    b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\x7f\0\0\x01\x04\xd2\x1f\x90";
+
+/// A server whose `/` says where a request comes from, and whose `/wait` answers when it is to say goodbye.
+struct Served {
+    address: SocketAddr,
+    front: Arc<Front>,
+    stop: Stop,
+}
+
+async fn whence(Extension(peer): Extension<Peer>) -> String {
+    let scheme = if peer.scheme == Scheme::Https {
+        "https"
+    } else {
+        "http"
+    };
+    format!("{scheme} {}", peer.address)
+}
+
+async fn wait(Extension(visit): Extension<Visit>) -> impl IntoResponse {
+    visit.goodbye().await;
+    "goodbye"
+}
+
+impl Served {
+    async fn start(options: &ServerOptions) -> Self {
+        let (stop, stopped) = Stop::new();
+        let front = Arc::new(Front::new(options, 1, stopped).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = Router::new()
+            .route("/", get(whence))
+            .route("/wait", get(wait));
+        tokio::spawn(front.clone().serve(listener, app));
+        Self {
+            address,
+            front,
+            stop,
+        }
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends bytes and a request with these headers; returns all that comes back.
+    async fn ask(&self, before: &[u8], headers: &str) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(before).await.unwrap();
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        rest(&mut stream).await
+    }
+}
+
+async fn rest(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
+    let mut bytes = Vec::new();
+    // A reset is an end too.
+    _ = timeout(PATIENCE, stream.read_to_end(&mut bytes))
+        .await
+        .unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn trusting(networks: &[&str]) -> ServerOptions {
+    ServerOptions {
+        trusted_proxies: networks.iter().map(|net| net.parse().unwrap()).collect(),
+        ..ServerOptions::default()
+    }
+}
+
+#[tokio::test]
+async fn forwarded_headers_of_strangers_are_not_believed() {
+    let headers = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n";
+    let served = Served::start(&ServerOptions::default()).await;
+    assert!(served.ask(b"", headers).await.ends_with("http 127.0.0.1"));
+    let served = Served::start(&trusting(&["127.0.0.0/8"])).await;
+    assert!(served.ask(b"", headers).await.ends_with("https 192.0.2.1"));
+}
+
+#[tokio::test]
+async fn a_proxy_header_is_believed_where_it_is_configured_and_from_whom_it_is_trusted() {
+    let mut options = trusting(&["127.0.0.1/32"]);
+    options.proxy_protocol = true;
+    let served = Served::start(&options).await;
+    assert!(served.ask(PROXY, "").await.ends_with("http 192.0.2.1"));
+    assert_eq!(
+        served.ask(b"", "").await,
+        "",
+        "a trusted proxy without header is none"
+    );
+
+    let mut options = trusting(&["192.0.2.0/24"]);
+    options.proxy_protocol = true;
+    let served = Served::start(&options).await;
+    assert!(served.ask(PROXY, "").await.starts_with("HTTP/1.1 400"));
+    assert!(served.ask(b"", "").await.ends_with("http 127.0.0.1"));
+}
+
+#[tokio::test]
+async fn one_connection_too_many_from_an_address_is_refused() {
+    let mut options = trusting(&["127.0.0.1/32"]);
+    options.connections_per_address_max = 1;
+    let served = Served::start(&options).await;
+    let mut waiting = served.connect().await;
+    let head = b"GET /wait HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n";
+    waiting.write_all(head).await.unwrap();
+    let refused = async {
+        loop {
+            let answer = served.ask(b"", "X-Forwarded-For: 192.0.2.1\r\n").await;
+            if !answer.starts_with("HTTP/1.1 200") {
+                return answer;
+            }
+        }
+    };
+    let answer = timeout(PATIENCE, refused).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
+    assert!(answer.contains("retry-after"), "{answer}");
+    let other = served.ask(b"", "X-Forwarded-For: 192.0.2.2\r\n").await;
+    assert!(other.ends_with("http 192.0.2.2"));
+}
+
+#[tokio::test]
+async fn a_drain_ends_connections_over_its_window_and_lets_nobody_in() {
+    let served = Served::start(&ServerOptions::default()).await;
+    let mut waiting = Vec::new();
+    for _ in 0..20 {
+        let mut stream = served.connect().await;
+        stream
+            .write_all(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+            .await
+            .unwrap();
+        waiting.push(stream);
+    }
+    while served.front.admission.open() < 20 {
+        tokio::task::yield_now().await;
+    }
+    let window = Duration::from_millis(500);
+    let started = Instant::now();
+    let since = tokio::time::Instant::now();
+    served.stop.enter(Phase::Leaving { since, window });
+    let mut ends = Vec::new();
+    for stream in &mut waiting {
+        let said = rest(stream).await;
+        assert!(said.ends_with("goodbye"), "{said}");
+        ends.push(started.elapsed());
+    }
+    assert!(
+        ends.iter().max().unwrap() > &(window / 4),
+        "not all at once: {ends:?}"
+    );
+    assert!(TcpStream::connect(served.address).await.is_err());
+    assert_eq!(served.front.admission.open(), 0);
+}
+
+#[tokio::test]
+async fn when_it_is_over_everybody_is_cut_off() {
+    let served = Served::start(&ServerOptions::default()).await;
+    let mut stream = served.connect().await;
+    stream
+        .write_all(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    served.stop.enter(Phase::Over);
+    rest(&mut stream).await;
+}
+
+/// Writes a new certificate for `localhost`, and returns it.
+fn certify(options: &TlsOptions) -> Vec<u8> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(&options.certificate, made.cert.pem()).unwrap();
+    std::fs::write(&options.key, made.signing_key.serialize_pem()).unwrap();
+    made.cert.der().to_vec()
+}
+
+fn tls_options(directory: &std::path::Path) -> TlsOptions {
+    TlsOptions {
+        certificate: directory.join("certificate.pem"),
+        key: directory.join("key.pem"),
+    }
+}
+
+/// Speaks TLS to the server, which must show this certificate.
+async fn ask_tls(served: &Served, expected: &[u8]) -> String {
+    let config = linerate::tls::danger_client_config_trusting_anybody();
+    let connector = TlsConnector::from(Arc::new(config));
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut stream = connector
+        .connect(name, served.connect().await)
+        .await
+        .unwrap();
+    let shown = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();
+    assert_eq!(shown, expected);
+    let head = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    rest(&mut stream).await
+}
+
+#[tokio::test]
+async fn a_new_certificate_is_used_for_new_connections_and_a_broken_one_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let tls = tls_options(directory.path());
+    let first = certify(&tls);
+    let options = ServerOptions {
+        tls: Some(tls.clone()),
+        ..ServerOptions::default()
+    };
+    let served = Served::start(&options).await;
+    assert!(ask_tls(&served, &first).await.ends_with("https 127.0.0.1"));
+
+    let certificate = served.front.certificate.clone().unwrap();
+    assert!(!certificate.reload_if_changed().unwrap());
+    std::fs::write(&tls.certificate, "no certificate").unwrap();
+    assert!(certificate.reload().is_err());
+    assert!(
+        !certificate.reload_if_changed().unwrap(),
+        "it is not tried again and again"
+    );
+    ask_tls(&served, &first).await;
+
+    let second = certify(&tls);
+    certificate.reload().unwrap();
+    ask_tls(&served, &second).await;
+}
+
+#[tokio::test]
+async fn who_does_not_speak_tls_or_says_nothing_is_cut_off() {
+    let directory = tempfile::tempdir().unwrap();
+    let tls = tls_options(directory.path());
+    certify(&tls);
+    let options = ServerOptions {
+        tls: Some(tls),
+        ..ServerOptions::default()
+    };
+    let served = Served::start(&options).await;
+    let mut plain = served.connect().await;
+    plain
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    assert!(!rest(&mut plain).await.contains("HTTP/1.1"));
+    let mut silent = served.connect().await;
+    assert_eq!(rest(&mut silent).await, "");
+}
+
+#[test]
+fn a_certificate_that_is_none_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let tls = tls_options(directory.path());
+    let error = Certificate::load(&tls).unwrap_err().to_string();
+    assert!(error.contains("certificate.pem: "), "{error}");
+    certify(&tls);
+    let other = rcgen::KeyPair::generate().unwrap();
+    std::fs::write(&tls.key, other.serialize_pem()).unwrap();
+    let error = Certificate::load(&tls).unwrap_err().to_string();
+    assert!(error.contains("key.pem: "), "{error}");
+    assert!(!error.contains("PRIVATE"), "{error}");
+}

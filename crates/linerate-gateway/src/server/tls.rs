@@ -1,0 +1,157 @@
+//! The certificate, and its renewal while the server runs.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+
+use arc_swap::ArcSwap;
+use rustls::{
+    ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use tokio_rustls::TlsAcceptor;
+
+use crate::config::TlsOptions;
+
+/// The most bytes of a file.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// A certificate that can be exchanged while connections stand.
+#[derive(Debug)]
+pub struct Certificate {
+    options: TlsOptions,
+    current: Arc<Current>,
+    config: Arc<ServerConfig>,
+    read: Mutex<Option<Stamp>>,
+}
+
+/// Why a certificate can't be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// A file can't be read.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file is no PEM of its kind, or the key is not that of the certificate.
+    #[error("{}: {reason}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// When the two files were written.
+type Stamp = [Option<SystemTime>; 2];
+
+/// Hands out the newest certificate.
+#[derive(Debug)]
+struct Current(ArcSwap<CertifiedKey>);
+
+impl Certificate {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// One can't be read, or they do not belong together.
+    pub fn load(options: &TlsOptions) -> Result<Self, CertificateError> {
+        let stamp = stamp(options);
+        let current = Arc::new(Current(ArcSwap::new(read(options)?)));
+        let provider = Arc::new(ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| pem(&options.certificate, error))?;
+        let mut config = config
+            .with_no_client_auth()
+            .with_cert_resolver(current.clone());
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self {
+            options: options.clone(),
+            current,
+            config: Arc::new(config),
+            read: Mutex::new(Some(stamp)),
+        })
+    }
+
+    /// Reads the files again, and uses them for connections from now on.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load); then the certificate stays.
+    pub fn reload(&self) -> Result<(), CertificateError> {
+        let stamp = stamp(&self.options);
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(stamp);
+        self.current.0.store(read(&self.options)?);
+        Ok(())
+    }
+
+    /// Reads the files again if they were written since; `true` if they were.
+    ///
+    /// # Errors
+    /// As [`reload`](Self::reload). They are not tried again until they are written once more.
+    pub fn reload_if_changed(&self) -> Result<bool, CertificateError> {
+        let known = *self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if known == Some(stamp(&self.options)) {
+            return Ok(false);
+        }
+        self.reload().map(|()| true)
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.config.clone())
+    }
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+fn stamp(options: &TlsOptions) -> Stamp {
+    [&options.certificate, &options.key].map(|path| fs::metadata(path).ok()?.modified().ok())
+}
+
+fn read(options: &TlsOptions) -> Result<Arc<CertifiedKey>, CertificateError> {
+    let chain = read_file(&options.certificate)?;
+    let chain = CertificateDer::pem_slice_iter(&chain).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|error| pem(&options.certificate, error))?;
+    if chain.is_empty() {
+        return Err(pem(&options.certificate, "no certificate in it"));
+    }
+    let key = PrivateKeyDer::from_pem_slice(&read_file(&options.key)?);
+    let key = key.map_err(|error| pem(&options.key, error))?;
+    let certified = CertifiedKey::from_der(chain, key, &ring::default_provider());
+    let certified = certified.map_err(|error| pem(&options.key, error))?;
+    Ok(Arc::new(certified))
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    let failed = |source| CertificateError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let bytes = fs::metadata(path).map_err(failed)?.len();
+    if bytes > FILE_BYTES_MAX {
+        let message = format!("file has {bytes} bytes; at most {FILE_BYTES_MAX} are read");
+        return Err(pem(path, message));
+    }
+    fs::read(path).map_err(failed)
+}
+
+fn pem(path: &Path, reason: impl ToString) -> CertificateError {
+    CertificateError::Pem {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    }
+}
