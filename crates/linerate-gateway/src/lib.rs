@@ -21,5 +21,6 @@ pub mod config;
 pub mod filter;
 pub mod node;
 pub mod protocol;
+pub mod server;
 pub mod session;
 pub mod transport;

@@ -34,6 +34,7 @@ use linerate::Scheme;
 use crate::{
     node::{Connection, Worker},
     protocol::Encoding,
+    server::Visit,
     session::{Gate, Refusal, Settings, Shared},
 };
 pub(crate) use outlet::{ClientOutlet, Event};
@@ -99,6 +100,8 @@ pub(crate) struct Admitted {
     peer: Option<Peer>,
     agent: String,
     cors: cors::Cors,
+    /// The place of the connection, kept as long as the session lasts.
+    visit: Option<Visit>,
 }
 
 impl Admitted {
@@ -138,6 +141,7 @@ impl FromRequestParts<Endpoints> for Admitted {
             peer,
             agent: agent[..agent.floor_char_boundary(128)].to_owned(),
             cors: cors::Cors::of(&parts.headers),
+            visit: parts.extensions.get::<Visit>().cloned(),
         })
     }
 }

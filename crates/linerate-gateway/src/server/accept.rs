@@ -1,6 +1,7 @@
 //! Takes connections, at a bounded rate, through shortages of file descriptors.
 
 use std::{
+    convert::Infallible,
     fs::File,
     io,
     pin::pin,
@@ -26,7 +27,7 @@ static REFUSALS: Quiet = Quiet::new();
 /// Serves `app` until the server stops, then until the connections are gone.
 pub(super) async fn serve(front: Arc<Front>, listener: TcpListener, app: Router) -> io::Result<()> {
     // Nothing is ever sent: the channel ends when the last connection does.
-    let (open, mut all_gone) = mpsc::channel::<()>(1);
+    let (open, mut all_gone) = mpsc::channel(1);
     let stopped = front.stopped.clone();
     let mut pace = Pace::new(Instant::now());
     let mut spare = Spare::new();
@@ -56,15 +57,16 @@ pub(super) async fn serve(front: Arc<Front>, listener: TcpListener, app: Router)
     Ok(())
 }
 
-fn welcome(front: &Arc<Front>, stream: TcpStream, app: &Router, open: mpsc::Sender<()>) {
+fn welcome(front: &Arc<Front>, stream: TcpStream, app: &Router, open: mpsc::Sender<Infallible>) {
     match front.admission.admit() {
         Some(place) => {
-            let visit = Visit::new(place, front.stopped.clone());
-            let (front, app) = (front.clone(), app.clone());
-            tokio::spawn(async move {
-                connection::attend(front, stream, app, visit).await;
-                drop(open);
-            });
+            let visit = Visit::new(place, open, front.stopped.clone());
+            tokio::spawn(connection::attend(
+                front.clone(),
+                stream,
+                app.clone(),
+                visit,
+            ));
         }
         None => {
             if let Some(count) = REFUSALS.ask(Instant::now()) {

@@ -1,6 +1,7 @@
 //! How many connections there may be, in all and from one address.
 
 use std::{
+    convert::Infallible,
     net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -12,6 +13,7 @@ use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, hash_map::Entry};
 use ipnet::IpNet;
+use tokio::sync::mpsc;
 
 use super::stop::Stopped;
 use crate::config::ServerOptions;
@@ -40,7 +42,7 @@ struct Limits {
 /// It stands in the extensions of the requests, so that a WebSocket can keep it.
 #[derive(Clone, Debug)]
 pub struct Visit {
-    place: Arc<Place>,
+    place: Arc<(Place, mpsc::Sender<Infallible>)>,
     stopped: Stopped,
     part: f64,
     _address: Option<Arc<AddressPlace>>,
@@ -164,9 +166,10 @@ impl Limits {
 }
 
 impl Visit {
-    pub(super) fn new(place: Place, stopped: Stopped) -> Self {
+    /// Starts a visit; `open` is dropped with the last clone of it.
+    pub(super) fn new(place: Place, open: mpsc::Sender<Infallible>, stopped: Stopped) -> Self {
         Self {
-            place: Arc::new(place),
+            place: Arc::new((place, open)),
             stopped,
             part: rand::random(),
             _address: None,
@@ -209,6 +212,8 @@ impl Drop for AddressPlace {
 mod tests {
     use std::sync::Arc;
 
+    use tokio::sync::mpsc::{self, error::TryRecvError};
+
     use super::{Admission, Visit};
     use crate::{config::ServerOptions, server::Stop};
 
@@ -225,13 +230,26 @@ mod tests {
     fn one_more_than_there_are_places_is_not_admitted() {
         let admission = admission(2, 1);
         let (_stop, stopped) = Stop::new();
-        let first = Visit::new(admission.admit().unwrap(), stopped.clone());
-        let second = Visit::new(admission.admit().unwrap(), stopped);
+        let (open, mut all_gone) = mpsc::channel(1);
+        let visit = || Visit::new(admission.admit().unwrap(), open.clone(), stopped.clone());
+        let (first, second) = (visit(), visit());
+        drop(open);
         assert!(admission.admit().is_none() && !admission.has_room());
         let websocket = first.clone();
         drop(first);
         assert!(admission.admit().is_none(), "the WebSocket keeps the place");
-        drop((websocket, second));
+        drop(second);
+        assert!(
+            all_gone
+                .try_recv()
+                .is_err_and(|error| error == TryRecvError::Empty)
+        );
+        drop(websocket);
+        assert!(
+            all_gone
+                .try_recv()
+                .is_err_and(|error| error == TryRecvError::Disconnected)
+        );
         assert!(admission.admit().is_some());
         assert_eq!((admission.open(), admission.refused()), (0, 2));
     }

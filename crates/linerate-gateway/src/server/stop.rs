@@ -66,18 +66,12 @@ impl Stopped {
 
     /// Waits for a moment to say goodbye: the caller's part of the window, from 0.0 to 1.0.
     pub async fn goodbye(&self, part: f64) {
-        match self
-            .wait(|phase| matches!(phase, Phase::Leaving { .. } | Phase::Over))
-            .await
-        {
-            Phase::Leaving { since, window } => {
-                let over = self.over();
-                tokio::select! {
-                    () = sleep_until(since + window.mul_f64(part.clamp(0.0, 1.0))) => {}
-                    () = over => {}
-                }
+        let is_reached = |phase: &Phase| matches!(phase, Phase::Leaving { .. } | Phase::Over);
+        if let Phase::Leaving { since, window } = self.wait(is_reached).await {
+            tokio::select! {
+                () = sleep_until(since + window.mul_f64(part.clamp(0.0, 1.0))) => {}
+                () = self.over() => {}
             }
-            _ => {}
         }
     }
 

@@ -264,6 +264,7 @@ fn start(admitted: Admitted, dialect: Dialect, wire: impl Wire, name: String) ->
         worker: gate.worker.clone(),
         outlet: outlet.clone(),
         framing: dialect.framing,
+        _visit: admitted.visit,
     };
     let context = Context {
         gate,

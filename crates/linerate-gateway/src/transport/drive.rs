@@ -10,6 +10,7 @@ use super::ClientOutlet;
 use crate::{
     node::{Emulation, Worker},
     protocol::centrifuge::{Disconnect, Framing, encode},
+    server::Visit,
     session::{Done, Session, Work},
 };
 
@@ -40,6 +41,8 @@ pub(crate) struct Track {
     pub(crate) worker: Arc<Worker>,
     pub(crate) outlet: Arc<ClientOutlet>,
     pub(crate) framing: Framing,
+    /// The place of the connection.
+    pub(crate) _visit: Option<Visit>,
 }
 
 enum Step {

@@ -54,6 +54,7 @@ pub(super) async fn raw(
         .with_origin_policy(OriginPolicy::DangerAny)
         .on_upgrade(|ws| async move {
             run_raw(request, ws).await;
+            drop(admitted);
             Ok(())
         })
 }
