@@ -48,8 +48,8 @@ pub use subject::SubjectError;
 /// A node's part of a NATS service.
 ///
 /// Idempotency keys of plain channels are remembered by this node alone, those of durable ones by the stream,
-/// though not for longer than it keeps messages. Of the options, `meta_ttl` is not used: a stream remembers its
-/// newest position for ever.
+/// though not for longer than it keeps messages. A stream remembers its newest position until it is deleted: when
+/// it was empty for `meta_ttl`, by any node with the same prefix.
 pub struct Nats {
     shared: Arc<Shared>,
     keys: Mutex<IdempotencyKeys>,

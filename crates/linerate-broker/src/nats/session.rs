@@ -30,6 +30,9 @@ const COMMANDS_MAX: usize = 1_024;
 /// How often it is looked at how much waits for the node.
 const BACKLOG_INTERVAL: Duration = Duration::from_millis(50);
 
+/// How often streams that nobody has published in for long are looked for, at most and at least.
+const SWEEP_INTERVAL: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60 * 60)];
+
 /// How long a server may take to greet when it is only asked whether it is alive.
 const GREETING_MAX: Duration = Duration::from_secs(2);
 
@@ -149,6 +152,17 @@ async fn watch(shared: &Shared, dial: &Dial, link: &Link, commands: &mpsc::Sende
     tokio::select! {
         () = watch_backlog(link) => (),
         () = probe(shared, dial, link, commands) => (),
+        () = sweep(shared, link) => (),
+    }
+}
+
+/// Looks for streams of idle channels every now and then, not at the same time as other nodes.
+async fn sweep(shared: &Shared, link: &Link) {
+    let [shortest, longest] = SWEEP_INTERVAL;
+    let interval = (shared.options.meta_ttl / 24).clamp(shortest, longest);
+    loop {
+        sleep(interval.mul_f64(rand::rng().random_range(0.5..1.5))).await;
+        link.streams().sweep(&shared.options.prefix).await;
     }
 }
 

@@ -4,13 +4,19 @@
 //! have no holes, so that a missing publication is seen, and the stream says what it still holds and where it
 //! ends, even when everything in it is too old or was removed.
 
-use std::sync::{Mutex, MutexGuard};
+use std::{
+    sync::{Mutex, MutexGuard},
+    time::Duration,
+};
 
-use async_nats::jetstream::{
-    self, Context, ErrorCode,
-    context::{CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind},
-    message::PublishMessage,
-    stream::{Config, DiscardPolicy, Info, Republish, RetentionPolicy, StorageType, Stream},
+use async_nats::{
+    datetime,
+    jetstream::{
+        self, Context, ErrorCode,
+        context::{CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind},
+        message::PublishMessage,
+        stream::{Config, DiscardPolicy, Info, Republish, RetentionPolicy, StorageType, Stream},
+    },
 };
 use foldhash::HashMap;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -178,6 +184,26 @@ impl Streams {
             publications,
             ..nothing(opened)
         })
+    }
+
+    /// Deletes streams of channels behind `prefix` that are empty and have taken nothing for long.
+    ///
+    /// What is published at the same moment may go with its stream. The next one then begins in another epoch,
+    /// so subscribers are told.
+    pub(super) async fn sweep(&self, prefix: &str) {
+        let mut infos = self.context.streams();
+        let mut idle = Vec::new();
+        while let Some(Ok(info)) = infos.next().await {
+            if is_ours(&info, prefix) && is_idle(&info, self.options.meta_ttl) {
+                idle.push(info.config.name);
+            }
+        }
+        for name in idle {
+            match self.context.delete_stream(&name).await {
+                Ok(_) => tracing::info!(name, "deleted the stream of an idle channel"),
+                Err(error) => tracing::warn!(name, %error, "stream of an idle channel stays"),
+            }
+        }
     }
 
     /// Returns the incarnation of a channel's stream, which is created if there is none.
@@ -404,6 +430,22 @@ impl Opened {
                 .finish(),
         ))
     }
+}
+
+fn is_ours(info: &Info, prefix: &str) -> bool {
+    let description = info.config.description.as_deref();
+    let is_ours = description.is_some_and(|text| text.starts_with(DESCRIPTION));
+    is_ours
+        && info
+            .config
+            .subjects
+            .iter()
+            .all(|subject| subject.starts_with(prefix))
+}
+
+fn is_idle(info: &Info, idle_max: Duration) -> bool {
+    let newest = info.created.max(info.state.last_timestamp);
+    info.state.messages == 0 && datetime::now() - newest > idle_max
 }
 
 fn published(epoch: Epoch, offset: u64) -> Published {

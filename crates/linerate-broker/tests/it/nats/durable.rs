@@ -1,18 +1,22 @@
 //! Streams that others delete, or that go back in time.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
-use linerate_broker::{BrokerError, GapReason, HistoryRequest};
+use futures_util::TryStreamExt;
+use linerate_broker::{BrokerError, BrokerOptions, GapReason, HistoryRequest, StreamOptions};
+use tokio::time::{Instant, sleep};
 
 use super::NatsServer;
-use crate::contract::{DURABLE, Node, name, publish};
+use crate::{
+    contract::{DURABLE, Node, name, publish},
+    recorder::WAIT_MAX,
+};
 
 async fn streams(server: &NatsServer) -> async_nats::jetstream::Context {
     async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap())
 }
 
 async fn delete_streams(server: &NatsServer) {
-    use futures_util::TryStreamExt;
     let streams = streams(server).await;
     let names: Vec<String> = streams.stream_names().try_collect().await.unwrap();
     for name in names {
@@ -94,6 +98,45 @@ async fn a_stream_that_went_back_in_time_gets_another_epoch() {
         .unwrap();
     assert!(!history.is_contiguous);
     assert_ne!(history.newest.epoch, lost.epoch);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_of_idle_channels_are_deleted() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let streams = streams(&server).await;
+    for subject in ["theirs", "short", "long"] {
+        let config = async_nats::jetstream::stream::Config {
+            name: subject.to_owned(),
+            subjects: vec![format!("other.{subject}")],
+            ..Default::default()
+        };
+        streams.create_stream(config).await.unwrap();
+    }
+    let ttl = Duration::from_millis(200);
+    let short = StreamOptions { ttl, ..DURABLE };
+    let options = BrokerOptions {
+        meta_ttl: Duration::from_secs(1),
+        ..BrokerOptions::default()
+    };
+    let node = Node::with(&server, options).await;
+    node.publish("short", "x", short).await;
+    node.publish("long", "x", DURABLE).await;
+    let names = async || -> Vec<String> {
+        let names = streams.stream_names();
+        names.try_collect().await.unwrap()
+    };
+    let start = Instant::now();
+    while names().await.len() > 4 {
+        assert!(start.elapsed() < WAIT_MAX, "{:?}", names().await);
+        sleep(Duration::from_millis(50)).await;
+    }
+    let left = names().await;
+    assert!(
+        left.iter().any(|name| name.starts_with("linerate-long")),
+        "{left:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
