@@ -25,4 +25,230 @@
 //! 100); `skipped` ([`view::TailSkipped`]) once a second if there were more; `gap` ([`view::TailGap`]). It
 //! begins with the comment `: open`. `EventSource` sends no headers; the page reads it with `fetch`.
 
+mod channels;
+mod connections;
+mod link;
+mod rates;
+mod tail;
 pub mod view;
+
+use std::{sync::Arc, time::SystemTime};
+
+use axum::{
+    Json, Router,
+    extract::{FromRef, FromRequestParts, Query, Request, State},
+    routing::{get, post},
+};
+use http::{StatusCode, request::Parts};
+use linerate_broker::Publish;
+use linerate_hub::ChannelName;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use crate::{
+    api::{Refusal, gate::Door, read},
+    node::{Node, Whom, Worker},
+    protocol::centrifuge::{Disconnect, Unsubscribe},
+    session::Shared,
+    transport::Peer,
+};
+use rates::Rates;
+pub(crate) use tail::TailEncoding;
+
+/// What all workers of a node share for the admin page.
+#[derive(Debug)]
+pub struct Admin {
+    node: Arc<Node>,
+    shared: Arc<Shared>,
+    rates: Rates,
+}
+
+impl Admin {
+    /// Makes what the workers share.
+    pub fn new(node: Arc<Node>, shared: Arc<Shared>) -> Arc<Self> {
+        Arc::new(Self {
+            node,
+            shared,
+            rates: Rates::default(),
+        })
+    }
+
+    /// Returns the routes, for the connections of one worker.
+    pub fn routes(self: &Arc<Self>, worker: Arc<Worker>) -> Router {
+        let desk = Desk {
+            admin: self.clone(),
+            worker,
+        };
+        Router::new()
+            .route("/admin/api/overview", get(overview))
+            .route("/admin/api/nodes", get(nodes))
+            .route("/admin/api/connections", get(connections::list))
+            .route("/admin/api/channels", get(channels::list))
+            .route("/admin/api/broker", get(link::show))
+            .route("/admin/api/tail", get(tail::open))
+            .route("/admin/api/disconnect", post(disconnect))
+            .route("/admin/api/unsubscribe", post(unsubscribe))
+            .route("/admin/api/publish", post(publish))
+            .route("/admin/api/drain", post(drain))
+            .with_state(desk)
+    }
+}
+
+/// What a handler has at hand.
+#[derive(Clone, Debug)]
+struct Desk {
+    admin: Arc<Admin>,
+    worker: Arc<Worker>,
+}
+
+impl FromRef<Desk> for Arc<Node> {
+    fn from_ref(desk: &Desk) -> Self {
+        desk.admin.node.clone()
+    }
+}
+
+/// Somebody who was let in.
+#[derive(Clone, Copy, Debug)]
+struct Administrator;
+
+impl FromRequestParts<Desk> for Administrator {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, desk: &Desk) -> Result<Self, Refusal> {
+        let settings = desk.admin.shared.settings_full();
+        let peer = parts.extensions.get::<Peer>().copied();
+        Door::Admin.check(&settings, &parts.headers, peer)?;
+        Ok(Self)
+    }
+}
+
+async fn overview(_: Administrator, State(desk): State<Desk>) -> Json<view::Overview> {
+    let node = &desk.admin.node;
+    desk.admin.rates.refresh(node, Instant::now()).await;
+    let totals = node.totals().await;
+    let is_draining = *node.draining().borrow();
+    let rates = desk.admin.rates.node();
+    Json(view::Overview {
+        node: node.info(),
+        is_draining,
+        nodes: node.nodes_count(),
+        link: node.broker().link().into(),
+        publications_per_s: rates.publications,
+        publication_bytes_per_s: rates.publication_bytes,
+        deliveries_per_s: rates.deliveries,
+        delivery_bytes_per_s: rates.delivery_bytes,
+        waiting: node.dispatcher().waiting(),
+        dropped: totals.iter().map(|totals| totals.dropped_evicted).sum(),
+        conflated: totals.iter().map(|totals| totals.conflated).sum(),
+    })
+}
+
+async fn nodes(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::Nodes> {
+    let nodes = node.nodes();
+    Json(view::Nodes { nodes })
+}
+
+async fn disconnect(
+    _: Administrator,
+    State(desk): State<Desk>,
+    request: Request,
+) -> Result<Json<view::Done>, Refusal> {
+    let asked: view::Disconnect = json(&desk, request).await?;
+    let whom = whom(asked.user, asked.client)?;
+    let why = match asked.may_reconnect {
+        true => Disconnect::FORCE_RECONNECT,
+        false => Disconnect::FORCE_NO_RECONNECT,
+    };
+    let clients = desk.admin.node.disconnect(whom, why).await;
+    Ok(Json(view::Done { clients }))
+}
+
+async fn unsubscribe(
+    _: Administrator,
+    State(desk): State<Desk>,
+    request: Request,
+) -> Result<Json<view::Done>, Refusal> {
+    let asked: view::Unsubscribe = json(&desk, request).await?;
+    let channel = channel_name(&asked.channel)?;
+    let whom = whom(asked.user, asked.client)?;
+    let node = &desk.admin.node;
+    let clients = node
+        .unsubscribe(whom, Some(&channel), Unsubscribe::SERVER)
+        .await;
+    Ok(Json(view::Done { clients }))
+}
+
+async fn publish(
+    _: Administrator,
+    State(desk): State<Desk>,
+    request: Request,
+) -> Result<Json<view::Done>, Refusal> {
+    let asked: view::Publish = json(&desk, request).await?;
+    let channel = channel_name(&asked.channel)?;
+    let node = &desk.admin.node;
+    if node.broker().is_pattern(&channel) {
+        return Err(bad_request("a pattern can't be published in"));
+    }
+    let publish = Publish {
+        payload: asked.data.into(),
+        info: None,
+        tags: Vec::new(),
+        idempotency_key: None,
+        options: node.namespaces().options(&channel).stream(),
+    };
+    match node.publish(&channel, publish).await {
+        Ok(_) => Ok(Json(view::Done::default())),
+        Err(error) => Err(Refusal::new(StatusCode::BAD_GATEWAY, 100, error)),
+    }
+}
+
+async fn drain(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::Done> {
+    node.drain();
+    let clients = node.counts().clients();
+    Json(view::Done { clients })
+}
+
+/// Reads the JSON of a request.
+async fn json<T: DeserializeOwned>(desk: &Desk, request: Request) -> Result<T, Refusal> {
+    let settings = desk.admin.shared.settings_full();
+    let bytes_max = settings.config.server.request_bytes_max;
+    let body = read(request.into_body(), bytes_max).await?;
+    serde_json::from_slice(&body).map_err(bad_request)
+}
+
+/// Reads what an address asks for.
+fn query<T: DeserializeOwned>(parts: &Parts) -> Result<T, Refusal> {
+    let query = Query::try_from_uri(&parts.uri);
+    let query = query.map_err(|error| bad_request(error.body_text()))?;
+    Ok(query.0)
+}
+
+fn whom(user: String, client: String) -> Result<Whom, Refusal> {
+    if user.is_empty() && client.is_empty() {
+        return Err(bad_request("neither user nor client is named"));
+    }
+    Ok(Whom {
+        user,
+        client,
+        except: Vec::new(),
+    })
+}
+
+fn channel_name(name: &str) -> Result<ChannelName, Refusal> {
+    ChannelName::new(name).map_err(bad_request)
+}
+
+fn bad_request(message: impl ToString) -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, 107, message)
+}
+
+/// Returns a time as the page wants it.
+fn milliseconds(at: SystemTime) -> u64 {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -32,10 +32,14 @@ use arc_swap::ArcSwap;
 use linerate_broker::{
     Broker, BrokerError, History, HistoryRequest, Publish, Published, StreamOptions,
 };
-use linerate_hub::{ChannelName, Encode, Hub, HubOptions};
-use tokio::{runtime::Handle, task::AbortHandle};
+use linerate_hub::{ChannelName, Encode, EncodingId, Hub, HubOptions, hub::Totals};
+use tokio::{
+    runtime::Handle,
+    sync::watch,
+    task::{AbortHandle, JoinHandle},
+};
 
-use crate::config::Namespaces;
+use crate::{admin::TailEncoding, config::Namespaces};
 pub use ask::PresenceStats;
 pub use cluster::message::{NodeInfo, Whom};
 use cluster::{Cluster, message::Body};
@@ -77,6 +81,7 @@ pub struct Node {
     people: People,
     emulations: Emulations,
     counts: Counts,
+    is_draining: watch::Sender<bool>,
     runtime: Handle,
     tasks: Mutex<Vec<AbortHandle>>,
 }
@@ -103,6 +108,7 @@ impl Node {
             people: People::default(),
             emulations: Emulations::default(),
             counts: Counts::default(),
+            is_draining: watch::Sender::new(false),
             runtime,
             tasks: Mutex::default(),
         });
@@ -111,6 +117,11 @@ impl Node {
         node.spawn(node.clone().run_control(control));
         node.spawn(node.clone().run_moves());
         node
+    }
+
+    /// Asks for the node's clients to be sent away, as before it stops.
+    pub fn drain(&self) {
+        self.is_draining.send_replace(true);
     }
 
     /// Says goodbye to the other nodes, and ends the tasks of the node and its broker.
@@ -125,8 +136,10 @@ impl Node {
     /// # Panics
     /// The dispatcher was made for fewer workers.
     pub fn worker(self: &Arc<Self>, index: u16) -> Worker {
+        let mut encodings = self.options.encodings.clone();
+        encodings.push(Arc::new(TailEncoding));
         let hub = Hub::new(HubOptions {
-            encodings: self.options.encodings.clone(),
+            encodings,
             seed: rand::random(),
             ..HubOptions::default()
         });
@@ -212,9 +225,24 @@ impl Node {
         &self.emulations
     }
 
+    /// Returns whether clients are to be sent away, and when that changes.
+    pub fn draining(&self) -> watch::Receiver<bool> {
+        self.is_draining.subscribe()
+    }
+
+    /// Returns what the hub of each worker has done so far, without those that are too busy to say.
+    pub async fn totals(&self) -> Vec<Totals> {
+        self.on_workers(|worker| worker.state().hub.totals()).await
+    }
+
     /// Returns the broker.
     pub fn broker(&self) -> &Arc<dyn Broker> {
         &self.broker
+    }
+
+    /// Returns how the link to the broker was.
+    pub fn timeline(&self) -> &Timeline {
+        &self.dispatcher.timeline
     }
 
     /// Returns what takes in what the broker tells.
@@ -222,8 +250,22 @@ impl Node {
         &self.dispatcher
     }
 
+    /// Returns the encoding of tails, which stands behind those of the clients.
+    pub(crate) fn tail_encoding(&self) -> EncodingId {
+        // Nobody has 255 encodings; the hub refuses one that it does not have.
+        EncodingId(u8::try_from(self.options.encodings.len()).unwrap_or(u8::MAX))
+    }
+
     fn interests(&self) -> &Arc<Interests> {
         &self.interests
+    }
+
+    /// Does something that takes long beside the workers.
+    pub(crate) fn spawn_task<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.runtime.spawn(task)
     }
 
     fn abort_tasks(&self) {
@@ -241,4 +283,4 @@ impl Node {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -167,14 +167,17 @@ impl Node {
     }
 
     async fn answer_channels(&self, pattern: String) -> Vec<Answer> {
-        let lists = self
-            .on_workers(move |worker| worker.subscribers(&pattern))
-            .await;
         let mut channels = HashMap::new();
-        for (channel, subscribers) in lists.into_iter().flatten() {
-            *channels.entry(channel).or_insert(0) += subscribers;
+        for (channel, subscribers) in self.subscribers(pattern).await {
+            *channels.entry(channel.to_string()).or_insert(0) += subscribers;
         }
         parts(channels.into_iter().collect(), Answer::Channels)
+    }
+
+    /// Returns the channels of this node that match, and how many subscribers each has on one of the workers.
+    pub(crate) async fn subscribers(&self, pattern: String) -> Vec<(ChannelName, u64)> {
+        let lists = self.on_workers(move |worker| worker.subscribers(&pattern));
+        lists.await.into_iter().flatten().collect()
     }
 
     /// Tells the connections that are meant what is to happen to them; returns how many.
@@ -211,11 +214,11 @@ impl Node {
 
 impl Worker {
     /// Returns the channels that match and how many subscribers each has here.
-    fn subscribers(&self, pattern: &str) -> Vec<(String, u64)> {
+    fn subscribers(&self, pattern: &str) -> Vec<(ChannelName, u64)> {
         let state = self.state();
         let channels = state.hub.channels();
         let matching = channels.filter(|(channel, _)| matches(pattern, channel.as_str()));
-        let owned = |(channel, count): (&ChannelName, usize)| (channel.to_string(), count as u64);
+        let owned = |(channel, count): (&ChannelName, usize)| (channel.clone(), count as u64);
         matching.map(owned).collect()
     }
 

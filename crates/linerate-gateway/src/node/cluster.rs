@@ -59,7 +59,7 @@ impl Cluster {
 
 impl Node {
     /// Returns all nodes that are known, this one first.
-    pub async fn nodes(&self) -> Vec<NodeInfo> {
+    pub fn nodes(&self) -> Vec<NodeInfo> {
         let mut nodes = vec![self.info()];
         let mut members = self.cluster.members();
         members.handle_timeout(Instant::now());

@@ -1,14 +1,13 @@
 //! Who is in which channel of this node, and who hears that others come and go.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::VecDeque,
     hash::BuildHasher,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use foldhash::{fast::RandomState, quality::FixedState};
-use hashbrown::HashMap;
-use linerate_hub::{ChannelName, ClientInfo};
+use foldhash::quality::FixedState;
+use linerate_hub::{ChannelName, ClientInfo, presence::Presence};
 use tokio::sync::Notify;
 use tracing::warn;
 
@@ -26,10 +25,7 @@ const MOVES_A_MESSAGE: usize = 256;
 
 /// Who is in which channel of this node.
 #[derive(Debug, Default)]
-pub(crate) struct People(Mutex<Table>);
-
-/// By channel and connection.
-type Table = HashMap<ChannelName, HashMap<String, ClientInfo, RandomState>, RandomState>;
+pub(crate) struct People(Mutex<Presence>);
 
 /// Who came and who left, to be told.
 #[derive(Debug, Default)]
@@ -49,40 +45,17 @@ pub(crate) struct Moved {
 impl People {
     /// Returns who is in a channel.
     pub(crate) fn all(&self, channel: &str) -> Vec<ClientInfo> {
-        let table = self.table();
-        let people = table.get(channel);
-        people.map_or(Vec::new(), |people| people.values().cloned().collect())
+        self.presence().members(channel).cloned().collect()
     }
 
     /// Returns how many are in a channel, and a number for each different user that is the same on all nodes.
     pub(crate) fn stats(&self, channel: &str) -> (u64, Vec<u64>) {
-        let table = self.table();
-        let Some(people) = table.get(channel) else {
-            return (0, Vec::new());
-        };
-        let hashes = FixedState::default();
-        let users = people.values().map(|info| hashes.hash_one(&info.user));
-        let users: HashSet<u64> = users.collect();
-        (people.len() as u64, users.into_iter().collect())
+        let (presence, hashes) = (self.presence(), FixedState::default());
+        let users = presence.users(channel).map(|user| hashes.hash_one(user));
+        (presence.counts(channel).clients as u64, users.collect())
     }
 
-    fn join(&self, channel: ChannelName, info: ClientInfo) {
-        let mut table = self.table();
-        let people = table.entry(channel).or_default();
-        people.insert(info.client.clone(), info);
-    }
-
-    fn leave(&self, channel: &ChannelName, client: &str) {
-        let mut table = self.table();
-        if let Some(people) = table.get_mut(channel) {
-            people.remove(client);
-            if people.is_empty() {
-                table.remove(channel);
-            }
-        }
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn presence(&self) -> MutexGuard<'_, Presence> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -122,7 +95,7 @@ impl Moves {
 impl Node {
     /// Notes that somebody came to a channel.
     pub(super) fn member_came(&self, channel: ChannelName, info: &ClientInfo, is_announced: bool) {
-        self.people.join(channel.clone(), info.clone());
+        self.people.presence().join(channel.clone(), info.clone());
         if is_announced {
             self.cluster.moves.push(Moved {
                 channel,
@@ -137,7 +110,7 @@ impl Node {
         let Some(info) = member.presence else {
             return;
         };
-        self.people.leave(&channel, &info.client);
+        self.people.presence().leave(channel.as_str(), &info.client);
         if member.is_announced {
             self.cluster.moves.push(Moved {
                 channel,

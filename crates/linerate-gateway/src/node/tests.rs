@@ -32,13 +32,13 @@ use crate::config::{Config, Namespaces};
 
 const SOON: Duration = Duration::from_secs(10);
 
-pub(super) const PLAIN: StreamOptions = StreamOptions {
+pub(crate) const PLAIN: StreamOptions = StreamOptions {
     is_durable: false,
     size_max: 100,
     ttl: Duration::from_secs(60),
 };
 
-pub(super) fn channel(name: &str) -> ChannelName {
+pub(crate) fn channel(name: &str) -> ChannelName {
     ChannelName::new(name).unwrap()
 }
 
@@ -58,16 +58,16 @@ impl Encode for Lines {
 
 /// What several nodes publish and say over; nothing is kept.
 #[derive(Debug, Default)]
-pub(super) struct Bus {
+pub(crate) struct Bus {
     nodes: Mutex<Vec<Arc<Dispatcher>>>,
     calls: Mutex<Vec<String>>,
     /// Subscribing waits for it, if there is any.
-    gate: Mutex<Option<Arc<Notify>>>,
-    is_away: AtomicBool,
+    pub(crate) gate: Mutex<Option<Arc<Notify>>>,
+    pub(crate) is_away: AtomicBool,
 }
 
 impl Bus {
-    pub(super) async fn tell(&self, events: Vec<Event>) {
+    pub(crate) async fn tell(&self, events: Vec<Event>) {
         let nodes = self.nodes.lock().unwrap().clone();
         for node in nodes {
             node.ingest(events.clone()).await;
@@ -78,7 +78,7 @@ impl Bus {
         self.calls.lock().unwrap().push(call);
     }
 
-    pub(super) fn calls(&self) -> Vec<String> {
+    pub(crate) fn calls(&self) -> Vec<String> {
         self.calls.lock().unwrap().clone()
     }
 
@@ -175,7 +175,7 @@ impl Broker for Bus {
 }
 
 /// Starts a node on `bus` whose workers run in tasks of the test.
-pub(super) fn node_on(bus: &Arc<Bus>, workers: u16) -> (Arc<Node>, Vec<Arc<Worker>>) {
+pub(crate) fn node_on(bus: &Arc<Bus>, workers: u16) -> (Arc<Node>, Vec<Arc<Worker>>) {
     let parts = Dispatcher::new(workers);
     bus.nodes.lock().unwrap().push(parts.0.clone());
     let node = Node::start(options(), parts, bus.clone(), Handle::current());
@@ -183,7 +183,7 @@ pub(super) fn node_on(bus: &Arc<Bus>, workers: u16) -> (Arc<Node>, Vec<Arc<Worke
 }
 
 /// Starts a node on the embedded broker.
-pub(super) fn node_in_memory() -> (Arc<Node>, Arc<Worker>) {
+pub(crate) fn node_in_memory() -> (Arc<Node>, Arc<Worker>) {
     let parts = Dispatcher::new(1);
     let options_of_broker = linerate_broker::options::BrokerOptions::default();
     let broker = linerate_broker::memory::Memory::new(&options_of_broker, parts.0.clone()).unwrap();
@@ -213,7 +213,7 @@ fn run(node: &Arc<Node>, workers: u16) -> Vec<Arc<Worker>> {
 
 /// An outlet that remembers what it was given.
 #[derive(Debug, Default)]
-pub(super) struct Memo {
+pub(crate) struct Memo {
     given: Mutex<VecDeque<Transmit>>,
     notices: Mutex<VecDeque<Notice>>,
     is_full: AtomicBool,
@@ -241,26 +241,26 @@ impl Outlet for Memo {
 }
 
 impl Memo {
-    pub(super) fn set_full(&self, is_full: bool) {
+    pub(crate) fn set_full(&self, is_full: bool) {
         self.is_full.store(is_full, Ordering::SeqCst);
     }
 
-    pub(super) async fn next(&self) -> Transmit {
+    pub(crate) async fn next(&self) -> Transmit {
         self.wait(|memo| memo.given.lock().unwrap().pop_front())
             .await
     }
 
-    pub(super) async fn notice(&self) -> Notice {
+    pub(crate) async fn notice(&self) -> Notice {
         self.wait(|memo| memo.notices.lock().unwrap().pop_front())
             .await
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.given.lock().unwrap().is_empty()
     }
 
     /// Waits for payloads until there are so many.
-    pub(super) async fn payloads(&self, count: usize) -> Vec<String> {
+    pub(crate) async fn payloads(&self, count: usize) -> Vec<String> {
         let mut payloads = Vec::new();
         while payloads.len() < count {
             match self.next().await {
@@ -288,7 +288,7 @@ impl Memo {
 }
 
 /// Connects a client that remembers.
-pub(super) fn connect(worker: &Worker, user: &str, client: &str) -> (ClientId, Arc<Memo>) {
+pub(crate) fn connect(worker: &Worker, user: &str, client: &str) -> (ClientId, Arc<Memo>) {
     let memo = Arc::new(Memo::default());
     let connection = Connection {
         client: client.to_owned(),
@@ -302,7 +302,7 @@ pub(super) fn connect(worker: &Worker, user: &str, client: &str) -> (ClientId, A
     (worker.connect(connection, memo.clone()), memo)
 }
 
-pub(super) fn subscription(name: &str) -> Subscribe {
+pub(crate) fn subscription(name: &str) -> Subscribe {
     Subscribe {
         channel: channel(name),
         stream: PLAIN,
@@ -318,7 +318,7 @@ pub(super) fn subscription(name: &str) -> Subscribe {
     }
 }
 
-pub(super) fn present(name: &str, user: &str, client: &str) -> Subscribe {
+pub(crate) fn present(name: &str, user: &str, client: &str) -> Subscribe {
     Subscribe {
         presence: Some(ClientInfo {
             user: user.to_owned(),
@@ -332,7 +332,7 @@ pub(super) fn present(name: &str, user: &str, client: &str) -> Subscribe {
     }
 }
 
-pub(super) async fn publish(node: &Node, name: &str, payload: &str) {
+pub(crate) async fn publish(node: &Node, name: &str, payload: &str) {
     let publish = Publish {
         payload: payload.to_owned().into(),
         info: None,
@@ -344,7 +344,7 @@ pub(super) async fn publish(node: &Node, name: &str, payload: &str) {
 }
 
 /// Looks until something holds.
-pub(super) async fn until(what: &str, holds: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
     let looking = async {
         while !holds() {
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,0 +1,175 @@
+//! How much happens a second, from two looks at counters that only grow.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use linerate_hub::ChannelName;
+use tokio::time::Instant;
+
+use crate::node::{Node, Traffic};
+
+/// How old the newest look may be before there is another.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// How old the newest look may be before it says nothing about now.
+const STALE: Duration = Duration::from_secs(10);
+
+/// The last looks.
+#[derive(Debug, Default)]
+pub(super) struct Rates(Mutex<Looks>);
+
+#[derive(Debug, Default)]
+struct Looks {
+    newest: Option<Look>,
+    node: NodeRates,
+    channels: HashMap<ChannelName, ChannelRates>,
+}
+
+#[derive(Debug)]
+struct Look {
+    at: Instant,
+    node: [u64; 4],
+    channels: HashMap<ChannelName, Traffic>,
+}
+
+/// What the node does a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct NodeRates {
+    pub(super) publications: f64,
+    pub(super) publication_bytes: f64,
+    pub(super) deliveries: f64,
+    pub(super) delivery_bytes: f64,
+}
+
+/// What comes in a channel a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct ChannelRates {
+    pub(super) publications: f64,
+    pub(super) bytes: f64,
+}
+
+impl Rates {
+    /// Looks again, if it is time.
+    pub(super) async fn refresh(&self, node: &Node, now: Instant) {
+        let newest = self.looks().newest.as_ref().map(|look| look.at);
+        if newest.is_some_and(|at| now < at + FRESH) {
+            return;
+        }
+        let totals = node.totals().await;
+        let arrived = node.dispatcher().arrived();
+        let look = Look {
+            at: now,
+            node: [
+                arrived.publications,
+                arrived.bytes,
+                totals.iter().map(|totals| totals.delivered_messages).sum(),
+                totals.iter().map(|totals| totals.delivered_bytes).sum(),
+            ],
+            channels: node.traffic().into_iter().collect(),
+        };
+        self.looks().take(look);
+    }
+
+    /// Returns what the node does a second.
+    pub(super) fn node(&self) -> NodeRates {
+        self.looks().node
+    }
+
+    /// Returns what comes in a channel a second.
+    pub(super) fn channel(&self, channel: &ChannelName) -> ChannelRates {
+        self.looks()
+            .channels
+            .get(channel)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    fn looks(&self) -> MutexGuard<'_, Looks> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Looks {
+    fn take(&mut self, look: Look) {
+        let previous = self.newest.take();
+        let previous =
+            previous.filter(|previous| previous.at < look.at && look.at < previous.at + STALE);
+        (self.node, self.channels) = match &previous {
+            None => Default::default(),
+            Some(previous) => (look.node_since(previous), look.channels_since(previous)),
+        };
+        self.newest = Some(look);
+    }
+}
+
+impl Look {
+    fn node_since(&self, previous: &Self) -> NodeRates {
+        let seconds = (self.at - previous.at).as_secs_f64();
+        // A worker that did not answer in time takes its share out of a sum.
+        let rate =
+            |index: usize| self.node[index].saturating_sub(previous.node[index]) as f64 / seconds;
+        NodeRates {
+            publications: rate(0),
+            publication_bytes: rate(1),
+            deliveries: rate(2),
+            delivery_bytes: rate(3),
+        }
+    }
+
+    fn channels_since(&self, previous: &Self) -> HashMap<ChannelName, ChannelRates> {
+        let seconds = (self.at - previous.at).as_secs_f64();
+        let rates = |(channel, now): (&ChannelName, &Traffic)| {
+            let then = previous.channels.get(channel).copied().unwrap_or_default();
+            let rates = ChannelRates {
+                publications: now.publications.saturating_sub(then.publications) as f64 / seconds,
+                bytes: now.bytes.saturating_sub(then.bytes) as f64 / seconds,
+            };
+            (channel.clone(), rates)
+        };
+        self.channels.iter().map(rates).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::HashMap, time::Duration};
+
+    use linerate_hub::ChannelName;
+    use tokio::time::Instant;
+
+    use super::{Look, Looks, NodeRates, STALE, Traffic};
+
+    fn look(at: Instant, count: u64) -> Look {
+        let traffic = Traffic {
+            publications: count,
+            bytes: 10 * count,
+        };
+        Look {
+            at,
+            node: [count, 10 * count, 2 * count, 20 * count],
+            channels: HashMap::from([(ChannelName::new("news").unwrap(), traffic)]),
+        }
+    }
+
+    #[test]
+    fn rates_are_what_was_added_in_between() {
+        let (mut looks, start) = (Looks::default(), Instant::now());
+        looks.take(look(start, 100));
+        assert_eq!(looks.node, NodeRates::default());
+        looks.take(look(start + Duration::from_secs(2), 300));
+        assert_eq!(looks.node.publications, 100.0);
+        assert_eq!(looks.node.delivery_bytes, 2_000.0);
+        assert_eq!(looks.channels["news"].bytes, 1_000.0);
+    }
+
+    #[test]
+    fn an_old_look_says_nothing_about_now() {
+        let (mut looks, start) = (Looks::default(), Instant::now());
+        looks.take(look(start, 100));
+        looks.take(look(start + STALE, 300));
+        assert_eq!(looks.node, NodeRates::default());
+    }
+}

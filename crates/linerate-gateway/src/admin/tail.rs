@@ -1,0 +1,275 @@
+//! A channel as it comes by, at a rate that people can read.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use axum::{
+    body::Body,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use futures_util::stream;
+use http::{StatusCode, header, request::Parts};
+use linerate_hub::{
+    Batch, ChannelOptions, ClientId, Encode, SubscriptionOptions, Transmit, Unencodable,
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+use super::{Administrator, Desk, bad_request, channel_name, milliseconds, query, view};
+use crate::{
+    api::Refusal,
+    node::{Connection, From, Notice, Outlet, Recovery, Subscribe, Worker},
+};
+
+/// Publications of a block that a tail shows; the others of the block are skipped.
+const SHOWN_MAX: usize = 8;
+
+/// Bytes of a payload that a tail shows.
+const DATA_BYTES_MAX: usize = 4_096;
+
+/// Events that may wait for the page.
+const EVENTS_MAX: usize = 256;
+
+/// The most publications a second that may be asked for.
+const RATE_MAX: u32 = 100;
+
+/// How often the page is told what was skipped; also keeps the connection from looking dead.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+
+/// The first publications of a block, as events.
+#[derive(Debug)]
+pub(crate) struct TailEncoding;
+
+impl Encode for TailEncoding {
+    fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        let at_ms = milliseconds(SystemTime::now());
+        for publication in batch.publications.iter().take(SHOWN_MAX) {
+            let payload = publication.payload();
+            let shown = &payload[..payload.len().min(DATA_BYTES_MAX)];
+            let channel = publication.source().unwrap_or(batch.channel);
+            let event = view::TailPublication {
+                at_ms,
+                channel: channel.to_string(),
+                offset: publication.offset(),
+                bytes: payload.len(),
+                data: String::from_utf8_lossy(shown).into_owned(),
+                is_cut: shown.len() < payload.len(),
+            };
+            write_event("publication", &event, out);
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    channel: String,
+    #[serde(default = "usual_rate")]
+    rate: u32,
+}
+
+const fn usual_rate() -> u32 {
+    20
+}
+
+pub(super) async fn open(
+    _: Administrator,
+    State(desk): State<Desk>,
+    parts: Parts,
+) -> Result<Response, Refusal> {
+    let asked: Asked = query(&parts)?;
+    if !(1..=RATE_MAX).contains(&asked.rate) {
+        let rate = asked.rate;
+        let message = format!("rate is {rate}; 1 to {RATE_MAX} are allowed");
+        return Err(bad_request(message));
+    }
+    let channel = channel_name(&asked.channel)?;
+    let worker = desk.worker;
+    let (tail, outlet) = Tail::new(&worker, asked.rate);
+    let node = worker.node();
+    let options = node.namespaces();
+    let options = options.options(&channel);
+    let subscribe = Subscribe {
+        channel,
+        stream: options.stream(),
+        ring: ChannelOptions {
+            ring_messages_max: options.ring_messages_max,
+            ring_bytes_max: options.ring_bytes_max,
+        },
+        options: SubscriptionOptions::new(node.tail_encoding()),
+        from: From::Live,
+        recovery: Recovery::Reply {
+            publications_max: 0,
+        },
+        presence: None,
+        is_announced: false,
+        follows: false,
+    };
+    let subscribed = worker.subscribe(tail.client, subscribe).await;
+    if let Err(error) = subscribed {
+        return Err(Refusal::new(StatusCode::BAD_GATEWAY, 100, error));
+    }
+    outlet.offer(Bytes::from_static(b": open\n\n"));
+    Ok(tail.into_response())
+}
+
+/// What a page reads; it ends the subscription when it is dropped.
+struct Tail {
+    worker: Arc<Worker>,
+    client: ClientId,
+    outlet: Arc<TailOutlet>,
+    events: mpsc::Receiver<Bytes>,
+    tell_at: tokio::time::Instant,
+}
+
+/// Lets so many events a second through.
+#[derive(Debug)]
+struct TailOutlet {
+    events: mpsc::Sender<Bytes>,
+    rate: u32,
+    second: Mutex<(Instant, u32)>,
+    skipped: AtomicU64,
+}
+
+impl Tail {
+    fn new(worker: &Arc<Worker>, rate: u32) -> (Self, Arc<TailOutlet>) {
+        let (sender, events) = mpsc::channel(EVENTS_MAX);
+        let outlet = Arc::new(TailOutlet {
+            events: sender,
+            rate,
+            second: Mutex::new((Instant::now(), 0)),
+            skipped: AtomicU64::new(0),
+        });
+        let connection = Connection {
+            client: uuid::Uuid::new_v4().to_string(),
+            user: String::new(),
+            protocol: "tail",
+            transport: "admin",
+            peer: None,
+            agent: "linerate admin".to_owned(),
+            since: SystemTime::now(),
+        };
+        let tail = Self {
+            worker: worker.clone(),
+            client: worker.connect(connection, outlet.clone()),
+            outlet: outlet.clone(),
+            events,
+            tell_at: tokio::time::Instant::now() + TOLD_EVERY,
+        };
+        (tail, outlet)
+    }
+
+    /// Waits for the next events, or until the page is to be told what was skipped.
+    async fn next(&mut self) -> Option<Bytes> {
+        match tokio::time::timeout_at(self.tell_at, self.events.recv()).await {
+            Ok(events) => events,
+            Err(_) => {
+                self.tell_at = tokio::time::Instant::now() + TOLD_EVERY;
+                let skipped = self.outlet.skipped.swap(0, Ordering::Relaxed);
+                let mut event = Vec::new();
+                match skipped {
+                    0 => event.extend_from_slice(b":\n\n"),
+                    skipped => write_event("skipped", &view::TailSkipped { skipped }, &mut event),
+                }
+                Some(event.into())
+            }
+        }
+    }
+}
+
+impl IntoResponse for Tail {
+    fn into_response(self) -> Response {
+        let events = stream::unfold(self, |mut tail| async move {
+            let event = tail.next().await?;
+            Some((Ok::<_, std::convert::Infallible>(event), tail))
+        });
+        let headers = [
+            (header::CONTENT_TYPE, "text/event-stream"),
+            (header::CACHE_CONTROL, "no-store"),
+        ];
+        (headers, Body::from_stream(events)).into_response()
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        self.worker.disconnect(self.client);
+    }
+}
+
+impl TailOutlet {
+    fn offer(&self, events: Bytes) -> bool {
+        self.events.try_send(events).is_ok()
+    }
+
+    /// Returns how many events of those that are there may go now.
+    fn allow(&self, events: u32) -> u32 {
+        let mut second = self.second.lock().unwrap_or_else(PoisonError::into_inner);
+        if second.0.elapsed() >= Duration::from_secs(1) {
+            *second = (Instant::now(), 0);
+        }
+        let allowed = events.min(self.rate - second.1);
+        second.1 += allowed;
+        allowed
+    }
+
+    fn show(&self, block: &Bytes, messages: u32) {
+        let shown = messages.min(SHOWN_MAX as u32);
+        let allowed = self.allow(shown) as usize;
+        // Events end with an empty line, which JSON never has.
+        let ends = block
+            .windows(2)
+            .enumerate()
+            .filter(|(_, pair)| *pair == b"\n\n");
+        let end = ends.map(|(at, _)| at + 2).take(allowed).last().unwrap_or(0);
+        let is_sent = end > 0 && self.offer(block.slice(..end));
+        let sent = if is_sent { allowed } else { 0 };
+        let skipped = u64::from(messages) - sent as u64;
+        self.skipped.fetch_add(skipped, Ordering::Relaxed);
+    }
+}
+
+impl Outlet for TailOutlet {
+    fn has_room(&self) -> bool {
+        // What does not fit is skipped.
+        true
+    }
+
+    fn transmit(&self, transmit: Transmit) {
+        match transmit {
+            Transmit::Block {
+                bytes, messages, ..
+            } => self.show(&bytes, messages),
+            Transmit::Gap { gap, .. } => {
+                let mut event = Vec::new();
+                let missed = gap.missed;
+                write_event("gap", &view::TailGap { missed }, &mut event);
+                self.offer(event.into());
+            }
+            _ => {}
+        }
+    }
+
+    fn notify(&self, _: Notice) {}
+
+    fn pending_bytes(&self) -> usize {
+        0
+    }
+}
+
+fn write_event(name: &str, data: &impl Serialize, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\ndata: ");
+    // Writing to memory fails only for what has no JSON; these types have.
+    _ = serde_json::to_writer(&mut *out, data);
+    out.extend_from_slice(b"\n\n");
+}

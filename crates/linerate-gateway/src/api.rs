@@ -1,0 +1,115 @@
+//! The server API: what applications do over HTTP.
+//!
+//! `POST /api/METHOD` with a JSON body, as Centrifugo's HTTP API has it: `broadcast`, `channels`, `disconnect`,
+//! `history`, `history_remove`, `info`, `presence`, `presence_stats`, `publish`, `refresh`, `subscribe`,
+//! `unsubscribe`, and `batch` for several at once. The key is in `X-API-Key`, or in `Authorization: apikey KEY`.
+//!
+//! A method answers with status 200 and `{"result":{…}}` or `{"error":{"code":…,"message":"…"}}`. Requests that
+//! come to no method have other statuses, and the same shape of error: 401 and 403 for a key that is wrong or
+//! not configured, 404 for an unknown method, 413 for a body that is too long.
+
+pub(crate) mod gate;
+mod method;
+pub mod reply;
+pub mod request;
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    body::{Body, to_bytes},
+    extract::{Path, Request, State},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::json;
+
+use crate::{node::Node, session::Shared, transport::Peer};
+use gate::{Denied, Door};
+use reply::{ApiError, Reply};
+
+/// Returns the routes of the server API.
+pub fn routes(node: Arc<Node>, shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/api/{method}", post(handle))
+        .with_state(Api { node, shared })
+}
+
+#[derive(Clone, Debug)]
+struct Api {
+    node: Arc<Node>,
+    shared: Arc<Shared>,
+}
+
+async fn handle(
+    State(api): State<Api>,
+    Path(method): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let settings = api.shared.settings_full();
+    let peer = request.extensions().get::<Peer>().copied();
+    Door::Api.check(&settings, request.headers(), peer)?;
+    let bytes_max = settings.config.server.request_bytes_max;
+    let body = read(request.into_body(), bytes_max).await?;
+    if method == "batch" {
+        return Ok(batch(&api.node, &body).await);
+    }
+    match method::perform(&api.node, &method, &body).await {
+        Some(answer) => Ok(Json(Reply::from(answer)).into_response()),
+        None => Err(Refusal::new(
+            StatusCode::NOT_FOUND,
+            104,
+            "method is unknown",
+        )),
+    }
+}
+
+async fn batch(node: &Arc<Node>, body: &[u8]) -> Response {
+    let answer = match serde_json::from_slice(body) {
+        Ok(batch) => method::batch(node, batch).await,
+        Err(error) => Err(ApiError::malformed(&error)),
+    };
+    match answer {
+        Ok(replies) => Json(json!({ "replies": replies })).into_response(),
+        Err(error) => Json(Reply::Error(error)).into_response(),
+    }
+}
+
+/// Reads a body of at most so many bytes.
+pub(crate) async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
+    to_bytes(body, bytes_max).await.map_err(|_| {
+        let message = format!("request could not be read, or has more than {bytes_max} bytes");
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, 107, message)
+    })
+}
+
+/// The answer to a request that comes to no method.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    status: StatusCode,
+    error: ApiError,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, code: u32, message: impl ToString) -> Self {
+        let error = ApiError::new(code, message);
+        Self { status, error }
+    }
+}
+
+impl From<Denied> for Refusal {
+    fn from(denied: Denied) -> Self {
+        Self::new(denied.status(), 101, denied)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.status, Json(Reply::Error(self.error))).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,298 @@
+//! The methods of the server API.
+
+use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use linerate_broker::{self as broker, HistoryRequest};
+use linerate_hub::{ChannelName, Epoch, StreamPosition};
+use serde::de::DeserializeOwned;
+
+use super::{
+    reply::{ApiError, ClientReply, NodeReply, Outcome, PublicationReply, Reply, Subscribers},
+    request,
+};
+use crate::{
+    node::{Node, Whom},
+    protocol::centrifuge::codes::{Disconnect, Unsubscribe},
+};
+
+/// Channels of a broadcast.
+const CHANNELS_MAX: usize = 10_000;
+
+/// Commands of a batch.
+const COMMANDS_MAX: usize = 1_000;
+
+/// Publications of a broadcast, or commands of a parallel batch, that are under way at a time.
+const AT_ONCE: usize = 64;
+
+/// Publications in an answer.
+const PUBLICATIONS_MAX: usize = 10_000;
+
+type Answer = Result<Outcome, ApiError>;
+
+/// Carries out `method`, with what `body` asks; `None` if there is no such method.
+pub(super) async fn perform(node: &Arc<Node>, method: &str, body: &[u8]) -> Option<Answer> {
+    Some(match method {
+        "broadcast" => with(body, |request| broadcast(node, request)).await,
+        "channels" => with(body, |request| channels(node, request)).await,
+        "disconnect" => with(body, |request| disconnect(node, request)).await,
+        "history" => with(body, |request| history(node, request)).await,
+        "history_remove" => with(body, |request| history_remove(node, request)).await,
+        "info" => info(node).await,
+        "presence" => with(body, |request| presence(node, request)).await,
+        "presence_stats" => with(body, |request| presence_stats(node, request)).await,
+        "publish" => with(body, |request| publish(node, request)).await,
+        "refresh" => with(body, |request| refresh(node, request)).await,
+        "subscribe" => with(body, |request| subscribe(node, request)).await,
+        "unsubscribe" => with(body, |request| unsubscribe(node, request)).await,
+        _ => return None,
+    })
+}
+
+/// Carries out the commands of a batch; each answer stands under its command's name.
+pub(super) async fn batch(
+    node: &Arc<Node>,
+    batch: request::Batch,
+) -> Result<Vec<BTreeMap<String, serde_json::Value>>, ApiError> {
+    let count = batch.commands.len();
+    if count > COMMANDS_MAX {
+        let message = format!("batch has {count} commands; at most {COMMANDS_MAX} are allowed");
+        return Err(ApiError::bad_request(message));
+    }
+    let at_once = if batch.parallel { AT_ONCE } else { 1 };
+    let replies = stream::iter(batch.commands)
+        .map(|command| perform_command(node, command))
+        .buffered(at_once);
+    Ok(replies.collect().await)
+}
+
+async fn perform_command(
+    node: &Arc<Node>,
+    command: BTreeMap<String, Box<serde_json::value::RawValue>>,
+) -> BTreeMap<String, serde_json::Value> {
+    let (name, answer) = match command.into_iter().next() {
+        None => (String::new(), None),
+        Some((name, body)) => {
+            let answer = Box::pin(perform(node, &name, body.get().as_bytes())).await;
+            (name, answer)
+        }
+    };
+    let unknown = || Err(ApiError::bad_request("command is unknown"));
+    let (key, value) = match answer.unwrap_or_else(unknown) {
+        Ok(outcome) => (name, serde_json::to_value(outcome)),
+        Err(error) => ("error".to_owned(), serde_json::to_value(error)),
+    };
+    BTreeMap::from([(key, value.unwrap_or_default())])
+}
+
+/// Parses a body and goes on with it.
+async fn with<R, F>(body: &[u8], go_on: impl FnOnce(R) -> F) -> Answer
+where
+    R: DeserializeOwned,
+    F: Future<Output = Answer>,
+{
+    match serde_json::from_slice(body) {
+        Ok(request) => go_on(request).await,
+        Err(error) => Err(ApiError::malformed(&error)),
+    }
+}
+
+async fn publish(node: &Arc<Node>, request: request::Publish) -> Answer {
+    let channel = ChannelName::new(&request.channel)?;
+    if node.broker().is_pattern(&channel) {
+        return Err(ApiError::bad_request("a pattern can't be published in"));
+    }
+    if request.version > 0 {
+        return Err(ApiError::not_available(
+            "publications have no versions here",
+        ));
+    }
+    let payload = payload(request.data.as_deref(), &request.b64data)?;
+    let mut options = node.namespaces().options(&channel).stream();
+    if request.skip_history {
+        options.size_max = 0;
+    }
+    let key = request.idempotency_key;
+    let publish = broker::Publish {
+        payload,
+        info: None,
+        tags: request.tags.into_iter().collect(),
+        idempotency_key: (!key.is_empty()).then_some(key),
+        options,
+    };
+    Ok(node.publish(&channel, publish).await?.into())
+}
+
+async fn broadcast(node: &Arc<Node>, request: request::Broadcast) -> Answer {
+    let count = request.channels.len();
+    if count == 0 || count > CHANNELS_MAX {
+        let message = format!("broadcast has {count} channels; 1 to {CHANNELS_MAX} are allowed");
+        return Err(ApiError::bad_request(message));
+    }
+    let (channels, request) = (request.channels.clone(), &request);
+    let responses = stream::iter(channels)
+        .map(|channel| async move { Reply::from(publish(node, request.publish(channel)).await) })
+        .buffered(AT_ONCE);
+    let responses = responses.collect().await;
+    Ok(Outcome::Broadcast { responses })
+}
+
+async fn presence(node: &Arc<Node>, request: request::Channel) -> Answer {
+    let channel = present(node, &request.channel)?;
+    let people = node.presence(&channel).await;
+    let people = people.iter();
+    let presence = people.map(|info| (info.client.clone(), ClientReply::from(info)));
+    Ok(Outcome::Presence {
+        presence: presence.collect(),
+    })
+}
+
+async fn presence_stats(node: &Arc<Node>, request: request::Channel) -> Answer {
+    let channel = present(node, &request.channel)?;
+    let stats = node.presence_stats(&channel).await;
+    Ok(Outcome::PresenceStats {
+        num_clients: stats.clients,
+        num_users: stats.users,
+    })
+}
+
+async fn history(node: &Arc<Node>, request: request::History) -> Answer {
+    let channel = ChannelName::new(&request.channel)?;
+    let stream = node.namespaces().options(&channel).stream();
+    let limit = usize::try_from(request.limit).unwrap_or(PUBLICATIONS_MAX);
+    let since = request.since.map(|since| StreamPosition {
+        epoch: Epoch::new(&since.epoch),
+        offset: since.offset,
+    });
+    let asked = HistoryRequest {
+        since: since.clone(),
+        limit: Some(limit.min(PUBLICATIONS_MAX)),
+        is_reverse: request.reverse,
+    };
+    let history = node.history(&channel, stream, asked).await?;
+    if since.is_some_and(|since| since.epoch != history.newest.epoch) {
+        return Err(ApiError::unrecoverable("the epoch is another one"));
+    }
+    Ok(Outcome::History {
+        publications: history
+            .publications
+            .iter()
+            .map(PublicationReply::from)
+            .collect(),
+        offset: history.newest.offset,
+        epoch: history.newest.epoch.to_string(),
+    })
+}
+
+async fn history_remove(node: &Arc<Node>, request: request::Channel) -> Answer {
+    let channel = ChannelName::new(&request.channel)?;
+    let stream = node.namespaces().options(&channel).stream();
+    node.broker().remove_history(&channel, stream).await?;
+    Ok(Outcome::Empty {})
+}
+
+async fn channels(node: &Arc<Node>, request: request::Channels) -> Answer {
+    let channels = node.channels(&request.pattern).await;
+    let channels = channels.into_iter();
+    let channels = channels.map(|(channel, num_clients)| (channel, Subscribers { num_clients }));
+    Ok(Outcome::Channels {
+        channels: channels.collect(),
+    })
+}
+
+async fn info(node: &Arc<Node>) -> Answer {
+    let nodes = node.nodes();
+    Ok(Outcome::Info {
+        nodes: nodes.into_iter().map(NodeReply::from).collect(),
+    })
+}
+
+async fn disconnect(node: &Arc<Node>, request: request::Disconnect) -> Answer {
+    let why = match request.disconnect {
+        None => Disconnect::FORCE_NO_RECONNECT,
+        Some(given) if (3_000..5_000).contains(&given.code) => Disconnect {
+            code: given.code,
+            reason: "".into(),
+        }
+        .with_reason(given.reason),
+        Some(given) => {
+            let code = given.code;
+            let message = format!("disconnect code is {code}; 3000 to 4999 are allowed");
+            return Err(ApiError::bad_request(message));
+        }
+    };
+    let whom = whom(request.whom, request.whitelist)?;
+    node.disconnect(whom, why).await;
+    Ok(Outcome::Empty {})
+}
+
+async fn unsubscribe(node: &Arc<Node>, request: request::Unsubscribe) -> Answer {
+    // Without a channel, all subscriptions end.
+    let channel = match request.channel.as_str() {
+        "" => None,
+        name => Some(ChannelName::new(name)?),
+    };
+    let whom = whom(request.whom, Vec::new())?;
+    node.unsubscribe(whom, channel.as_ref(), Unsubscribe::SERVER)
+        .await;
+    Ok(Outcome::Empty {})
+}
+
+async fn subscribe(node: &Arc<Node>, request: request::Subscribe) -> Answer {
+    let channel = ChannelName::new(&request.channel)?;
+    let asked = request::Whom {
+        user: request.user,
+        client: request.client,
+    };
+    let whom = whom(asked, Vec::new())?;
+    let info = request.info.map(|info| info.get().to_owned());
+    node.subscribe(whom, &channel, info).await;
+    Ok(Outcome::Empty {})
+}
+
+async fn refresh(node: &Arc<Node>, request: request::Refresh) -> Answer {
+    let whom = whom(request.whom, Vec::new())?;
+    let expires = match request.expire_at {
+        0 => None,
+        seconds => {
+            let after = std::time::Duration::from_secs(seconds);
+            let expires = SystemTime::UNIX_EPOCH.checked_add(after);
+            Some(expires.ok_or_else(|| ApiError::bad_request("expire_at is no time"))?)
+        }
+    };
+    node.refresh(whom, expires, request.expired).await;
+    Ok(Outcome::Empty {})
+}
+
+/// Returns a channel of which it is known who is there.
+fn present(node: &Node, channel: &str) -> Result<ChannelName, ApiError> {
+    let channel = ChannelName::new(channel)?;
+    match node.namespaces().options(&channel).presence {
+        true => Ok(channel),
+        false => Err(ApiError::not_available("channel keeps no presence")),
+    }
+}
+
+fn whom(asked: request::Whom, except: Vec<String>) -> Result<Whom, ApiError> {
+    if asked.user.is_empty() && asked.client.is_empty() {
+        return Err(ApiError::bad_request("neither user nor client is named"));
+    }
+    Ok(Whom {
+        user: asked.user,
+        client: asked.client,
+        except,
+    })
+}
+
+fn payload(data: Option<&serde_json::value::RawValue>, b64data: &str) -> Result<Bytes, ApiError> {
+    match data {
+        _ if !b64data.is_empty() => match BASE64_STANDARD.decode(b64data) {
+            Ok(data) => Ok(data.into()),
+            Err(_) => Err(ApiError::bad_request("b64data is no base64")),
+        },
+        Some(data) => Ok(data.get().to_owned().into()),
+        None => Err(ApiError::bad_request("data is missing")),
+    }
+}
