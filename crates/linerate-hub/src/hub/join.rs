@@ -81,12 +81,15 @@ impl Hub {
             return;
         }
         subscription.state = State::Live;
-        if let (Some(arrival), Start::After(position)) = (&mut subscription.arrival, start) {
-            let ring_number = arrival.joined;
-            arrival.skip = Some(Skip {
-                position,
-                ring_number,
-            });
+        // What the ring lost before is not the client's fault.
+        let group = &mut self.groups[subscription.group];
+        let class = &self.streams[group.channel].classes[group.class];
+        let late_before = group.late_before(class);
+        let missed = late_before.saturating_sub(subscription.cursor);
+        subscription.cursor = subscription.cursor.max(late_before);
+        group.slowest = group.slowest.min(subscription.cursor);
+        if let Some(arrival) = &mut subscription.arrival {
+            arrival.start(start, missed);
         }
         let client = subscription.client;
         self.clients[client].enqueue(index, &mut self.subscriptions);
@@ -100,7 +103,8 @@ impl Hub {
             self.totals.conflated += block.conflated;
             return Some(self.give(now, index, block));
         }
-        let gap = self.settle(index)?;
+        let arrival = self.subscriptions[index].arrival.as_mut()?;
+        let gap = arrival.gap.take().or_else(|| self.settle(index))?;
         Some(self.tell(index, gap))
     }
 
@@ -176,7 +180,7 @@ impl Skip {
         let mut ring_number = self.ring_number.max(ring.base());
         while let Some(publication) = ring.at(ring_number) {
             let gap = match publication.position() {
-                None => None,
+                None => self.evicted(None, ring),
                 Some(at) if at.epoch != known.epoch && !is_current => Some(Gap {
                     missed: None,
                     cause: GapCause::EpochChanged,
@@ -201,16 +205,17 @@ impl Skip {
     }
 
     fn hole(&self, offset: u64, ring: &Ring) -> Option<Gap> {
-        let missed = offset - self.position.offset - 1;
-        let is_evicted = self.ring_number < ring.base();
-        let cause = match is_evicted {
-            true => GapCause::RingEvicted,
-            false => GapCause::OffsetHole,
-        };
-        let missed = Some(missed).filter(|missed| *missed > 0);
-        missed.map(|missed| Gap {
+        let missed = Some(offset - self.position.offset - 1).filter(|missed| *missed > 0)?;
+        let hole = Gap {
             missed: Some(missed),
-            cause,
-        })
+            cause: GapCause::OffsetHole,
+        };
+        Some(self.evicted(Some(missed), ring).unwrap_or(hole))
+    }
+
+    /// Returns a gap if the ring has lost what was not looked at.
+    fn evicted(&self, missed: Option<u64>, ring: &Ring) -> Option<Gap> {
+        let cause = GapCause::RingEvicted;
+        (self.ring_number < ring.base()).then_some(Gap { missed, cause })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{Publication, StreamPosition};
+use crate::{Gap, GapCause, Publication, Start, StreamPosition};
 
 /// One client's subscription to one channel.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub(crate) struct Arrival {
     pub(crate) conflated: u64,
     /// What is known already.
     pub(crate) skip: Option<Skip>,
+    /// What is to be told to be missing.
+    pub(crate) gap: Option<Gap>,
 }
 
 /// Publications up to a position are known already.
@@ -61,10 +63,30 @@ impl Arrival {
             replay: VecDeque::new(),
             conflated: 0,
             skip: None,
+            gap: None,
+        }
+    }
+
+    /// Begins, given how many publications the ring has lost since the subscription was made.
+    pub(crate) fn start(&mut self, start: Start, missed: u64) {
+        match start {
+            Start::After(position) => {
+                self.skip = Some(Skip {
+                    position,
+                    ring_number: self.joined,
+                });
+            }
+            Start::Live if missed > 0 => {
+                self.gap = Some(Gap {
+                    missed: Some(missed),
+                    cause: GapCause::RingEvicted,
+                });
+            }
+            Start::Live => {}
         }
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.replay.is_empty() && self.skip.is_none()
+        self.replay.is_empty() && self.skip.is_none() && self.gap.is_none()
     }
 }

@@ -202,6 +202,7 @@ mod tests {
             (vec![2, 3, 4], 2)
         );
         overflow.keep(5, &publication("b"));
+        assert_eq!(overflow.keys.len(), 3);
         assert_eq!(
             (numbers(&overflow), overflow.lost_before()),
             (vec![3, 4, 5], 3)

@@ -16,6 +16,8 @@ pub(crate) struct Checker {
     cursor: usize,
     gaps_seen: usize,
     joined: usize,
+    /// Where the ring began when the subscription was activated.
+    began: usize,
     /// What is known from the broker's history, where the subscription begins behind that; then the newest.
     pub(crate) known: Option<(u32, u64)>,
     is_exact: bool,
@@ -46,6 +48,7 @@ impl Checker {
             cursor: channel.log.len(),
             gaps_seen: channel.gaps.len(),
             joined: channel.log.len(),
+            began: 0,
             known: None,
             is_exact: true,
             missed: Some(0),
@@ -55,6 +58,10 @@ impl Checker {
             counted: 0,
             is_over: false,
         }
+    }
+
+    pub(crate) fn begin(&mut self, channel: &Channel) {
+        self.began = channel.base;
     }
 
     /// Lets the subscription begin behind a position.
@@ -77,11 +84,14 @@ impl Checker {
                     self.cursor = at;
                     self.gaps_seen += 1;
                 }
-                Next::Lost(missed) => {
-                    let cause = GapCause::RingEvicted;
-                    let missed = Some(missed);
-                    assert_eq!(gap, Gap { missed, cause });
-                    self.cursor = channel.base;
+                Next::Lost(_) => {
+                    assert_eq!(gap.cause, GapCause::RingEvicted);
+                    // What is lost later ends the client.
+                    let is_excused = self.options.slow == SlowPolicy::Disconnect;
+                    let end = if is_excused { self.began } else { channel.base };
+                    let missed = self.count(&channel.log[self.cursor..end]);
+                    assert_eq!(gap.missed, Some(missed));
+                    self.cursor = end;
                 }
                 other => panic!("{gap:?} instead of {other:?}"),
             }
@@ -136,6 +146,16 @@ impl Checker {
             assert!(matches!(self.next(channel), Next::Lost(_)));
         }
         self.is_over = true;
+    }
+
+    /// Says whether the client ought to have been disconnected.
+    pub(crate) fn is_too_slow(&self, channel: &Channel) -> bool {
+        self.options.slow == SlowPolicy::Disconnect
+            && self.options.conflate.is_none()
+            && self.is_exact
+            && !self.is_over
+            && self.cursor.max(self.began) < channel.base
+            && self.count(&channel.log[self.cursor.max(self.began)..channel.base]) > 0
     }
 
     /// Takes notice that there is nothing more, although all time has passed.
@@ -228,12 +248,13 @@ impl Checker {
         gap.map_or(channel.log.len(), |(at, _)| *at)
     }
 
+    fn count(&self, items: &[Item]) -> u64 {
+        let matching = items.iter().filter(|item| item.matches(&self.filter));
+        matching.count() as u64
+    }
+
     fn next(&self, channel: &Channel) -> Next {
-        let count = |items: &[Item]| {
-            let matching = items.iter().filter(|item| item.matches(&self.filter));
-            matching.count() as u64
-        };
-        let lost = count(&channel.log[self.cursor..channel.base.max(self.cursor)]);
+        let lost = self.count(&channel.log[self.cursor..channel.base.max(self.cursor)]);
         if lost > 0 {
             return Next::Lost(lost);
         }
@@ -244,7 +265,7 @@ impl Checker {
             return Next::Gap(Gap { missed, ..dropped });
         }
         let end = self.end(channel);
-        if count(&channel.log[self.cursor.min(end)..end]) > 0 {
+        if self.count(&channel.log[self.cursor.min(end)..end]) > 0 {
             return Next::Publications;
         }
         match channel.gaps.get(self.gaps_seen) {

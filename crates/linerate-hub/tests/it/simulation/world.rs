@@ -43,7 +43,8 @@ struct Client {
 
 pub(crate) struct Simulation {
     random: Random,
-    is_conflating: bool,
+    /// Few, so that many subscriptions are alike.
+    options: Vec<SubscriptionOptions>,
     hub: Hub,
     now: Instant,
     channels: Vec<Channel>,
@@ -63,16 +64,18 @@ impl Simulation {
         });
         let channels = channels.collect();
         let encodings: Vec<Arc<dyn Encode>> = vec![Arc::new(Numbers), Arc::new(Numbers)];
-        let options = HubOptions {
+        let hub_options = HubOptions {
             encodings,
             seed,
             block_cache_bytes_max: random.one_of(&[0, 300, 100_000]),
             ..HubOptions::default()
         };
+        let kinds = 1 + random.below(4);
+        let options = (0..kinds).map(|_| any_options(&mut random, is_conflating));
         Self {
+            options: options.collect(),
             random,
-            is_conflating,
-            hub: Hub::new(options),
+            hub: Hub::new(hub_options),
             now: Instant::now(),
             channels,
             clients: Vec::new(),
@@ -164,7 +167,7 @@ impl Simulation {
             return;
         };
         let index = self.random.below(self.channels.len());
-        let options = self.options();
+        let options = self.random.one_of(&self.options);
         let channel = &self.channels[index];
         let name = channel.name.clone();
         let id = self.clients[client].id;
@@ -199,6 +202,7 @@ impl Simulation {
             return;
         };
         let channel = &self.channels[*index];
+        checker.begin(channel);
         if !channel.is_positioned || self.random.once_in(2) {
             self.hub.activate(self.now, subscription, Start::Live);
             return;
@@ -298,11 +302,17 @@ impl Simulation {
 
     /// Some of the clients take some of what there is.
     fn serve(&mut self) {
-        let capacity = self.random.one_of(&[0, 1, 3, 100]);
+        let capacity = self.random.one_of(&[1, 1, 3, 100]);
         while let Some(id) = self.hub.poll_ready() {
             let mut clients = self.clients.iter();
             let client = clients.position(|client| client.id == id);
             self.take(client.unwrap(), capacity);
+        }
+        for client in &self.clients {
+            for (subscription, (channel, checker)) in &client.subscriptions {
+                let is_live = !client.joining.contains(subscription);
+                assert!(!is_live || !checker.is_too_slow(&self.channels[*channel]));
+            }
         }
     }
 
@@ -364,27 +374,26 @@ impl Simulation {
         let count = self.clients.len();
         (count > 0).then(|| self.random.below(count))
     }
+}
 
-    fn options(&mut self) -> SubscriptionOptions {
-        let random = &mut self.random;
-        let filter = random.one_of(&[None, None, Some("a"), Some("b"), Some("c")]);
-        let filter = filter.map(|filter| Arc::new(Contains(filter)) as Arc<dyn Filter>);
-        let slow = [
-            SlowPolicy::Conflate,
-            SlowPolicy::Disconnect,
-            SlowPolicy::DropOldest,
-            SlowPolicy::DropOldest,
-        ];
-        let by_key = Conflate::LatestPerKey(JsonPointer::new("/key").unwrap());
-        let conflate = random.one_of(&[Conflate::Latest, by_key.clone(), by_key]);
-        SubscriptionOptions {
-            encoding: EncodingId(random.below(2) as u8),
-            filter,
-            batch_interval: Duration::from_millis(random.one_of(&[0, 0, 50, 200])),
-            batch_bytes_max: random.one_of(&[1, 150, 64 * 1024]),
-            conflate: self.is_conflating.then_some(conflate),
-            slow: random.one_of(&slow),
-            positioned: random.once_in(4),
-        }
+fn any_options(random: &mut Random, is_conflating: bool) -> SubscriptionOptions {
+    let filter = random.one_of(&[None, None, Some("a"), Some("b"), Some("c")]);
+    let filter = filter.map(|filter| Arc::new(Contains(filter)) as Arc<dyn Filter>);
+    let slow = [
+        SlowPolicy::Conflate,
+        SlowPolicy::Disconnect,
+        SlowPolicy::DropOldest,
+        SlowPolicy::DropOldest,
+    ];
+    let by_key = Conflate::LatestPerKey(JsonPointer::new("/key").unwrap());
+    let conflate = random.one_of(&[Conflate::Latest, by_key.clone(), by_key]);
+    SubscriptionOptions {
+        encoding: EncodingId(random.below(2) as u8),
+        filter,
+        batch_interval: Duration::from_millis(random.one_of(&[0, 0, 50, 200])),
+        batch_bytes_max: random.one_of(&[1, 150, 64 * 1024]),
+        conflate: is_conflating.then_some(conflate),
+        slow: random.one_of(&slow),
+        positioned: random.once_in(4),
     }
 }
