@@ -1,6 +1,53 @@
 //! Fan-out without I/O: what is published in a channel becomes blocks of bytes for its subscribers.
 //!
 //! Nothing in here sees a socket, a clock or a task: `now` is an argument, randomness is injected.
+//!
+//! ```
+//! use std::{sync::Arc, time::Instant};
+//!
+//! use linerate_hub::{
+//!     Batch, ChannelName, ChannelOptions, Encode, EncodingId, Hub, HubOptions, Publication, Start,
+//!     SubscriptionOptions, Transmit, Unencodable,
+//! };
+//!
+//! #[derive(Debug)]
+//! struct Lines;
+//!
+//! impl Encode for Lines {
+//!     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+//!         for publication in batch.publications {
+//!             out.extend_from_slice(publication.payload());
+//!             out.push(b'\n');
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let mut hub = Hub::new(HubOptions {
+//!     encodings: vec![Arc::new(Lines)],
+//!     ..HubOptions::default()
+//! });
+//! let now = Instant::now();
+//! let news = ChannelName::new("news")?;
+//!
+//! let client = hub.connect();
+//! let options = SubscriptionOptions::new(EncodingId(0));
+//! let subscription = hub.subscribe(now, client, news.clone(), ChannelOptions::default(), options)?;
+//! hub.activate(now, subscription, Start::Live);
+//!
+//! for payload in ["one", "two"] {
+//!     hub.publish(now, &news, Publication::new(payload.into()));
+//! }
+//! while let Some(client) = hub.poll_ready() {
+//!     while let Some(transmit) = hub.poll_transmit(now, client) {
+//!         match transmit {
+//!             Transmit::Block { bytes, .. } => assert_eq!(bytes, "one\ntwo\n"),
+//!             other => panic!("unexpected {other:?}"),
+//!         }
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod channel;

@@ -11,8 +11,6 @@ pub(crate) struct Block {
     pub(crate) from: u64,
     /// The number of the publication that follows.
     pub(crate) to: u64,
-    /// The number up to which publications could be taken.
-    pub(crate) limit: u64,
     /// `None` if they can't be encoded.
     pub(crate) bytes: Option<Bytes>,
     /// When the oldest of its publications came.

@@ -83,7 +83,6 @@ impl Freezer {
         Block {
             from: range.from,
             to,
-            limit: range.limit,
             published,
             bytes,
             messages: (to - range.from) as u32,
@@ -127,7 +126,6 @@ impl Freezer {
         Block {
             from: range.from,
             to: selection.to,
-            limit: range.limit,
             published,
             bytes,
             messages: messages as u32,

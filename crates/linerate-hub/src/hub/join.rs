@@ -132,7 +132,6 @@ impl Hub {
         Some(Block {
             from: 0,
             to: 0,
-            limit: 0,
             bytes,
             published: now,
             messages: count as u32,

@@ -155,8 +155,7 @@ impl Hub {
                 .next_after(from)
                 .map_or(end, |next| next.min(end)),
         };
-        let same = |block: &&Block| conflate.is_none() || block.limit == limit;
-        if let Some(block) = group.blocks.find(from).filter(same) {
+        if let Some(block) = group.blocks.find(from) {
             return block.clone();
         }
         let range = Range {

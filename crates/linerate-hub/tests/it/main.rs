@@ -9,4 +9,5 @@ mod recovery;
 mod sharing;
 mod simulation;
 mod slow;
+mod ticks;
 mod world;
