@@ -1,0 +1,94 @@
+//! What is allocated on the way from a publication to its subscribers.
+#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+
+use std::{sync::Arc, time::Instant};
+
+use linerate_hub::{
+    Batch, ChannelName, ChannelOptions, Encode, EncodingId, Hub, HubOptions, Publication, Start,
+    SubscriptionOptions, Transmit, Unencodable,
+};
+
+#[derive(Debug)]
+struct Concatenated;
+
+impl Encode for Concatenated {
+    fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        for publication in batch.publications {
+            out.extend_from_slice(publication.payload());
+        }
+        Ok(())
+    }
+}
+
+fn hub() -> Hub {
+    Hub::new(HubOptions {
+        encodings: vec![Arc::new(Concatenated)],
+        ..HubOptions::default()
+    })
+}
+
+fn subscribe(hub: &mut Hub, now: Instant, channel: &ChannelName) {
+    let client = hub.connect();
+    let options = SubscriptionOptions::new(EncodingId(0));
+    let channel_options = ChannelOptions::default();
+    let subscription = hub.subscribe(now, client, channel.clone(), channel_options, options);
+    hub.activate(now, subscription.unwrap(), Start::Live);
+}
+
+/// Gives out what there is; returns to how many.
+fn transmit(hub: &mut Hub, now: Instant) -> usize {
+    let mut count = 0;
+    while let Some(client) = hub.poll_ready() {
+        while let Some(transmit) = hub.poll_transmit(now, client) {
+            assert!(matches!(transmit, Transmit::Block { .. }));
+            count += 1;
+        }
+    }
+    count
+}
+
+/// Returns how often memory was allocated to give `publication` to all subscribers of `channels`.
+fn allocations(hub: &mut Hub, channels: &[ChannelName], publication: &Publication) -> (u64, usize) {
+    let now = Instant::now();
+    let mut count = 0;
+    let info = allocation_counter::measure(|| {
+        for channel in channels {
+            hub.publish(now, channel, publication.clone());
+        }
+        count = transmit(hub, now);
+    });
+    (info.count_total, count)
+}
+
+#[test]
+fn a_block_costs_two_allocations_for_ten_thousand_subscribers() {
+    let channel = ChannelName::new("a").unwrap();
+    let now = Instant::now();
+    let mut hub = hub();
+    for _ in 0..10_000 {
+        subscribe(&mut hub, now, &channel);
+    }
+    let channels = [channel];
+    let publication = Publication::new(vec![b'x'; 300].into());
+    transmit(&mut hub, now);
+    allocations(&mut hub, &channels, &publication);
+    // The bytes, and what counts those that hold them.
+    assert_eq!(allocations(&mut hub, &channels, &publication), (2, 10_000));
+}
+
+#[test]
+fn a_publication_for_one_subscriber_is_one_allocation() {
+    let now = Instant::now();
+    let mut hub = hub();
+    let channels: Vec<_> = (0..1_000)
+        .map(|index| ChannelName::new(&index.to_string()).unwrap())
+        .collect();
+    for channel in &channels {
+        subscribe(&mut hub, now, channel);
+    }
+    let publication = Publication::new(vec![b'x'; 300].into());
+    transmit(&mut hub, now);
+    allocations(&mut hub, &channels, &publication);
+    let expected = (channels.len() as u64, channels.len());
+    assert_eq!(allocations(&mut hub, &channels, &publication), expected);
+}
