@@ -104,7 +104,8 @@ impl Nats {
         }
         if let Some(durable) = self.durable(channel, publish.options)? {
             let link = self.shared.current()?;
-            return link.streams().publish(&durable, publish).await;
+            let published = link.streams().publish(&durable, publish);
+            return link.answer(published).await;
         }
         let subject = self.shared.subjects.of_channel(channel).map_err(refused)?;
         let Some(key) = &publish.idempotency_key else {
@@ -174,8 +175,8 @@ impl Nats {
         match self.durable(channel, options)? {
             Some(durable) => {
                 let link = self.shared.current()?;
-                self.in_time(link.streams().history(&durable, request))
-                    .await
+                let history = link.streams().history(&durable, request);
+                self.in_time(link.answer(history)).await
             }
             None => Ok(self.shared.plain_history(channel, &request)),
         }
@@ -190,7 +191,8 @@ impl Nats {
         match self.durable(channel, options)? {
             Some(durable) => {
                 let link = self.shared.current()?;
-                self.in_time(link.streams().remove_history(&durable)).await
+                let removed = link.streams().remove_history(&durable);
+                self.in_time(link.answer(removed)).await
             }
             None => {
                 self.shared.remove_plain_history(channel);

@@ -229,6 +229,21 @@ impl Link {
             .unwrap_or(GapReason::LinkLost)
     }
 
+    /// Waits for an answer of JetStream, which never comes if the link ends.
+    ///
+    /// # Errors
+    /// Those of `operation`, or the link has ended.
+    pub(super) async fn answer<T>(
+        &self,
+        operation: impl Future<Output = Result<T, BrokerError>>,
+    ) -> Result<T, BrokerError> {
+        tokio::select! {
+            biased;
+            result = operation => result,
+            _ = self.ended() => Err(ended()),
+        }
+    }
+
     /// Says whether async-nats holds the connection for cut, in case its word for that went under.
     pub(super) fn is_cut(&self) -> bool {
         self.client.connection_state() == State::Disconnected

@@ -40,6 +40,9 @@ const DESCRIPTION: &str = "linerate ";
 /// How many messages of a stream are asked for at once.
 const READS_AT_ONCE: usize = 64;
 
+/// The most payload bytes that are read of a stream for one history, or to catch up.
+const READ_BYTES_MAX: usize = 64 << 20;
+
 /// How many streams are read at once when a link is new.
 const CATCH_UPS_AT_ONCE: usize = 32;
 
@@ -122,11 +125,17 @@ impl Streams {
             false => (after + 1, newest.min(after.saturating_add(limit))),
             true => ((newest + 1).saturating_sub(limit).max(after + 1), newest),
         };
-        let mut publications = opened.read(from, to).await?;
+        let read = opened.read(from, to).await?;
+        let Some(mut publications) = read else {
+            let bytes_max = READ_BYTES_MAX;
+            let reason = format!("history has more bytes than {bytes_max}; ask for less at a time");
+            return Err(BrokerError::Refused { reason });
+        };
         // What was there a moment ago may have given way to what is newer.
         let first = publications.first().map(Publication::offset);
-        is_contiguous &= request.since.is_none() || first.is_none_or(|first| first == from);
-        is_contiguous &= from > to || first.is_some();
+        if request.since.is_some() && from <= to {
+            is_contiguous &= first == Some(from);
+        }
         if request.is_reverse {
             publications.reverse();
         }
@@ -179,9 +188,10 @@ impl Streams {
             return Ok(nothing(self.renew(durable, opened).await?));
         }
         let from = opened.first.max(delivered.position.offset + 1);
+        // More than may be read is as if it was not there any more: a gap.
         let publications = opened.read(from, opened.newest).await?;
         Ok(Read {
-            publications,
+            publications: publications.unwrap_or_default(),
             ..nothing(opened)
         })
     }
@@ -390,20 +400,25 @@ impl Opened {
         let Some(payload) = &delivered.payload else {
             return Ok(false);
         };
-        let there = self.read(offset.max(self.first), offset).await?;
-        Ok(there
-            .first()
-            .is_some_and(|there| there.payload() != payload))
+        let there = self.message(offset).await?;
+        Ok(there.is_some_and(|there| there.payload() != payload))
     }
 
-    /// Reads the messages that are there.
-    async fn read(&self, from: u64, to: u64) -> Result<Vec<Publication>, BrokerError> {
+    /// Reads the messages that are there; `None` if they have more than [`READ_BYTES_MAX`].
+    async fn read(&self, from: u64, to: u64) -> Result<Option<Vec<Publication>>, BrokerError> {
         let messages = stream::iter(from..=to).map(|offset| self.message(offset));
-        let messages = messages.buffered(READS_AT_ONCE);
-        messages
-            .try_filter_map(async |message| Ok(message))
-            .try_collect()
-            .await
+        let mut messages = std::pin::pin!(messages.buffered(READS_AT_ONCE));
+        let (mut publications, mut bytes) = (Vec::new(), 0);
+        while let Some(message) = messages.try_next().await? {
+            bytes += message
+                .as_ref()
+                .map_or(0, |message| message.payload().len());
+            if bytes > READ_BYTES_MAX {
+                return Ok(None);
+            }
+            publications.extend(message);
+        }
+        Ok(Some(publications))
     }
 
     async fn message(&self, offset: u64) -> Result<Option<Publication>, BrokerError> {

@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use linerate_broker::{Broker, BrokerError, BrokerOptions, GapReason, LinkState, Nats};
+use linerate_broker::{
+    Broker, BrokerError, BrokerOptions, GapReason, HistoryRequest, LinkState, Nats,
+};
 use tokio::time::{Instant, sleep};
 
 use super::{NatsServer, proxy::Proxy};
@@ -135,6 +137,41 @@ async fn what_is_published_while_the_way_is_cut_arrives_in_durable_channels() {
     for gap in node.recorder.gaps() {
         assert_eq!(gap.channels.unwrap(), [name("plain")]);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_is_cut_while_it_is_used_breaks_nothing() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let proxy = Proxy::start(server.port()).await;
+    let node = Arc::new(node_behind(&proxy).await);
+    let users = (0..4).map(|user| {
+        let node = Arc::clone(&node);
+        tokio::spawn(async move {
+            for number in 0..20 {
+                let channel = name(&format!("c{}", number % 7));
+                let options = if user % 2 == 0 { PLAIN } else { DURABLE };
+                // Each of them may fail; none may hang or panic.
+                _ = node.broker.subscribe(&channel, options).await;
+                _ = node.broker.publish(&channel, publish("x", options)).await;
+                let request = HistoryRequest::default();
+                _ = node.broker.history(&channel, options, request).await;
+                node.broker.unsubscribe(&channel).await;
+            }
+        })
+    });
+    let users: Vec<_> = users.collect();
+    while users.iter().any(|user| !user.is_finished()) {
+        proxy.cut();
+        sleep(Duration::from_millis(300)).await;
+    }
+    for user in users {
+        user.await.unwrap();
+    }
+    node.subscribe("after", DURABLE).await;
+    node.publish("after", "x", DURABLE).await;
+    node.recorder.publications("after", 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
