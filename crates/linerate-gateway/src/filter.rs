@@ -11,6 +11,7 @@ mod check;
 mod convert;
 mod error;
 mod expression;
+mod guard;
 mod parse;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -7,14 +7,14 @@ use std::{
 };
 
 use cel::{Context, Env, IdedExpr, Value};
-use linerate_hub::{Filter, Publication};
+use linerate_hub::{Filter, Guard, Publication};
 use serde_json::Value as Json;
 
 use super::{
     FilterError,
     check::{self, Findings, WHOLE},
     convert::Converter,
-    parse,
+    guard, parse,
 };
 use crate::config::FilterOptions;
 
@@ -29,6 +29,7 @@ pub(super) struct Expression {
     text: String,
     root: IdedExpr,
     findings: Findings,
+    guard: Option<Guard>,
     values_max: usize,
 }
 
@@ -45,6 +46,7 @@ impl Expression {
         let findings = check::check(&root, options.nodes_max)?;
         Ok(Self {
             text: text.to_owned(),
+            guard: guard::find(&root),
             root,
             findings,
             values_max: options.values_max,
@@ -85,6 +87,10 @@ impl Filter for Expression {
         };
         let evaluated = catch_unwind(AssertUnwindSafe(|| self.evaluate(json)));
         matches!(evaluated, Ok(Some(Value::Bool(true))))
+    }
+
+    fn guard(&self) -> Option<&Guard> {
+        self.guard.as_ref()
     }
 }
 
