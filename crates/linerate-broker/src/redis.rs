@@ -18,7 +18,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -33,25 +33,19 @@ use tokio::{
 
 use self::{
     address::{Address, Topology},
-    commands::Commands,
     delivery::is_stream,
-    dial::Dialer,
-    health::Health,
     link::{Link, ORDERS_MAX, Order},
-    names::Names,
     shards::Shards,
-    streams::Streams,
+    shared::Shared,
     subscriptions::{Kind, Subscription, Target},
     tls::Trust,
 };
 use crate::{
     broker::{BoxFuture, Broker, BrokerError},
-    event::{Event, Ingest, LinkState},
-    incarnation,
+    event::{Ingest, LinkState},
     options::BrokerOptions,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
     runtime::BrokerThread,
-    sequencer::Sequencer,
 };
 
 mod address;
@@ -62,20 +56,19 @@ mod delivery;
 mod dial;
 mod envelope;
 mod health;
+mod held;
 mod input;
 mod link;
 mod names;
 mod resp;
 mod shards;
+mod shared;
 mod streams;
 mod subscriptions;
 mod tls;
 
 pub use address::RedisUrlError;
 pub use tls::TrustError;
-
-/// The most bytes that an envelope adds to a payload, who published included.
-const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
 /// Redis, as the broker of a node.
 #[derive(Debug)]
@@ -99,22 +92,6 @@ pub enum RedisError {
     /// The URL is malformed.
     #[error("URL of Redis is malformed")]
     Url(#[from] RedisUrlError),
-}
-
-/// What the parts of the broker share.
-struct Shared {
-    options: BrokerOptions,
-    names: Names,
-    node: String,
-    is_sharded: bool,
-    ingest: Arc<dyn Ingest>,
-    sequencer: Mutex<Sequencer>,
-    health: Health,
-    commands: Commands,
-    dialer: Dialer,
-    streams: Streams,
-    /// Why there was no link the last time.
-    trouble: Mutex<String>,
 }
 
 impl Redis {
@@ -200,7 +177,10 @@ impl Redis {
             },
             Kind::Channel | Kind::Shard => {
                 if !is_stream(options) && options.size_max > 0 {
-                    self.shared.sequencer().hold(Instant::now(), &channel);
+                    // What came too late for an earlier subscription is of another epoch.
+                    let mut sequencer = self.shared.sequencer();
+                    sequencer.close(channel.as_str());
+                    sequencer.hold(Instant::now(), &channel);
                 }
                 Target::Channel {
                     channel,
@@ -368,103 +348,6 @@ impl Broker for Redis {
     }
 }
 
-impl Shared {
-    fn new(
-        address: Address,
-        trust: Option<Arc<Trust>>,
-        options: BrokerOptions,
-        ingest: Arc<dyn Ingest>,
-        runtime: tokio::runtime::Handle,
-    ) -> Self {
-        let is_sharded = matches!(
-            address.topology,
-            Topology::Cluster {
-                is_sharded: true,
-                ..
-            }
-        );
-        let word = publish_word(is_sharded);
-        let node = incarnation::random();
-        Self {
-            names: Names::new(&options.prefix),
-            is_sharded,
-            ingest,
-            sequencer: Mutex::new(Sequencer::new(options.sequencer, &node)),
-            health: Health::new(&options),
-            dialer: Dialer {
-                login: address.login.clone(),
-                trust: trust.clone(),
-                timeout: options.dial_timeout,
-                payload_bytes_max: options.payload_bytes_max + ENVELOPE_BYTES_MAX,
-            },
-            commands: Commands::new(address, trust, options.command_timeout, runtime),
-            streams: Streams::new(options.meta_ttl, options.idempotency_ttl, word),
-            trouble: Mutex::new("no connection was made yet".to_owned()),
-            node,
-            options,
-        }
-    }
-
-    fn name(&self, channel: &ChannelName) -> Result<String, BrokerError> {
-        self.names.channel(channel).ok_or_else(|| {
-            let reason = "names that begin with \"linerate.\" are reserved".to_owned();
-            BrokerError::Refused { reason }
-        })
-    }
-
-    async fn history(
-        &self,
-        channel: &ChannelName,
-        options: StreamOptions,
-        request: &HistoryRequest,
-    ) -> Result<History, BrokerError> {
-        let name = self.name(channel)?;
-        let (commands, names) = (&self.commands, &self.names);
-        let read = self
-            .streams
-            .history(commands, names, &name, options, request);
-        read.await
-    }
-
-    async fn ingest(&self, events: Vec<Event>) {
-        self.ingest.ingest(events).await;
-    }
-
-    fn kind(&self) -> Kind {
-        match self.is_sharded {
-            true => Kind::Shard,
-            false => Kind::Channel,
-        }
-    }
-
-    fn publish_word(&self) -> &'static str {
-        publish_word(self.is_sharded)
-    }
-
-    fn sequencer(&self) -> MutexGuard<'_, Sequencer> {
-        let sequencer = self.sequencer.lock();
-        sequencer.unwrap_or_else(|error| error.into_inner())
-    }
-
-    fn trouble(&self) -> MutexGuard<'_, String> {
-        let trouble = self.trouble.lock();
-        trouble.unwrap_or_else(|error| error.into_inner())
-    }
-
-    fn set_trouble(&self, trouble: &str) {
-        trouble.clone_into(&mut self.trouble());
-    }
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared")
-            .field("node", &self.node)
-            .field("health", &self.health)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Keeps the links that the service needs: one, or one to each master of a cluster.
 async fn links(shared: Arc<Shared>, orders: mpsc::Receiver<Order>) {
     match shared.commands.topology() {
@@ -481,13 +364,6 @@ async fn links(shared: Arc<Shared>, orders: mpsc::Receiver<Order>) {
             link.listen(shared.names.control(), Target::Control);
             link.run().await;
         }
-    }
-}
-
-fn publish_word(is_sharded: bool) -> &'static str {
-    match is_sharded {
-        true => "SPUBLISH",
-        false => "PUBLISH",
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
 /// Whether messages go to the node at once.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Phase {
-    /// What was missed is not made up for yet, so nothing of a stream is known to be the next.
+    /// What was missed is not made up for yet, so nothing is known to be the next, and nothing is numbered.
     CatchingUp,
     Live,
 }
@@ -104,9 +104,12 @@ impl Delivery<'_> {
 
     fn plain(&mut self, channel: &ChannelName, options: StreamOptions, payload: &[u8]) -> Event {
         let publication = Publication::build(Bytes::copy_from_slice(payload));
-        let publication = self
-            .sequencer
-            .publish(self.now, channel, options, publication);
+        let publication = match self.phase {
+            Phase::CatchingUp => publication.finish(),
+            Phase::Live => self
+                .sequencer
+                .publish(self.now, channel, options, publication),
+        };
         Event::Publication {
             channel: channel.clone(),
             publication,

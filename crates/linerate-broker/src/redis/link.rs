@@ -1,7 +1,6 @@
 //! A connection that subscribes, for as long as the node lives: dialled, watched, lost, dialled again.
 
 use std::{
-    mem,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -9,8 +8,6 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt, stream};
-use linerate_hub::{ChannelName, StreamPosition};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split},
     sync::mpsc,
@@ -18,26 +15,23 @@ use tokio::{
 };
 
 use super::{
-    Shared,
     address::Host,
     backoff::Backoff,
-    delivery::{Delivered, Delivery, Phase, is_covered, is_stream},
+    delivery::{Delivered, Delivery, Phase},
     dial::{DialError, Stream},
     health::Probe,
+    held::Held,
     input::{Input, Item},
     resp::{Reply, RespError},
+    shared::Shared,
     subscriptions::{Name, Outcome, Subscription, Subscriptions, Target},
 };
-use crate::{
-    event::{Event, Gap, GapReason, LinkState},
-    request::HistoryRequest,
-};
+use crate::event::{Event, GapReason, LinkState};
+
+mod catch_up;
 
 /// How many orders may wait for a link.
 pub(super) const ORDERS_MAX: usize = 1_024;
-
-/// How many streams are read at a time after a cut.
-const CATCH_UP_AT_A_TIME: usize = 16;
 
 /// If the node takes a burst this slowly and the connection ends soon after, Redis has ended it for that.
 const SLOW: Duration = Duration::from_secs(1);
@@ -108,7 +102,7 @@ struct Session {
     heard: Instant,
     /// Until the command with this number is answered, and what was missed is made up for, messages wait in `held`.
     resubscribed: Option<u64>,
-    held: Vec<Event>,
+    held: Held,
 }
 
 impl Link {
@@ -222,7 +216,7 @@ impl Link {
             written: 0,
             heard: Instant::now(),
             resubscribed: None,
-            held: Vec::new(),
+            held: Held::default(),
         };
         self.subscriptions.restart();
         self.probe.clear();
@@ -275,7 +269,7 @@ impl Link {
         let mut events = Vec::new();
         let outcome = self.sort(session, &mut events);
         match session.resubscribed {
-            Some(_) => session.held.append(&mut events),
+            Some(_) => session.held.extend(events),
             None => self.hand_on(session, events).await,
         }
         outcome?;
@@ -418,151 +412,6 @@ impl Link {
             if let Target::Channel { channel, .. } = target {
                 sequencer.reset_channel(channel.as_str());
             }
-        }
-    }
-
-    fn channels(&mut self) -> usize {
-        let targets = self.subscriptions.targets();
-        let is_channel = |target: &&mut Target| !matches!(target, Target::Control | Target::Probe);
-        targets.filter(is_channel).count()
-    }
-
-    /// After all is subscribed again: tells what may have been missed, and brings what streams still hold of it.
-    async fn catch_up(&mut self, session: &mut Session) {
-        session.resubscribed = None;
-        let mut events = Vec::new();
-        if let Some((since, reason)) = self.lost.take() {
-            self.reset_plain();
-            let (missed, recovered) = self.read_streams().await;
-            let is_whole = missed.len() == self.channels() && self.moved.is_none();
-            if !missed.is_empty() || is_whole {
-                let lasted = since.elapsed();
-                tracing::warn!(
-                    link = self.number,
-                    ?lasted,
-                    "linked to Redis again after a gap"
-                );
-                let channels = (!is_whole).then_some(missed);
-                events.push(Event::Gap(Gap {
-                    channels,
-                    lasted,
-                    reason,
-                }));
-            }
-            events.extend(recovered);
-        }
-        let held = mem::take(&mut session.held);
-        events.extend(held.into_iter().filter(|event| self.is_news(event)));
-        self.hand_on(session, events).await;
-    }
-
-    /// Reads what durable channels have missed. Returns the channels of which something may be lost, and events for
-    /// the others.
-    async fn read_streams(&mut self) -> (Vec<ChannelName>, Vec<Event>) {
-        let mut missed = Vec::new();
-        let mut known = Vec::new();
-        for target in self.subscriptions.targets() {
-            match target {
-                Target::Channel {
-                    channel,
-                    options,
-                    newest: Some(newest),
-                    ..
-                } if is_stream(*options) => known.push((channel.clone(), *options, newest.clone())),
-                Target::Channel { channel, .. } => missed.push(channel.clone()),
-                Target::Pattern { pattern, .. } => missed.push(pattern.clone()),
-                Target::Control | Target::Probe => {}
-            }
-        }
-        let shared = Arc::clone(&self.shared);
-        let reads = known.into_iter().map(async |(channel, options, newest)| {
-            let request = HistoryRequest {
-                since: Some(newest),
-                ..HistoryRequest::default()
-            };
-            let history = shared.history(&channel, options, &request).await;
-            (channel, history)
-        });
-        let reads = stream::iter(reads).buffer_unordered(CATCH_UP_AT_A_TIME);
-        let deadline = shared.options.command_timeout;
-        let mut events = Vec::new();
-        let mut histories = Vec::new();
-        tokio::pin!(reads);
-        let all = async {
-            while let Some(read) = reads.next().await {
-                histories.push(read);
-            }
-        };
-        let _ = timeout(deadline, all).await;
-        let mut recovered: Vec<(ChannelName, StreamPosition)> = Vec::new();
-        for (channel, history) in histories {
-            if let Ok(history) = history
-                && history.is_contiguous
-            {
-                let publications = history.publications.into_iter();
-                events.extend(publications.map(|publication| Event::Publication {
-                    channel: channel.clone(),
-                    publication,
-                }));
-                recovered.push((channel, history.newest));
-            }
-        }
-        self.note(recovered, &mut missed);
-        (missed, events)
-    }
-
-    /// Remembers up to where channels were recovered; the other durable ones are missed.
-    fn note(
-        &mut self,
-        recovered: Vec<(ChannelName, StreamPosition)>,
-        missed: &mut Vec<ChannelName>,
-    ) {
-        let recovered: foldhash::HashMap<_, _> = recovered.into_iter().collect();
-        for target in self.subscriptions.targets() {
-            if let Target::Channel {
-                channel,
-                options,
-                newest: Some(newest),
-                recovered: up_to,
-            } = target
-                && is_stream(*options)
-            {
-                match recovered.get(channel) {
-                    Some(position) => {
-                        *up_to = position.offset;
-                        *newest = position.clone();
-                    }
-                    None => missed.push(channel.clone()),
-                }
-            }
-        }
-    }
-
-    /// Says whether an event that was held is not among what was recovered, and notes its position.
-    fn is_news(&mut self, event: &Event) -> bool {
-        let Event::Publication {
-            channel,
-            publication,
-        } = event
-        else {
-            return true;
-        };
-        let Some(position) = publication.position() else {
-            return true;
-        };
-        let target = self.shared.names.channel(channel);
-        let target = target.and_then(|name| self.subscriptions.target(name.as_bytes()));
-        match target {
-            Some(Target::Channel {
-                options, newest, ..
-            }) if is_stream(*options) => {
-                let is_news = !is_covered(newest.as_ref(), position);
-                if is_news {
-                    *newest = Some(position.clone());
-                }
-                is_news
-            }
-            _ => true,
         }
     }
 }

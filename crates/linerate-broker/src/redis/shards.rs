@@ -12,10 +12,10 @@ use tokio::{
 };
 
 use super::{
-    Shared,
     address::Host,
     cluster::{SlotMap, slot},
     link::{Link, Moved, ORDERS_MAX, Order},
+    shared::Shared,
     subscriptions::{Kind, Name, Subscription, Target, Waiter},
 };
 use crate::event::{Event, Gap, GapReason, LinkState};

@@ -1,0 +1,181 @@
+//! What follows a cut: telling what may have been missed, and bringing what streams still hold of it.
+
+use std::{sync::Arc, time::Duration};
+
+use foldhash::HashMap;
+use futures_util::{StreamExt, stream};
+use linerate_hub::{ChannelName, Publication, StreamPosition};
+use tokio::time::{Instant, sleep};
+
+use super::{Link, Session};
+use crate::{
+    event::{Event, Gap, GapReason},
+    redis::{
+        delivery::{is_covered, is_stream},
+        subscriptions::Target,
+    },
+    request::{History, HistoryRequest},
+};
+
+/// How many streams are read at a time.
+const READS_MAX: usize = 16;
+
+impl Link {
+    fn all_channels(&mut self) -> Vec<ChannelName> {
+        let targets = self.subscriptions.targets();
+        let channels = targets.filter_map(|target| match target {
+            Target::Channel { channel, .. } => Some(channel.clone()),
+            Target::Pattern { pattern, .. } => Some(pattern.clone()),
+            Target::Control | Target::Probe => None,
+        });
+        channels.collect()
+    }
+
+    /// After all is subscribed again: tells what may have been missed, brings what streams still hold of it, and then
+    /// what has arrived meanwhile.
+    pub(super) async fn catch_up(&mut self, session: &mut Session) {
+        session.resubscribed = None;
+        let held = session.held.take();
+        if held.is_none() {
+            let now = (Instant::now(), GapReason::Overflow);
+            self.lost.get_or_insert(now);
+        }
+        let mut events = Vec::new();
+        if let Some((since, reason)) = self.lost.take() {
+            self.reset_plain();
+            let recovered = match held {
+                Some(_) => self.read_streams().await,
+                None => Vec::new(),
+            };
+            let missed = self.note(&recovered);
+            events.extend(self.gap(missed, since.elapsed(), reason));
+            for (channel, history) in recovered {
+                let publications = history.publications.into_iter();
+                events.extend(publications.map(|publication| Event::Publication {
+                    channel: channel.clone(),
+                    publication,
+                }));
+            }
+        }
+        let held = held.unwrap_or_default().into_iter();
+        events.extend(held.filter_map(|event| self.release(event)));
+        self.hand_on(session, events).await;
+    }
+
+    fn gap(
+        &mut self,
+        missed: Vec<ChannelName>,
+        lasted: Duration,
+        reason: GapReason,
+    ) -> Option<Event> {
+        let is_whole = missed.len() == self.all_channels().len() && self.moved.is_none();
+        if missed.is_empty() && !is_whole {
+            return None;
+        }
+        let link = self.number;
+        tracing::warn!(link, ?lasted, ?reason, "linked to Redis again after a gap");
+        let channels = (!is_whole).then_some(missed);
+        Some(Event::Gap(Gap {
+            channels,
+            lasted,
+            reason,
+        }))
+    }
+
+    /// Reads what durable channels have missed; those of which nothing is lost, as far as there was time.
+    async fn read_streams(&mut self) -> Vec<(ChannelName, History)> {
+        let known = self
+            .subscriptions
+            .targets()
+            .filter_map(|target| match target {
+                Target::Channel {
+                    channel,
+                    options,
+                    newest: Some(newest),
+                    ..
+                } if is_stream(*options) => Some((channel.clone(), *options, newest.clone())),
+                _ => None,
+            });
+        let known: Vec<_> = known.collect();
+        let shared = Arc::clone(&self.shared);
+        let reads = known.into_iter().map(async |(channel, options, newest)| {
+            let request = HistoryRequest {
+                since: Some(newest),
+                ..HistoryRequest::default()
+            };
+            let history = shared.history(&channel, options, &request).await;
+            (channel, history)
+        });
+        let reads = stream::iter(reads).buffer_unordered(READS_MAX);
+        let end = sleep(shared.options.command_timeout);
+        let reads = reads
+            .take_until(end)
+            .filter_map(async |(channel, history)| {
+                let history = history.ok().filter(|history| history.is_contiguous)?;
+                Some((channel, history))
+            });
+        reads.collect().await
+    }
+
+    /// Remembers up to where channels were recovered; returns those that were not.
+    fn note(&mut self, recovered: &[(ChannelName, History)]) -> Vec<ChannelName> {
+        let positions = recovered
+            .iter()
+            .map(|(channel, history)| (channel.clone(), &history.newest));
+        let positions: HashMap<ChannelName, &StreamPosition> = positions.collect();
+        let mut missed = Vec::new();
+        for target in self.subscriptions.targets() {
+            match target {
+                Target::Channel {
+                    channel,
+                    newest,
+                    recovered,
+                    ..
+                } => match positions.get(channel) {
+                    Some(position) => {
+                        *recovered = position.offset;
+                        *newest = Some((*position).clone());
+                    }
+                    None => missed.push(channel.clone()),
+                },
+                Target::Pattern { pattern, .. } => missed.push(pattern.clone()),
+                Target::Control | Target::Probe => {}
+            }
+        }
+        missed
+    }
+
+    /// Lets go of an event that was held: numbers it where this node does, and drops it if it was recovered.
+    fn release(&mut self, event: Event) -> Option<Event> {
+        let Event::Publication {
+            channel,
+            publication,
+        } = event
+        else {
+            return Some(event);
+        };
+        let shared = Arc::clone(&self.shared);
+        let name = shared.names.channel(&channel);
+        let target = name.and_then(|name| self.subscriptions.target(name.as_bytes()));
+        let publication = match (target, publication.position()) {
+            (Some(Target::Channel { newest, .. }), Some(position)) => {
+                if is_covered(newest.as_ref(), position) {
+                    return None;
+                }
+                *newest = Some(position.clone());
+                publication
+            }
+            (Some(Target::Channel { options, .. }), None) if !is_stream(*options) => {
+                let publication = Publication::build(publication.payload().clone());
+                let now = Instant::now();
+                let mut sequencer = shared.sequencer();
+                sequencer.publish(now, &channel, *options, publication)
+            }
+            _ => publication,
+        };
+        Some(Event::Publication {
+            channel,
+            publication,
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! What the parts of the broker share.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use linerate_hub::ChannelName;
+use tokio::runtime::Handle;
+
+use super::{
+    address::{Address, Topology},
+    commands::Commands,
+    dial::Dialer,
+    health::Health,
+    names::Names,
+    streams::Streams,
+    subscriptions::Kind,
+    tls::Trust,
+};
+use crate::{
+    broker::BrokerError,
+    event::{Event, Ingest},
+    incarnation,
+    options::BrokerOptions,
+    request::{History, HistoryRequest, StreamOptions},
+    sequencer::Sequencer,
+};
+
+/// The most bytes that an envelope adds to a payload, who published included.
+const ENVELOPE_BYTES_MAX: usize = 64 << 10;
+
+/// Options, connections for commands, and what all links of a node write to.
+pub(super) struct Shared {
+    pub(super) options: BrokerOptions,
+    pub(super) names: Names,
+    pub(super) node: String,
+    pub(super) is_sharded: bool,
+    ingest: Arc<dyn Ingest>,
+    sequencer: Mutex<Sequencer>,
+    pub(super) health: Health,
+    pub(super) commands: Commands,
+    pub(super) dialer: Dialer,
+    pub(super) streams: Streams,
+    /// Why there was no link the last time.
+    trouble: Mutex<String>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        address: Address,
+        trust: Option<Arc<Trust>>,
+        options: BrokerOptions,
+        ingest: Arc<dyn Ingest>,
+        runtime: Handle,
+    ) -> Self {
+        let is_sharded = matches!(
+            address.topology,
+            Topology::Cluster {
+                is_sharded: true,
+                ..
+            }
+        );
+        let word = publish_word(is_sharded);
+        let node = incarnation::random();
+        Self {
+            names: Names::new(&options.prefix),
+            is_sharded,
+            ingest,
+            sequencer: Mutex::new(Sequencer::new(options.sequencer, &node)),
+            health: Health::new(&options),
+            dialer: Dialer {
+                login: address.login.clone(),
+                trust: trust.clone(),
+                timeout: options.dial_timeout,
+                payload_bytes_max: options.payload_bytes_max + ENVELOPE_BYTES_MAX,
+            },
+            commands: Commands::new(address, trust, options.command_timeout, runtime),
+            streams: Streams::new(options.meta_ttl, options.idempotency_ttl, word),
+            trouble: Mutex::new("no connection was made yet".to_owned()),
+            node,
+            options,
+        }
+    }
+
+    pub(super) fn name(&self, channel: &ChannelName) -> Result<String, BrokerError> {
+        self.names.channel(channel).ok_or_else(|| {
+            let reason = "names that begin with \"linerate.\" are reserved".to_owned();
+            BrokerError::Refused { reason }
+        })
+    }
+
+    pub(super) async fn history(
+        &self,
+        channel: &ChannelName,
+        options: StreamOptions,
+        request: &HistoryRequest,
+    ) -> Result<History, BrokerError> {
+        let name = self.name(channel)?;
+        let (commands, names) = (&self.commands, &self.names);
+        let read = self
+            .streams
+            .history(commands, names, &name, options, request);
+        read.await
+    }
+
+    pub(super) async fn ingest(&self, events: Vec<Event>) {
+        self.ingest.ingest(events).await;
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self.is_sharded {
+            true => Kind::Shard,
+            false => Kind::Channel,
+        }
+    }
+
+    pub(super) fn publish_word(&self) -> &'static str {
+        publish_word(self.is_sharded)
+    }
+
+    pub(super) fn sequencer(&self) -> MutexGuard<'_, Sequencer> {
+        let sequencer = self.sequencer.lock();
+        sequencer.unwrap_or_else(|error| error.into_inner())
+    }
+
+    pub(super) fn trouble(&self) -> MutexGuard<'_, String> {
+        let trouble = self.trouble.lock();
+        trouble.unwrap_or_else(|error| error.into_inner())
+    }
+
+    pub(super) fn set_trouble(&self, trouble: &str) {
+        trouble.clone_into(&mut self.trouble());
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("node", &self.node)
+            .field("health", &self.health)
+            .finish_non_exhaustive()
+    }
+}
+
+fn publish_word(is_sharded: bool) -> &'static str {
+    match is_sharded {
+        true => "SPUBLISH",
+        false => "PUBLISH",
+    }
+}
