@@ -6,6 +6,7 @@ mod certificate;
 mod connect;
 mod echo;
 mod logs;
+mod publish;
 mod serve;
 mod terminal;
 mod workers;
@@ -30,6 +31,7 @@ const EXAMPLES: &str = "\
 Examples:
   linerate serve
   linerate logs /var/log/nginx/access.log
+  linerate publish news hello
   echo hello | linerate connect ws://127.0.0.1:8080/echo
   linerate echo --listen 127.0.0.1:9001
   linerate bench --url ws://127.0.0.1:9001/
@@ -46,6 +48,8 @@ enum Verb {
     Echo(echo::Arguments),
     /// Show the figures of access logs.
     Logs(logs::Arguments),
+    /// Publish in a channel.
+    Publish(publish::Arguments),
     /// Serve the pages, the log viewer and the echo endpoint.
     Serve(serve::Arguments),
 }
@@ -61,6 +65,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Connect(arguments) => connect::run(arguments),
         Verb::Echo(arguments) => echo::run(arguments),
         Verb::Logs(arguments) => logs::run(arguments),
+        Verb::Publish(arguments) => publish::run(arguments),
         Verb::Serve(arguments) => serve::run(arguments),
     }
 }

@@ -1,0 +1,203 @@
+//! Publishing through the API of a server.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use axum::body::Body;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use hyper::{Request, StatusCode, Uri, header};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use linerate_hub::{ChannelName, Epoch, StreamPosition};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+/// How long an answer may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Bytes of an answer.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// A server.
+pub(super) struct ServerTarget {
+    uri: Uri,
+    key: Option<String>,
+    client: Client<HttpsConnector<HttpConnector>, Body>,
+}
+
+/// What is asked for each payload.
+#[derive(Serialize)]
+struct Publish<'a> {
+    channel: &'a str,
+    #[serde(flatten)]
+    data: Data<'a>,
+}
+
+/// A payload as JSON carries it.
+#[derive(Serialize)]
+enum Data<'a> {
+    #[serde(rename = "b64data")]
+    Base64(String),
+    #[serde(rename = "data")]
+    Json(&'a RawValue),
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    replies: Vec<Reply>,
+    error: Option<Refusal>,
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    publish: Option<Published>,
+    error: Option<Refusal>,
+}
+
+#[derive(Deserialize)]
+struct Published {
+    offset: Option<u64>,
+    epoch: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    code: u32,
+    message: String,
+}
+
+impl ServerTarget {
+    pub(super) fn new(url: &str, key: Option<String>) -> anyhow::Result<Self> {
+        let api = format!("{}/api/batch", url.trim_end_matches('/'));
+        let uri: Uri = api.parse().with_context(|| format!("{url} is no URL"))?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) {
+            bail!("{url} does not begin with http:// or https://");
+        }
+        // The provider is named, since nobody may have chosen one for the process.
+        let provider = linerate::tls::rustls::crypto::ring::default_provider();
+        let connector = HttpsConnectorBuilder::new()
+            .with_provider_and_native_roots(provider)
+            .context("no authorities to trust")?
+            .https_or_http()
+            .enable_http1()
+            .build();
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        Ok(Self { uri, key, client })
+    }
+
+    pub(super) async fn publish(
+        &self,
+        channel: &ChannelName,
+        payloads: Vec<Bytes>,
+    ) -> anyhow::Result<Option<StreamPosition>> {
+        let body = encode(channel, &payloads)?;
+        let answer = timeout(TIMEOUT, self.ask(body)).await;
+        let answer = answer.map_err(|_| anyhow!("no answer within {TIMEOUT:?}"))??;
+        if let Some(refusal) = answer.error {
+            bail!("{}", refusal.text());
+        }
+        let mut newest = None;
+        for reply in answer.replies {
+            if let Some(refusal) = reply.error {
+                bail!("{}", refusal.text());
+            }
+            newest = reply.publish.and_then(Published::position);
+        }
+        Ok(newest)
+    }
+
+    async fn ask(&self, body: Vec<u8>) -> anyhow::Result<Answer> {
+        let mut request = Request::post(self.uri.clone())
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::USER_AGENT, "linerate publish");
+        if let Some(key) = &self.key {
+            request = request.header("x-api-key", key);
+        }
+        let response = self.client.request(request.body(body.into())?).await;
+        let server = self.uri.authority().map_or("the server", |it| it.as_str());
+        let response = response.with_context(|| format!("can't reach {server}"))?;
+        let status = response.status();
+        let body = axum::body::to_bytes(Body::new(response.into_body()), ANSWER_BYTES_MAX).await;
+        match (
+            status,
+            serde_json::from_slice(&body.context("answer is cut off")?),
+        ) {
+            (_, Ok(answer)) => Ok(answer),
+            (StatusCode::NOT_FOUND, _) => bail!("{server} has no server API"),
+            (status, _) => bail!("{server} answers with status {status}"),
+        }
+    }
+}
+
+impl Refusal {
+    fn text(&self) -> String {
+        format!("{} (error {})", self.message, self.code)
+    }
+}
+
+impl Published {
+    fn position(self) -> Option<StreamPosition> {
+        Some(StreamPosition {
+            epoch: Epoch::new(&self.epoch?),
+            offset: self.offset?,
+        })
+    }
+}
+
+/// Puts payloads into one request: JSON as it is, anything else in base64.
+fn encode(channel: &ChannelName, payloads: &[Bytes]) -> serde_json::Result<Vec<u8>> {
+    #[derive(Serialize)]
+    struct Command<'a> {
+        publish: Publish<'a>,
+    }
+    #[derive(Serialize)]
+    struct Batch<'a> {
+        commands: Vec<Command<'a>>,
+    }
+    let command = |payload| Command {
+        publish: Publish {
+            channel: channel.as_str(),
+            data: Data::new(payload),
+        },
+    };
+    serde_json::to_vec(&Batch {
+        commands: payloads.iter().map(command).collect(),
+    })
+}
+
+impl<'a> Data<'a> {
+    fn new(payload: &'a Bytes) -> Self {
+        match serde_json::from_slice::<&RawValue>(payload) {
+            // White space around a value is part of the payload, but not of the value.
+            Ok(json) if json.get().len() == payload.len() => Self::Json(json),
+            _ => Self::Base64(BASE64_STANDARD.encode(payload)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_hub::ChannelName;
+
+    use super::encode;
+
+    #[test]
+    fn payloads_stay_as_they_are() {
+        let payloads = ["{\"b\": 1.0}", "hello", " 1", "\"x\""].map(Into::into);
+        let encoded = encode(&ChannelName::new("news").unwrap(), &payloads).unwrap();
+        let expected = concat!(
+            "{\"commands\":[",
+            "{\"publish\":{\"channel\":\"news\",\"data\":{\"b\": 1.0}}},",
+            "{\"publish\":{\"channel\":\"news\",\"b64data\":\"aGVsbG8=\"}},",
+            "{\"publish\":{\"channel\":\"news\",\"b64data\":\"IDE=\"}},",
+            "{\"publish\":{\"channel\":\"news\",\"data\":\"x\"}}]}",
+        );
+        assert_eq!(String::from_utf8(encoded).unwrap(), expected);
+    }
+}
