@@ -37,6 +37,7 @@ impl Hub {
         };
         if group.tick.take_if(|tick| *tick == at).is_some() {
             self.release(index);
+            self.end_slow(index);
         }
     }
 

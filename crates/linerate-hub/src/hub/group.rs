@@ -157,6 +157,7 @@ impl Group {
     pub(crate) fn is_urgent(&self, class: &Class, ring: &Ring) -> bool {
         let is_much = || {
             class.bytes() - self.bytes >= self.kind.batch_bytes_max as u64
+                || self.limit < class.base()
                 || ring.is_half_full(class.ring_number(self.limit, ring))
         };
         self.kind.batch_interval.is_zero()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_hub::{HubOptions, SubscriptionOptions};
 
-use crate::world::{Seen, World, block, text};
+use crate::world::{Contains, Seen, World, block, text};
 
 const INTERVAL: Duration = Duration::from_millis(200);
 
@@ -123,4 +123,19 @@ fn ticks_of_those_that_have_left_do_nothing() {
     world.pass(INTERVAL);
     assert_eq!(world.ready(), []);
     assert_eq!(world.hub.poll_timeout(), None);
+}
+
+#[test]
+fn what_the_ring_has_lost_of_a_batch_is_told_before_the_tick() {
+    let mut world = World::with_ring(1);
+    let options = SubscriptionOptions {
+        filter: Some(std::sync::Arc::new(Contains("x"))),
+        ..ticking()
+    };
+    let client = world.listen("a", options);
+    world.ready();
+    world.take(client);
+    world.publish("a", "x");
+    world.publish("a", "y");
+    assert!(matches!(world.deliver(client)[..], [Seen::Gap(_)]));
 }
