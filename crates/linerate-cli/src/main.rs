@@ -3,12 +3,14 @@
 
 mod bench;
 mod certificate;
+mod config;
 mod connect;
 mod echo;
 mod logs;
 mod publish;
 mod serve;
 mod terminal;
+mod token;
 mod workers;
 
 use clap::{Parser, Subcommand};
@@ -30,6 +32,8 @@ struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   linerate serve
+  linerate serve --broker redis://127.0.0.1:6379
+  linerate config default
   linerate logs /var/log/nginx/access.log
   linerate publish news hello
   echo hello | linerate connect ws://127.0.0.1:8080/echo
@@ -42,6 +46,8 @@ Examples:
 enum Verb {
     /// Compare WebSocket servers, or measure one.
     Bench(Box<bench::Arguments>),
+    /// Show what there is to configure, or check a file.
+    Config(config::Arguments),
     /// Open a WebSocket: type to send, see what arrives.
     Connect(connect::Arguments),
     /// Send each message back: for conformance tests and benchmarks.
@@ -50,24 +56,37 @@ enum Verb {
     Logs(logs::Arguments),
     /// Publish in a channel.
     Publish(publish::Arguments),
-    /// Serve the pages, the log viewer and the echo endpoint.
-    Serve(serve::Arguments),
+    /// Serve channels to browsers and programs, and the pages.
+    Serve(Box<serve::Arguments>),
+    /// Make a token to try things out with.
+    Token(token::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    // The server has a log of its own.
+    if !matches!(arguments.verb, Verb::Serve(_)) {
+        log_warnings();
+    }
+    match arguments.verb {
+        Verb::Bench(arguments) => bench::run(*arguments),
+        Verb::Config(arguments) => config::run(arguments),
+        Verb::Connect(arguments) => connect::run(arguments),
+        Verb::Echo(arguments) => echo::run(arguments),
+        Verb::Logs(arguments) => logs::run(arguments),
+        Verb::Publish(arguments) => publish::run(arguments),
+        Verb::Serve(arguments) => serve::run(*arguments),
+        Verb::Token(arguments) => token::run(arguments),
+    }
+}
+
+/// Logs what the environment asks for, or warnings.
+fn log_warnings() {
     let filter = EnvFilter::try_from_env("LINERATE_LOG").unwrap_or_else(|_| "warn".into());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
-    match Arguments::parse().verb {
-        Verb::Bench(arguments) => bench::run(*arguments),
-        Verb::Connect(arguments) => connect::run(arguments),
-        Verb::Echo(arguments) => echo::run(arguments),
-        Verb::Logs(arguments) => logs::run(arguments),
-        Verb::Publish(arguments) => publish::run(arguments),
-        Verb::Serve(arguments) => serve::run(arguments),
-    }
 }
 
 #[cfg(test)]

@@ -2,80 +2,118 @@
 //!
 //! | path | what it is |
 //! | --- | --- |
-//! | `/` | a page with a live demo of channels and live counters |
-//! | `/admin` | a page that shows what the node does, for holders of the admin key |
-//! | `/logs` | a page that takes an access log and draws its figures |
+//! | `/` | a page that says what is here, with channels to try out |
+//! | `/connection/…`, `/emulation` | clients of Centrifuge, and native ones |
+//! | `/raw`, `/sse` | channels as a WebSocket of messages, and as events |
+//! | `/api/…` | the server API |
+//! | `/admin` | a page for administrators |
+//! | `/metrics`, `/live`, `/ready` | for monitoring; on `server.operations_listen`, if that is configured |
+//! | `/logs`, `/logs/upload` | a page that takes an access log and draws its figures |
 //! | `/assets/…` | what the pages load |
 //! | `/echo` | a WebSocket that sends each message back |
 //! | `/counters` | a WebSocket that pushes the counters once a second |
-//! | `/logs/upload` | a WebSocket that takes a log and pushes its figures |
 
 mod assets;
-mod connections;
+mod control;
 mod counters;
 mod echo;
 mod endpoint;
-mod http;
+mod flags;
+mod logging;
+mod notify;
 mod routes;
+mod service;
 mod upload;
 
-use std::{io::Write, sync::Arc};
+use std::io::Write;
 
+use anyhow::Context;
 use clap::Args;
+use tokio::runtime::Builder;
 
-use crate::workers;
-use connections::Connections;
-use routes::Shared;
+pub(crate) use flags::loader_of_environment;
+use service::Service;
 
 const EXAMPLES: &str = "\
 Examples:
   linerate serve
-  linerate serve --listen 127.0.0.1:0 --workers 1
-  linerate serve --listen 0.0.0.0:8080 --connections-max 50000 --uploads-max 16
+  linerate serve --broker redis://127.0.0.1:6379
+  linerate serve --config /etc/linerate.toml --listen 0.0.0.0:8080
+  linerate serve --set channel.batch_interval_ms=200 --set channel.slow=conflate
 
-Ctrl-c or SIGTERM stop it: open WebSockets are closed with 1001 and get six seconds to agree.";
+A flag goes before a variable of the environment, and that before the file. `linerate config default` prints all
+there is to configure.
 
-/// Serves the pages, the log viewer and the echo endpoint.
+Ctrl-c or SIGTERM drain the server: clients are sent away over `server.drain.window_s`. A second one ends it at once.
+SIGHUP loads the configuration and the certificate again.";
+
+/// Serves channels to browsers and programs, and the pages.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    workers: workers::Arguments,
-
-    /// Connections open at a time; more are refused with 503.
-    #[arg(long, value_name = "N", default_value = "10000",
-        value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-    connections_max: u32,
-
-    /// Logs uploaded at a time; more are refused and may be tried again later.
-    #[arg(long, value_name = "N", default_value = "64",
-        value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    uploads_max: u32,
+    flags: flags::Flags,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let workers = workers::Workers::bind(&arguments.workers)?;
-    let connections = Connections::new(arguments.connections_max as usize);
-    let app = routes::routes(Arc::new(Shared::new(arguments.uploads_max as usize)));
-    announce(&workers);
-    workers.run(move |listener, shutdown| {
-        http::serve(listener, app.clone(), connections.clone(), shutdown)
-    })
+    let loader = arguments.flags.loader();
+    let config = loader.load()?;
+    let logging = logging::start(&config.log)?;
+    raise_descriptor_limit(config.server.connections_max);
+    // What concerns all workers: the node, signals, operations.
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("control")
+        .enable_all()
+        .build()?;
+    let service = Service::bind(config, runtime.handle())?;
+    announce(&service);
+    let control = control::Control::new(loader, logging, service.address());
+    runtime.block_on(control.run(service))?;
+    // A thread that waits for a file must not keep the process.
+    runtime.shutdown_background();
+    Ok(())
 }
 
 /// Prints the address, and what is there.
-fn announce(workers: &workers::Workers) {
+fn announce(service: &Service) {
     let text = format!(
-        "linerate serve: http://{}/\n\
-         \x20 /      what is here, with live counters\n\
-         \x20 /logs  drop an access log, see its figures\n\
-         \x20 /echo  a WebSocket that sends each message back\n\
+        "linerate serve: {}/\n\
+         \x20 /       what is here, with channels to try out\n\
+         \x20 /admin  clients, channels, the link to the broker\n\
+         \x20 /logs   drop an access log, see its figures\n\
          ctrl-c stops it\n",
-        workers.address()
+        service.url()
     );
     // Whoever started the server may have closed its output; that is no reason not to serve.
     let mut stdout = std::io::stdout().lock();
     _ = stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush());
+}
+
+/// Asks for as many file descriptors as there may be connections, and some more.
+fn raise_descriptor_limit(connections_max: usize) {
+    let wanted = connections_max as u64 + 256;
+    match rlimit(wanted).context("can't ask for file descriptors") {
+        Ok(allowed) if allowed < wanted => tracing::warn!(
+            allowed,
+            connections_max,
+            "fewer file descriptors than connections are allowed; see LimitNOFILE or `ulimit -n`"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error),
+    }
+}
+
+/// Raises the limit towards `wanted`, and returns what it is.
+fn rlimit(wanted: u64) -> nix::Result<u64> {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if soft >= wanted {
+        return Ok(soft);
+    }
+    let raised = wanted.min(hard);
+    setrlimit(Resource::RLIMIT_NOFILE, raised, hard)?;
+    Ok(raised)
 }

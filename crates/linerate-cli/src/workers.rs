@@ -120,14 +120,6 @@ impl Shutdown {
         // An error means that the sender is gone, and with it the reason to go on.
         _ = self.0.wait_for(|stop| *stop).await;
     }
-
-    /// Returns one whose moment never comes.
-    #[cfg(test)]
-    pub(crate) fn never() -> Self {
-        let (stop, stopped) = watch::channel(false);
-        std::mem::forget(stop);
-        Self(stopped)
-    }
 }
 
 /// Binds one listener. Only those after the first share the port with others, so that a second

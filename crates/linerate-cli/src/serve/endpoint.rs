@@ -2,8 +2,7 @@
 
 use axum::response::Response;
 use linerate::{CloseCode, Receiver, Result, Sender, axum::WebSocketUpgrade};
-
-use super::connections::Visit;
+use linerate_gateway::server::Visit;
 
 /// What a connection is for.
 pub(super) trait Endpoint: Send + 'static {
@@ -42,7 +41,7 @@ pub(super) fn attend(upgrade: WebSocketUpgrade, visit: Visit, endpoint: impl End
         let (sender, mut receiver) = ws.split();
         let farewell = tokio::select! {
             biased;
-            () = visit.shutdown() => Farewell::SHUTDOWN,
+            () = visit.goodbye() => Farewell::SHUTDOWN,
             farewell = endpoint.talk(&sender, &mut receiver) => farewell?,
         };
         sender.close(farewell.code, farewell.reason).await?;

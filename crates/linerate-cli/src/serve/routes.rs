@@ -11,12 +11,12 @@ use axum::{
     routing::get,
 };
 use linerate::{Counters, Options, axum::WebSocketUpgrade};
+use linerate_gateway::server::Visit;
 use linerate_logview::session::SUBPROTOCOL;
 use tokio::sync::Semaphore;
 
 use super::{
     assets,
-    connections::Visit,
     counters::CounterPush,
     echo::Echo,
     endpoint::attend,
@@ -60,8 +60,8 @@ impl Shared {
     }
 }
 
-/// Returns the whole application.
-pub(super) fn routes(shared: Arc<Shared>) -> Router {
+/// Returns the whole application: the pages, and what clients speak to.
+pub(super) fn routes(shared: Arc<Shared>, clients: Router) -> Router {
     Router::new()
         .route("/", get(assets::index))
         .route("/admin", get(assets::admin))
@@ -72,8 +72,9 @@ pub(super) fn routes(shared: Arc<Shared>) -> Router {
         .route("/logs/upload", get(upload))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(map_response(with_security_headers))
         .with_state(shared)
+        .merge(clients)
+        .layer(map_response(with_security_headers))
 }
 
 async fn echo(

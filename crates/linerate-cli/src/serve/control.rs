@@ -1,0 +1,204 @@
+//! Signals: the end in phases, and loading the configuration again.
+
+use std::{net::SocketAddr, time::Duration};
+
+use linerate_gateway::{
+    config::{Config, Loader},
+    server::Phase,
+    session::Settings,
+};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    task::spawn_blocking,
+    time::{Instant, MissedTickBehavior, interval, sleep},
+};
+
+use super::{
+    logging::Logging,
+    notify,
+    service::{Service, Started},
+};
+
+/// How often it is looked whether the certificate has changed.
+const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What the server is steered with.
+#[derive(Debug)]
+pub(super) struct Control {
+    loader: Loader,
+    logging: Logging,
+    address: SocketAddr,
+}
+
+/// The signals that end the server.
+struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Control {
+    pub(super) fn new(loader: Loader, logging: Logging, address: SocketAddr) -> Self {
+        Self {
+            loader,
+            logging,
+            address,
+        }
+    }
+
+    /// Starts the service, and runs it until a signal or the failure of a worker ends it.
+    pub(super) async fn run(self, service: Service) -> anyhow::Result<()> {
+        // Heard from here on: until then a signal simply ends the process.
+        let mut stop_signals = StopSignals::new()?;
+        let mut hang_ups = signal(SignalKind::hangup())?;
+        let (running, started) = service.start()?;
+        notify::ready();
+        tracing::info!(address = %self.address, node = started.node.id(), "serving");
+        let mut certificates = interval(CERTIFICATE_INTERVAL);
+        certificates.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop_signals.recv() => break,
+                () = running.one_ended() => break,
+                _ = hang_ups.recv() => self.reload(&started),
+                _ = certificates.tick() => renew_certificate(&started),
+            }
+        }
+        notify::stopping();
+        let mut threads = spawn_blocking(move || running.join());
+        tokio::select! {
+            () = drain(&started) => {}
+            () = stop_signals.recv() => tracing::warn!("told twice: connections are cut off"),
+            ended = &mut threads => {
+                started.node.shut_down().await;
+                return Ok(ended??);
+            }
+        }
+        started.stop.enter(Phase::Over);
+        started.node.shut_down().await;
+        threads.await??;
+        Ok(())
+    }
+
+    /// Loads the configuration again, and takes over what can be.
+    fn reload(&self, started: &Started) {
+        match self.loader.load() {
+            Ok(config) => self.apply(config, started),
+            Err(error) => tracing::error!(%error, "configuration stays as it is"),
+        }
+    }
+
+    fn apply(&self, config: Config, started: &Started) {
+        let previous = started.shared.settings_full();
+        let fixed = needs_restart(&previous.config, &config);
+        if !fixed.is_empty() {
+            tracing::warn!(keys = fixed.join(", "), "these need a restart to change");
+        }
+        let settings = match Settings::new(config, Some(&previous)) {
+            Ok(settings) => settings,
+            Err(error) => return tracing::error!(%error, "configuration stays as it is"),
+        };
+        if let Err(error) = self.logging.set_level(&settings.config.log) {
+            tracing::error!(
+                error = format!("{error:#}"),
+                "level of the log stays as it is"
+            );
+        }
+        if let Some(certificate) = &started.front.certificate
+            && let Err(error) = certificate.reload()
+        {
+            tracing::error!(%error, "certificate stays as it is");
+        }
+        started.front.admission.set_limits(&settings.config.server);
+        started.node.set_namespaces(settings.namespaces.clone());
+        started.shared.replace(settings);
+        tracing::info!("configuration loaded again");
+    }
+}
+
+impl StopSignals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for one of them.
+    async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Sends everybody away, and waits for as long as they may take.
+async fn drain(started: &Started) {
+    let settings = started.shared.settings_full();
+    let options = &settings.config.server.drain;
+    started.stop.enter(Phase::Announced);
+    sleep(options.delay).await;
+    let connections = started.front.admission.open();
+    let window = options.window_of(connections);
+    tracing::info!(connections, window_s = window.as_secs_f64(), "draining");
+    let since = Instant::now();
+    started.stop.enter(Phase::Leaving { since, window });
+    sleep(window + options.timeout).await;
+    let connections = started.front.admission.open();
+    tracing::warn!(connections, "connections are still open and cut off");
+}
+
+fn renew_certificate(started: &Started) {
+    let Some(certificate) = &started.front.certificate else {
+        return;
+    };
+    match certificate.reload_if_changed() {
+        Ok(true) => tracing::info!("certificate loaded again"),
+        Ok(false) => {}
+        Err(error) => tracing::error!(%error, "certificate stays as it is"),
+    }
+}
+
+/// Returns the keys that differ and can't be taken over.
+fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
+    let (from, to) = (&old.server, &new.server);
+    let changes = [
+        ("server.listen", from.listen != to.listen),
+        (
+            "server.operations_listen",
+            from.operations_listen != to.operations_listen,
+        ),
+        ("server.workers", from.workers != to.workers),
+        (
+            "server.proxy_protocol",
+            from.proxy_protocol != to.proxy_protocol,
+        ),
+        ("server.uploads_max", from.uploads_max != to.uploads_max),
+        ("server.tls", from.tls != to.tls),
+        ("broker", old.broker != new.broker),
+        ("filter", old.filter != new.filter),
+        ("log.format", old.log.format != new.log.format),
+    ];
+    let changed = changes.into_iter().filter(|(_, is_changed)| *is_changed);
+    changed.map(|(key, _)| key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_gateway::config::Loader;
+
+    use super::needs_restart;
+
+    #[test]
+    fn what_can_not_be_taken_over_is_named() {
+        let load = |text: &str| Loader::new().with_text("test.toml", text).load().unwrap();
+        let old = load("");
+        assert!(needs_restart(&old, &load("[channel]\nhistory_size = 7")).is_empty());
+        assert!(needs_restart(&old, &load("[server]\nconnections_max = 7")).is_empty());
+        let new = load("[server]\nworkers = 7\n[broker]\nprefix = \"a\"\n[log]\nformat = \"json\"");
+        assert_eq!(
+            needs_restart(&old, &new),
+            ["server.workers", "broker", "log.format"]
+        );
+    }
+}

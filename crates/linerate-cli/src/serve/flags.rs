@@ -1,0 +1,144 @@
+//! The flags of `linerate serve`, and where the configuration comes from.
+
+use std::{env, net::SocketAddr, path::PathBuf};
+
+use clap::{Args, ValueEnum};
+use linerate_gateway::config::Loader;
+
+/// The variable that names the file, for containers.
+const CONFIG_VARIABLE: &str = "LINERATE_CONFIG";
+
+/// What is set most often has a flag of its own; everything else goes by `--set`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Flags {
+    /// A TOML file [default: what LINERATE_CONFIG names, or none].
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Address and port to listen on; port 0 picks a free one and prints it [default: 127.0.0.1:8080].
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
+
+    /// Where publications come from: memory:, redis://HOST:PORT, nats://HOST:PORT [default: memory:].
+    #[arg(long, value_name = "URL")]
+    broker: Option<String>,
+
+    /// Number of worker threads [default: one for each core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
+
+    /// Address and port of /metrics, /live, /ready and /admin, if they are not to be on --listen.
+    #[arg(long, value_name = "ADDR:PORT")]
+    operations_listen: Option<SocketAddr>,
+
+    /// An origin whose pages may connect, `*` for all; may be repeated [default: pages of this server].
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+
+    /// Connections open at a time; more are refused with 503 [default: 10000].
+    #[arg(long, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    connections_max: Option<u32>,
+
+    /// Logs uploaded at a time; more are refused and may be tried again later [default: 64].
+    #[arg(long, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    uploads_max: Option<u32>,
+
+    /// Let everybody connect; without any key in [auth], let everybody do everything.
+    #[arg(long)]
+    insecure_anonymous: bool,
+
+    /// How the log looks [default: human].
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+
+    /// Any key of the configuration, as `channel.history_size=100`; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    set: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogFormat {
+    Human,
+    Json,
+}
+
+impl Flags {
+    /// Returns what knows all places of the configuration.
+    pub(super) fn loader(&self) -> Loader {
+        let mut loader = loader_of_environment(self.config.clone());
+        let text = |value: Option<String>| value;
+        let log_format = self.log_format.map(|format| match format {
+            LogFormat::Human => "human".to_owned(),
+            LogFormat::Json => "json".to_owned(),
+        });
+        let origins = (!self.origins.is_empty()).then(|| self.origins.join(","));
+        for (flag, key, value) in [
+            (
+                "--listen",
+                "server.listen",
+                self.listen.map(|it| it.to_string()),
+            ),
+            ("--broker", "broker.url", text(self.broker.clone())),
+            (
+                "--workers",
+                "server.workers",
+                self.workers.map(|it| it.to_string()),
+            ),
+            (
+                "--operations-listen",
+                "server.operations_listen",
+                self.operations_listen.map(|it| it.to_string()),
+            ),
+            ("--origin", "server.origins", origins),
+            (
+                "--connections-max",
+                "server.connections_max",
+                self.connections_max.map(|it| it.to_string()),
+            ),
+            (
+                "--uploads-max",
+                "server.uploads_max",
+                self.uploads_max.map(|it| it.to_string()),
+            ),
+            (
+                "--insecure-anonymous",
+                "auth.anonymous",
+                self.insecure_anonymous.then(|| "true".to_owned()),
+            ),
+            ("--log-format", "log.format", log_format),
+        ] {
+            if let Some(value) = value {
+                loader = loader.with_flag(flag, key, value);
+            }
+        }
+        for (key, value) in &self.set {
+            loader = loader.with_flag(&format!("--set {key}"), key, value);
+        }
+        loader
+    }
+}
+
+/// Returns what loads a file, or the one that the environment names, with the environment over it.
+pub(crate) fn loader_of_environment(file: Option<PathBuf>) -> Loader {
+    // What is no text is no variable of ours.
+    let variables = env::vars_os().filter_map(|(name, value)| {
+        let is_ours = |name: &String| name != CONFIG_VARIABLE;
+        Some((
+            name.into_string().ok().filter(is_ours)?,
+            value.into_string().ok()?,
+        ))
+    });
+    let loader = Loader::new().with_environment(variables);
+    let named = env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty());
+    match file.or(named.map(PathBuf::from)) {
+        Some(path) => loader.with_file(path),
+        None => loader,
+    }
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
+    Ok((key.trim().to_owned(), value.to_owned()))
+}

@@ -1,0 +1,48 @@
+//! The log of the server: for people or machines, at a level that can be changed.
+
+use std::{env, io};
+
+use anyhow::Context;
+use linerate_gateway::config::{LogFormat, LogOptions};
+use tracing_subscriber::{
+    EnvFilter, Registry, fmt, layer::SubscriberExt, reload, util::SubscriberInitExt,
+};
+
+/// The variable that has the last word on the level, for a moment's curiosity.
+const LEVEL_VARIABLE: &str = "LINERATE_LOG";
+
+/// Changes the level of the log.
+#[derive(Debug)]
+pub(super) struct Logging(reload::Handle<EnvFilter, Registry>);
+
+/// Begins to log.
+pub(super) fn start(options: &LogOptions) -> anyhow::Result<Logging> {
+    let (filter, handle) = reload::Layer::new(filter(options)?);
+    let registry = tracing_subscriber::registry().with(filter);
+    let layer = fmt::layer().with_writer(io::stderr);
+    let started = match options.format {
+        LogFormat::Json => registry
+            .with(layer.json().flatten_event(true).with_current_span(false))
+            .try_init(),
+        _ => registry.with(layer).try_init(),
+    };
+    started.context("can't log")?;
+    Ok(Logging(handle))
+}
+
+impl Logging {
+    /// Uses another level from now on.
+    pub(super) fn set_level(&self, options: &LogOptions) -> anyhow::Result<()> {
+        self.0.reload(filter(options)?)?;
+        Ok(())
+    }
+}
+
+fn filter(options: &LogOptions) -> anyhow::Result<EnvFilter> {
+    let variable = env::var(LEVEL_VARIABLE).ok();
+    let (name, text) = match variable.filter(|text| !text.is_empty()) {
+        Some(text) => (LEVEL_VARIABLE, text),
+        None => ("log.level", options.level.clone()),
+    };
+    EnvFilter::try_new(&text).with_context(|| format!("{name} = {text:?}"))
+}

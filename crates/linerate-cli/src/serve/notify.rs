@@ -1,0 +1,33 @@
+//! Tells systemd how the server is (sd_notify(3)), if it was started by it.
+
+use std::{env, os::unix::net::UnixDatagram};
+
+/// Tells that the server serves.
+pub(super) fn ready() {
+    tell("READY=1");
+}
+
+/// Tells that the server ends.
+pub(super) fn stopping() {
+    tell("STOPPING=1");
+}
+
+fn tell(state: &str) {
+    let Some(path) = env::var_os("NOTIFY_SOCKET") else {
+        return;
+    };
+    let told = UnixDatagram::unbound().and_then(|socket| match path.to_str() {
+        Some(name) if name.starts_with('@') => send_abstract(&socket, &name[1..], state),
+        _ => socket.send_to(state.as_bytes(), &path),
+    });
+    if let Err(error) = told {
+        tracing::warn!(%error, state, "can't tell systemd");
+    }
+}
+
+/// Sends to a name that stands in no file system.
+fn send_abstract(socket: &UnixDatagram, name: &str, state: &str) -> std::io::Result<usize> {
+    use std::os::{linux::net::SocketAddrExt, unix::net::SocketAddr};
+    let address = SocketAddr::from_abstract_name(name)?;
+    socket.send_to_addr(state.as_bytes(), &address)
+}

@@ -1,0 +1,191 @@
+//! The server put together: broker, node, workers, routes.
+
+use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::Context;
+use linerate_broker::{BrokerOptions, Ingest};
+use linerate_gateway::{
+    admin::Admin,
+    api,
+    config::Config,
+    node::{Dispatcher, Node, NodeOptions, Worker},
+    protocol::Encoding,
+    server::{Front, Phase, Running, Seat, Stop, Workers, send_away},
+    session::{Settings, Shared},
+    transport,
+};
+use tokio::runtime::Handle;
+
+use super::routes;
+
+/// How long a channel stays subscribed at the broker after its last subscriber has left.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// The server, bound to its address.
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) node: Arc<Node>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) front: Arc<Front>,
+    pub(super) stop: Stop,
+    workers: Workers,
+}
+
+impl Service {
+    /// Connects to the broker and binds the address. Nothing is served before [`start`](Self::start).
+    pub(super) fn bind(config: Config, runtime: &Handle) -> anyhow::Result<Self> {
+        let listen = config.server.listen;
+        let workers = Workers::bind(listen, config.server.workers)
+            .with_context(|| format!("can't listen on {listen}"))?;
+        let (stop, stopped) = Stop::new();
+        let front = Arc::new(Front::new(&config.server, workers.count(), stopped)?);
+        let (dispatcher, control) = Dispatcher::new(u16::try_from(workers.count())?);
+        let ingest: Arc<dyn Ingest> = dispatcher.clone();
+        let url = config.broker.url.read().context("broker.url")?;
+        let broker = linerate_broker::connect(&url, broker_options(&config)?, ingest)?;
+        let settings = Settings::new(config, None)?;
+        let options = NodeOptions {
+            name: host_name(),
+            encodings: Encoding::encoders(),
+            namespaces: settings.namespaces.clone(),
+            linger: LINGER,
+        };
+        let node = Node::start(options, (dispatcher, control), broker, runtime.clone());
+        Ok(Self {
+            node,
+            shared: Arc::new(Shared::new(settings)),
+            front,
+            stop,
+            workers,
+        })
+    }
+
+    /// Serves on threads of the workers.
+    pub(super) fn start(self) -> anyhow::Result<(Running, Started)> {
+        let Self {
+            node,
+            shared,
+            front,
+            stop,
+            workers,
+        } = self;
+        let uploads_max = shared.settings().config.server.uploads_max;
+        let pages = Arc::new(routes::Shared::new(uploads_max));
+        let admin = Admin::new(node.clone(), shared.clone());
+        let started = Started {
+            node: node.clone(),
+            shared: shared.clone(),
+            front: front.clone(),
+            stop,
+        };
+        let running = workers.start(move |seat| {
+            let desk = Desk {
+                node: node.clone(),
+                shared: shared.clone(),
+                front: front.clone(),
+                pages: pages.clone(),
+                admin: admin.clone(),
+            };
+            desk.serve(seat)
+        })?;
+        Ok((running, started))
+    }
+
+    /// Returns the address, with the port that was picked.
+    pub(super) const fn address(&self) -> SocketAddr {
+        self.workers.address()
+    }
+
+    /// Returns how a browser comes here.
+    pub(super) fn url(&self) -> String {
+        let scheme = match self.front.certificate {
+            Some(_) => "https",
+            None => "http",
+        };
+        format!("{scheme}://{}", self.address())
+    }
+}
+
+/// What runs, apart from its threads.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) node: Arc<Node>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) front: Arc<Front>,
+    pub(super) stop: Stop,
+}
+
+/// What a worker needs.
+struct Desk {
+    node: Arc<Node>,
+    shared: Arc<Shared>,
+    front: Arc<Front>,
+    pages: Arc<routes::Shared>,
+    admin: Arc<Admin>,
+}
+
+impl Desk {
+    async fn serve(self, seat: Seat) -> std::io::Result<()> {
+        // At most 1024 workers are configured.
+        let index = u16::try_from(seat.index).unwrap_or(u16::MAX);
+        let worker = Arc::new(self.node.worker(index));
+        let clients = transport::routes(worker.clone(), self.shared.clone());
+        let applications = api::routes(self.node.clone(), self.shared.clone());
+        let administrators = self.admin.routes(worker.clone());
+        let clients = clients.merge(applications).merge(administrators);
+        let app = routes::routes(self.pages.clone(), clients);
+        tokio::spawn(send_away_when_told(
+            worker.clone(),
+            self.front.clone(),
+            self.shared.clone(),
+        ));
+        tokio::select! {
+            served = self.front.serve(seat.listener, app) => served,
+            () = worker.run() => Ok(()),
+        }
+    }
+}
+
+/// Sends the clients of a worker away when the server stops, or an administrator wants it.
+async fn send_away_when_told(worker: Arc<Worker>, front: Arc<Front>, shared: Arc<Shared>) {
+    let mut draining = worker.node().draining();
+    tokio::select! {
+        () = front.stopped.leaving() => {}
+        // An error means that nobody can want it any more.
+        _ = draining.wait_for(|is_draining| *is_draining) => {}
+    }
+    let window = match front.stopped.phase() {
+        Phase::Leaving { window, .. } => window,
+        _ => {
+            let options = &shared.settings_full().config.server.drain;
+            options.window_of(front.admission.open())
+        }
+    };
+    send_away(worker.clone(), window).await;
+    // Those who came meanwhile go when the server does.
+    front.stopped.leaving().await;
+    send_away(worker, Duration::ZERO).await;
+}
+
+fn broker_options(config: &Config) -> anyhow::Result<BrokerOptions> {
+    let broker = &config.broker;
+    let authorities = broker.tls_authorities.as_ref();
+    let authorities =
+        authorities.map(|path| fs::read(path).with_context(|| path.display().to_string()));
+    Ok(BrokerOptions {
+        command_timeout: broker.request_timeout,
+        prefix: broker.prefix.clone(),
+        probe_interval: broker.probe_interval,
+        probe_timeout: broker.probe_timeout,
+        reconnect_delay_max: broker.reconnect_wait_max,
+        tls_authorities: authorities.transpose()?,
+        ..BrokerOptions::default()
+    })
+}
+
+/// Returns what this machine is called, for people.
+fn host_name() -> String {
+    let name = nix::unistd::gethostname().ok();
+    let name = name.and_then(|name| name.into_string().ok());
+    name.unwrap_or_else(|| "linerate".to_owned())
+}
