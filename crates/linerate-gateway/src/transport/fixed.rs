@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use linerate::{Options, OriginPolicy, Receiver, WebSocket, axum::WebSocketUpgrade};
+use linerate::{Options, OriginPolicy, Receiver, axum::WebSocketUpgrade};
 use linerate_hub::{Gap, GapCause};
 use tokio::sync::oneshot;
 
@@ -19,7 +19,7 @@ use super::{
     drive::now,
     outlet::GapNotice,
     query, refusal,
-    wire::{WebSocketWire, Wire},
+    wire::{PendingWire, Wire},
 };
 use crate::{
     node::{Connection, Worker},
@@ -48,12 +48,24 @@ pub(super) async fn raw(
         Ok(request) => request,
         Err(refused) => return refused,
     };
+    let gap_notice = match request.wants_gaps {
+        true => GapNotice::Raw,
+        false => GapNotice::None,
+    };
+    // Subscribed before it is upgraded: an open connection misses nothing.
+    let wire = PendingWire::default();
+    let rounds = match request.start(wire.clone(), gap_notice).await {
+        Ok(rounds) => rounds,
+        Err(refused) => return refused.into_response(),
+    };
     upgrade
         .with_options(options)
         // Judged by then.
         .with_origin_policy(OriginPolicy::DangerAny)
-        .on_upgrade(|ws| async move {
-            run_raw(request, ws).await;
+        .on_upgrade(move |ws| async move {
+            let (sender, receiver) = ws.split();
+            wire.open(sender);
+            rounds.run(discard(receiver)).await;
             drop(admitted);
             Ok(())
         })
@@ -74,7 +86,14 @@ pub(super) async fn event_stream(
     };
     let (still_there, gone) = oneshot::channel::<Infallible>();
     let (wire, stream) = body(DATA_BYTES_MAX, farewell, still_there);
-    tokio::spawn(request.run(wire, GapNotice::EventStream, async move { _ = gone.await }));
+    let rounds = match request.start(wire, GapNotice::EventStream).await {
+        Ok(rounds) => rounds,
+        Err(refused) => return cors.allow(refused.into_response()),
+    };
+    tokio::spawn(async move {
+        rounds.run(async move { _ = gone.await }).await;
+        drop(admitted);
+    });
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store, no-transform"),
@@ -82,16 +101,6 @@ pub(super) async fn event_stream(
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     cors.allow((headers, Body::from_stream(stream)).into_response())
-}
-
-async fn run_raw(request: Request, ws: WebSocket) {
-    let (sender, receiver) = ws.split();
-    let gap_notice = match request.wants_gaps {
-        true => GapNotice::Raw,
-        false => GapNotice::None,
-    };
-    let gone = discard(receiver);
-    request.run(WebSocketWire(sender), gap_notice, gone).await;
 }
 
 /// Forgets what the client says, until it is gone.
@@ -144,24 +153,16 @@ impl Request {
         })
     }
 
-    /// Serves the client until it is gone or has to go.
-    async fn run(self, wire: impl Wire, gap_notice: GapNotice, gone: impl Future<Output = ()>) {
+    /// Subscribes the client.
+    async fn start(self, wire: impl Wire, gap_notice: GapNotice) -> Result<Rounds, Refusal> {
         let outlet = Arc::new(ClientOutlet::new(wire, gap_notice, self.control_bytes_max));
         let context = Context {
             gate: self.gate.clone(),
             outlet: outlet.clone(),
             connection: self.connection,
         };
-        let mut gone = pin!(gone);
-        let started = tokio::select! {
-            started = FixedSession::start(context, self.granted) => started,
-            () = &mut gone => return,
-        };
-        let session = match started {
-            Ok(session) => session,
-            Err(refusal) => return outlet.close(&disconnect(refusal)),
-        };
-        let rounds = Rounds {
+        Ok(Rounds {
+            session: FixedSession::start(context, self.granted).await?,
             outlet,
             ping: match self.gate.encoding {
                 Encoding::EventStream => events::PING,
@@ -170,13 +171,13 @@ impl Request {
             },
             ping_interval: self.ping_interval,
             worker: self.gate.worker,
-        };
-        rounds.run(session, gone).await;
+        })
     }
 }
 
-/// What a fixed session needs to go on.
+/// A fixed session, and what it needs to go on.
 struct Rounds {
+    session: FixedSession,
     worker: Arc<Worker>,
     outlet: Arc<ClientOutlet>,
     ping: &'static [u8],
@@ -184,8 +185,10 @@ struct Rounds {
 }
 
 impl Rounds {
-    async fn run(self, mut session: FixedSession, mut gone: impl Future<Output = ()> + Unpin) {
-        self.begin(&session);
+    /// Serves the client until it is gone or has to go.
+    async fn run(mut self, gone: impl Future<Output = ()>) {
+        let mut gone = pin!(gone);
+        self.begin();
         let mut pings = tokio::time::interval(self.ping_interval);
         pings.reset();
         loop {
@@ -193,11 +196,11 @@ impl Rounds {
                 () = &mut gone => return,
                 () = self.outlet.changed() => {
                     let mut events = self.outlet.take_events().into_iter();
-                    events.find_map(|event| session.handle_event(event))
+                    events.find_map(|event| self.session.handle_event(event))
                 }
                 has_room = self.outlet.room(), if self.outlet.is_full() => {
                     if has_room {
-                        self.worker.writable(session.client());
+                        self.worker.writable(self.session.client());
                     }
                     None
                 }
@@ -205,7 +208,7 @@ impl Rounds {
                     self.outlet.send(Bytes::from_static(self.ping));
                     None
                 }
-                () = until(session.poll_timeout()) => session.handle_timeout(now()),
+                () = until(self.session.poll_timeout()) => self.session.handle_timeout(now()),
             };
             if let Some(disconnect) = over {
                 return self.outlet.close(&disconnect);
@@ -214,12 +217,12 @@ impl Rounds {
     }
 
     /// Tells what the client has missed before it came, and lets data go.
-    fn begin(&self, session: &FixedSession) {
+    fn begin(&self) {
         if !self.ping.is_empty() {
             // So that the head of the answer goes out at once, and proxies see that it is alive.
             self.outlet.send(Bytes::from_static(self.ping));
         }
-        for channel in session.unrecovered() {
+        for channel in self.session.unrecovered() {
             let gap = Gap {
                 missed: None,
                 cause: GapCause::EpochChanged,
@@ -227,18 +230,7 @@ impl Rounds {
             self.outlet.tell_gap(channel, gap);
         }
         self.outlet.release();
-        self.worker.writable(session.client());
-    }
-}
-
-/// Returns how a session ends that could not begin.
-fn disconnect(refusal: Refusal) -> Disconnect {
-    match refusal {
-        Refusal::Disconnect(disconnect) => disconnect,
-        Refusal::Error(error) if error.is_temporary => {
-            Disconnect::SERVER_ERROR.with_reason(error.to_string())
-        }
-        Refusal::Error(error) => Disconnect::PERMISSION_DENIED.with_reason(error.to_string()),
+        self.worker.writable(self.session.client());
     }
 }
 

@@ -98,10 +98,12 @@ impl ClientOutlet {
         if state.control.is_empty() && self.wire.room() > 0 {
             return self.wire.send(bytes, 1);
         }
-        state.control_bytes += bytes.len();
-        state.control.push_back(bytes);
+        // One is taken beyond the bound, so that the length of a single reply is no reason.
         if state.control_bytes > self.control_bytes_max {
             state.is_slow = true;
+        } else {
+            state.control_bytes += bytes.len();
+            state.control.push_back(bytes);
         }
         state.is_full = true;
         self.changed.notify_one();

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    sync::{Arc, OnceLock},
     task::{Context, Poll},
 };
 
@@ -32,6 +33,45 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
 /// The sending half of a WebSocket.
 #[derive(Debug)]
 pub(crate) struct WebSocketWire(pub(crate) Sender);
+
+/// The sending half of a WebSocket that is not open yet: until then there is no room.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PendingWire(Arc<OnceLock<WebSocketWire>>);
+
+impl PendingWire {
+    /// Opens the way; to be called once.
+    pub(crate) fn open(&self, sender: Sender) {
+        _ = self.0.set(WebSocketWire(sender));
+    }
+}
+
+impl Wire for PendingWire {
+    fn send(&self, bytes: Bytes, messages: u64) {
+        if let Some(wire) = self.0.get() {
+            wire.send(bytes, messages);
+        }
+    }
+
+    fn room(&self) -> usize {
+        self.0.get().map_or(0, Wire::room)
+    }
+
+    fn queued_bytes(&self) -> usize {
+        self.0.get().map_or(0, Wire::queued_bytes)
+    }
+
+    fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0
+            .get()
+            .map_or(Poll::Pending, |wire| wire.poll_room(cx))
+    }
+
+    fn close(&self, disconnect: &Disconnect) {
+        if let Some(wire) = self.0.get() {
+            wire.close(disconnect);
+        }
+    }
+}
 
 impl Wire for WebSocketWire {
     fn send(&self, bytes: Bytes, messages: u64) {

@@ -2,4 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
 
 mod centrifuge;
+mod fixed;
+mod http;
+mod native;
+mod pressure;
+mod refusals;
+mod streams;
 mod support;

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, thread, time::Duration};
 
-use linerate::{Client, CloseCode, WebSocket};
+use linerate::{Client, CloseCode, Message, WebSocket};
 use linerate_broker::{BrokerOptions, Ingest, Publish, memory::Memory};
 use linerate_gateway::{
     config::{Config, Loader},
@@ -75,6 +75,12 @@ impl Gateway {
     /// Publishes as an application does.
     pub(crate) async fn publish(&self, channel: &str, payload: &str) {
         self.publish_bytes(channel, payload.as_bytes()).await;
+    }
+
+    /// Opens a raw WebSocket.
+    pub(crate) async fn raw(&self, client: &Client, query: &str) -> WebSocket {
+        let url = self.url(&format!("/raw?{query}"));
+        client.connect(&url).await.unwrap()
     }
 
     pub(crate) async fn publish_bytes(&self, channel: &str, payload: &[u8]) {
@@ -237,4 +243,9 @@ pub(crate) fn token(claims: &Value) -> String {
 pub(crate) fn seconds_from_now(seconds: i64) -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
     now.unwrap().as_secs() as i64 + seconds
+}
+
+/// Returns the next message of a WebSocket.
+pub(crate) async fn message(ws: &mut WebSocket) -> Message {
+    in_time(ws.recv()).await.unwrap().expect("a message")
 }

@@ -249,7 +249,10 @@ fn subscribed_members(subscribed: &Subscribed, binary: Binary, mut object: Objec
     if let Some(data) = &subscribed.data {
         json(data, object.member("data"))?;
     }
-    object.scalar("id", subscribed.channel_id.unwrap_or(0));
+    if let Some(id) = subscribed.channel_id {
+        // 0 is a channel's number as any other.
+        scalar(object.member("id"), id);
+    }
     object.close();
     Ok(())
 }

@@ -1,0 +1,122 @@
+//! A client of HTTP/1.1 that shows what it gets as it comes.
+
+use std::net::SocketAddr;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::support::in_time;
+
+/// An answer that may go on.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    stream: TcpStream,
+    /// What was read and not looked at, chunks undone.
+    body: Vec<u8>,
+    raw: Vec<u8>,
+    is_chunked: bool,
+}
+
+/// Sends a request; `headers` end in CRLF each.
+pub(crate) async fn request(
+    address: SocketAddr,
+    target: &str,
+    headers: &str,
+    body: &[u8],
+) -> Answer {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let length = body.len();
+    let head = format!(
+        "{target} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n{headers}\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // A server that refuses what is too long may close before it has read it.
+    _ = stream.write_all(body).await;
+    Answer::read(stream).await
+}
+
+impl Answer {
+    async fn read(mut stream: TcpStream) -> Self {
+        let mut raw = Vec::new();
+        let end = loop {
+            if let Some(end) = find(&raw, b"\r\n\r\n") {
+                break end;
+            }
+            let read = in_time(stream.read_buf(&mut raw)).await.unwrap();
+            assert!(read > 0, "no head: {}", raw.escape_ascii());
+        };
+        let head = String::from_utf8(raw[..end].to_vec()).unwrap();
+        raw.drain(..end + 4);
+        Self {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            is_chunked: head
+                .to_ascii_lowercase()
+                .contains("transfer-encoding: chunked"),
+            head,
+            stream,
+            body: Vec::new(),
+            raw,
+        }
+    }
+
+    /// Returns what comes up to `end`, which is left out; `None` if the answer ends before.
+    pub(crate) async fn until(&mut self, end: &[u8]) -> Option<Vec<u8>> {
+        loop {
+            if let Some(at) = find(&self.body, end) {
+                let mut piece: Vec<u8> = self.body.drain(..at + end.len()).collect();
+                piece.truncate(at);
+                return Some(piece);
+            }
+            if !self.more().await {
+                return None;
+            }
+        }
+    }
+
+    /// Returns everything up to the end of the answer, which has to be chunked.
+    pub(crate) async fn rest(&mut self) -> String {
+        while self.more().await {}
+        String::from_utf8(std::mem::take(&mut self.body)).unwrap()
+    }
+
+    /// Returns the text of an answer that does not go on.
+    pub(crate) async fn text(mut self) -> String {
+        let length = self.head.to_ascii_lowercase();
+        let length = length.split("content-length: ").nth(1).unwrap_or("0");
+        let length: usize = length.split('\r').next().unwrap().parse().unwrap();
+        while self.raw.len() < length {
+            let read = in_time(self.stream.read_buf(&mut self.raw)).await.unwrap();
+            assert!(read > 0, "a torn answer");
+        }
+        String::from_utf8(self.raw).unwrap()
+    }
+
+    /// Reads a chunk; `false` at the end.
+    async fn more(&mut self) -> bool {
+        assert!(self.is_chunked, "{}", self.head);
+        loop {
+            if let Some(line) = find(&self.raw, b"\r\n") {
+                let length = std::str::from_utf8(&self.raw[..line]).unwrap();
+                let length = usize::from_str_radix(length, 16).unwrap();
+                let start = line + 2;
+                if self.raw.len() >= start + length + 2 {
+                    self.body
+                        .extend_from_slice(&self.raw[start..start + length]);
+                    self.raw.drain(..start + length + 2);
+                    return length > 0;
+                }
+            }
+            let read = in_time(self.stream.read_buf(&mut self.raw)).await.unwrap();
+            if read == 0 {
+                return false;
+            }
+        }
+    }
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}

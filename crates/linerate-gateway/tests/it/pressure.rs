@@ -1,0 +1,136 @@
+//! Clients that take less than they are sent: nobody else notices, and memory is bounded.
+
+use linerate::{Client, WebSocket};
+
+use crate::support::{Gateway, Json, closed, in_time, message};
+
+/// A client that reads nothing by itself, however much comes.
+fn stalling() -> Client {
+    let mut options = linerate::Options::default();
+    options.recv_queue_bytes_max = 1;
+    Client::new().with_options(options)
+}
+
+/// Publishes more than sockets and rings hold, and takes it in at a client that keeps up.
+async fn flood(gateway: &Gateway, live: &mut WebSocket) {
+    let payload = "x".repeat(10_000);
+    for number in 0..1_500 {
+        let payload = format!("{number} {payload}");
+        gateway.publish("a", &payload).await;
+        let arrived = message(live).await;
+        assert_eq!(arrived.as_text(), Some(&*payload));
+    }
+}
+
+#[tokio::test]
+async fn r02_a_client_that_stalls_loses_the_oldest_and_is_told_how_many() {
+    let gateway = Gateway::open("[channel]\nring_messages_max = 100").await;
+    let mut slow = gateway.raw(&stalling(), "channel=a&gaps=true").await;
+    let mut live = gateway.raw(&Client::new(), "channel=a").await;
+    flood(&gateway, &mut live).await;
+    let (mut next, mut missed) = (0, 0);
+    while next < 1_500 {
+        let message = message(&mut slow).await;
+        let text = message.as_text().unwrap();
+        if let Some((_, rest)) = text.split_once("\"missed\":") {
+            let gap: u64 = rest.split(',').next().unwrap().parse().unwrap();
+            next += gap;
+            missed += gap;
+        } else {
+            let number: u64 = text.split(' ').next().unwrap().parse().unwrap();
+            assert_eq!(number, next, "every gap is told");
+            next += 1;
+        }
+    }
+    assert!(missed > 300, "{missed}");
+}
+
+#[tokio::test]
+async fn r02_a_client_that_stalls_is_disconnected_where_that_is_the_policy() {
+    let toml = "[channel]\nring_messages_max = 100\nslow = \"disconnect\"";
+    let gateway = Gateway::open(toml).await;
+    let mut slow = gateway.raw(&stalling(), "channel=a").await;
+    let mut live = gateway.raw(&Client::new(), "channel=a").await;
+    flood(&gateway, &mut live).await;
+    let closed = async {
+        while in_time(slow.recv()).await.unwrap().is_some() {}
+        in_time(slow.close(linerate::CloseCode::NORMAL, ""))
+            .await
+            .unwrap()
+    };
+    assert_eq!(closed.await.code, 3008);
+    assert_eq!(gateway.node.counts().clients(), 1);
+}
+
+#[tokio::test]
+async fn a_positioned_subscription_that_has_a_gap_ends_so_that_it_can_recover() {
+    let toml = "[channel]\nring_messages_max = 100\nhistory_size = 5000\nrecover = true";
+    let gateway = Gateway::open(toml).await;
+    let mut slow = Json::open_as(&gateway, &stalling()).await;
+    slow.ask(r#"{"id":1,"connect":{}}"#).await;
+    let reply = slow.subscribe("a").await;
+    let epoch = reply["subscribe"]["epoch"].as_str().unwrap().to_owned();
+    let payload = format!("\"{}\"", "x".repeat(10_000));
+    for _ in 0..4_000 {
+        gateway.publish("a", &payload).await;
+    }
+    let mut offset = 0;
+    let code = loop {
+        let push = slow.next().await;
+        if let Some(code) = push["push"]["unsubscribe"]["code"].as_u64() {
+            break code;
+        }
+        offset += 1;
+        assert_eq!(push["push"]["pub"]["offset"], offset);
+    };
+    assert_eq!(code, 2500);
+    let command = format!(
+        r#"{{"id":3,"subscribe":{{"channel":"a","recover":true,"epoch":"{epoch}","offset":{offset}}}}}"#
+    );
+    let reply = slow.ask(&command).await;
+    let subscribe = &reply["subscribe"];
+    assert_eq!(subscribe["was_recovering"], true);
+    // How much the sockets held decides whether the stream still reaches back so far.
+    if subscribe["recovered"] == true {
+        let missed = subscribe["publications"].as_array().unwrap();
+        assert_eq!(missed.len() as u64, 4_000 - offset);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_replies_is_disconnected() {
+    let toml = "[client]\nqueue_bytes_max = 100000\ncommands_per_second_max = 1000000\n[channel]\nhistory_size = 100";
+    let gateway = Gateway::open(toml).await;
+    let mut greedy = Json::open_as(&gateway, &stalling()).await;
+    greedy.ask(r#"{"id":1,"connect":{}}"#).await;
+    greedy.subscribe("a").await;
+    let payload = format!("\"{}\"", "x".repeat(10_000));
+    let mut other = Json::connect(&gateway).await;
+    for _ in 0..100 {
+        gateway.publish("a", &payload).await;
+    }
+    // Each is answered with a megabyte.
+    for id in 3..40 {
+        let command = format!(r#"{{"id":{id},"history":{{"channel":"a","limit":100}}}}"#);
+        greedy.send(&command).await;
+    }
+    assert_eq!(other.ask(r#"{"id":9,"ping":{}}"#).await["id"], 9);
+    while in_time(greedy.ws.recv()).await.unwrap().is_some() {}
+    let closed = in_time(greedy.ws.close(linerate::CloseCode::NORMAL, ""))
+        .await
+        .unwrap();
+    assert_eq!(closed.code, 3008);
+}
+
+#[tokio::test]
+async fn a_payload_that_json_can_t_carry_ends_its_readers_only() {
+    let gateway = Gateway::open("").await;
+    let mut reader = Json::connect(&gateway).await;
+    reader.subscribe("a").await;
+    let mut other = Json::connect(&gateway).await;
+    other.subscribe("b").await;
+    gateway.publish_bytes("a", b"\xFF").await;
+    closed(&mut reader.ws, 3506).await;
+    gateway.publish("b", "1").await;
+    assert_eq!(other.next().await["push"]["pub"]["data"], 1);
+}
