@@ -7,8 +7,8 @@
 use std::{sync::Arc, time::Instant};
 
 use linerate_hub::{
-    Batch, ChannelName, ChannelOptions, ClientId, Encode, EncodingId, Hub, HubOptions, Publication,
-    Start, SubscriptionOptions, Transmit, Unencodable,
+    Batch, ChannelName, ChannelOptions, Encode, EncodingId, Filter, Guard, Hub, HubOptions,
+    Publication, Start, SubscriptionOptions, Transmit, Unencodable,
 };
 
 #[derive(Debug)]
@@ -23,50 +23,112 @@ impl Encode for Concatenated {
     }
 }
 
-/// Channels, subscribers of each, publications in each before they are given out, and turns.
-const SHAPES: [(usize, usize, usize, usize); 5] = [
-    (1, 10_000, 1, 300),
-    (1, 10_000, 100, 300),
-    (10_000, 1, 1, 100),
-    (1, 1, 1, 1_000_000),
-    (100, 100, 10, 100),
+/// Publications whose JSON names a source.
+#[derive(Debug)]
+struct Source(Guard);
+
+impl Filter for Source {
+    fn expression(&self) -> &str {
+        &self.0.value
+    }
+
+    fn matches(&self, publication: &Publication) -> bool {
+        let value = publication.value();
+        value.is_some_and(|value| value["source"] == *self.0.value)
+    }
+
+    fn guard(&self) -> Option<&Guard> {
+        Some(&self.0)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Shape {
+    channels: usize,
+    /// Subscribers of each channel.
+    subscribers: usize,
+    /// What they ask for in turns; 0 lets them see everything.
+    sources: usize,
+    /// Publications in each channel before they are given out.
+    burst: usize,
+    turns: usize,
+}
+
+const fn shape(
+    channels: usize,
+    subscribers: usize,
+    sources: usize,
+    burst: usize,
+    turns: usize,
+) -> Shape {
+    Shape {
+        channels,
+        subscribers,
+        sources,
+        burst,
+        turns,
+    }
+}
+
+const SHAPES: [Shape; 7] = [
+    shape(1, 1, 0, 1, 300_000),
+    shape(1, 10_000, 0, 1, 100),
+    shape(1, 10_000, 0, 100, 100),
+    shape(100, 100, 0, 10, 100),
+    shape(10_000, 1, 0, 1, 50),
+    shape(1, 500, 10, 10, 5_000),
+    shape(1, 500, 250, 10, 5_000),
 ];
 
 fn main() {
-    println!("channels  subscribers  burst   ns a delivery  ns a publication");
-    for (channels, subscribers, burst, turns) in SHAPES {
-        let names: Vec<ChannelName> = (0..channels)
+    println!("channels  subscribers  sources  burst  ns a block  ns a publication");
+    for shape in SHAPES {
+        let names: Vec<ChannelName> = (0..shape.channels)
             .map(|index| ChannelName::new(&format!("channel:{index}")).unwrap())
             .collect();
-        let mut hub = hub_with(&names, subscribers);
-        turn(&mut hub, &names, burst);
+        let mut hub = hub_with(&names, shape);
+        turn(&mut hub, &names, shape, 0);
+        let before = hub.totals();
         let start = Instant::now();
-        let mut deliveries = 0;
-        for _ in 0..turns {
-            deliveries += turn(&mut hub, &names, burst);
+        for number in 0..shape.turns {
+            turn(&mut hub, &names, shape, number);
         }
         let time = start.elapsed().as_nanos() as f64;
-        assert_eq!(deliveries, channels * subscribers * burst * turns);
-        let blocks = (channels * subscribers * turns) as f64;
-        let publications = (channels * burst * turns) as f64;
+        let totals = hub.totals();
+        let published = totals.published_messages - before.published_messages;
+        let delivered = totals.delivered_messages - before.delivered_messages;
+        let audience = (shape.subscribers / shape.sources.max(1)) as u64;
+        assert_eq!(delivered, published * audience);
+        let blocks = totals.delivered_blocks - before.delivered_blocks;
         println!(
-            "{channels:8}  {subscribers:11}  {burst:5}   {:13.1}  {:16.1}",
-            time / blocks,
-            time / publications
+            "{:8}  {:11}  {:7}  {:5}  {:10.1}  {:16.1}",
+            shape.channels,
+            shape.subscribers,
+            shape.sources,
+            shape.burst,
+            time / blocks as f64,
+            time / published as f64
         );
     }
 }
 
-fn hub_with(names: &[ChannelName], subscribers: usize) -> Hub {
+fn hub_with(names: &[ChannelName], shape: Shape) -> Hub {
     let mut hub = Hub::new(HubOptions {
         encodings: vec![Arc::new(Concatenated)],
         ..HubOptions::default()
     });
     let now = Instant::now();
     for name in names {
-        for _ in 0..subscribers {
-            let client: ClientId = hub.connect();
-            let options = SubscriptionOptions::new(EncodingId(0));
+        for index in 0..shape.subscribers {
+            let client = hub.connect();
+            let mut options = SubscriptionOptions::new(EncodingId(0));
+            if shape.sources > 0 {
+                let guard = Guard {
+                    field: "source".to_owned(),
+                    value: (index % shape.sources).to_string(),
+                };
+                options.filter = Some(Arc::new(Source(guard)));
+            }
             let channel_options = ChannelOptions::default();
             let subscription = hub.subscribe(now, client, name.clone(), channel_options, options);
             hub.activate(now, subscription.unwrap(), Start::Live);
@@ -78,22 +140,20 @@ fn hub_with(names: &[ChannelName], subscribers: usize) -> Hub {
     hub
 }
 
-/// Publishes and gives out; returns how many publications were delivered.
-fn turn(hub: &mut Hub, names: &[ChannelName], burst: usize) -> usize {
+/// Publishes and gives out.
+fn turn(hub: &mut Hub, names: &[ChannelName], shape: Shape, number: usize) {
     let now = Instant::now();
-    let publication = Publication::new(vec![b'x'; 250].into());
-    for name in names {
-        for _ in 0..burst {
+    for index in 0..shape.burst {
+        let source = (number * shape.burst + index) % shape.sources.max(1);
+        let payload = format!(r#"{{"source":"{source}","text":"{}"}}"#, "x".repeat(220));
+        let publication = Publication::new(payload.into());
+        for name in names {
             hub.publish(now, name, publication.clone());
         }
     }
-    let mut delivered = 0;
     while let Some(client) = hub.poll_ready() {
         while let Some(transmit) = hub.poll_transmit(now, client) {
-            if let Transmit::Block { messages, .. } = transmit {
-                delivered += messages as usize;
-            }
+            assert!(matches!(transmit, Transmit::Block { .. }));
         }
     }
-    delivered
 }

@@ -15,7 +15,8 @@ pub struct HubOptions {
     /// each kind of subscription in a channel. 256 KiB, four blocks of the usual size; older ones are frozen
     /// again where they are needed.
     pub block_cache_bytes_max: usize,
-    /// At most so many different filters in a channel, because each is evaluated for every publication. 256.
+    /// At most so many different filters in a channel, because each may have to be evaluated for every
+    /// publication, and remembers which of those in the ring it has let pass. 1,024.
     pub filters_max: usize,
     /// At most so many subscriptions of one client. 1,024.
     pub subscriptions_max: usize,
@@ -27,7 +28,7 @@ impl Default for HubOptions {
             encodings: Vec::new(),
             seed: 0,
             block_cache_bytes_max: 256 * 1024,
-            filters_max: 256,
+            filters_max: 1_024,
             subscriptions_max: 1_024,
         }
     }

@@ -23,10 +23,10 @@ pub(crate) struct Class {
     /// The bytes of all publications of the class there ever were.
     bytes: u64,
     pub(crate) marks: Marks,
-    /// The number of the first gap that somebody may not have been told of.
-    pub(crate) marks_needed: u64,
-    /// How many groups see this class.
-    pub(crate) groups: u32,
+    /// The groups that see this class.
+    pub(crate) groups: Vec<u32>,
+    /// Whether something has changed since the last flush.
+    pub(crate) is_touched: bool,
 }
 
 impl Class {
@@ -38,21 +38,22 @@ impl Class {
             head: 0,
             bytes: 0,
             marks: Marks::new(),
-            marks_needed: 0,
-            groups: 0,
+            groups: Vec::new(),
+            is_touched: false,
         }
     }
 
-    /// Takes notice of the newest publication of the ring.
-    pub(crate) fn push(&mut self, number: u64, publication: &Publication) {
+    /// Takes notice of the newest publication of the ring; returns whether it belongs to the class.
+    pub(crate) fn push(&mut self, number: u64, publication: &Publication) -> bool {
         if let Some(filter) = &self.filter {
             if !filter.matches(publication) {
-                return;
+                return false;
             }
             self.matched.push_back(number);
         }
         self.head += 1;
         self.bytes += weight(publication) as u64;
+        true
     }
 
     /// Takes notice that the ring has lost its oldest publication; returns its number in the class, if it

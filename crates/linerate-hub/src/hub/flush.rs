@@ -54,18 +54,11 @@ impl Hub {
     pub(super) fn evict(&mut self, index: u32) {
         let stream = &mut self.streams[index];
         while let Some((ring_number, publication)) = stream.ring.evict() {
-            for (place, class) in &mut stream.classes {
-                let Some(number) = class.evict(ring_number) else {
-                    continue;
-                };
-                let keepers = stream.groups.iter().filter(|_| stream.keepers > 0);
-                for group in keepers {
-                    let group = &mut self.groups[*group];
-                    if group.class == place {
-                        group.keep(number, &publication);
-                    }
+            stream.evict(ring_number, |class, number| {
+                for group in &class.groups {
+                    self.groups[*group].keep(number, &publication);
                 }
-            }
+            });
         }
     }
 
@@ -77,12 +70,24 @@ impl Hub {
             return;
         }
         stream.flushed = stream.ring.head();
-        for place in 0..stream.groups.len() {
-            let group = self.streams[index].groups[place];
-            self.flush_group(now, group);
+        let mut touched = std::mem::take(&mut stream.touched);
+        for place in touched.drain(..) {
+            self.flush_class(now, index, place);
         }
+        self.streams[index].touched = touched;
         if self.streams[index].busy == 0 {
             self.trim(index);
+        }
+    }
+
+    fn flush_class(&mut self, now: Instant, index: u32, place: usize) {
+        let Some(class) = self.streams[index].classes.get_mut(place) else {
+            return;
+        };
+        class.is_touched = false;
+        for at in 0..class.groups.len() {
+            let group = self.streams[index].classes[place].groups[at];
+            self.flush_group(now, group);
         }
     }
 

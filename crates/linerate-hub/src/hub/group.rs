@@ -160,7 +160,7 @@ impl Group {
                 || self.limit < class.base()
                 || ring.is_half_full(class.ring_number(self.limit, ring))
         };
-        self.kind.batch_interval.is_zero()
+        !self.is_ticking()
             || class.marks.head() > self.marks
             || (self.kind.conflate.is_none() && is_much())
     }
@@ -191,9 +191,8 @@ impl Group {
         (subscription.place as usize) < self.idle
     }
 
-    /// Returns the number of the next gap to be given out.
-    pub(crate) fn marks(&self) -> u64 {
-        self.marks
+    pub(crate) fn is_ticking(&self) -> bool {
+        !self.kind.batch_interval.is_zero()
     }
 
     /// Says whether something waits for a tick.

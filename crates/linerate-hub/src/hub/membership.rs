@@ -259,18 +259,15 @@ impl Hub {
 
     fn find_or_add_group(&mut self, stream_index: u32, class_index: usize, kind: Kind) -> u32 {
         let stream = &mut self.streams[stream_index];
-        let is_same = |index: &&u32| {
-            let group = &self.groups[**index];
-            group.class == class_index && group.kind == kind
-        };
-        if let Some(index) = stream.groups.iter().find(is_same) {
+        let groups = &stream.classes[class_index].groups;
+        let is_same = |index: &&u32| self.groups[**index].kind == kind;
+        if let Some(index) = groups.iter().find(is_same) {
             return *index;
         }
-        stream.classes[class_index].groups += 1;
         let group = Group::new(stream_index, stream, class_index, kind);
-        stream.keepers += usize::from(group.overflow.is_some());
+        stream.ticking += usize::from(group.is_ticking());
         let index = self.groups.insert(group).index;
-        stream.groups.push(index);
+        stream.classes[class_index].groups.push(index);
         index
     }
 
@@ -306,11 +303,10 @@ impl Hub {
     fn end_group(&mut self, index: u32) {
         let group = self.groups.remove(index);
         let stream = &mut self.streams[group.channel];
-        stream.groups.retain(|other| *other != index);
-        stream.keepers -= usize::from(group.overflow.is_some());
+        stream.ticking -= usize::from(group.is_ticking());
         let class = &mut stream.classes[group.class];
-        class.groups -= 1;
-        if class.groups == 0 && group.class != ALL {
+        class.groups.retain(|other| *other != index);
+        if class.groups.is_empty() && group.class != ALL {
             stream.remove_class(group.class);
         }
         let groups = &self.groups;

@@ -69,16 +69,18 @@ impl Ring {
         is_before.then(|| self.pop()).flatten()
     }
 
-    /// Frees memory that is no longer needed, once the ring is empty.
-    pub(crate) fn shrink(&mut self) {
+    /// Frees memory that is no longer needed, once the ring is empty; returns whether there was some.
+    pub(crate) fn shrink(&mut self) -> bool {
         if !self.publications.is_empty() {
-            return;
+            return false;
         }
         let needed = 2 * std::mem::take(&mut self.peak).max(8);
-        if self.publications.capacity() > 2 * needed {
+        let is_large = self.publications.capacity() > 2 * needed;
+        if is_large {
             self.publications.shrink_to(needed);
             self.stamps.shrink_to(needed);
         }
+        is_large
     }
 
     pub(crate) fn options(&self) -> ChannelOptions {

@@ -212,21 +212,20 @@ impl Hub {
         }
     }
 
-    /// Forgets what everybody in a channel has taken.
+    /// Forgets what everybody in a channel has taken, when nobody is busy. What was not given out yet stays.
     pub(super) fn trim(&mut self, index: u32) {
         let stream = &mut self.streams[index];
+        if stream.is_dirty || stream.is_empty() {
+            return;
+        }
         let mut needed = stream.ring.head();
-        for (_, class) in &mut stream.classes {
-            class.marks_needed = class.marks.head();
-        }
-        for group in &stream.groups {
-            let group = &self.groups[*group];
-            let class = &mut stream.classes[group.class];
-            needed = needed.min(class.ring_number(group.limit, &stream.ring));
-            class.marks_needed = class.marks_needed.min(group.marks());
-        }
-        for (_, class) in &mut stream.classes {
-            class.marks.forget_before(class.marks_needed);
+        if stream.ticking > 0 {
+            for (_, class) in &stream.classes {
+                for group in &class.groups {
+                    let limit = self.groups[*group].limit;
+                    needed = needed.min(class.ring_number(limit, &stream.ring));
+                }
+            }
         }
         stream.forget_before(needed);
     }

@@ -1,6 +1,6 @@
 //! What is live in a channel.
 
-use std::time::Instant;
+use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use slab::Slab;
 
@@ -8,7 +8,6 @@ use crate::{
     ChannelName, ChannelOptions, Filter, Gap, GapCause, Publication, StreamPosition,
     hub::{class::Class, guards::Guards, ring::Ring},
 };
-use std::sync::Arc;
 
 /// The place of the class without a filter; each channel has it.
 pub(crate) const ALL: usize = 0;
@@ -21,9 +20,15 @@ pub(crate) struct Stream {
     /// Added and removed by [`Stream::add_class`] and [`Stream::remove_class`] only.
     pub(crate) classes: Slab<Class>,
     guards: Guards,
-    pub(crate) groups: Vec<u32>,
-    /// How many of them keep what the ring loses.
-    pub(crate) keepers: usize,
+    /// For each publication of the ring the places of the classes with a filter that it belongs to, or did: a
+    /// class that is gone may still be named.
+    matches: VecDeque<(u64, usize)>,
+    /// Classes in which something has changed since the last flush.
+    pub(crate) touched: Vec<usize>,
+    /// How many groups wait for ticks.
+    pub(crate) ticking: usize,
+    /// Whether some class may have gaps.
+    has_marks: bool,
     /// The newest position that was seen live.
     pub(crate) position: Option<StreamPosition>,
     /// Where its ticks start.
@@ -55,8 +60,10 @@ impl Stream {
             guards,
             ring: Ring::new(options),
             classes,
-            groups: Vec::new(),
-            keepers: 0,
+            matches: VecDeque::new(),
+            touched: Vec::new(),
+            ticking: 0,
+            has_marks: false,
             position: None,
             phase,
             subscriptions: 0,
@@ -84,32 +91,81 @@ impl Stream {
     /// Adds a publication.
     pub(crate) fn push(&mut self, now: Instant, publication: Publication) {
         let number = self.ring.head();
-        let classes = &mut self.classes;
+        let (classes, matches, touched) = (&mut self.classes, &mut self.matches, &mut self.touched);
         self.guards.visit(&publication, |place| {
-            classes[place].push(number, &publication)
+            let class = &mut classes[place];
+            if !class.push(number, &publication) {
+                return;
+            }
+            if place != ALL {
+                matches.push_back((number, place));
+            }
+            if !std::mem::replace(&mut class.is_touched, true) {
+                touched.push(place);
+            }
         });
         self.ring.push(now, publication);
+    }
+
+    /// Takes a publication out of the classes it belongs to, since the ring no longer holds it. Calls `lost`
+    /// with the place of each class, and the publication's number there.
+    pub(crate) fn evict(&mut self, ring_number: u64, mut lost: impl FnMut(&Class, u64)) {
+        let mut evict = |place: usize| {
+            let class = self.classes.get_mut(place)?;
+            let number = class.evict(ring_number)?;
+            if !std::mem::replace(&mut class.is_touched, true) {
+                self.touched.push(place);
+            }
+            lost(class, number);
+            Some(())
+        };
+        evict(ALL);
+        while let Some((_, place)) = self
+            .matches
+            .pop_front_if(|(number, _)| *number == ring_number)
+        {
+            evict(place);
+        }
     }
 
     /// Tells all classes of a gap before the next publication.
     pub(crate) fn mark(&mut self, gap: Gap) {
         let ring_at = self.ring.head();
-        for (_, class) in &mut self.classes {
+        self.has_marks = true;
+        self.touched.clear();
+        for (place, class) in &mut self.classes {
             class.mark(ring_at, gap);
+            class.is_touched = true;
+            self.touched.push(place);
         }
     }
 
-    /// Forgets what comes before a publication.
+    /// Forgets all gaps, and what comes before a publication.
     pub(crate) fn forget_before(&mut self, ring_number: u64) {
-        while let Some((number, _)) = self.ring.pop_before(ring_number) {
+        if std::mem::take(&mut self.has_marks) {
             for (_, class) in &mut self.classes {
-                class.evict(number);
+                class.marks.forget_before(class.marks.head());
             }
         }
-        self.ring.shrink();
-        for (_, class) in &mut self.classes {
-            class.shrink();
+        while let Some((number, _)) = self.ring.pop_before(ring_number) {
+            self.classes[ALL].evict(number);
+            while let Some((_, place)) = self.matches.pop_front_if(|(other, _)| *other == number) {
+                if let Some(class) = self.classes.get_mut(place) {
+                    class.evict(number);
+                }
+            }
         }
+        if self.ring.shrink() {
+            self.matches.shrink_to_fit();
+            for (_, class) in &mut self.classes {
+                class.shrink();
+            }
+        }
+    }
+
+    /// Says whether there is nothing to be forgotten.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.len() == 0 && !self.has_marks
     }
 
     /// Adds a class and returns its place.
