@@ -1,6 +1,7 @@
 //! How many messages a second one reader takes from Redis: `cargo run --release --example redis_rate [URL] [bytes]`.
 //!
-//! Publishes as fast as Redis takes it, in a hundred channels, for three seconds, and checks that all of it arrives.
+//! Publishes as fast as Redis and the reader take it, in a hundred channels, for three seconds, and checks that all of it
+//! arrives. Redis ends a subscriber that is 32 MB behind, so the publisher never is ahead that far.
 
 use std::{
     error::Error,
@@ -20,8 +21,11 @@ use linerate_hub::ChannelName;
 
 const CHANNELS: u64 = 100;
 
+/// How many bytes of payloads are under way at a time.
+const AHEAD_BYTES: usize = 4 << 20;
+
 /// How many commands wait for their answers at a time.
-const PIPELINED: u64 = 500;
+const PIPELINED_MAX: u64 = 500;
 
 /// Counts.
 #[derive(Default)]
@@ -60,8 +64,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let address = url.trim_start_matches("redis://").to_owned();
     let started = Instant::now();
     let before = reader_time()?;
-    let publisher =
-        thread::spawn(move || publish(&address, bytes).map_err(|error| error.to_string()));
+    let received = Arc::clone(&node);
+    let publisher = thread::spawn(move || {
+        let published = publish(&address, bytes, &received.messages);
+        published.map_err(|error| error.to_string())
+    });
     let published = publisher.join().map_err(|_| "publisher panicked")??;
     while node.messages.load(Ordering::Relaxed) < published {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -80,7 +87,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Publishes for three seconds; returns how often.
-fn publish(address: &str, bytes: usize) -> Result<u64, Box<dyn Error>> {
+fn publish(address: &str, bytes: usize, received: &AtomicU64) -> Result<u64, Box<dyn Error>> {
+    let ahead = (AHEAD_BYTES / bytes.max(1)).max(2) as u64;
+    let pipelined = PIPELINED_MAX.min(ahead / 2);
     let mut stream = TcpStream::connect(address)?;
     let mut answers = BufReader::new(stream.try_clone()?);
     let payload = "x".repeat(bytes);
@@ -88,7 +97,7 @@ fn publish(address: &str, bytes: usize) -> Result<u64, Box<dyn Error>> {
     let (mut published, mut answer) = (0, String::new());
     while Instant::now() < end {
         let mut commands = Vec::new();
-        for number in 0..PIPELINED {
+        for number in 0..pipelined {
             let channel = format!("rate:{}", (published + number) % CHANNELS);
             write!(
                 commands,
@@ -97,14 +106,17 @@ fn publish(address: &str, bytes: usize) -> Result<u64, Box<dyn Error>> {
             )?;
         }
         stream.write_all(&commands)?;
-        for _ in 0..PIPELINED {
+        for _ in 0..pipelined {
             answer.clear();
             answers.read_line(&mut answer)?;
             if answer.trim() != ":1" {
                 return Err(format!("answer to PUBLISH was {answer:?}").into());
             }
         }
-        published += PIPELINED;
+        published += pipelined;
+        while published - received.load(Ordering::Relaxed) > ahead {
+            thread::yield_now();
+        }
     }
     Ok(published)
 }

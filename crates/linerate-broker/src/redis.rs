@@ -2,10 +2,10 @@
 //!
 //! **Plain channels** carry what anybody publishes, byte for byte; a `PUBLISH` by `redis-cli` arrives as it is. Positions
 //! are this node's own ([`sequencer`](crate::sequencer)). **Durable channels** are published in by one script, which
-//! numbers the publication, keeps it in a stream and sends it in an envelope ([`envelope`]); plain `PUBLISH` there
+//! numbers the publication, keeps it in a stream and sends it in an envelope (module `envelope`); plain `PUBLISH` there
 //! arrives too, without a position. **Patterns** are subscriptions with `*`, `?` or `[` in their name.
 //!
-//! One connection subscribes ([`link`]), in a cluster one to each master ([`shards`]), on a thread of the broker's own; all that
+//! One connection subscribes (module `link`), in a cluster one to each master (module `shards`), on a thread of the broker's own; all that
 //! one read brings goes to the node at once. Another connection, made by the crate `redis`, takes commands. Each second
 //! the link publishes to itself through both, and only what comes back makes it count as up: a server that is paused, a
 //! subscription that was lost or a node too busy to read are found out in about three seconds. A link that was cut is

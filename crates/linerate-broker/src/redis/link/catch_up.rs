@@ -1,6 +1,6 @@
 //! What follows a cut: telling what may have been missed, and bringing what streams still hold of it.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use foldhash::HashMap;
 use futures_util::{StreamExt, stream};
@@ -19,6 +19,9 @@ use crate::{
 
 /// How many streams are read at a time.
 const READS_MAX: usize = 16;
+
+/// The most bytes of payloads that are read; streams beyond are left to a gap, and to clients that recover.
+const BYTES_MAX: usize = 64 << 20;
 
 impl Link {
     fn all_channels(&mut self) -> Vec<ChannelName> {
@@ -82,7 +85,7 @@ impl Link {
         }))
     }
 
-    /// Reads what durable channels have missed; those of which nothing is lost, as far as there was time.
+    /// Reads what durable channels have missed; those of which nothing is lost, as far as there was time and room.
     async fn read_streams(&mut self) -> Vec<(ChannelName, History)> {
         let known = self
             .subscriptions
@@ -106,15 +109,23 @@ impl Link {
             let history = shared.history(&channel, options, &request).await;
             (channel, history)
         });
-        let reads = stream::iter(reads).buffer_unordered(READS_MAX);
         let end = sleep(shared.options.command_timeout);
-        let reads = reads
-            .take_until(end)
-            .filter_map(async |(channel, history)| {
-                let history = history.ok().filter(|history| history.is_contiguous)?;
-                Some((channel, history))
-            });
-        reads.collect().await
+        let reads = stream::iter(reads).buffer_unordered(READS_MAX);
+        let mut reads = pin!(reads.take_until(end));
+        let (mut recovered, mut bytes) = (Vec::new(), 0);
+        while let Some((channel, history)) = reads.next().await {
+            if let Ok(history) = history
+                && history.is_contiguous
+            {
+                let payloads = history.publications.iter();
+                bytes += payloads.map(|found| found.payload().len()).sum::<usize>();
+                if bytes > BYTES_MAX {
+                    break;
+                }
+                recovered.push((channel, history));
+            }
+        }
+        recovered
     }
 
     /// Remembers up to where channels were recovered; returns those that were not.
