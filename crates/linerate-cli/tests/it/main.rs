@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bench;
+mod brokers;
 mod connect;
 mod echo;
 mod limits;

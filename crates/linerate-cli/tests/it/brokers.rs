@@ -1,0 +1,245 @@
+//! Two servers on one broker are one service: what is published anywhere arrives everywhere.
+
+use std::{
+    io::Write,
+    process::{Output, Stdio},
+    time::Duration,
+};
+
+use linerate::WebSocket;
+use linerate_testkit::server::{RedisServer, ServerProcess, free_port};
+use serde_json::{Value, json};
+use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
+
+use crate::support::{PATIENCE, Response, Server, linerate};
+
+/// Two servers on one broker, each with a subscriber of `demo:news`.
+struct Pair {
+    servers: [Server; 2],
+    readers: [WebSocket; 2],
+}
+
+impl Pair {
+    async fn start(broker: &str) -> Self {
+        let servers = [0, 1].map(|_| Server::start_with(&["--broker", broker]));
+        let path = "/raw?channel=demo:news";
+        let readers = [
+            servers[0].connect(path).await,
+            servers[1].connect(path).await,
+        ];
+        Self { servers, readers }
+    }
+
+    /// Waits until both have what was published.
+    async fn arrives(&mut self, payload: &str) {
+        for reader in &mut self.readers {
+            let message = timeout(PATIENCE, reader.recv())
+                .await
+                .unwrap()
+                .unwrap()
+                .unwrap();
+            assert_eq!(message.as_text(), Some(payload));
+        }
+    }
+
+    /// Waits until each server knows the other.
+    async fn meet(&self) {
+        let meeting = async {
+            for server in &self.servers {
+                while api(server, "info", json!({})).await["nodes"]
+                    .as_array()
+                    .unwrap()
+                    .len()
+                    < 2
+                {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+        };
+        timeout(PATIENCE, meeting).await.unwrap();
+    }
+
+    /// Publishes in each way that there is.
+    async fn publish_everywhere(&mut self, broker: &str) {
+        for (index, payload) in ["{\"n\" : 1}", "hello"].into_iter().enumerate() {
+            let server = format!("http://{}", self.servers[index].address);
+            let output = publish(&["demo:news", payload, "--server", &server]).await;
+            assert!(output.status.success(), "{output:?}");
+            self.arrives(payload).await;
+        }
+        let output = publish(&["demo:news", "straight", "--broker", broker, "--json"]).await;
+        assert!(output.status.success(), "{output:?}");
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(said["published"], 1);
+        self.arrives("straight").await;
+    }
+
+    /// Has clients that are known in both servers, and ends one from the other server.
+    async fn know_each_others_clients(&self) {
+        self.meet().await;
+        let channels = api(&self.servers[0], "channels", json!({"pattern": "demo:*"})).await;
+        assert_eq!(channels["channels"]["demo:news"]["num_clients"], 2);
+        let stats = api(
+            &self.servers[1],
+            "presence_stats",
+            json!({"channel": "demo:news"}),
+        )
+        .await;
+        assert_eq!(stats["num_clients"], 2);
+        let presence = api(
+            &self.servers[1],
+            "presence",
+            json!({"channel": "demo:news"}),
+        )
+        .await;
+        assert_eq!(presence["presence"].as_object().unwrap().len(), 2);
+    }
+}
+
+/// Asks the server API.
+async fn api(server: &Server, method: &str, body: Value) -> Value {
+    let body = body.to_string();
+    let request = format!(
+        "POST /api/{method} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        server.address,
+        body.len()
+    );
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let response = Response::read_from(&mut stream).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    let answer: Value = serde_json::from_slice(&response.body).unwrap();
+    answer["result"].clone()
+}
+
+async fn publish(arguments: &[&str]) -> Output {
+    publish_input(arguments, "").await
+}
+
+async fn publish_input(arguments: &[&str], input: &str) -> Output {
+    let mut child = linerate(&["publish"])
+        .args(arguments)
+        .env_remove("LINERATE_AUTH_API_KEY")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let ended = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
+    timeout(PATIENCE, ended).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn two_servers_on_one_redis_are_one_service() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut pair = Pair::start(&redis.url()).await;
+    pair.publish_everywhere(&redis.url()).await;
+    // An untouched publisher: whatever it publishes arrives as it is.
+    assert_eq!(redis.cli(&["PUBLISH", "demo:news", "as it is"]).trim(), "2");
+    pair.arrives("as it is").await;
+    pair.know_each_others_clients().await;
+}
+
+#[tokio::test]
+async fn two_servers_on_one_nats_are_one_service() {
+    let port = free_port();
+    let arguments = |_: &std::path::Path| vec!["-a=127.0.0.1".to_owned(), format!("-p={port}")];
+    let Some(nats) = ServerProcess::start("nats-server", port, arguments) else {
+        return;
+    };
+    let url = format!("nats://{}", nats.address());
+    let mut pair = Pair::start(&url).await;
+    pair.publish_everywhere(&url).await;
+    pair.know_each_others_clients().await;
+}
+
+#[tokio::test]
+async fn a_server_that_was_killed_is_forgotten() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let pair = Pair::start(&redis.url()).await;
+    pair.meet().await;
+    let [mut first, second] = pair.servers;
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    let forgotten = async {
+        while api(&second, "info", json!({})).await["nodes"]
+            .as_array()
+            .unwrap()
+            .len()
+            > 1
+        {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(PATIENCE, forgotten).await.unwrap();
+}
+
+#[tokio::test]
+async fn lines_are_published_one_by_one_and_in_order() {
+    let server = Server::start();
+    let mut reader = server.connect("/raw?channel=demo:log").await;
+    let url = format!("http://{}", server.address);
+    let lines: Vec<String> = (0..500).map(|number| format!("line {number}")).collect();
+    let arguments = ["demo:log", "--lines", "--server", &url];
+    let output = publish_input(&arguments, &(lines.join("\n") + "\n\n")).await;
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("500 publications in demo:log"), "{said}");
+    for line in lines {
+        let message = timeout(PATIENCE, reader.recv())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        assert_eq!(message.as_text(), Some(&*line));
+    }
+    let output = publish_input(&["demo:log", "-", "--server", &url], "two\nlines").await;
+    assert!(output.status.success(), "{output:?}");
+    let message = timeout(PATIENCE, reader.recv())
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    assert_eq!(message.as_text(), Some("two\nlines"));
+}
+
+#[tokio::test]
+async fn what_can_not_be_published_says_why() {
+    let server = Server::start_with(&["--set", "auth.api_key=0123456789abcdef"]);
+    let url = format!("http://{}", server.address);
+    let dead = format!("http://127.0.0.1:{}", free_port());
+    for (arguments, why) in [
+        (&["a b", "x"][..], "spaces"),
+        (&["news", "x", "--server", &url], "x-api-key"),
+        (&["news", "x", "--server", &dead], "can't reach"),
+        (&["news", "x", "--server", "ftp://example.com"], "http://"),
+        (&["news", "-", "--server", &url], "input is empty"),
+        (&["news", "x", "--broker", "memory:"], "--server"),
+        (&["news", "x", "--broker", "amqp://a"], "redis://"),
+    ] {
+        let output = publish(arguments).await;
+        assert!(!output.status.success(), "{arguments:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(why), "{arguments:?}: {said}");
+    }
+    let with_key = [
+        "news",
+        "x",
+        "--server",
+        &url,
+        "--api-key",
+        "0123456789abcdef",
+    ];
+    let output = publish(&with_key).await;
+    assert!(output.status.success(), "{output:?}");
+}
