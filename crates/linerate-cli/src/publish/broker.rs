@@ -5,23 +5,34 @@ use std::{sync::Arc, time::Duration};
 use anyhow::bail;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use linerate_broker::{BoxFuture, Broker, BrokerOptions, Event, Ingest, Publish, StreamOptions};
+use linerate_broker::{
+    BoxFuture, Broker, BrokerOptions, Event, Ingest, LinkState, Publish, StreamOptions,
+};
 use linerate_hub::{ChannelName, StreamPosition};
+use tokio::{sync::watch, time::timeout};
 
 /// Publications that are under way at a time.
 const AT_ONCE: usize = 64;
+
+/// How long the link may take to come up.
+const LINK_MAX: Duration = Duration::from_secs(5);
 
 /// A broker.
 pub(super) struct BrokerTarget {
     broker: Arc<dyn Broker>,
     stream: StreamOptions,
+    is_up: watch::Receiver<bool>,
 }
 
-/// Nobody listens here.
-struct Nobody;
+/// Listens for nothing but that there is a link.
+struct Link(watch::Sender<bool>);
 
-impl Ingest for Nobody {
-    fn ingest(&self, _: Vec<Event>) -> BoxFuture<'_, ()> {
+impl Ingest for Link {
+    fn ingest(&self, events: Vec<Event>) -> BoxFuture<'_, ()> {
+        let is_up = |event: &Event| matches!(event, Event::Link(LinkState::Up { .. }));
+        if events.iter().any(is_up) {
+            self.0.send_replace(true);
+        }
         Box::pin(async {})
     }
 }
@@ -36,8 +47,13 @@ impl BrokerTarget {
             command_timeout: Duration::from_secs(10),
             ..BrokerOptions::default()
         };
-        let broker = linerate_broker::connect(url, options, Arc::new(Nobody))?;
-        Ok(Self { broker, stream })
+        let (link, is_up) = watch::channel(false);
+        let broker = linerate_broker::connect(url, options, Arc::new(Link(link)))?;
+        Ok(Self {
+            broker,
+            stream,
+            is_up,
+        })
     }
 
     pub(super) async fn publish(
@@ -45,6 +61,8 @@ impl BrokerTarget {
         channel: &ChannelName,
         payloads: Vec<Bytes>,
     ) -> anyhow::Result<Option<StreamPosition>> {
+        // Who may publish but not subscribe never sees the link come up, and tries all the same.
+        _ = timeout(LINK_MAX, self.is_up.clone().wait_for(|is_up| *is_up)).await;
         let publish = |payload| {
             let publish = Publish {
                 payload,
