@@ -2,6 +2,7 @@
 
 mod channel;
 mod checker;
+mod options;
 mod random;
 mod world;
 

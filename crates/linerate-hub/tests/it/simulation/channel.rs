@@ -36,8 +36,12 @@ pub(crate) struct Channel {
 }
 
 impl Item {
+    /// Says whether a filter lets it pass: one of the letters, or `=` and all of them.
     pub(crate) fn matches(&self, filter: &str) -> bool {
-        self.letters.contains(filter)
+        match filter.strip_prefix('=') {
+            Some(letters) => self.letters == letters,
+            None => self.letters.contains(filter),
+        }
     }
 
     pub(crate) fn publication(&self) -> Publication {

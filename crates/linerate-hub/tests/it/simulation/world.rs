@@ -7,32 +7,20 @@ use std::{
 };
 
 use linerate_hub::{
-    Batch, ChannelOptions, ClientId, Conflate, Encode, EncodingId, Filter, GapCause, Hub,
-    HubOptions, JsonPointer, SlowPolicy, Start, SubscriptionId, SubscriptionOptions, Transmit,
-    Unencodable, hub::Held,
+    ChannelOptions, ClientId, Encode, GapCause, Hub, HubOptions, Start, SubscriptionId,
+    SubscriptionOptions, Transmit, hub::Held,
 };
 
-use super::{channel::Channel, checker::Checker, random::Random};
-use crate::world::{Contains, position};
+use super::{
+    channel::Channel,
+    checker::Checker,
+    options::{Numbers, any_options},
+    random::Random,
+};
+use crate::world::position;
 
 const CLIENTS: usize = 12;
 const LETTERS: [&str; 4] = ["", "a", "b", "ab"];
-
-/// Numbers and lengths of publications, and how many were conflated.
-#[derive(Debug)]
-struct Numbers;
-
-impl Encode for Numbers {
-    fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
-        out.extend_from_slice(&batch.conflated.to_le_bytes());
-        for publication in batch.publications {
-            let id = publication.value().and_then(|value| value["id"].as_u64());
-            out.extend_from_slice(&id.ok_or(Unencodable)?.to_le_bytes());
-            out.extend_from_slice(&(publication.payload().len() as u64).to_le_bytes());
-        }
-        Ok(())
-    }
-}
 
 struct Client {
     id: ClientId,
@@ -373,27 +361,5 @@ impl Simulation {
     fn any_client(&mut self) -> Option<usize> {
         let count = self.clients.len();
         (count > 0).then(|| self.random.below(count))
-    }
-}
-
-fn any_options(random: &mut Random, is_conflating: bool) -> SubscriptionOptions {
-    let filter = random.one_of(&[None, None, Some("a"), Some("b"), Some("c")]);
-    let filter = filter.map(|filter| Arc::new(Contains(filter)) as Arc<dyn Filter>);
-    let slow = [
-        SlowPolicy::Conflate,
-        SlowPolicy::Disconnect,
-        SlowPolicy::DropOldest,
-        SlowPolicy::DropOldest,
-    ];
-    let by_key = Conflate::LatestPerKey(JsonPointer::new("/key").unwrap());
-    let conflate = random.one_of(&[Conflate::Latest, by_key.clone(), by_key]);
-    SubscriptionOptions {
-        encoding: EncodingId(random.below(2) as u8),
-        filter,
-        batch_interval: Duration::from_millis(random.one_of(&[0, 0, 50, 200])),
-        batch_bytes_max: random.one_of(&[1, 150, 64 * 1024]),
-        conflate: is_conflating.then_some(conflate),
-        slow: random.one_of(&slow),
-        positioned: random.once_in(4),
     }
 }

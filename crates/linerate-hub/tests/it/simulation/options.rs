@@ -1,0 +1,86 @@
+//! What subscribers of the simulation want.
+
+use std::{sync::Arc, time::Duration};
+
+use linerate_hub::{
+    Batch, Conflate, Encode, EncodingId, Filter, Guard, JsonPointer, Publication, SlowPolicy,
+    SubscriptionOptions, Unencodable,
+};
+
+use super::random::Random;
+use crate::world::Contains;
+
+/// Numbers and lengths of publications, and how many were conflated.
+#[derive(Debug)]
+pub(crate) struct Numbers;
+
+impl Encode for Numbers {
+    fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        out.extend_from_slice(&batch.conflated.to_le_bytes());
+        for publication in batch.publications {
+            let id = publication.value().and_then(|value| value["id"].as_u64());
+            out.extend_from_slice(&id.ok_or(Unencodable)?.to_le_bytes());
+            out.extend_from_slice(&(publication.payload().len() as u64).to_le_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// Publications whose letters are what follows the `=`.
+#[derive(Debug)]
+struct Equals(&'static str, Guard);
+
+impl Equals {
+    fn new(expression: &'static str) -> Self {
+        let guard = Guard {
+            field: "letters".to_owned(),
+            value: expression[1..].to_owned(),
+        };
+        Self(expression, guard)
+    }
+}
+
+impl Filter for Equals {
+    fn expression(&self) -> &str {
+        self.0
+    }
+
+    fn matches(&self, publication: &Publication) -> bool {
+        let value = publication.value();
+        value.is_some_and(|value| value["letters"] == *self.1.value)
+    }
+
+    fn guard(&self) -> Option<&Guard> {
+        Some(&self.1)
+    }
+}
+
+pub(crate) fn any_options(random: &mut Random, is_conflating: bool) -> SubscriptionOptions {
+    let contains = |letter| Some(Arc::new(Contains(letter)) as Arc<dyn Filter>);
+    let equals = |letters| Some(Arc::new(Equals::new(letters)) as Arc<dyn Filter>);
+    let filter = match random.below(7) {
+        0 => contains("a"),
+        1 => contains("b"),
+        2 => contains("c"),
+        3 => equals("=a"),
+        4 => equals("=ab"),
+        _ => None,
+    };
+    let slow = [
+        SlowPolicy::Conflate,
+        SlowPolicy::Disconnect,
+        SlowPolicy::DropOldest,
+        SlowPolicy::DropOldest,
+    ];
+    let by_key = Conflate::LatestPerKey(JsonPointer::new("/key").unwrap());
+    let conflate = random.one_of(&[Conflate::Latest, by_key.clone(), by_key]);
+    SubscriptionOptions {
+        encoding: EncodingId(random.below(2) as u8),
+        filter,
+        batch_interval: Duration::from_millis(random.one_of(&[0, 0, 50, 200])),
+        batch_bytes_max: random.one_of(&[1, 150, 64 * 1024]),
+        conflate: is_conflating.then_some(conflate),
+        slow: random.one_of(&slow),
+        positioned: random.once_in(4),
+    }
+}
