@@ -1,11 +1,11 @@
-//! What is allocated on the way from a publication to its subscribers.
+//! What is allocated on the way from a publication to its subscribers, and given back.
 #![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
 
 use std::{sync::Arc, time::Instant};
 
 use linerate_hub::{
-    Batch, ChannelName, ChannelOptions, Encode, EncodingId, Hub, HubOptions, Publication, Start,
-    SubscriptionOptions, Transmit, Unencodable,
+    Batch, ChannelName, ChannelOptions, ClientId, Encode, EncodingId, Hub, HubOptions, Publication,
+    Start, SubscriptionOptions, Transmit, Unencodable,
 };
 
 #[derive(Debug)]
@@ -27,12 +27,13 @@ fn hub() -> Hub {
     })
 }
 
-fn subscribe(hub: &mut Hub, now: Instant, channel: &ChannelName) {
+fn subscribe(hub: &mut Hub, now: Instant, channel: &ChannelName) -> ClientId {
     let client = hub.connect();
     let options = SubscriptionOptions::new(EncodingId(0));
     let channel_options = ChannelOptions::default();
     let subscription = hub.subscribe(now, client, channel.clone(), channel_options, options);
     hub.activate(now, subscription.unwrap(), Start::Live);
+    client
 }
 
 /// Gives out what there is; returns to how many.
@@ -91,4 +92,49 @@ fn a_publication_for_one_subscriber_is_one_allocation() {
     allocations(&mut hub, &channels, &publication);
     let expected = (channels.len() as u64, channels.len());
     assert_eq!(allocations(&mut hub, &channels, &publication), expected);
+}
+
+#[test]
+fn r12_what_a_flood_of_channels_has_taken_is_given_back() {
+    let now = Instant::now();
+    let mut hub = hub();
+    let info = allocation_counter::measure(|| {
+        let mut clients = Vec::new();
+        for index in 0..20_000 {
+            let channel = ChannelName::new(&format!("channel:{index}")).unwrap();
+            clients.push(subscribe(&mut hub, now, &channel));
+            hub.publish(now, &channel, Publication::new(vec![b'x'; 1_000].into()));
+        }
+        transmit(&mut hub, now);
+        for client in clients {
+            hub.disconnect(client);
+        }
+        hub.poll_ready();
+    });
+    assert!(info.bytes_max > 10_000_000, "{info:?}");
+    assert!(info.bytes_current < 100_000, "{info:?}");
+}
+
+#[test]
+fn r12_what_a_burst_has_taken_is_given_back() {
+    let now = Instant::now();
+    let mut hub = hub();
+    let channel = ChannelName::new("a").unwrap();
+    subscribe(&mut hub, now, &channel);
+    transmit(&mut hub, now);
+    let small = |hub: &mut Hub| {
+        hub.publish(now, &channel, Publication::new("x".into()));
+        transmit(hub, now);
+    };
+    let info = allocation_counter::measure(|| {
+        for _ in 0..2_000 {
+            hub.publish(now, &channel, Publication::new(vec![b'x'; 1_000].into()));
+        }
+        transmit(&mut hub, now);
+        for _ in 0..3 {
+            small(&mut hub);
+        }
+    });
+    assert!(info.bytes_max > 2_000_000, "{info:?}");
+    assert!(info.bytes_current < 400_000, "{info:?}");
 }

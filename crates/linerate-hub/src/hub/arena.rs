@@ -54,10 +54,13 @@ impl<T> Arena<T> {
         self.slots.get_mut(index as usize).map(|(_, value)| value)
     }
 
-    /// Removes a thing. Gives memory back when most are gone.
+    /// Removes a thing. Gives memory back when most are gone, as far as the rest stands at the beginning.
     pub(crate) fn remove(&mut self, index: u32) -> T {
         let (_, value) = self.slots.remove(index as usize);
-        if self.peak > 4 * self.slots.len() + 64 {
+        if self.slots.is_empty() {
+            self.slots = Slab::new();
+            self.peak = 0;
+        } else if self.peak > 4 * self.slots.len() + 64 {
             self.slots.shrink_to_fit();
             self.peak = self.slots.len();
         }

@@ -121,6 +121,9 @@ impl Hub {
             return Vec::new();
         };
         let client = self.clients.remove(index);
+        if self.ready.capacity() > 4 * self.clients.len() + 64 {
+            self.ready.shrink_to(2 * self.clients.len());
+        }
         let subscriptions = client.subscriptions.into_iter();
         subscriptions
             .filter_map(|subscription| self.end(subscription))

@@ -205,3 +205,28 @@ fn compare(newest: &StreamPosition, next: &StreamPosition) -> Continuity {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::{ALL, Stream};
+    use crate::{ChannelName, ChannelOptions, Gap, GapCause, Publication};
+
+    #[test]
+    fn gaps_are_forgotten_with_what_everybody_has_taken() {
+        let name = ChannelName::new("a").unwrap();
+        let mut stream = Stream::new(name, ChannelOptions::default(), 0);
+        stream.push(Instant::now(), Publication::new("1".into()));
+        stream.mark(Gap {
+            missed: None,
+            cause: GapCause::LinkLost,
+        });
+        assert!(!stream.is_empty());
+        assert!(stream.classes[ALL].marks.at(0).is_some());
+        stream.forget_before(1);
+        assert!(stream.is_empty());
+        assert!(stream.classes[ALL].marks.at(0).is_none());
+        assert_eq!(stream.classes[ALL].marks.head(), 1);
+    }
+}
