@@ -23,14 +23,25 @@ export class ChannelBox {
       event.preventDefault();
       this.#subscribe(this.#input.value.trim());
     });
-    const copy = element("watch-copy");
-    copy.addEventListener("click", () => {
-      void navigator.clipboard.writeText(codeFor(this.#input.value, location.origin)).then(() => {
-        setText(copy, "Copied");
-        setTimeout(() => setText(copy, "Copy the code"), COPIED_MS);
-      });
-    });
+    this.#offerToCopy(element("watch-copy"));
     this.#showCode();
+  }
+
+  #offerToCopy(button: HTMLElement): void {
+    // Only pages from a trustworthy origin have one.
+    const clipboard = navigator.clipboard as Clipboard | undefined;
+    button.hidden = clipboard === undefined;
+    const say = (text: string) => {
+      setText(button, text);
+      setTimeout(() => setText(button, "Copy the code"), COPIED_MS);
+    };
+    button.addEventListener("click", () => {
+      const code = codeFor(this.#input.value, location.origin);
+      void clipboard?.writeText(code).then(
+        () => say("Copied"),
+        () => say("The browser does not allow that"),
+      );
+    });
   }
 
   #subscribe(channel: string): void {
@@ -57,6 +68,9 @@ export class ChannelBox {
       const client = new Client("", { name: "demo" });
       client.on("connecting", ({ reason, retryInMs }) => {
         setText(this.#state, retryInMs === 0 ? "connecting …" : `${reason}, connecting again …`);
+      });
+      client.on("disconnected", ({ code, reason }) => {
+        setText(this.#state, `disconnected: ${reason} (${code})`);
       });
       this.#client = client;
     }

@@ -121,6 +121,8 @@ export class Client {
         recoveries: () => this.#recoveries(),
         disconnected: (code, reason) => this.#handleEnd(code, reason),
         push: (push) => this.#handlePush(push),
+        publications: (channel, messages) =>
+          this.#subscriptions.get(channel)?.handleMessages(messages),
         blocks: (bytes) => this.#handleBlocks(bytes),
         error: (error) => this.#emitter.emit("error", error),
       },
@@ -218,7 +220,7 @@ export class Client {
       connection: this.#connection,
       environment: this.#environment,
       backoff: this.#backoff,
-      numbered: (one, channelId) => this.#number(one, channelId),
+      numbered: (one, channelId) => void this.#numbered.set(channelId, one),
       ended: (one) => this.#forget(one),
     });
     this.#subscriptions.set(channel, subscription);
@@ -311,7 +313,7 @@ export class Client {
   }
 
   #handlePush(push: Push): void {
-    const { channel, pub, join, leave, subscribe, unsubscribe } = push;
+    const { channel, join, leave, subscribe, unsubscribe } = push;
     if (channel !== undefined && subscribe !== undefined) {
       this.#handleServerSubscribed(channel, subscribe);
       return;
@@ -320,20 +322,12 @@ export class Client {
     if (subscription === undefined) {
       return;
     }
-    if (pub !== undefined) {
-      subscription.handleMessages([pub]);
-    } else if (unsubscribe !== undefined) {
+    if (unsubscribe !== undefined) {
       subscription.handleUnsubscribe(unsubscribe.code, unsubscribe.reason);
     } else if (join !== undefined) {
       subscription.handlePresence("join", join.info);
     } else if (leave !== undefined) {
       subscription.handlePresence("leave", leave.info);
-    }
-  }
-
-  #number(subscription: Subscription, channelId: number | undefined): void {
-    if (channelId !== undefined) {
-      this.#numbered.set(channelId, subscription);
     }
   }
 

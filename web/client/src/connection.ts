@@ -11,6 +11,7 @@ import type {
   Commands,
   ConnectRequest,
   ConnectResult,
+  PublicationMessage,
   Push,
   RecoverRequest,
   Reply,
@@ -50,6 +51,8 @@ export interface ConnectionEvents {
   /** The connection has ended and won't be opened again. */
   disconnected(code: number, reason: string): void;
   push(push: Push): void;
+  /** Publications of one channel that came at once, outside of blocks. */
+  publications(channel: string, messages: PublicationMessage[]): void;
   blocks(bytes: Uint8Array): void;
   /** Something went wrong that is being retried. */
   error(error: Error): void;
@@ -70,8 +73,6 @@ export class Connection {
   #openedAtMs = Infinity;
   #heardAtMs = 0;
   #answersPings = false;
-  /** A disconnect push says why the link is about to end. */
-  #farewell: { code: number; reason: string } | undefined;
   /** What cancels the timers of the current attempt or wait. */
   readonly #timers = new Set<() => void>();
 
@@ -183,15 +184,12 @@ export class Connection {
   #linkEvents(token: string | undefined): LinkEvents {
     return {
       opened: () => this.#introduce(token),
-      message: (reply) => this.#receive(reply),
+      messages: (replies) => this.#receive(replies),
       blocks: (bytes) => {
         this.#heardAtMs = this.#environment.now();
         this.#events.blocks(bytes);
       },
-      closed: (code, reason) => {
-        const why = this.#farewell ?? { code, reason };
-        this.#handleLost(why.code, why.reason);
-      },
+      closed: (code, reason) => this.#handleLost(code, reason),
     };
   }
 
@@ -248,13 +246,28 @@ export class Connection {
     }
   }
 
-  #receive(reply: Reply): void {
+  #receive(replies: Reply[]): void {
     this.#heardAtMs = this.#environment.now();
+    const attempt = this.#attempt;
+    for (let at = 0; at < replies.length && attempt === this.#attempt;) {
+      const run = runOfPublications(replies, at);
+      const { channel } = replies[at]?.push ?? {};
+      if (run.length > 0 && channel !== undefined) {
+        this.#events.publications(channel, run);
+        at += run.length;
+      } else {
+        this.#handle(replies[at] as Reply);
+        at += 1;
+      }
+    }
+  }
+
+  #handle(reply: Reply): void {
     if (reply.id !== undefined && reply.id !== 0) {
       this.#requests.settle(reply.id, reply);
     } else if (reply.push?.disconnect !== undefined) {
-      this.#farewell = reply.push.disconnect;
-      this.#handleLost(this.#farewell.code, this.#farewell.reason);
+      const { code, reason } = reply.push.disconnect;
+      this.#handleLost(code, reason);
     } else if (reply.push !== undefined) {
       this.#events.push(reply.push);
     } else if (this.#answersPings) {
@@ -354,7 +367,6 @@ export class Connection {
     this.#cancelTimers();
     this.#link?.close();
     this.#link = undefined;
-    this.#farewell = undefined;
     this.#openedAtMs = Infinity;
     this.#state = "connecting";
     this.#requests.failAll(new ConnectionLost(reason));
@@ -374,4 +386,18 @@ export class Connection {
     }
     this.#timers.clear();
   }
+}
+
+/** Returns the publications from `replies[start]` on that are pushed in one channel. */
+function runOfPublications(replies: Reply[], start: number): PublicationMessage[] {
+  const run: PublicationMessage[] = [];
+  const channel = replies[start]?.push?.channel;
+  for (let at = start; at < replies.length; at += 1) {
+    const { pub, channel: itsChannel } = replies[at]?.push ?? {};
+    if (pub === undefined || itsChannel !== channel) {
+      break;
+    }
+    run.push(pub);
+  }
+  return run;
 }

@@ -79,16 +79,12 @@ export class HttpStreamLink implements Link {
       this.#end(BAD_PROTOCOL, String(error));
       return;
     }
-    for (const reply of replies) {
-      if (this.#ended) {
-        return;
+    for (const { connect } of replies) {
+      if (connect?.session !== undefined) {
+        this.#session = { session: connect.session, node: connect.node ?? "" };
       }
-      const { session, node } = reply.connect ?? {};
-      if (session !== undefined) {
-        this.#session = { session, node: node ?? "" };
-      }
-      this.#events.message(reply);
     }
+    this.#events.messages(replies);
     this.#sendUnsent();
   }
 

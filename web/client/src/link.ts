@@ -11,7 +11,8 @@ export type Transport = "websocket" | "http_stream";
 export interface LinkEvents {
   /** Commands can be sent. */
   opened(): void;
-  message(reply: Reply): void;
+  /** Messages that came at once. */
+  messages(replies: Reply[]): void;
   /** Publications in blocks, several perhaps. */
   blocks(bytes: Uint8Array): void;
   closed(code: number, reason: string): void;

@@ -70,7 +70,7 @@ export interface PublicationMessage {
 }
 
 export interface SubscribeResult {
-  /** The number that stands for the channel in blocks. */
+  /** The number that stands for the channel in blocks; absent if it is 0. */
   id?: number;
   expires?: boolean;
   ttl?: number;

@@ -38,8 +38,8 @@ export interface SubscriptionHost {
   readonly connection: Connection;
   readonly environment: Environment;
   readonly backoff: Backoff;
-  /** The server's number for the channel, while there is one. */
-  numbered(subscription: Subscription, channelId: number | undefined): void;
+  /** Tells the server's number for the channel. */
+  numbered(subscription: Subscription, channelId: number): void;
   ended(subscription: Subscription): void;
 }
 
@@ -272,7 +272,7 @@ export class Subscription implements AsyncIterable<Publication> {
     const now = epoch === undefined ? undefined : { epoch, offset };
     this.#state = "subscribed";
     this.#retries = 0;
-    this.#host.numbered(this, result.id);
+    this.#host.numbered(this, result.id ?? 0);
     this.#emitter.emit("subscribed", { recovered, position: now });
     this.#epochs += 1;
     this.#epoch = epoch;

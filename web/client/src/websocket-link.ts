@@ -46,9 +46,7 @@ export class WebSocketLink implements Link {
     }
     try {
       if (typeof data === "string") {
-        for (const reply of parseLines(data)) {
-          this.#events.message(reply);
-        }
+        this.#events.messages(parseLines(data));
       } else {
         this.#events.blocks(new Uint8Array(data));
       }
