@@ -5,12 +5,12 @@
 //! numbers the publication, keeps it in a stream and sends it in an envelope (module `envelope`); plain `PUBLISH` there
 //! arrives too, without a position. **Patterns** are subscriptions with `*`, `?` or `[` in their name.
 //!
-//! One connection subscribes (module `link`), in a cluster one to each master (module `shards`), on a thread of the broker's own; all that
-//! one read brings goes to the node at once. Another connection, made by the crate `redis`, takes commands. Each second
-//! the link publishes to itself through both, and only what comes back makes it count as up: a server that is paused, a
-//! subscription that was lost or a node too busy to read are found out in about three seconds. A link that was cut is
-//! dialled again, for ever. Then plain channels get a new epoch and a gap, durable ones what the stream holds of the time
-//! between, and a gap only if that is not all.
+//! One connection subscribes (module `link`), in a cluster one to each master (module `shards`), on a thread of the
+//! broker's own; all that one read brings goes to the node at once. Another connection, made by the crate `redis`,
+//! takes commands. Each second the link publishes to itself through both, and only what comes back makes it count
+//! as up: a server that is paused, a subscription that was lost or a node too busy to read are found out in about
+//! three seconds. A link that was cut is dialled again, for ever. Then plain channels get a new epoch and a gap,
+//! durable ones what the stream holds of the time between, and a gap only if that is not all.
 //!
 //! An epoch of a stream ends with the run of the server that keeps it. A server that is started again may have lost
 //! what it wrote last (append-only files are flushed each second by default) and so may one that takes over; both would

@@ -78,8 +78,17 @@ impl Commands {
         &self,
         command: &Cmd,
     ) -> Result<T, BrokerError> {
-        self.run(async |mut connection| command.query_async(&mut connection).await)
-            .await
+        self.query_within(self.timeout, command).await
+    }
+
+    /// Runs a command, and gives up a connection that does not answer it by the deadline.
+    pub(super) async fn query_within<T: ::redis::FromRedisValue>(
+        &self,
+        deadline: Duration,
+        command: &Cmd,
+    ) -> Result<T, BrokerError> {
+        let query = async |mut connection| command.query_async(&mut connection).await;
+        self.run_within(deadline, query).await
     }
 
     /// Runs what needs a connection, within the deadline.
@@ -87,7 +96,14 @@ impl Commands {
         &self,
         operate: impl AsyncFnOnce(Connection) -> RedisResult<T>,
     ) -> Result<T, BrokerError> {
-        let deadline = self.timeout;
+        self.run_within(self.timeout, operate).await
+    }
+
+    async fn run_within<T>(
+        &self,
+        deadline: Duration,
+        operate: impl AsyncFnOnce(Connection) -> RedisResult<T>,
+    ) -> Result<T, BrokerError> {
         let mut used = None;
         let done = timeout(deadline, async {
             let (connection, generation) = self.connection().await?;

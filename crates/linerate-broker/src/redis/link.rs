@@ -11,7 +11,7 @@ use std::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split},
     sync::mpsc,
-    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+    time::{Instant, MissedTickBehavior, interval, sleep},
 };
 
 use super::{
@@ -380,8 +380,9 @@ impl Link {
         let mut command = ::redis::cmd(shared.publish_word());
         command.arg(&self.probe_channel).arg(number);
         tokio::spawn(async move {
-            let published = shared.commands.query::<()>(&command);
-            if let Ok(Ok(())) = timeout(shared.options.probe_timeout, published).await {
+            let deadline = shared.options.probe_timeout;
+            let published = shared.commands.query_within::<()>(deadline, &command);
+            if published.await.is_ok() {
                 accepted.fetch_max(number, Ordering::Relaxed);
             }
         });

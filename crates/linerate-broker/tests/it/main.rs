@@ -4,5 +4,6 @@
 mod contract;
 mod memory;
 mod nats;
+mod proxy;
 mod recorder;
 mod redis;

@@ -12,7 +12,6 @@ use crate::{
 mod access;
 mod durable;
 mod outage;
-mod proxy;
 mod server;
 mod subjects;
 

@@ -5,7 +5,7 @@
 --       which to begin, 5 its offset, 6 the most publications (-1 for all), 7 XRANGE or XREVRANGE
 -- Returns epoch, newest offset, offset of the oldest publication kept (empty if there is none), publications.
 
-local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
 local stored = redis.call('HMGET', KEYS[1], 'epoch', 'run', 'offset')
 local epoch, newest = stored[1], stored[3] or '0'
 if not epoch or stored[2] ~= run then

@@ -13,7 +13,7 @@ end
 
 -- A server that was started again, or has taken over, may have lost the newest publications and would give their
 -- offsets to others. So an epoch ends with the run of the server.
-local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
 local stored = redis.call('HMGET', KEYS[1], 'epoch', 'run')
 local epoch = stored[1]
 if not epoch or stored[2] ~= run then

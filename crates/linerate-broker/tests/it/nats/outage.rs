@@ -7,9 +7,10 @@ use linerate_broker::{
 };
 use tokio::time::{Instant, sleep};
 
-use super::{NatsServer, proxy::Proxy};
+use super::NatsServer;
 use crate::{
     contract::{DURABLE, Node, PLAIN, name, publish},
+    proxy::Proxy,
     recorder::{Recorder, WAIT_MAX},
 };
 

@@ -1,12 +1,21 @@
 //! Servers that die, hang, forget, or lose patience.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use linerate_broker::{BrokerError, BrokerOptions, Event, GapReason, HistoryRequest, LinkState};
+use linerate_broker::{
+    BrokerError, BrokerOptions, Event, GapReason, HistoryRequest, LinkState, Redis, StreamOptions,
+};
 use linerate_hub::StreamPosition;
 
 use super::Standalone;
-use crate::contract::{BARE, DURABLE, Node, PLAIN, name, publish};
+use crate::{
+    contract::{BARE, DURABLE, Node, PLAIN, Service, name, publish},
+    proxy::Proxy,
+    recorder::Recorder,
+};
 
 /// Options with which a dead link is found out soon.
 fn impatient() -> BrokerOptions {
@@ -63,11 +72,8 @@ async fn g01_a_server_that_is_not_there_yet_is_waited_for() {
         return;
     };
     service.server.kill();
-    let recorder = crate::recorder::Recorder::new();
-    let broker = {
-        use crate::contract::Service;
-        service.node(impatient(), recorder.clone()).await
-    };
+    let recorder = Recorder::new();
+    let broker = service.node(impatient(), recorder.clone()).await;
     let node = Node { broker, recorder };
     assert!(!is_up(&node));
     service.server.restart();
@@ -125,6 +131,38 @@ async fn g01_a_server_that_stays_silent_is_given_up() {
     let gap = node.recorder.gap().await;
     assert!(gap.lasted >= Duration::from_secs(2), "{gap:?}");
     node.recorder.link(true).await;
+    node.publish("plain", "after", PLAIN).await;
+    node.recorder.until("plain", "after").await;
+}
+
+#[tokio::test]
+async fn g01_connections_that_fall_silent_are_replaced() {
+    let Some(service) = Standalone::start() else {
+        return;
+    };
+    let proxy = Proxy::start(service.server.port()).await;
+    let options = BrokerOptions {
+        dead_after: Duration::from_secs(3),
+        ..impatient()
+    };
+    let recorder = Recorder::new();
+    let url = format!("redis://127.0.0.1:{}", proxy.port());
+    let redis = Redis::new(&url, options, recorder.clone()).unwrap();
+    recorder.link(true).await;
+    let node = Node {
+        broker: Arc::new(redis),
+        recorder,
+    };
+    node.subscribe("plain", PLAIN).await;
+    node.publish("plain", "before", PLAIN).await;
+    node.recorder.until("plain", "before").await;
+    // Nobody publishes, so only the loopback publications can find out, on both connections.
+    let silenced = Instant::now();
+    proxy.silence();
+    node.recorder.link(false).await;
+    assert!(silenced.elapsed() < Duration::from_secs(5));
+    node.recorder.link(true).await;
+    node.recorder.gap().await;
     node.publish("plain", "after", PLAIN).await;
     node.recorder.until("plain", "after").await;
 }
@@ -214,11 +252,7 @@ async fn g03_offsets_that_go_back_are_a_gap() {
     node.publish("durable", "again", DURABLE).await;
     let gap = node.recorder.gap().await;
     assert_eq!(gap.reason, GapReason::StreamReset);
-    assert_eq!(gap.channels, Some(vec![channel_name()]));
-
-    fn channel_name() -> linerate_hub::ChannelName {
-        name("durable")
-    }
+    assert_eq!(gap.channels, Some(vec![name("durable")]));
 }
 
 #[tokio::test]
@@ -228,7 +262,7 @@ async fn g04_a_cut_under_load_loses_and_repeats_nothing_in_durable_channels() {
     };
     let node = Node::of(&service).await;
     let publisher = Node::of(&service).await;
-    let options = linerate_broker::StreamOptions {
+    let options = StreamOptions {
         size_max: 10_000,
         ..DURABLE
     };
@@ -272,7 +306,7 @@ async fn g04_what_a_stream_no_longer_holds_after_a_cut_is_a_gap() {
     for channel in ["long", "short", "silent"] {
         node.subscribe(channel, DURABLE).await;
     }
-    let short = linerate_broker::StreamOptions {
+    let short = StreamOptions {
         size_max: 2,
         ..DURABLE
     };
