@@ -65,7 +65,7 @@ async fn options_of_ours_are_taken() {
     let command = json!({"id": 2, "subscribe": subscribe}).to_string();
     ws.send(command).await.unwrap();
     reply(&mut ws).await;
-    for number in (0..=9).rev() {
+    for number in 0..=9 {
         let payload = json!({"n": number}).to_string();
         gateway.publish("a", &payload).await;
     }

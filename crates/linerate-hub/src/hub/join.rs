@@ -10,6 +10,7 @@ use crate::{
         conflate,
         freeze::Range,
         ring::{Ring, weight},
+        stream::Stream,
         subscription::{Skip, State},
     },
 };
@@ -147,7 +148,8 @@ impl Hub {
         let group = &self.groups[subscription.group];
         let stream = &self.streams[group.channel];
         let class = &stream.classes[group.class];
-        let seam = skip.seam(&stream.ring, stream.position.as_ref());
+        let has_lost = class.base() > subscription.cursor;
+        let seam = skip.seam(stream, has_lost);
         skip.ring_number = seam.ring_number;
         let is_covered = |ring_at, cause| {
             let is_of_stream = matches!(cause, GapCause::EpochChanged | GapCause::OffsetHole);
@@ -172,8 +174,10 @@ impl Hub {
 }
 
 impl Skip {
-    /// Looks for the first publication behind the position.
-    fn seam(&self, ring: &Ring, newest: Option<&StreamPosition>) -> Seam {
+    /// Looks for the first publication behind the position. `has_lost` says whether the ring has lost any that
+    /// match, which were not looked at.
+    fn seam(&self, stream: &Stream, has_lost: bool) -> Seam {
+        let (ring, newest) = (&stream.ring, stream.position.as_ref());
         let known = &self.position;
         let is_current = newest.is_some_and(|newest| newest.epoch == known.epoch);
         let mut ring_number = self.ring_number.max(ring.base());
@@ -188,7 +192,8 @@ impl Skip {
                     ring_number += 1;
                     continue;
                 }
-                Some(at) => self.hole(at.offset, ring),
+                Some(at) if has_lost => self.hole(at.offset, GapCause::RingEvicted),
+                Some(at) => self.hole(self.first_behind(at.offset, stream), GapCause::OffsetHole),
             };
             return Seam {
                 ring_number,
@@ -203,13 +208,24 @@ impl Skip {
         }
     }
 
-    fn hole(&self, offset: u64, ring: &Ring) -> Option<Gap> {
-        let missed = Some(offset - self.position.offset - 1).filter(|missed| *missed > 0)?;
-        let hole = Gap {
-            missed: Some(missed),
-            cause: GapCause::OffsetHole,
-        };
-        Some(self.evicted(Some(missed), ring).unwrap_or(hole))
+    /// Returns where the stream goes on behind the position, as far as that was seen live. Between there and
+    /// `offset` nothing matches, and holes are marked.
+    fn first_behind(&self, offset: u64, stream: &Stream) -> u64 {
+        if self.ring_number >= stream.ring.base() {
+            return offset;
+        }
+        let known = &self.position;
+        let is_same = |position: &&StreamPosition| position.epoch == known.epoch;
+        let after = self.joined_after.as_ref().filter(is_same);
+        let after = after.map(|position| position.offset + 1);
+        let first = stream.first.as_ref().filter(is_same);
+        let first = after.or(first.map(|position| position.offset));
+        first.map_or(offset, |first| first.clamp(known.offset + 1, offset))
+    }
+
+    fn hole(&self, offset: u64, cause: GapCause) -> Option<Gap> {
+        let missed = Some(offset - self.position.offset - 1).filter(|missed| *missed > 0);
+        missed.map(|_| Gap { missed, cause })
     }
 
     /// Returns a gap if the ring has lost what was not looked at.

@@ -95,7 +95,10 @@ impl Hub {
             is_positioned: options.positioned,
             is_queued: false,
             next: None,
-            arrival: Some(Box::new(Arrival::new(stream.ring.head()))),
+            arrival: Some(Box::new(Arrival::new(
+                stream.ring.head(),
+                stream.position.clone(),
+            ))),
         });
         self.groups[group].join(key.index, &mut self.subscriptions);
         self.clients[client_index].subscriptions.push(key.index);

@@ -29,8 +29,9 @@ pub(crate) struct Stream {
     pub(crate) ticking: usize,
     /// Whether some class may have gaps.
     has_marks: bool,
-    /// The newest position that was seen live.
+    /// The newest position that was seen live, and the first one of its epoch.
     pub(crate) position: Option<StreamPosition>,
+    pub(crate) first: Option<StreamPosition>,
     /// Where its ticks start.
     pub(crate) phase: u64,
     pub(crate) subscriptions: usize,
@@ -65,6 +66,7 @@ impl Stream {
             ticking: 0,
             has_marks: false,
             position: None,
+            first: None,
             phase,
             subscriptions: 0,
             busy: 0,
@@ -83,6 +85,10 @@ impl Stream {
             Some(newest) => compare(newest, position),
         };
         if continuity != Continuity::Duplicate {
+            let is_known = |first: &StreamPosition| first.epoch == position.epoch;
+            if !self.first.as_ref().is_some_and(is_known) {
+                self.first = Some(position.clone());
+            }
             self.position = Some(position.clone());
         }
         continuity

@@ -38,6 +38,8 @@ pub(crate) enum State {
 pub(crate) struct Arrival {
     /// The number in the ring of the first publication after the subscription began.
     pub(crate) joined: u64,
+    /// The newest position that had been seen live by then.
+    pub(crate) joined_after: Option<StreamPosition>,
     /// History to be delivered.
     pub(crate) replay: VecDeque<Publication>,
     /// How many publications newer ones have replaced there.
@@ -54,12 +56,15 @@ pub(crate) struct Skip {
     pub(crate) position: StreamPosition,
     /// The number in the ring of the next publication to be looked at.
     pub(crate) ring_number: u64,
+    /// The newest position that had been seen live before the subscription was made.
+    pub(crate) joined_after: Option<StreamPosition>,
 }
 
 impl Arrival {
-    pub(crate) fn new(joined: u64) -> Self {
+    pub(crate) fn new(joined: u64, joined_after: Option<StreamPosition>) -> Self {
         Self {
             joined,
+            joined_after,
             replay: VecDeque::new(),
             conflated: 0,
             skip: None,
@@ -74,6 +79,7 @@ impl Arrival {
                 self.skip = Some(Skip {
                     position,
                     ring_number: self.joined,
+                    joined_after: self.joined_after.take(),
                 });
             }
             Start::Live if missed > 0 => {

@@ -4,7 +4,9 @@ use linerate_hub::{
     ClientId, Gap, GapCause, JsonPointer, Start, SubscriptionId, SubscriptionOptions,
 };
 
-use crate::world::{Seen, World, block, name, position, positioned, text};
+use std::sync::Arc;
+
+use crate::world::{Contains, Seen, World, block, name, position, positioned, text};
 
 fn gap(missed: Option<u64>, cause: GapCause) -> Seen {
     Seen::Gap(Gap { missed, cause })
@@ -223,4 +225,68 @@ fn nothing_can_be_done_with_a_subscription_that_has_ended() {
     assert_eq!(world.ready(), []);
     assert_eq!(world.take(other), []);
     assert_eq!(world.take(client), []);
+}
+
+/// Joins with a filter that only `e7` passes.
+fn join_filtered(world: &mut World) -> (ClientId, SubscriptionId) {
+    let client = world.hub.connect();
+    let options = SubscriptionOptions {
+        filter: Some(Arc::new(Contains("7"))),
+        ..text()
+    };
+    (client, world.join(client, "a", options))
+}
+
+#[test]
+fn what_does_not_match_behind_a_position_is_no_gap() {
+    for known in 0..=6 {
+        let mut world = World::new();
+        let (client, subscription) = join_filtered(&mut world);
+        activate_after(&mut world, subscription, "e", known);
+        assert_eq!(world.take(client), []);
+        // Flushed one by one, so that each is forgotten before the next comes.
+        for offset in 1..=6 {
+            world.publish_at("a", "e", offset);
+            assert_eq!(world.ready(), [], "{known} {offset}");
+        }
+        world.publish_at("a", "e", 7);
+        world.ready();
+        assert_eq!(world.take(client), [block("e7;")], "{known}");
+    }
+}
+
+#[test]
+fn a_hole_behind_a_position_is_told_although_its_end_does_not_match() {
+    let mut world = World::new();
+    let (client, subscription) = join_filtered(&mut world);
+    activate_after(&mut world, subscription, "e", 1);
+    assert_eq!(world.take(client), []);
+    for offset in [4, 5, 6, 7] {
+        world.publish_at("a", "e", offset);
+        world.ready();
+    }
+    let hole = gap(Some(2), GapCause::OffsetHole);
+    assert_eq!(world.take(client), [hole, block("e7;")]);
+}
+
+#[test]
+fn a_position_that_is_older_than_the_subscription_leaves_a_hole() {
+    let mut world = World::new();
+    // Somebody else, so that the stream is followed.
+    let other = world.listen("a", text());
+    for offset in 1..=5 {
+        world.publish_at("a", "e", offset);
+        world.ready();
+        world.take(other);
+    }
+    let (client, subscription) = join_filtered(&mut world);
+    activate_after(&mut world, subscription, "e", 2);
+    assert_eq!(world.take(client), []);
+    for offset in [6, 7] {
+        world.publish_at("a", "e", offset);
+        world.ready();
+        world.take(other);
+    }
+    let hole = gap(Some(3), GapCause::OffsetHole);
+    assert_eq!(world.take(client), [hole, block("e7;")]);
 }
