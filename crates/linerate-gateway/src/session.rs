@@ -171,12 +171,12 @@ impl Session {
     }
 
     /// Returns the next thing to wait for, unless the session waits already.
-    pub(crate) fn poll_work(&mut self, now: Instant) -> Option<Work> {
+    pub(crate) fn poll_work(&mut self) -> Option<Work> {
         while self.pending.is_none() && self.end.is_none() {
             let work = match self.waiting.pop_front()? {
                 Job::Command(command) => {
                     let pending = Pending::Command(command.id);
-                    self.begin(now, *command).map(|work| (pending, work))
+                    self.begin(*command).map(|work| (pending, work))
                 }
                 Job::Subscribe { channel, info } => {
                     let work = self.begin_server_subscribe(channel, info);

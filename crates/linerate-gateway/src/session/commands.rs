@@ -42,7 +42,7 @@ fn wait(work: impl Future<Output = Done> + Send + 'static) -> Result<Step, Refus
 
 impl Session {
     /// Starts with a command in its turn.
-    pub(super) fn begin(&mut self, now: Instant, command: Command) -> Option<Work> {
+    pub(super) fn begin(&mut self, command: Command) -> Option<Work> {
         let Command { id, request } = command;
         let step = match (&self.stage, request) {
             (Stage::Fresh, Request::Connect(connect)) => self.begin_connect(connect),
@@ -57,7 +57,7 @@ impl Session {
                     identity: identity.clone(),
                     id: member.id(),
                 };
-                self.begin_connected(now, present, request)
+                self.begin_connected(present, request)
             }
         };
         match step {
@@ -123,12 +123,7 @@ impl Session {
         wait(async move { Done::Connected(context.connect(connect).await) })
     }
 
-    fn begin_connected(
-        &mut self,
-        now: Instant,
-        present: Present,
-        request: Request,
-    ) -> Result<Step, Refusal> {
+    fn begin_connected(&mut self, present: Present, request: Request) -> Result<Step, Refusal> {
         let Present {
             context,
             identity,
@@ -182,12 +177,10 @@ impl Session {
                 Err(Refusal::Error(ClientError::METHOD_NOT_FOUND))
             }
             Request::Send { .. } => Err(Refusal::Disconnect(Disconnect::NOT_AVAILABLE)),
-            Request::Pong => {
-                self.deadlines.pong();
-                _ = now;
+            // A pong does not get here: it was taken when it came.
+            Request::Connect(_) | Request::Pong => {
                 Err(Refusal::Disconnect(Disconnect::BAD_REQUEST))
             }
-            Request::Connect(_) => Err(Refusal::Disconnect(Disconnect::BAD_REQUEST)),
         }
     }
 

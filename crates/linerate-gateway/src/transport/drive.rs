@@ -61,7 +61,7 @@ impl Track {
         let mut sleep = pin!(tokio::time::sleep(std::time::Duration::ZERO));
         loop {
             if work.is_none() {
-                work = session.poll_work(now());
+                work = session.poll_work();
             }
             self.send(&mut session);
             if let Some(disconnect) = session.ended() {

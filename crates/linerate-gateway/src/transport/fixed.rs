@@ -191,6 +191,9 @@ impl Rounds {
         self.begin();
         let mut pings = tokio::time::interval(self.ping_interval);
         pings.reset();
+        // Since the last ping. Whoever takes nothing from one to the next is taken for gone: some streams have no
+        // answer to pings.
+        let mut had_room = true;
         loop {
             let over = tokio::select! {
                 () = &mut gone => return,
@@ -199,14 +202,17 @@ impl Rounds {
                     events.find_map(|event| self.session.handle_event(event))
                 }
                 has_room = self.outlet.room(), if self.outlet.is_full() => {
+                    had_room = true;
                     if has_room {
                         self.worker.writable(self.session.client());
                     }
                     None
                 }
                 _ = pings.tick() => {
+                    let is_stuck = !had_room;
+                    had_room = !self.outlet.is_full();
                     self.outlet.send(Bytes::from_static(self.ping));
-                    None
+                    is_stuck.then_some(Disconnect::WRITE_ERROR)
                 }
                 () = until(self.session.poll_timeout()) => self.session.handle_timeout(now()),
             };

@@ -1,5 +1,8 @@
 //! What stands between a session, its worker and its wire: data and replies out, events in.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::VecDeque,
     fmt, mem,

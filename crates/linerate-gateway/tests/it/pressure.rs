@@ -2,7 +2,10 @@
 
 use linerate::{Client, WebSocket};
 
-use crate::support::{Gateway, Json, closed, in_time, message};
+use crate::{
+    http::request,
+    support::{Gateway, Json, closed, in_time, message},
+};
 
 /// A client that reads nothing by itself, however much comes.
 fn stalling() -> Client {
@@ -133,4 +136,21 @@ async fn a_payload_that_json_can_t_carry_ends_its_readers_only() {
     closed(&mut reader.ws, 3506).await;
     gateway.publish("b", "1").await;
     assert_eq!(other.next().await["push"]["pub"]["data"], 1);
+}
+
+#[tokio::test]
+async fn r04_an_event_stream_that_nobody_reads_ends() {
+    let toml = "[client]\nping_interval_s = 1\n[channel]\nring_messages_max = 10";
+    let gateway = Gateway::open(toml).await;
+    let stream = request(gateway.address, "GET /sse?channel=a", "", b"").await;
+    let payload = "x".repeat(100_000);
+    let mut live = gateway.raw(&Client::new(), "channel=a").await;
+    let gone = async {
+        while gateway.node.counts().clients() > 1 {
+            gateway.publish("a", &payload).await;
+            message(&mut live).await;
+        }
+    };
+    in_time(gone).await;
+    drop(stream);
 }

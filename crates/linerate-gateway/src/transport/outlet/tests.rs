@@ -1,0 +1,241 @@
+use std::{sync::Arc, task::Context};
+
+use futures_util::FutureExt;
+use linerate_hub::{
+    Batch, ChannelOptions, Encode, EncodingId, GapCause, Hub, HubOptions, SubscriptionId,
+    SubscriptionOptions, Unencodable,
+};
+
+use super::*;
+
+/// A wire that holds so many bytes.
+#[derive(Clone, Debug, Default)]
+struct Pipe(Arc<Mutex<PipeState>>);
+
+#[derive(Debug, Default)]
+struct PipeState {
+    room: usize,
+    sent: Vec<u8>,
+    closed: Option<u16>,
+}
+
+impl Pipe {
+    fn with_room(room: usize) -> Self {
+        let pipe = Self::default();
+        pipe.give(room);
+        pipe
+    }
+
+    fn give(&self, room: usize) {
+        self.0.lock().unwrap().room += room;
+    }
+
+    fn sent(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().sent.clone()).unwrap()
+    }
+}
+
+impl Wire for Pipe {
+    fn send(&self, bytes: Bytes, _messages: u64) {
+        let mut state = self.0.lock().unwrap();
+        state.room = state.room.saturating_sub(bytes.len());
+        state.sent.extend_from_slice(&bytes);
+    }
+
+    fn room(&self) -> usize {
+        self.0.lock().unwrap().room
+    }
+
+    fn queued_bytes(&self) -> usize {
+        0
+    }
+
+    fn poll_room(&self, _cx: &mut Context<'_>) -> Poll<()> {
+        match self.room() {
+            0 => Poll::Pending,
+            _ => Poll::Ready(()),
+        }
+    }
+
+    fn close(&self, disconnect: &Disconnect) {
+        self.0.lock().unwrap().closed = Some(disconnect.code);
+    }
+}
+
+#[derive(Debug)]
+struct Nothing;
+
+impl Encode for Nothing {
+    fn encode(&self, _: &Batch<'_>, _: &mut Vec<u8>) -> Result<(), Unencodable> {
+        Ok(())
+    }
+}
+
+fn channel() -> ChannelName {
+    ChannelName::new("a").unwrap()
+}
+
+/// Only a hub makes them.
+fn subscription() -> SubscriptionId {
+    let mut hub = Hub::new(HubOptions {
+        encodings: vec![Arc::new(Nothing)],
+        ..HubOptions::default()
+    });
+    let client = hub.connect();
+    let options = SubscriptionOptions::new(EncodingId(0));
+    let now = std::time::Instant::now();
+    hub.subscribe(now, client, channel(), ChannelOptions::default(), options)
+        .unwrap()
+}
+
+fn block(text: &'static str) -> Transmit {
+    Transmit::Block {
+        subscription: subscription(),
+        bytes: Bytes::from_static(text.as_bytes()),
+        messages: 1,
+    }
+}
+
+fn gap() -> Transmit {
+    Transmit::Gap {
+        subscription: subscription(),
+        channel: channel(),
+        gap: Gap {
+            missed: Some(3),
+            cause: GapCause::RingEvicted,
+        },
+    }
+}
+
+#[test]
+fn replies_that_wait_for_room_go_before_any_further_data() {
+    let pipe = Pipe::with_room(3);
+    let outlet = ClientOutlet::new(pipe.clone(), GapNotice::None, 100);
+    assert!(outlet.has_room());
+    outlet.transmit(block("data"));
+    outlet.send("one".into());
+    outlet.send("two".into());
+    assert!(!outlet.has_room());
+    assert_eq!(outlet.pending_bytes(), 6);
+    assert_eq!(outlet.room().now_or_never(), None);
+    pipe.give(1);
+    assert!(!outlet.has_room(), "there is room, but not for data");
+    assert_eq!(
+        outlet.room().now_or_never(),
+        None,
+        "the first reply took it"
+    );
+    pipe.give(10);
+    assert_eq!(outlet.room().now_or_never(), Some(true));
+    assert!(outlet.has_room() && !outlet.is_full());
+    outlet.transmit(block("more"));
+    assert_eq!(pipe.sent(), "dataonetwomore");
+}
+
+#[test]
+fn the_session_is_told_once_that_there_is_no_room() {
+    let outlet = ClientOutlet::new(Pipe::default(), GapNotice::None, 100);
+    assert_eq!(outlet.changed().now_or_never(), None);
+    assert!(!outlet.has_room());
+    assert!(!outlet.has_room());
+    assert_eq!(outlet.changed().now_or_never(), Some(()));
+    assert_eq!(outlet.changed().now_or_never(), None);
+    assert!(outlet.is_full());
+}
+
+#[test]
+fn data_is_held_until_it_is_released() {
+    let outlet = ClientOutlet::new(Pipe::with_room(10), GapNotice::None, 100);
+    outlet.hold();
+    assert!(!outlet.has_room() && !outlet.is_full());
+    outlet.send("reply".into());
+    outlet.release();
+    assert!(outlet.has_room());
+}
+
+#[test]
+fn replies_beyond_the_bound_make_a_client_slow() {
+    let outlet = ClientOutlet::new(Pipe::default(), GapNotice::None, 10);
+    outlet.send("12345".into());
+    outlet.send("a long one is taken".into());
+    assert!(outlet.take_events().is_empty());
+    outlet.send("1".into());
+    let events = outlet.take_events();
+    assert!(matches!(events.front(), Some(Event::Slow)), "{events:?}");
+    assert_eq!(outlet.pending_bytes(), 24);
+}
+
+#[test]
+fn events_beyond_the_bound_make_a_client_slow() {
+    let outlet = ClientOutlet::new(Pipe::with_room(1), GapNotice::None, 10);
+    for _ in 0..=EVENTS_MAX {
+        outlet.notify(Notice::Disconnect(Disconnect::SHUTDOWN));
+    }
+    let events = outlet.take_events();
+    assert_eq!(events.len(), EVENTS_MAX + 1);
+    assert!(matches!(events.front(), Some(Event::Slow)));
+    assert!(outlet.take_events().is_empty());
+}
+
+#[test]
+fn a_gap_is_told_in_its_place_if_the_protocol_can() {
+    for (notice, expected) in [
+        (GapNotice::None, "onetwo"),
+        (GapNotice::Native, "one\u{2}\u{5}\u{7}\u{4}\u{4}\u{5}\0two"),
+    ] {
+        let pipe = Pipe::with_room(1_000);
+        let outlet = ClientOutlet::new(pipe.clone(), notice, 100);
+        outlet.set_channel_id(&channel(), 7);
+        outlet.transmit(block("one"));
+        outlet.transmit(gap());
+        outlet.transmit(block("two"));
+        // The first byte of a binary frame is no text.
+        let sent = pipe.0.lock().unwrap().sent.clone();
+        let sent: String = sent
+            .into_iter()
+            .map(|byte| char::from(byte & 0x7F))
+            .collect();
+        assert_eq!(sent, expected);
+        assert!(matches!(outlet.take_events().front(), Some(Event::Gap(_))));
+        outlet.forget_channel_id(&channel());
+        outlet.transmit(gap());
+        assert_eq!(pipe.0.lock().unwrap().sent.len(), sent.len());
+    }
+}
+
+#[test]
+fn what_waits_is_sent_at_the_end_if_there_is_room() {
+    let pipe = Pipe::default();
+    let outlet = ClientOutlet::new(pipe.clone(), GapNotice::None, 100);
+    outlet.send("reply".into());
+    pipe.give(10);
+    outlet.close(&Disconnect::SHUTDOWN);
+    outlet.send("late".into());
+    assert_eq!(pipe.sent(), "reply");
+    assert_eq!(pipe.0.lock().unwrap().closed, Some(3001));
+}
+
+#[test]
+fn nobody_waits_for_a_client_that_is_gone() {
+    /// Ready without room.
+    #[derive(Debug)]
+    struct Gone;
+    impl Wire for Gone {
+        fn send(&self, _: Bytes, _: u64) {}
+        fn room(&self) -> usize {
+            0
+        }
+        fn queued_bytes(&self) -> usize {
+            0
+        }
+        fn poll_room(&self, _: &mut Context<'_>) -> Poll<()> {
+            Poll::Ready(())
+        }
+        fn close(&self, _: &Disconnect) {}
+    }
+    let outlet = ClientOutlet::new(Gone, GapNotice::None, 100);
+    outlet.send("reply".into());
+    assert!(outlet.is_full());
+    assert_eq!(outlet.room().now_or_never(), Some(false));
+    assert!(!outlet.is_full());
+}
