@@ -3,6 +3,7 @@
 //! There is no store. Nodes announce themselves over the broker every few seconds; what is to be known of all
 //! of them is asked of all of them, and those that are known to be there are waited for, up to a deadline.
 
+mod flights;
 pub(crate) mod members;
 pub(crate) mod message;
 pub(crate) mod surveys;
@@ -12,10 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::FutureExt;
 use tokio::sync::{Notify, Semaphore};
 use tracing::debug;
 
 use super::{Control, Node, presence::Moves};
+use flights::Flights;
 use members::{ANNOUNCE_INTERVAL, Members};
 use message::{Answer, Ask, Body, Message, NodeInfo};
 use surveys::Surveys;
@@ -32,6 +35,7 @@ const ANSWERS_AT_ONCE: usize = 64;
 pub(crate) struct Cluster {
     members: Mutex<Members>,
     surveys: Mutex<Surveys>,
+    flights: Flights,
     pub(super) moves: Moves,
     announce: Notify,
     answers: Arc<Semaphore>,
@@ -42,6 +46,7 @@ impl Cluster {
         Self {
             members: Mutex::default(),
             surveys: Mutex::default(),
+            flights: Flights::default(),
             moves: Moves::default(),
             announce: Notify::new(),
             answers: Arc::new(Semaphore::new(ANSWERS_AT_ONCE)),
@@ -88,9 +93,21 @@ impl Node {
             return self.answer(ask).await;
         }
         let (mut answers, theirs) =
-            tokio::join!(self.answer(ask.clone()), self.ask(nodes, None, ask));
+            tokio::join!(self.answer(ask.clone()), self.ask_others(nodes, ask));
         answers.extend(theirs);
         answers
+    }
+
+    /// Asks all other nodes, or waits with those who have asked the same.
+    async fn ask_others(self: &Arc<Self>, nodes: Vec<String>, ask: Ask) -> Vec<Answer> {
+        let depart = || {
+            let (node, nodes, ask) = (self.clone(), nodes.clone(), ask.clone());
+            async move { node.ask(nodes, None, ask).await.into() }.boxed()
+        };
+        match self.cluster.flights.join(&ask, depart) {
+            Some(flight) => flight.await.to_vec(),
+            None => self.ask(nodes, None, ask).await,
+        }
     }
 
     /// Asks a single other node; `None` if it does not answer in time.
