@@ -162,6 +162,50 @@ async fn two_servers_on_one_nats_are_one_service() {
 }
 
 #[tokio::test]
+async fn a_broker_that_was_away_is_told_to_clients_and_shown() {
+    let Some(mut redis) = RedisServer::start() else {
+        return;
+    };
+    let server = Server::start_with(&["--broker", &redis.url()]);
+    let mut reader = server.connect("/raw?channel=demo:news&gaps=true").await;
+    redis.cli(&["PUBLISH", "demo:news", "before"]);
+    assert_eq!(next(&mut reader).await, "before");
+    redis.kill();
+    redis.restart();
+    let gap: Value = serde_json::from_str(&next(&mut reader).await).unwrap();
+    assert_eq!(gap["gap"]["channel"], "demo:news");
+    assert_eq!(gap["gap"]["cause"], "link_lost");
+    // A gap is told once the subscription stands again.
+    redis.cli(&["PUBLISH", "demo:news", "after"]);
+    let mut message = next(&mut reader).await;
+    if message.contains("epoch_changed") {
+        // The first publication of the new epoch says it once more.
+        message = next(&mut reader).await;
+    }
+    assert_eq!(message, "after");
+    let response = server.get("/admin/api/broker").await;
+    let link: Value = serde_json::from_slice(&response.body).unwrap();
+    assert_eq!(link["broker"], "redis");
+    assert_eq!(link["gaps"], 1);
+    let changes = link["timeline"].as_array().unwrap().iter();
+    assert!(
+        changes
+            .map(|entry| &entry["change"])
+            .any(|change| change == "gap"),
+        "{link}"
+    );
+}
+
+async fn next(reader: &mut WebSocket) -> String {
+    let message = timeout(PATIENCE, reader.recv())
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    message.as_text().unwrap().to_owned()
+}
+
+#[tokio::test]
 async fn a_server_that_was_killed_is_forgotten() {
     let Some(redis) = RedisServer::start() else {
         return;
