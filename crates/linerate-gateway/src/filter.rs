@@ -4,7 +4,7 @@
 //! publication is seen if the expression is true. If a field is missing, has another type, or the payload is
 //! no JSON, it is not: what is published can't make a subscriber fail.
 //!
-//! What an expression may do is limited before it runs ([`check`]), so that evaluating it takes time in
+//! What an expression may do is limited before it runs (`check`), so that evaluating it takes time in
 //! proportion to its nodes and the publication.
 
 mod check;

@@ -14,7 +14,7 @@
 //! | `tags` | filters by the tags of publications |
 //! | `work` | what a session has to wait for |
 //!
-//! A [`Session`] waits for nothing itself: [`transport`](crate::transport) drives it.
+//! A session waits for nothing itself: [`transport`](crate::transport) drives it.
 
 mod budget;
 mod commands;

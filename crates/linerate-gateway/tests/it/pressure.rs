@@ -154,3 +154,30 @@ async fn r04_an_event_stream_that_nobody_reads_ends() {
     in_time(gone).await;
     drop(stream);
 }
+
+#[tokio::test]
+async fn r06_clients_that_come_and_go_leave_nothing_behind() {
+    let gateway = Gateway::open("").await;
+    for turn in 0..100 {
+        let mut client = Json::connect(&gateway).await;
+        client.subscribe(&format!("a{}", turn % 7)).await;
+        let raw = gateway.raw(&Client::new(), "channel=a0&channel=b").await;
+        let stream = request(gateway.address, "GET /sse?channel=a1", "", b"").await;
+        assert_eq!(stream.status, 200);
+        // Without a word, in another order each time.
+        match turn % 3 {
+            0 => drop((client, raw, stream)),
+            1 => drop((stream, client, raw)),
+            _ => drop((raw, stream, client)),
+        }
+    }
+    let gone = async {
+        while gateway.node.counts().clients() > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    in_time(gone).await;
+    assert_eq!(gateway.node.counts().subscriptions(), 0);
+    assert_eq!(gateway.node.counts().users(), 0);
+    assert_eq!(gateway.node.channels("").await, []);
+}
