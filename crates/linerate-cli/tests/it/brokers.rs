@@ -9,9 +9,9 @@ use std::{
 use linerate::WebSocket;
 use linerate_testkit::server::{RedisServer, ServerProcess, free_port};
 use serde_json::{Value, json};
-use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
+use tokio::time::timeout;
 
-use crate::support::{PATIENCE, Response, Server, linerate};
+use crate::support::{PATIENCE, Server, linerate};
 
 /// Two servers on one broker, each with a subscriber of `demo:news`.
 struct Pair {
@@ -46,7 +46,7 @@ impl Pair {
     async fn meet(&self) {
         let meeting = async {
             for server in &self.servers {
-                while api(server, "info", json!({})).await["nodes"]
+                while server.api("info", json!({})).await["nodes"]
                     .as_array()
                     .unwrap()
                     .len()
@@ -77,39 +77,19 @@ impl Pair {
     /// Has clients that are known in both servers, and ends one from the other server.
     async fn know_each_others_clients(&self) {
         self.meet().await;
-        let channels = api(&self.servers[0], "channels", json!({"pattern": "demo:*"})).await;
+        let channels = self.servers[0]
+            .api("channels", json!({"pattern": "demo:*"}))
+            .await;
         assert_eq!(channels["channels"]["demo:news"]["num_clients"], 2);
-        let stats = api(
-            &self.servers[1],
-            "presence_stats",
-            json!({"channel": "demo:news"}),
-        )
-        .await;
+        let stats = self.servers[1]
+            .api("presence_stats", json!({"channel": "demo:news"}))
+            .await;
         assert_eq!(stats["num_clients"], 2);
-        let presence = api(
-            &self.servers[1],
-            "presence",
-            json!({"channel": "demo:news"}),
-        )
-        .await;
+        let presence = self.servers[1]
+            .api("presence", json!({"channel": "demo:news"}))
+            .await;
         assert_eq!(presence["presence"].as_object().unwrap().len(), 2);
     }
-}
-
-/// Asks the server API.
-async fn api(server: &Server, method: &str, body: Value) -> Value {
-    let body = body.to_string();
-    let request = format!(
-        "POST /api/{method} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-        server.address,
-        body.len()
-    );
-    let mut stream = TcpStream::connect(server.address).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let response = Response::read_from(&mut stream).await;
-    assert_eq!(response.status, 200, "{}", response.text());
-    let answer: Value = serde_json::from_slice(&response.body).unwrap();
-    answer["result"].clone()
 }
 
 async fn publish(arguments: &[&str]) -> Output {
@@ -216,7 +196,7 @@ async fn a_server_that_was_killed_is_forgotten() {
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     let forgotten = async {
-        while api(&second, "info", json!({})).await["nodes"]
+        while second.api("info", json!({})).await["nodes"]
             .as_array()
             .unwrap()
             .len()

@@ -1,6 +1,7 @@
 //! The real binary, from the outside.
 #![allow(clippy::unwrap_used)]
 
+mod applications;
 mod bench;
 mod brokers;
 mod connect;

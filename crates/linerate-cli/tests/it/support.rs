@@ -8,6 +8,7 @@ use std::{
 };
 
 use linerate::{Client, CloseCode, WebSocket};
+use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -80,6 +81,29 @@ impl Server {
 
     pub(crate) async fn get(&self, path: &str) -> Response {
         self.request("GET", path, &[]).await
+    }
+
+    /// Sends a request with a body and reads the response up to the end of the connection.
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Response {
+        let address = self.address;
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        Response::read_from(&mut stream).await
+    }
+
+    /// Asks the server API; returns the result.
+    pub(crate) async fn api(&self, method: &str, body: Value) -> Value {
+        let path = format!("/api/{method}");
+        let response = self.post(&path, &body.to_string()).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        let mut answer: Value = serde_json::from_slice(&response.body).unwrap();
+        assert_eq!(answer.get("error"), None);
+        answer["result"].take()
     }
 
     pub(crate) fn signal(&self, signal: &str) {
