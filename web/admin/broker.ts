@@ -12,6 +12,7 @@ const CHANGES_SHOWN = 20;
 const REASONS: Record<string, string> = {
   link_lost: "the link was lost",
   overflow: "more came than could be taken",
+  oversized: "a message was too long",
   stream_reset: "the stream began anew",
 };
 

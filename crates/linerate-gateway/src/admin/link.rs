@@ -70,6 +70,7 @@ fn reason_name(reason: GapReason) -> &'static str {
     match reason {
         GapReason::LinkLost => "link_lost",
         GapReason::Overflow => "overflow",
+        GapReason::Oversized => "oversized",
         GapReason::StreamReset => "stream_reset",
         _ => "other",
     }

@@ -131,7 +131,7 @@ impl Worker {
 fn tell_gap(hub: &mut Hub, now: Instant, gap: &Gap) {
     let cause = match gap.reason {
         GapReason::StreamReset => GapCause::StreamReset,
-        GapReason::Overflow => GapCause::Overflow,
+        GapReason::Overflow | GapReason::Oversized => GapCause::Overflow,
         _ => GapCause::LinkLost,
     };
     match &gap.channels {
