@@ -169,31 +169,10 @@ impl Redis {
         options: StreamOptions,
     ) -> Result<(), BrokerError> {
         let (name, kind) = self.subscription(channel)?;
-        let channel = channel.clone();
-        let target = match kind {
-            Kind::Pattern => Target::Pattern {
-                pattern: channel,
-                options,
-            },
-            Kind::Channel | Kind::Shard => {
-                if !is_stream(options) && options.size_max > 0 {
-                    // What came too late for an earlier subscription is of another epoch.
-                    let mut sequencer = self.shared.sequencer();
-                    sequencer.close(channel.as_str());
-                    sequencer.hold(Instant::now(), &channel);
-                }
-                Target::Channel {
-                    channel,
-                    options,
-                    newest: None,
-                    recovered: 0,
-                }
-            }
-        };
         let (waiter, ready) = oneshot::channel();
         let subscription = Subscription {
             kind,
-            target,
+            target: self.target(channel, kind, options),
             waiters: vec![waiter],
         };
         let deadline = self.shared.options.command_timeout;
@@ -205,6 +184,26 @@ impl Redis {
         subscribed
             .await
             .unwrap_or_else(|_| Err(self.late(deadline)))
+    }
+
+    fn target(&self, channel: &ChannelName, kind: Kind, options: StreamOptions) -> Target {
+        let channel = channel.clone();
+        if kind == Kind::Pattern {
+            let pattern = channel;
+            return Target::Pattern { pattern, options };
+        }
+        if !is_stream(options) && options.size_max > 0 {
+            // What came too late for an earlier subscription is of another epoch.
+            let mut sequencer = self.shared.sequencer();
+            sequencer.close(channel.as_str());
+            sequencer.hold(Instant::now(), &channel);
+        }
+        Target::Channel {
+            channel,
+            options,
+            newest: None,
+            recovered: 0,
+        }
     }
 
     async fn unsubscribe(&self, channel: &ChannelName) {

@@ -199,3 +199,98 @@ fn gap(channel: ChannelName, reason: GapReason) -> Event {
         reason,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use linerate_hub::{ChannelName, Epoch, StreamPosition};
+    use tokio::time::Instant;
+
+    use super::{Delivered, Delivery, Phase};
+    use crate::{
+        event::{Event, GapReason},
+        redis::{
+            names::Names,
+            resp::Message,
+            subscriptions::{Kind, Subscription, Subscriptions, Target},
+        },
+        request::StreamOptions,
+        sequencer::{Sequencer, SequencerLimits},
+    };
+
+    /// Subscribes to the durable channel "a", of which everything up to offset 5 was received, the part behind
+    /// offset 3 by reading the stream.
+    fn subscriptions() -> Subscriptions {
+        let target = Target::Channel {
+            channel: ChannelName::new("a").unwrap(),
+            options: StreamOptions {
+                is_durable: true,
+                size_max: 10,
+                ttl: Duration::from_secs(60),
+            },
+            newest: Some(StreamPosition {
+                epoch: Epoch::new("e"),
+                offset: 5,
+            }),
+            recovered: 5,
+        };
+        let mut subscriptions = Subscriptions::default();
+        let subscription = Subscription {
+            kind: Kind::Channel,
+            target,
+            waiters: Vec::new(),
+        };
+        subscriptions.subscribe(b"a".as_slice().into(), subscription);
+        subscriptions
+    }
+
+    fn deliver(subscriptions: &mut Subscriptions, payload: &[u8]) -> Delivered {
+        let mut delivery = Delivery {
+            names: &Names::new(""),
+            sequencer: &mut Sequencer::new(SequencerLimits::default(), "node"),
+            phase: Phase::Live,
+            now: Instant::now(),
+        };
+        let message = Message {
+            subscription: b"a",
+            channel: b"a",
+            payload,
+        };
+        delivery.message(&message, subscriptions)
+    }
+
+    #[test]
+    fn what_the_stream_has_told_is_not_delivered_again() {
+        let mut subscriptions = subscriptions();
+        for payload in [&b"\0lr1 4 e 0\nx"[..], b"\0lr1 5 e 0\nx"] {
+            let delivered = deliver(&mut subscriptions, payload);
+            assert!(matches!(delivered, Delivered::Nothing));
+        }
+        let next = deliver(&mut subscriptions, b"\0lr1 6 e 0\nx");
+        assert!(matches!(next, Delivered::One(_)));
+    }
+
+    #[test]
+    fn an_offset_that_goes_back_later_is_a_gap() {
+        let mut subscriptions = subscriptions();
+        deliver(&mut subscriptions, b"\0lr1 6 e 0\nx");
+        let Delivered::Events(events) = deliver(&mut subscriptions, b"\0lr1 2 e 0\nx") else {
+            panic!("no gap");
+        };
+        let [Event::Gap(gap), Event::Publication { publication, .. }] = &events[..] else {
+            panic!("{events:?}");
+        };
+        assert_eq!(gap.reason, GapReason::StreamReset);
+        assert_eq!(publication.offset(), 2);
+        let next = deliver(&mut subscriptions, b"\0lr1 3 e 0\nx");
+        assert!(matches!(next, Delivered::One(_)));
+    }
+
+    #[test]
+    fn another_epoch_is_left_to_whoever_compares_positions() {
+        let mut subscriptions = subscriptions();
+        let next = deliver(&mut subscriptions, b"\0lr1 1 f 0\nx");
+        assert!(matches!(next, Delivered::One(_)));
+    }
+}

@@ -32,6 +32,9 @@ pub(super) struct Streams {
 /// An entry of a stream: its id, and names and values.
 type Entry = (String, Vec<Bytes>);
 
+/// What the script `history` returns: epoch, newest offset, oldest offset kept, entries.
+type Part = (String, String, String, Vec<Entry>);
+
 impl Streams {
     pub(super) fn new(meta_ttl: Duration, idempotency_ttl: Duration, word: &'static str) -> Self {
         Self {
@@ -126,29 +129,8 @@ impl Streams {
                 true => "XREVRANGE",
                 false => "XRANGE",
             });
-        let call = async |mut connection| {
-            call.invoke_async::<(String, String, String, Vec<Entry>)>(&mut connection)
-                .await
-        };
-        let (epoch, newest, oldest, entries) = commands.run(call).await?;
-        let newest = position(&epoch, &newest)?;
-        let oldest = match oldest.as_str() {
-            "" => newest.offset + 1,
-            oldest => number(oldest)?,
-        };
-        let is_contiguous = since.is_none_or(|since| {
-            since.epoch == newest.epoch
-                && since.offset <= newest.offset
-                && since.offset.saturating_add(1) >= oldest
-        });
-        let publications = entries
-            .into_iter()
-            .map(|entry| publication(entry, &newest.epoch));
-        Ok(History {
-            publications: publications.collect::<Result<_, _>>()?,
-            newest,
-            is_contiguous,
-        })
+        let call = async |mut connection| call.invoke_async::<Part>(&mut connection).await;
+        history(commands.run(call).await?, since)
     }
 
     /// Forgets what the stream of a channel holds.
@@ -162,6 +144,30 @@ impl Streams {
         command.arg(names.stream(name).stream);
         commands.query(&command).await
     }
+}
+
+fn history(
+    (epoch, newest, oldest, entries): Part,
+    since: Option<&StreamPosition>,
+) -> Result<History, BrokerError> {
+    let newest = position(&epoch, &newest)?;
+    let oldest = match oldest.as_str() {
+        "" => newest.offset + 1,
+        oldest => number(oldest)?,
+    };
+    let is_contiguous = since.is_none_or(|since| {
+        since.epoch == newest.epoch
+            && since.offset <= newest.offset
+            && since.offset.saturating_add(1) >= oldest
+    });
+    let publications = entries
+        .into_iter()
+        .map(|entry| publication(entry, &newest.epoch));
+    Ok(History {
+        publications: publications.collect::<Result<_, _>>()?,
+        newest,
+        is_contiguous,
+    })
 }
 
 fn publication((id, fields): Entry, epoch: &Epoch) -> Result<Publication, BrokerError> {

@@ -95,8 +95,8 @@ pub struct RedisCluster {
 }
 
 impl RedisCluster {
-    /// Starts three masters, and replicas of the first of them, and waits until they work together. `None` if Redis is not
-    /// installed.
+    /// Starts three masters, and replicas of the first of them, and waits until they work together. `None` if Redis
+    /// is not installed.
     ///
     /// # Panics
     /// They do not come together within half a minute.
