@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use linerate_hub::{Filter, Publication};
+use linerate_hub::{Filter, Guard, Publication};
 
 use crate::protocol::centrifuge::command::TagsFilter;
 
@@ -69,6 +69,11 @@ impl Filter for Both {
         self.filters
             .iter()
             .all(|filter| filter.matches(publication))
+    }
+
+    fn guard(&self) -> Option<&Guard> {
+        // Without what one of them needs, both do not match.
+        self.filters.iter().find_map(|filter| filter.guard())
     }
 }
 
@@ -298,6 +303,21 @@ mod tests {
         let both = Both::new(one, other);
         assert!(!both.matches(&publication()));
         assert!(both.expression().contains("and"));
+        assert_eq!(both.guard(), None);
+    }
+
+    #[test]
+    fn two_filters_have_the_guard_of_either() {
+        let filters = crate::filter::Filters::new(crate::config::FilterOptions::default());
+        let payload = filters.compile("level == \"error\"").unwrap();
+        let tags = compile(&compare("a", "eq", "b")).unwrap();
+        let guard = payload.guard().cloned();
+        assert!(guard.is_some());
+        assert_eq!(
+            Both::new(payload.clone(), tags.clone()).guard().cloned(),
+            guard
+        );
+        assert_eq!(Both::new(tags, payload).guard().cloned(), guard);
     }
 
     #[test]
