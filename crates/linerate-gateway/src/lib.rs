@@ -12,6 +12,7 @@
 //! | `api` | the server API |
 //! | `admin` | what the admin page asks for |
 //! | `metrics` | counters, and how Prometheus reads them |
+//! | `operations` | `/live`, `/ready`, `/metrics` |
 //! | `server` | listeners, TLS, admission, drain |
 #![forbid(unsafe_code)]
 
@@ -20,7 +21,9 @@ pub mod api;
 pub mod auth;
 pub mod config;
 pub mod filter;
+pub mod metrics;
 pub mod node;
+pub mod operations;
 pub mod protocol;
 pub mod server;
 pub mod session;

@@ -198,7 +198,11 @@ impl Session {
 
     /// Ends the session.
     pub(crate) fn end(&mut self, disconnect: Disconnect) {
-        self.end.get_or_insert(disconnect);
+        if self.end.is_none() {
+            let metrics = self.context.gate.shared.metrics();
+            metrics.count_disconnect(disconnect.code.into());
+            self.end = Some(disconnect);
+        }
     }
 
     /// Returns why the session has ended, once it has.

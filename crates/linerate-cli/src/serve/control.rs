@@ -16,7 +16,7 @@ use tokio::{
 use super::{
     logging::Logging,
     notify,
-    service::{Service, Started},
+    service::{Service, Started, serve_operations},
 };
 
 /// How often it is looked whether the certificate has changed.
@@ -50,7 +50,10 @@ impl Control {
         // Heard from here on: until then a signal simply ends the process.
         let mut stop_signals = StopSignals::new()?;
         let mut hang_ups = signal(SignalKind::hangup())?;
-        let (running, started) = service.start()?;
+        let (running, mut started) = service.start()?;
+        if let Some((listener, operations)) = started.operations.take() {
+            tokio::spawn(serve_operations(listener, operations));
+        }
         notify::ready();
         tracing::info!(address = %self.address, node = started.node.id(), "serving");
         let mut certificates = interval(CERTIFICATE_INTERVAL);

@@ -27,7 +27,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
 
-    /// Address and port of /metrics, /live, /ready and /admin, if they are not to be on --listen.
+    /// Address and port of /metrics, /live and /ready, if they are not to be on --listen.
     #[arg(long, value_name = "ADDR:PORT")]
     operations_listen: Option<SocketAddr>,
 

@@ -7,14 +7,15 @@ use linerate_broker::{BrokerOptions, Ingest};
 use linerate_gateway::{
     admin::Admin,
     api,
-    config::Config,
+    config::{Config, ServerOptions},
     node::{Dispatcher, Node, NodeOptions, Worker},
+    operations::Operations,
     protocol::Encoding,
-    server::{Front, Phase, Running, Seat, Stop, Workers, send_away},
+    server::{Front, Phase, Running, Seat, Stop, Workers, listen, send_away},
     session::{Settings, Shared},
     transport,
 };
-use tokio::runtime::Handle;
+use tokio::{net::TcpListener, runtime::Handle};
 
 use super::routes;
 
@@ -29,6 +30,8 @@ pub(super) struct Service {
     pub(super) front: Arc<Front>,
     pub(super) stop: Stop,
     workers: Workers,
+    /// The listener for monitoring, if it has one of its own.
+    operations: Option<std::net::TcpListener>,
 }
 
 impl Service {
@@ -37,6 +40,8 @@ impl Service {
         let listen = config.server.listen;
         let workers = Workers::bind(listen, config.server.workers)
             .with_context(|| format!("can't listen on {listen}"))?;
+        let operations = config.server.operations_listen.map(bind_operations);
+        let operations = operations.transpose()?;
         let (stop, stopped) = Stop::new();
         let front = Arc::new(Front::new(&config.server, workers.count(), stopped)?);
         let (dispatcher, control) = Dispatcher::new(u16::try_from(workers.count())?);
@@ -57,6 +62,7 @@ impl Service {
             front,
             stop,
             workers,
+            operations,
         })
     }
 
@@ -68,7 +74,13 @@ impl Service {
             front,
             stop,
             workers,
+            operations: listener,
         } = self;
+        let operations = Arc::new(Operations {
+            node: node.clone(),
+            front: front.clone(),
+            shared: shared.clone(),
+        });
         let uploads_max = shared.settings().config.server.uploads_max;
         let pages = Arc::new(routes::Shared::new(uploads_max));
         let admin = Admin::new(node.clone(), shared.clone());
@@ -77,6 +89,7 @@ impl Service {
             shared: shared.clone(),
             front: front.clone(),
             stop,
+            operations: listener.map(|listener| (listener, operations.clone())),
         };
         let running = workers.start(move |seat| {
             let desk = Desk {
@@ -85,6 +98,7 @@ impl Service {
                 front: front.clone(),
                 pages: pages.clone(),
                 admin: admin.clone(),
+                operations: operations.clone(),
             };
             desk.serve(seat)
         })?;
@@ -113,6 +127,21 @@ pub(super) struct Started {
     pub(super) shared: Arc<Shared>,
     pub(super) front: Arc<Front>,
     pub(super) stop: Stop,
+    pub(super) operations: Option<(std::net::TcpListener, Arc<Operations>)>,
+}
+
+/// Serves monitoring on a listener of its own. It goes on while the server drains: that is when it is looked at.
+pub(super) async fn serve_operations(listener: std::net::TcpListener, operations: Arc<Operations>) {
+    let serve = async {
+        let (_stop, stopped) = Stop::new();
+        let front = Arc::new(Front::new(&ServerOptions::default(), 1, stopped)?);
+        let listener = TcpListener::from_std(listener)?;
+        front.serve(listener, operations.private_routes()).await?;
+        anyhow::Ok(())
+    };
+    if let Err(error) = serve.await {
+        tracing::error!(error = format!("{error:#}"), "monitoring has ended");
+    }
 }
 
 /// What a worker needs.
@@ -122,6 +151,7 @@ struct Desk {
     front: Arc<Front>,
     pages: Arc<routes::Shared>,
     admin: Arc<Admin>,
+    operations: Arc<Operations>,
 }
 
 impl Desk {
@@ -132,7 +162,17 @@ impl Desk {
         let clients = transport::routes(worker.clone(), self.shared.clone());
         let applications = api::routes(self.node.clone(), self.shared.clone());
         let administrators = self.admin.routes(worker.clone());
-        let clients = clients.merge(applications).merge(administrators);
+        let mut clients = clients.merge(applications).merge(administrators);
+        if self
+            .shared
+            .settings()
+            .config
+            .server
+            .operations_listen
+            .is_none()
+        {
+            clients = clients.merge(self.operations.public_routes());
+        }
         let app = routes::routes(self.pages.clone(), clients);
         tokio::spawn(send_away_when_told(
             worker.clone(),
@@ -165,6 +205,11 @@ async fn send_away_when_told(worker: Arc<Worker>, front: Arc<Front>, shared: Arc
     // Those who came meanwhile go when the server does.
     front.stopped.leaving().await;
     send_away(worker, Duration::ZERO).await;
+}
+
+fn bind_operations(address: SocketAddr) -> anyhow::Result<std::net::TcpListener> {
+    let listeners = listen(address, 1).with_context(|| format!("can't listen on {address}"))?;
+    listeners.into_iter().next().context("no listener")
 }
 
 fn broker_options(config: &Config) -> anyhow::Result<BrokerOptions> {

@@ -8,6 +8,7 @@ mod connect;
 mod echo;
 mod limits;
 mod logs;
+mod operations;
 mod pages;
 mod shutdown;
 mod support;

@@ -125,7 +125,15 @@ impl Loader {
             return checked(config, &layers);
         }
         let open = Layer::of_file("built in".into(), OPEN_TOML.to_owned())?;
-        checked(assemble(Some(&open), &layers)?, &layers)
+        let mut config = assemble(Some(&open), &layers)?;
+        // What an open server adds gives way where a file has taken away what it needs.
+        let namespaces = config.namespaces.iter_mut();
+        let options = namespaces.map(|namespace| &mut namespace.options);
+        for options in options.chain([&mut config.channel]) {
+            options.recover &= options.history_size > 0;
+            options.join_leave &= options.presence;
+        }
+        checked(config, &layers)
     }
 
     /// Returns the values of each place, the lowest first.

@@ -18,7 +18,7 @@ use super::{check::Check, unit};
 pub struct ServerOptions {
     /// Address and port; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// Address and port of `/metrics`, `/live`, `/ready` and `/admin`, if they are not to be on `listen`.
+    /// Address and port of `/metrics`, `/live` and `/ready`, if they are not to be on `listen`.
     pub operations_listen: Option<SocketAddr>,
     /// Worker threads; 0 for one each core.
     pub workers: usize,

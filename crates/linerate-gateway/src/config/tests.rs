@@ -24,6 +24,13 @@ fn the_documented_defaults_are_the_defaults() {
 }
 
 #[test]
+fn the_documentation_ends_with_the_documented_defaults() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/OPERATIONS.md");
+    let documentation = std::fs::read_to_string(path).unwrap();
+    assert!(documentation.ends_with(&format!("```toml\n{DEFAULT_TOML}```\n")));
+}
+
+#[test]
 fn every_key_is_documented() {
     for section in [
         "",
@@ -253,6 +260,9 @@ fn a_server_without_keys_on_this_machine_stands_open() {
         .map(|it| it.name.as_str())
         .collect();
     assert_eq!(names, ["ticks", "demo"]);
+    let config = load("[channel]\nhistory_size = 0\npresence = false").unwrap();
+    assert!(!config.channel.recover && !config.namespaces[0].options.join_leave);
+    assert!(load(DEFAULT_TOML).unwrap().is_open());
     let config = load("[[namespace]]\nname = \"demo\"").unwrap();
     assert!(!config.namespaces[0].options.allow_publish);
 }
@@ -283,11 +293,11 @@ fn contradictions_are_refused() {
     for (text, because) in [
         ("[server]\nproxy_protocol = true", "trusted_proxies"),
         (
-            "[channel]\nhistory_size = 0\nrecover = true",
+            "[auth]\napi_key = \"0123456789abcdef\"\n[channel]\nrecover = true",
             "history_size",
         ),
         (
-            "[channel]\npresence = false\njoin_leave = true",
+            "[auth]\napi_key = \"0123456789abcdef\"\n[channel]\njoin_leave = true",
             "needs presence",
         ),
         ("[broker]\nurl = \"http://example.com\"", "redis://"),

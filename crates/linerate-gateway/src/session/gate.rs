@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     auth::{ConnectionClaims, Subscriber, SubscriptionClaims, TokenError},
+    metrics::TokenKind,
     node::Worker,
     protocol::{
         Encoding,
@@ -48,8 +49,10 @@ impl Gate {
             };
         }
         let claims = settings.authenticator.connection(token, SystemTime::now());
-        let claims = claims.await.map_err(Refusal::of_connection)?;
-        Ok(Some(claims))
+        let claims = claims.await;
+        let metrics = self.shared.metrics();
+        metrics.count_token(TokenKind::Connection, &claims);
+        Ok(Some(claims.map_err(Refusal::of_connection)?))
     }
 
     /// Refuses a user who has as many connections as allowed. Anonymous clients are bounded by their addresses.
@@ -80,7 +83,10 @@ impl Gate {
         };
         let authenticator = &settings.authenticator;
         let claims = authenticator.subscription(token, subscriber, SystemTime::now());
-        claims.await.map_err(Refusal::of_subscription)
+        let claims = claims.await;
+        let metrics = self.shared.metrics();
+        metrics.count_token(TokenKind::Subscription, &claims);
+        claims.map_err(Refusal::of_subscription)
     }
 
     /// Says how a client is to be subscribed, if it may.

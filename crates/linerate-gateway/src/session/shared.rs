@@ -9,6 +9,7 @@ use crate::{
     auth::{AuthSetupError, Authenticator, Origins},
     config::{ChannelOptions, Config, Namespaces},
     filter::Filters,
+    metrics::Metrics,
     protocol::centrifuge::ClientError,
 };
 
@@ -16,6 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Shared {
     settings: ArcSwap<Settings>,
+    metrics: Metrics,
 }
 
 /// What is configured, and what was made of it.
@@ -38,12 +40,18 @@ impl Shared {
     pub fn new(settings: Settings) -> Self {
         Self {
             settings: ArcSwap::from_pointee(settings),
+            metrics: Metrics::default(),
         }
     }
 
     /// Uses other settings from now on; what stands already is not taken back.
     pub fn replace(&self, settings: Settings) {
         self.settings.store(Arc::new(settings));
+    }
+
+    /// Returns what sessions count.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Returns the settings as they are now.

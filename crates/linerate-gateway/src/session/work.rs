@@ -134,6 +134,10 @@ impl Context {
         let (is_recoverable, info) = (plan.is_recoverable, plan.info);
         let was_recovering = is_recoverable && wanted.recover.is_some();
         let subscribed = self.gate.worker.subscribe(id, plan.subscribe).await?;
+        if was_recovering {
+            let metrics = self.gate.shared.metrics();
+            metrics.count_recovery(subscribed.is_recovered);
+        }
         let channel_id = self.number(&channel);
         let ttl = claims.and_then(|claims| claims.expires_at).map(until);
         let grace = settings.config.client.refresh_grace;

@@ -1,0 +1,264 @@
+//! Configuration, monitoring, signals, and shortages.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    net::TcpStream,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use crate::support::{PATIENCE, Server, linerate};
+
+const SECRET: &str = "a secret of tests only";
+
+/// Asks until the answer is as wanted.
+async fn until(server: &Server, path: &str, wanted: impl Fn(&str) -> bool) -> String {
+    let started = Instant::now();
+    loop {
+        let response = server.get(path).await;
+        let text = format!("{} {}", response.status, response.text());
+        if wanted(&text) {
+            return text;
+        }
+        assert!(started.elapsed() < PATIENCE, "{path} stays at {text}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_alive_ready_and_measured() {
+    let server = Server::start();
+    assert_eq!(server.get("/live").await.text(), "alive\n");
+    until(&server, "/ready", |text| {
+        text == r#"200 {"ready":true,"reasons":[]}"#
+    })
+    .await;
+    let metrics = server.get("/metrics").await;
+    assert!(
+        metrics
+            .header("content-type")
+            .unwrap()
+            .starts_with("application/openmetrics-text")
+    );
+    assert!(
+        metrics.text().contains("linerate_broker_link_up 1.0\n"),
+        "{}",
+        metrics.text()
+    );
+    assert!(metrics.text().ends_with("# EOF\n"));
+    let forwarded = server
+        .request("GET", "/metrics", &["X-Forwarded-For: 192.0.2.1"])
+        .await;
+    assert_eq!(forwarded.status, 403);
+}
+
+#[tokio::test]
+async fn a_full_server_is_alive_but_not_ready() {
+    let server = Server::start_with(&[
+        "--operations-listen",
+        "127.0.0.1:0",
+        "--connections-max",
+        "1",
+    ]);
+    // The port of the second listener is told in the log only; the first has no such path then.
+    let _one = TcpStream::connect(server.address).unwrap();
+    until(&server, "/live", |text| text.starts_with("503")).await;
+}
+
+#[tokio::test]
+async fn a_broker_that_is_away_makes_a_server_not_ready_but_leaves_it_alive() {
+    // Nobody listens on port 1.
+    let server = Server::start_with(&["--broker", "redis://127.0.0.1:1"]);
+    assert_eq!(server.get("/live").await.status, 200);
+    let text = server.get("/ready").await;
+    assert_eq!(text.status, 503);
+    assert!(
+        text.text().contains("nothing arrives from the broker"),
+        "{}",
+        text.text()
+    );
+}
+
+#[tokio::test]
+async fn a_hang_up_loads_limits_and_keys_and_an_error_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("linerate.toml");
+    let write = |text: &str| fs::write(&path, text).unwrap();
+    write("[client]\nping_interval_s = 7\n");
+    let server = Server::start_with(&["--config", path.to_str().unwrap()]);
+    let info = async || {
+        server
+            .request("POST", "/api/info", &["Content-Length: 0"])
+            .await
+            .status
+    };
+    assert_eq!(info().await, 200);
+
+    write("[auth]\napi_key = \"0123456789abcdef\"\n");
+    server.signal("-HUP");
+    let started = Instant::now();
+    while info().await != 401 {
+        assert!(started.elapsed() < PATIENCE, "the key is asked for");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    write("[auth]\napi_kee = \"0123456789abcdef\"\n");
+    server.signal("-HUP");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(info().await, 401);
+    let key = ["Content-Length: 0", "X-API-Key: 0123456789abcdef"];
+    assert_eq!(server.request("POST", "/api/info", &key).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_server_that_drains_says_so_before_it_turns_anybody_away() {
+    let mut server = Server::start_with(&["--set", "server.drain.delay_s=3"]);
+    server.signal("-TERM");
+    until(&server, "/ready", |text| {
+        text.starts_with("503") && text.contains("draining")
+    })
+    .await;
+    assert_eq!(server.get("/live").await.status, 200);
+    // Told twice, it does not wait.
+    let started = Instant::now();
+    server.signal("-TERM");
+    assert!(server.child.wait().unwrap().success());
+    assert!(started.elapsed() < Duration::from_secs(3));
+}
+
+#[tokio::test]
+async fn r07_a_server_without_file_descriptors_recovers_and_does_not_spin() {
+    let binary = env!("CARGO_BIN_EXE_linerate");
+    let limited =
+        format!("ulimit -n 64; exec {binary} serve --listen 127.0.0.1:0 --workers 1 2>&1");
+    let mut child = Command::new("sh")
+        .args(["-c", &limited])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut address = String::new();
+    while !address.contains("://") {
+        address.clear();
+        assert!(output.read_line(&mut address).unwrap() > 0);
+    }
+    let (_, address) = address.trim().split_once("://").unwrap();
+    let address = address.trim_end_matches('/').parse().unwrap();
+    let mut server = Server { child, address };
+
+    let many: Vec<TcpStream> = (0..200)
+        .map(|_| TcpStream::connect(server.address).unwrap())
+        .collect();
+    let before = processor_seconds(&server);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let spent = processor_seconds(&server) - before;
+    assert!(spent < 0.5, "{spent} s of processor in 2 s");
+    drop(many);
+    until(&server, "/live", |text| text.starts_with("200")).await;
+
+    server.signal("-TERM");
+    assert!(server.child.wait().unwrap().success());
+    let mut log = String::new();
+    output.read_to_string(&mut log).unwrap();
+    let told = log
+        .lines()
+        .filter(|line| line.contains("can't accept"))
+        .count();
+    assert!((1..=3).contains(&told), "r11: {told} lines\n{log}");
+}
+
+/// Returns the processor time that a server has used.
+fn processor_seconds(server: &Server) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", server.child.id())).unwrap();
+    let fields = stat
+        .rsplit_once(')')
+        .unwrap()
+        .1
+        .split_whitespace()
+        .skip(11)
+        .take(2);
+    fields
+        .map(|ticks| ticks.parse::<f64>().unwrap())
+        .sum::<f64>()
+        / 100.0
+}
+
+/// Runs the binary without what the environment says of the configuration; returns output and errors.
+fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (bool, String, String) {
+    let output = linerate(arguments)
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (
+        output.status.success(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+#[test]
+fn the_defaults_are_printed_and_pass_the_check() {
+    let (is_ok, defaults, _) = run(&["config", "default"], &[]);
+    assert!(is_ok && defaults.contains("[server.drain]"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("linerate.toml");
+    fs::write(&path, defaults).unwrap();
+    let (is_ok, said, _) = run(&["config", "check", path.to_str().unwrap()], &[]);
+    assert!(
+        is_ok && said.contains("all is well") && said.contains("stands open"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_configuration_is_said_by_check_and_serve() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("linerate.toml");
+    fs::write(&path, "[client]\nping_intervall_s = 3\n").unwrap();
+    let path = path.to_str().unwrap();
+    for arguments in [&["config", "check", path][..], &["serve", "--config", path]] {
+        let (is_ok, _, error) = run(arguments, &[]);
+        assert!(!is_ok && error.contains("line 2"), "{error}");
+        assert!(error.contains("did you mean `ping_interval_s`"), "{error}");
+    }
+    let variable = [("LINERATE_SERVER_LISTEN", "0.0.0.0:1")];
+    let (is_ok, _, error) = run(&["config", "check"], &variable);
+    assert!(
+        !is_ok && error.contains("LINERATE_SERVER_LISTEN"),
+        "{error}"
+    );
+    let (is_ok, _, error) = run(&["serve", "--set", "server.wrokers=1"], &[]);
+    assert!(
+        !is_ok && error.contains("did you mean `workers`"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_token_that_was_made_opens_a_connection_and_others_do_not() {
+    let secret = [("LINERATE_AUTH_TOKEN_HMAC_SECRET_KEY", SECRET)];
+    let (is_ok, token, error) = run(&["token", "--user", "ann"], &secret);
+    assert!(is_ok, "{error}");
+    let (is_ok, _, error) = run(&["token", "--user", "ann"], &[]);
+    assert!(!is_ok && error.contains("hmac_secret_key"), "{error}");
+
+    let set = format!("auth.token.hmac_secret_key={SECRET}");
+    let server = Server::start_with(&["--set", &set]);
+    let connect = async |token: &str| {
+        let mut ws = server.connect("/connection/websocket").await;
+        let command = format!(r#"{{"id":1,"connect":{{"token":"{token}"}}}}"#);
+        ws.send(command).await.unwrap();
+        let answer = ws.recv().await.unwrap();
+        answer.map(|answer| answer.as_text().unwrap().to_owned())
+    };
+    let welcome = connect(token.trim()).await.unwrap();
+    assert!(welcome.contains(r#""id":1,"connect""#), "{welcome}");
+    for wrong in ["", "a.b.c", &token.trim()[..token.len() - 5]] {
+        let answer = connect(wrong).await;
+        assert!(
+            answer.is_none_or(|answer| !answer.contains(r#""client""#)),
+            "{wrong}"
+        );
+    }
+}

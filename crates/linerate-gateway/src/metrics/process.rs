@@ -1,0 +1,79 @@
+//! What the system says of the process, under the names that Prometheus's own clients use.
+
+use std::{fmt, fs};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+};
+
+/// Ticks of the clock in which Linux tells programs of processor time, on every architecture.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// What the system says of the process. What can't be read is left out.
+#[derive(Debug)]
+pub(super) struct Process {
+    processor_seconds: Option<f64>,
+    resident_bytes: Option<f64>,
+}
+
+impl Process {
+    pub(super) fn look() -> Self {
+        let stat = fs::read_to_string("/proc/self/stat").ok();
+        let status = fs::read_to_string("/proc/self/status").ok();
+        Self {
+            processor_seconds: stat.as_deref().and_then(processor_seconds),
+            resident_bytes: status.as_deref().and_then(resident_bytes),
+        }
+    }
+}
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        if let Some(seconds) = self.processor_seconds {
+            let (name, help) = ("process_cpu_seconds", "Processor time, of user and system");
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(seconds).encode(metric)?;
+        }
+        if let Some(bytes) = self.resident_bytes {
+            let (name, help) = ("process_resident_memory_bytes", "Memory in use");
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(bytes).encode(metric)?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds the 14th and 15th field, user and system time; the second is a name that may hold anything.
+fn processor_seconds(stat: &str) -> Option<f64> {
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    let mut fields = behind_name.split_ascii_whitespace().skip(11);
+    let user: f64 = fields.next()?.parse().ok()?;
+    let system: f64 = fields.next()?.parse().ok()?;
+    Some((user + system) / TICKS_PER_SECOND)
+}
+
+fn resident_bytes(status: &str) -> Option<f64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: f64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(kibibytes * 1_024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{processor_seconds, resident_bytes};
+
+    #[test]
+    fn figures_are_found_behind_any_name() {
+        let stat = "1 (a) b (c) S 2 3 4 5 6 7 8 9 10 11 150 50 14";
+        assert_eq!(processor_seconds(stat), Some(2.0));
+        assert_eq!(processor_seconds("1 (a"), None);
+        assert_eq!(
+            resident_bytes("Name:\ta\nVmRSS:\t    4 kB\n"),
+            Some(4_096.0)
+        );
+    }
+}

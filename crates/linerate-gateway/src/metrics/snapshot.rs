@@ -1,0 +1,260 @@
+//! What the node, its workers and its listeners have counted.
+
+use std::{fmt, time::Duration};
+
+use linerate_broker::LinkState;
+use linerate_hub::{GapCause, hub::Totals};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+};
+
+use crate::{node::Node, server::Front};
+
+/// Figures of one moment.
+#[derive(Debug)]
+pub struct Snapshot(Vec<Figure>);
+
+/// A metric: its name without prefix, and its values by label.
+#[derive(Debug)]
+struct Figure {
+    name: &'static str,
+    help: &'static str,
+    is_counter: bool,
+    values: Vec<(Option<(&'static str, &'static str)>, f64)>,
+}
+
+impl Snapshot {
+    /// Asks everybody. A worker that is too busy to answer is left out, and its share is missing.
+    pub async fn take(node: &Node, front: &Front) -> Self {
+        let mut snapshot = Self(Vec::new());
+        snapshot.add_front(front);
+        snapshot.add_node(node);
+        snapshot.add_broker(node);
+        snapshot.add_hubs(&node.totals().await);
+        snapshot
+    }
+
+    fn add_front(&mut self, front: &Front) {
+        let admission = &front.admission;
+        self.gauge("connections", "Connections open", admission.open() as f64);
+        let help = "Connections accepted, those refused included";
+        self.counter("connections_accepted", help, admission.accepted() as f64);
+        let help = "Connections refused for want of a place";
+        self.counter("connections_refused", help, admission.refused() as f64);
+    }
+
+    fn add_node(&mut self, node: &Node) {
+        let info = node.info();
+        self.gauge("clients", "Clients connected", info.clients as f64);
+        self.gauge("users", "Different users connected", info.users as f64);
+        self.gauge("subscriptions", "Subscriptions", info.subscriptions as f64);
+        self.gauge(
+            "channels",
+            "Channels with subscribers",
+            info.channels as f64,
+        );
+        self.gauge(
+            "nodes",
+            "Nodes known, this one included",
+            node.nodes_count() as f64,
+        );
+        let is_draining = *node.draining().borrow();
+        self.gauge(
+            "draining",
+            "Whether clients are sent away",
+            f64::from(u8::from(is_draining)),
+        );
+        self.gauge(
+            "uptime_seconds",
+            "Time since the start",
+            node.uptime().as_secs_f64(),
+        );
+        self.push(Figure {
+            name: "build_info",
+            help: "The version, as a label",
+            is_counter: false,
+            values: vec![(Some(("version", env!("CARGO_PKG_VERSION"))), 1.0)],
+        });
+    }
+
+    fn add_broker(&mut self, node: &Node) {
+        let dispatcher = node.dispatcher();
+        let arrived = dispatcher.arrived();
+        let messages = arrived.publications as f64;
+        self.counter("broker_messages", "Publications from the broker", messages);
+        self.counter(
+            "broker_bytes",
+            "Bytes of their payloads",
+            arrived.bytes as f64,
+        );
+        let help = "Bursts in which they came";
+        self.counter("broker_bursts", help, arrived.bursts as f64);
+        let help = "Publications from the broker that wait for the workers";
+        self.gauge("broker_waiting_messages", help, dispatcher.waiting() as f64);
+        let (is_up, round_trip) = match node.broker().link() {
+            LinkState::Up { round_trip } => (1.0, round_trip),
+            LinkState::Deaf => (0.0, Duration::ZERO),
+        };
+        self.gauge(
+            "broker_link_up",
+            "Whether a loopback publication came back in time",
+            is_up,
+        );
+        let help = "How long the last loopback publication took; 0 while deaf";
+        self.gauge(
+            "broker_probe_latency_seconds",
+            help,
+            round_trip.as_secs_f64(),
+        );
+        let (gaps, lasted) = dispatcher.timeline.gaps();
+        self.counter(
+            "broker_gaps",
+            "Times in which publications may have been missed",
+            gaps as f64,
+        );
+        self.counter(
+            "broker_gap_seconds",
+            "How long they lasted at most",
+            lasted.as_secs_f64(),
+        );
+    }
+
+    fn add_hubs(&mut self, totals: &[Totals]) {
+        let sum = |count: fn(&Totals) -> u64| totals.iter().map(count).sum::<u64>() as f64;
+        for (name, help, count) in [
+            (
+                "deliveries",
+                "Publications given to subscribers",
+                sum(|it| it.delivered_messages),
+            ),
+            (
+                "delivered_bytes",
+                "Encoded bytes given to subscribers",
+                sum(|it| it.delivered_bytes),
+            ),
+            (
+                "delivered_blocks",
+                "Blocks given to subscribers",
+                sum(|it| it.delivered_blocks),
+            ),
+            (
+                "blocks_built",
+                "Blocks encoded, each for many subscribers",
+                sum(|it| it.frozen_blocks),
+            ),
+            (
+                "blocks_built_bytes",
+                "Bytes of blocks encoded",
+                sum(|it| it.frozen_bytes),
+            ),
+            (
+                "conflated",
+                "Publications that newer ones replaced",
+                sum(|it| it.conflated),
+            ),
+            (
+                "slow_disconnects",
+                "Clients ended since they were too slow",
+                sum(|it| it.slow_disconnects),
+            ),
+        ] {
+            self.counter(name, help, count);
+        }
+        let delay: Duration = totals.iter().map(|it| it.delivered_delay).sum();
+        let help = "For all delivered blocks, how long their oldest publication waited";
+        self.counter("delivery_delay_seconds", help, delay.as_secs_f64());
+        let reasons = [
+            ("duplicate", sum(|it| it.dropped_duplicate)),
+            ("ring_evicted", sum(|it| it.dropped_evicted)),
+            ("unencodable", sum(|it| it.unencodable)),
+        ];
+        let help = "Publications that subscribers did not get";
+        self.labelled("dropped", help, "reason", reasons);
+        let causes = GapCause::ALL.into_iter().enumerate();
+        let causes = causes.map(|(index, cause)| {
+            let told = totals.iter().map(|it| it.gaps[index]).sum::<u64>();
+            (cause.as_str(), told as f64)
+        });
+        self.labelled(
+            "gaps_sent",
+            "Gaps that subscribers were told of",
+            "reason",
+            causes,
+        );
+    }
+
+    fn gauge(&mut self, name: &'static str, help: &'static str, value: f64) {
+        let values = vec![(None, value)];
+        self.push(Figure {
+            name,
+            help,
+            is_counter: false,
+            values,
+        });
+    }
+
+    fn counter(&mut self, name: &'static str, help: &'static str, value: f64) {
+        let values = vec![(None, value)];
+        self.push(Figure {
+            name,
+            help,
+            is_counter: true,
+            values,
+        });
+    }
+
+    fn labelled(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        label: &'static str,
+        values: impl IntoIterator<Item = (&'static str, f64)>,
+    ) {
+        let values = values.into_iter();
+        let values = values
+            .map(|(value, count)| (Some((label, value)), count))
+            .collect();
+        self.push(Figure {
+            name,
+            help,
+            is_counter: true,
+            values,
+        });
+    }
+
+    fn push(&mut self, figure: Figure) {
+        self.0.push(figure);
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for figure in &self.0 {
+            let kind = match figure.is_counter {
+                true => MetricType::Counter,
+                false => MetricType::Gauge,
+            };
+            let mut metric = encoder.encode_descriptor(figure.name, figure.help, None, kind)?;
+            if let [(None, value)] = figure.values[..] {
+                figure.encode(metric, value)?;
+                continue;
+            }
+            for (label, value) in &figure.values {
+                let labels: Vec<_> = label.iter().copied().collect();
+                figure.encode(metric.encode_family(&labels)?, *value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Figure {
+    fn encode(&self, metric: MetricEncoder<'_>, value: f64) -> fmt::Result {
+        match self.is_counter {
+            true => ConstCounter::new(value).encode(metric),
+            false => ConstGauge::new(value).encode(metric),
+        }
+    }
+}

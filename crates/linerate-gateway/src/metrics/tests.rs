@@ -1,0 +1,114 @@
+//! Tests of what Prometheus reads, and of the files that name metrics.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use linerate_broker::{BrokerOptions, Ingest, memory::Memory};
+use tokio::runtime::Handle;
+
+use super::{Metrics, Snapshot, TokenKind};
+use crate::{
+    auth::TokenError,
+    config::{Namespaces, ServerOptions},
+    node::{Dispatcher, Node, NodeOptions},
+    protocol::Encoding,
+    server::{Front, Stop},
+};
+
+/// Returns a node that nobody is connected to.
+fn quiet_node() -> Arc<Node> {
+    let (dispatcher, control) = Dispatcher::new(1);
+    let ingest: Arc<dyn Ingest> = dispatcher.clone();
+    let broker = Memory::new(&BrokerOptions::default(), ingest).unwrap();
+    let options = NodeOptions {
+        name: "test".into(),
+        encodings: Encoding::encoders(),
+        namespaces: Namespaces::default(),
+        linger: Duration::ZERO,
+    };
+    let runtime = Handle::current();
+    Node::start(options, (dispatcher, control), Arc::new(broker), runtime)
+}
+
+/// Returns what a node without clients says.
+async fn text(metrics: &Metrics) -> String {
+    let node = quiet_node();
+    let (_stop, stopped) = Stop::new();
+    let front = Front::new(&ServerOptions::default(), 1, stopped).unwrap();
+    metrics
+        .to_text(Snapshot::take(&node, &front).await)
+        .unwrap()
+}
+
+/// Returns the names of the samples in a text of OpenMetrics.
+fn names(text: &str) -> BTreeSet<String> {
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    let name = |line: &str| line.split(['{', ' ']).next().unwrap().to_owned();
+    samples.map(name).collect()
+}
+
+/// Counts one of everything.
+fn used() -> Metrics {
+    let metrics = Metrics::default();
+    metrics.count_token(TokenKind::Connection, &Ok(()));
+    metrics.count_token::<()>(TokenKind::Subscription, &Err(TokenError::Expired));
+    metrics.count_disconnect(3_008);
+    metrics.count_disconnect(4_711);
+    metrics.count_recovery(true);
+    metrics
+}
+
+#[tokio::test]
+async fn what_was_counted_is_read() {
+    let text = text(&used()).await;
+    for line in [
+        "# TYPE linerate_connections gauge",
+        "linerate_connections 0.0",
+        "linerate_broker_link_up 1.0",
+        "linerate_auth_total{kind=\"subscription\",result=\"expired\"} 1",
+        "linerate_disconnects_total{code=\"3008\"} 1",
+        "linerate_disconnects_total{code=\"0\"} 1",
+        "linerate_recoveries_total{result=\"ok\"} 1",
+        "linerate_dropped_total{reason=\"ring_evicted\"} 0.0",
+        "linerate_gaps_sent_total{reason=\"link_lost\"} 0.0",
+        "# EOF",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    assert!(
+        names(&text).contains("process_resident_memory_bytes"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn every_metric_in_the_packaging_and_the_documentation_exists() {
+    let known = names(&text(&used()).await);
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    for file in [
+        "packaging/grafana/linerate.json",
+        "packaging/prometheus/alerts.yml",
+        "docs/OPERATIONS.md",
+    ] {
+        let content = std::fs::read_to_string(format!("{root}/{file}")).unwrap();
+        let is_part = |char: char| char.is_ascii_lowercase() || char == '_';
+        let words = content.split(|char| !is_part(char));
+        let named: BTreeSet<&str> = words.filter(|word| word.starts_with("linerate_")).collect();
+        assert!(named.len() > 5, "{file} names metrics");
+        // The name of a crate, as levels of the log have it, is none of a metric.
+        for name in named.into_iter().filter(|name| *name != "linerate_gateway") {
+            assert!(known.contains(name), "{file} names {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_metric_is_documented() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let content = std::fs::read_to_string(format!("{root}/docs/OPERATIONS.md")).unwrap();
+    for name in names(&text(&used()).await) {
+        assert!(
+            content.contains(&format!("`{name}`")),
+            "{name} is not documented"
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! For monitoring: `/live`, `/ready` and `/metrics`.
+//!
+//! `/live` says that the process answers, and never depends on the broker: whoever restarts what is not alive must
+//! not restart all nodes when the broker is away. `/ready` says whether clients should be sent here.
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode, header},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use linerate_broker::LinkState;
+use serde::Serialize;
+
+use crate::{
+    api::gate::Door,
+    metrics::Snapshot,
+    node::Node,
+    server::{Front, Phase},
+    session::Shared,
+    transport::Peer,
+};
+
+/// What OpenMetrics is served as.
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What monitoring looks at.
+#[derive(Debug)]
+pub struct Operations {
+    /// The node.
+    pub node: Arc<Node>,
+    /// The listeners of clients.
+    pub front: Arc<Front>,
+    /// The configuration, and what sessions count.
+    pub shared: Arc<Shared>,
+}
+
+/// Whether clients should be sent here.
+#[derive(Clone, Debug, Serialize)]
+pub struct Readiness {
+    /// Whether they should.
+    pub ready: bool,
+    /// Why not.
+    pub reasons: Vec<&'static str>,
+}
+
+impl Operations {
+    /// Returns the routes for the listener of clients: `/metrics` is for this machine, and for those with the admin
+    /// key.
+    pub fn public_routes(self: &Arc<Self>) -> Router {
+        let metrics = get(metrics).layer(from_fn_with_state(self.clone(), only_near));
+        self.health()
+            .route("/metrics", metrics)
+            .with_state(self.clone())
+    }
+
+    /// Returns the routes for a listener of their own, for everybody who can reach it.
+    pub fn private_routes(self: &Arc<Self>) -> Router {
+        let routes = self.health().route("/metrics", get(metrics));
+        routes.with_state(self.clone())
+    }
+
+    /// Returns whether clients should be sent here, and if not, why.
+    pub fn readiness(&self) -> Readiness {
+        let mut reasons = Vec::new();
+        if self.node.broker().link() == LinkState::Deaf {
+            reasons.push("nothing arrives from the broker");
+        }
+        if self.front.stopped.phase() != Phase::Serving || *self.node.draining().borrow() {
+            reasons.push("draining");
+        }
+        if !self.front.admission.has_room() {
+            reasons.push("as many connections as allowed are open");
+        }
+        Readiness {
+            ready: reasons.is_empty(),
+            reasons,
+        }
+    }
+
+    fn health(&self) -> Router<Arc<Self>> {
+        Router::new()
+            .route("/live", get(live))
+            .route("/ready", get(ready))
+    }
+}
+
+async fn live() -> &'static str {
+    "alive\n"
+}
+
+async fn ready(State(operations): State<Arc<Operations>>) -> Response {
+    let readiness = operations.readiness();
+    let status = match readiness.ready {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    (status, Json(readiness)).into_response()
+}
+
+async fn metrics(State(operations): State<Arc<Operations>>) -> Response {
+    let snapshot = Snapshot::take(&operations.node, &operations.front).await;
+    match operations.shared.metrics().to_text(snapshot) {
+        Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// Refuses requests that come from elsewhere without the admin key.
+async fn only_near(
+    State(operations): State<Arc<Operations>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let settings = operations.shared.settings_full();
+    let peer = request.extensions().get::<Peer>().copied();
+    let headers = request.headers();
+    if is_near(headers, peer) || Door::Admin.check(&settings, headers, peer).is_ok() {
+        return next.run(request).await;
+    }
+    let text =
+        "metrics are for this machine and for those with the admin key; see operations_listen\n";
+    (StatusCode::FORBIDDEN, text).into_response()
+}
+
+/// Says whether a request comes from this machine, and not by way of a proxy on it.
+fn is_near(headers: &HeaderMap, peer: Option<Peer>) -> bool {
+    let is_forwarded = ["forwarded", "x-forwarded-for"]
+        .iter()
+        .any(|name| headers.contains_key(*name));
+    peer.is_some_and(|peer| peer.address.is_loopback()) && !is_forwarded
+}
