@@ -45,7 +45,7 @@ pub(super) struct Flags {
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     uploads_max: Option<u32>,
 
-    /// Let everybody connect; without any key in [auth], let everybody do everything.
+    /// Let everybody connect; without any key under `auth`, let everybody do everything.
     #[arg(long)]
     insecure_anonymous: bool,
 
