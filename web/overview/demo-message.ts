@@ -16,7 +16,9 @@ export interface DemoMessage {
 /** Makes the `n`th message of `page`. */
 export function demoMessage(n: number, page: string, sentMs: number, text?: string): DemoMessage {
   const key = KEYS[n % KEYS.length] ?? "";
-  return { n, key, page, sent_ms: sentMs, ...(text !== undefined && { text }) };
+  // Browsers time in steps of a tenth of a millisecond or more.
+  const sent_ms = Math.round(10 * sentMs) / 10;
+  return { n, key, page, sent_ms, ...(text !== undefined && { text }) };
 }
 
 /** Returns how long a payload took if it is a message of `page`. */

@@ -29,7 +29,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{any, get, post},
 };
-use linerate::Scheme;
+use linerate::{Counters, Options, Scheme};
 
 use crate::{
     node::{Connection, Worker},
@@ -51,9 +51,14 @@ pub struct Peer {
     pub scheme: Scheme,
 }
 
-/// Returns the routes of all client protocols, for the connections of one worker.
-pub fn routes(worker: Arc<Worker>, shared: Arc<Shared>) -> Router {
-    let endpoints = Endpoints { worker, shared };
+/// Returns the routes of all client protocols, for the connections of one worker. `counters`, if any, count what
+/// passes through its WebSockets.
+pub fn routes(worker: Arc<Worker>, shared: Arc<Shared>, counters: Option<Arc<Counters>>) -> Router {
+    let endpoints = Endpoints {
+        worker,
+        shared,
+        counters,
+    };
     Router::new()
         .route("/connection/websocket", any(centrifuge::websocket))
         .route(
@@ -80,6 +85,7 @@ pub fn routes(worker: Arc<Worker>, shared: Arc<Shared>) -> Router {
 pub(crate) struct Endpoints {
     worker: Arc<Worker>,
     shared: Arc<Shared>,
+    counters: Option<Arc<Counters>>,
 }
 
 impl Endpoints {
@@ -105,6 +111,16 @@ pub(crate) struct Admitted {
 }
 
 impl Admitted {
+    /// Returns what is the same for all WebSockets.
+    fn options(&self) -> Options {
+        let mut options = Options::default();
+        let bytes_max = self.settings.config.client.message_bytes_max;
+        options.config.limits.message_bytes_max = bytes_max as u64;
+        options.send_queue_bytes_max = DATA_BYTES_MAX;
+        options.counters = self.endpoints.counters.clone();
+        options
+    }
+
     /// Returns what the node is told of a client of this request.
     fn connection(&self, protocol: &'static str, transport: &'static str) -> Connection {
         Connection {

@@ -159,7 +159,8 @@ impl Desk {
         // At most 1024 workers are configured.
         let index = u16::try_from(seat.index).unwrap_or(u16::MAX);
         let worker = Arc::new(self.node.worker(index));
-        let clients = transport::routes(worker.clone(), self.shared.clone());
+        let counters = Some(self.pages.counters.clone());
+        let clients = transport::routes(worker.clone(), self.shared.clone(), counters);
         let applications = api::routes(self.node.clone(), self.shared.clone());
         let administrators = self.admin.routes(worker.clone());
         let mut clients = clients.merge(applications).merge(administrators);

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use linerate::{Options, OriginPolicy, WebSocket, axum::WebSocketUpgrade};
+use linerate::{OriginPolicy, WebSocket, axum::WebSocketUpgrade};
 use tokio::sync::oneshot;
 
 use super::{
@@ -132,12 +132,9 @@ pub(super) async fn websocket(
     RawQuery(query): RawQuery,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let mut options = Options::default();
-    options.config.limits.message_bytes_max =
-        admitted.settings.config.client.message_bytes_max as u64;
+    let mut options = admitted.options();
     // The session pings by itself, in its own protocol.
     options.config.ping_interval = None;
-    options.send_queue_bytes_max = DATA_BYTES_MAX;
     upgrade
         .with_options(options)
         .with_subprotocols(&SUBPROTOCOLS)

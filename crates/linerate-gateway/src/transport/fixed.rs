@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use linerate::{Options, OriginPolicy, Receiver, axum::WebSocketUpgrade};
+use linerate::{OriginPolicy, Receiver, axum::WebSocketUpgrade};
 use linerate_hub::{Gap, GapCause};
 use tokio::sync::oneshot;
 
@@ -39,11 +39,9 @@ pub(super) async fn raw(
 ) -> Response {
     let connection = admitted.connection("raw", "websocket");
     let client = &admitted.settings.config.client;
-    let mut options = Options::default();
-    options.config.limits.message_bytes_max = client.message_bytes_max as u64;
+    let mut options = admitted.options();
     options.config.ping_interval = Some(client.ping_interval);
     options.config.ping_timeout = client.pong_timeout;
-    options.send_queue_bytes_max = DATA_BYTES_MAX;
     let request = match Request::read(&admitted, query, &headers, connection, Encoding::Raw).await {
         Ok(request) => request,
         Err(refused) => return refused,

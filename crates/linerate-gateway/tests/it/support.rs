@@ -118,7 +118,7 @@ fn work(
         let worker = Arc::new(node.worker(0));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         started.send(listener.local_addr().unwrap()).unwrap();
-        let routes = transport::routes(worker.clone(), shared);
+        let routes = transport::routes(worker.clone(), shared, None);
         tokio::select! {
             served = axum::serve(listener, routes) => served.unwrap(),
             () = worker.run() => {}
