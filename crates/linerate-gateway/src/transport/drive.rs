@@ -60,10 +60,13 @@ impl Track {
         let mut is_released = false;
         let mut sleep = pin!(tokio::time::sleep(std::time::Duration::ZERO));
         loop {
-            if work.is_none() {
-                work = session.poll_work();
-            }
             self.send(&mut session);
+            // A client that takes its replies slowly is answered slowly: subscribing again to many channels brings
+            // more at once than may wait.
+            if work.is_none() && !self.outlet.has_waiting() {
+                work = session.poll_work();
+                self.send(&mut session);
+            }
             if let Some(disconnect) = session.ended() {
                 return self.outlet.close(disconnect);
             }

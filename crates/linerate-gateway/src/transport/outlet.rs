@@ -176,6 +176,11 @@ impl ClientOutlet {
         events
     }
 
+    /// Returns whether replies or pushes wait for room.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.state().control.is_empty()
+    }
+
     /// Returns whether somebody is to wait for room.
     pub(crate) fn is_full(&self) -> bool {
         self.state().is_full
