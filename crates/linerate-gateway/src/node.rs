@@ -13,6 +13,7 @@ mod cluster;
 mod counts;
 mod dispatch;
 mod emulation;
+mod history;
 mod inbox;
 mod interest;
 pub mod outlet;
@@ -29,9 +30,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use linerate_broker::{
-    Broker, BrokerError, History, HistoryRequest, Publish, Published, StreamOptions,
-};
+use linerate_broker::{Broker, BrokerError, Publish, Published};
 use linerate_hub::{ChannelName, Encode, EncodingId, Hub, HubOptions, hub::Totals};
 use tokio::{
     runtime::Handle,
@@ -156,19 +155,6 @@ impl Node {
         publish: Publish,
     ) -> Result<Published, BrokerError> {
         self.broker.publish(channel, publish).await
-    }
-
-    /// Returns a part of a channel's stream.
-    ///
-    /// # Errors
-    /// The broker is away, or the channel keeps no stream.
-    pub async fn history(
-        &self,
-        channel: &ChannelName,
-        stream: StreamOptions,
-        request: HistoryRequest,
-    ) -> Result<History, BrokerError> {
-        self.broker.history(channel, stream, request).await
     }
 
     /// Gives channels other options from now on; subscriptions keep theirs.

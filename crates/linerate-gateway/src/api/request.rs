@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// `publish`.
@@ -12,6 +12,7 @@ pub struct Publish {
     /// Where.
     pub channel: String,
     /// What: JSON, published byte for byte.
+    #[serde(deserialize_with = "raw")]
     pub data: Option<Box<RawValue>>,
     /// What, in base64, instead of `data`.
     pub b64data: String,
@@ -32,6 +33,7 @@ pub struct Broadcast {
     /// Where.
     pub channels: Vec<String>,
     /// What: JSON, published byte for byte.
+    #[serde(deserialize_with = "raw")]
     pub data: Option<Box<RawValue>>,
     /// What, in base64, instead of `data`.
     pub b64data: String,
@@ -179,4 +181,9 @@ pub struct Batch {
     pub commands: Vec<BTreeMap<String, Box<RawValue>>>,
     /// Whether they may be done at once.
     pub parallel: bool,
+}
+
+/// Keeps JSON as it stands: `null` is something that can be published.
+fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
 }

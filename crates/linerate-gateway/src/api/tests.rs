@@ -98,6 +98,9 @@ async fn what_an_application_publishes_arrives_byte_for_byte() {
         .await;
     assert_eq!(answer["result"]["offset"], 2);
     assert_eq!(memo.payloads(1).await, ["hello"]);
+    let null = json!({"channel": "news", "data": null});
+    assert_eq!(rig.ask("publish", null).await["result"]["offset"], 3);
+    assert_eq!(memo.payloads(1).await, ["null"]);
 }
 
 #[tokio::test]
@@ -149,6 +152,15 @@ async fn history_is_read_from_both_ends_and_removed() {
         rig.ask("history", asked).await["result"]["publications"][0]["offset"],
         3
     );
+    // In reverse, what precedes the position.
+    let since = json!({"offset": 3, "epoch": epoch});
+    for (limit, offsets) in [(-1, json!([2, 1])), (1, json!([2])), (0, json!([]))] {
+        let asked = json!({"channel": "news", "limit": limit, "since": since, "reverse": true});
+        let publications = rig.ask("history", asked).await["result"]["publications"].clone();
+        let found = publications.as_array().unwrap().iter();
+        let found: Vec<_> = found.map(|publication| &publication["offset"]).collect();
+        assert_eq!(json!(found), offsets);
+    }
     let asked = json!({"channel": "news", "limit": 1, "since": {"offset": 1, "epoch": "other"}});
     assert_eq!(rig.ask("history", asked).await["error"]["code"], 112);
     assert_eq!(

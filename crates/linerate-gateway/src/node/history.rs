@@ -1,0 +1,68 @@
+//! What came before a position.
+
+use linerate_broker::{BrokerError, History, HistoryRequest, StreamOptions};
+use linerate_hub::{ChannelName, StreamPosition};
+
+use super::Node;
+
+impl Node {
+    /// Returns a part of a channel's stream.
+    ///
+    /// In reverse, `since` is the position that the part precedes, as clients of Centrifuge expect: brokers know only
+    /// what follows one.
+    ///
+    /// # Errors
+    /// The broker is away, or the channel keeps no stream.
+    pub async fn history(
+        &self,
+        channel: &ChannelName,
+        stream: StreamOptions,
+        request: HistoryRequest,
+    ) -> Result<History, BrokerError> {
+        match request {
+            HistoryRequest {
+                since: Some(since),
+                limit,
+                is_reverse: true,
+            } => self.history_before(channel, stream, &since, limit).await,
+            request => self.broker.history(channel, stream, request).await,
+        }
+    }
+
+    async fn history_before(
+        &self,
+        channel: &ChannelName,
+        stream: StreamOptions,
+        before: &StreamPosition,
+        limit: Option<usize>,
+    ) -> Result<History, BrokerError> {
+        let ask = |limit| HistoryRequest {
+            since: None,
+            limit,
+            is_reverse: true,
+        };
+        let newest = self.broker.history(channel, stream, ask(Some(0))).await?;
+        if !is_same_epoch(before, &newest.newest) {
+            return Ok(newest);
+        }
+        // From the newest down to the position, and as many more as are wanted.
+        let behind = newest.newest.offset.saturating_sub(before.offset);
+        let behind = usize::try_from(behind).unwrap_or(usize::MAX);
+        let asked = limit.map(|limit| limit.saturating_add(behind).saturating_add(1));
+        let mut history = self.broker.history(channel, stream, ask(asked)).await?;
+        if !is_same_epoch(before, &history.newest) {
+            history.publications.clear();
+            return Ok(history);
+        }
+        history
+            .publications
+            .retain(|publication| publication.offset() < before.offset);
+        history.publications.truncate(limit.unwrap_or(usize::MAX));
+        Ok(history)
+    }
+}
+
+/// An empty epoch is any epoch.
+fn is_same_epoch(asked: &StreamPosition, newest: &StreamPosition) -> bool {
+    asked.epoch.as_str().is_empty() || asked.epoch == newest.epoch
+}
