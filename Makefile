@@ -14,7 +14,7 @@ export CHROMIUM_BIN := $(or $(CHROMIUM_BIN),$(shell command -v chromium),/usr/bi
 DRIVER := $(abspath $(TARGET)/release/examples/autobahn_client)
 
 # What continuous integration runs, in this order. The pages come before all Rust: the binary embeds them.
-TEST_STEPS := setup web lint deny docs build unit web-test browser-test conformance bench-test
+TEST_STEPS := setup web lint deny docs build unit web-test browser-test sdk-test conformance bench-test
 
 .PHONY: help
 help: ## this list
@@ -48,6 +48,7 @@ lint: web ## formatting, clippy, types of the pages, syntax of the scripts; warn
 	cargo fmt --manifest-path bench/contenders/raw-tcp/Cargo.toml --check
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	cd web && npm run --silent check
+	cd sdk-tests && ../web/node_modules/.bin/prettier --config ../web/.prettierrc.json --check .
 	for script in $$(grep -rlE '^#!/usr/bin/env bash' scripts .ci bench); do bash -n "$$script"; done
 	python3 -B -m unittest discover -q -s conformance/tests
 
@@ -87,6 +88,20 @@ web-test: web/node_modules/.stamp ## the tests of the pages that need no browser
 .PHONY: browser-test
 browser-test: build ## the tests of the pages in Chromium, against the release binary
 	cd web && npm run --silent test:browser
+
+.PHONY: sdk-test
+sdk-test: build sdk-tests/node_modules/.stamp .cache/sdk-python/.stamp ## published SDKs of Centrifugo against the release binary
+	cd sdk-tests && npm test --silent
+	.cache/sdk-python/bin/python -B -m unittest discover -s sdk-tests/python
+
+sdk-tests/node_modules/.stamp: sdk-tests/package.json sdk-tests/package-lock.json
+	cd sdk-tests && npm ci --no-audit --no-fund
+	@touch $@
+
+.cache/sdk-python/.stamp: sdk-tests/python/requirements.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 .PHONY: conformance
 conformance: build ## the Autobahn suite: server and client, ws:// and wss://
@@ -145,4 +160,4 @@ $(CARGO_DENY):
 .PHONY: clean
 clean: ## remove everything that was built or installed into the project
 	cargo clean
-	rm -rf .cache web/dist web/node_modules web/.build conformance/results
+	rm -rf .cache web/dist web/node_modules web/.build sdk-tests/node_modules conformance/results

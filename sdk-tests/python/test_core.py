@@ -1,0 +1,182 @@
+"""The published package `centrifuge-python` against `linerate serve`, in JSON and Protobuf: the core of the protocol."""
+
+import asyncio
+import json
+import time
+import unittest
+
+import centrifuge
+from server import Server, token
+
+# Generous, since the machine may be small and busy; nothing waits this long unless it is broken.
+PATIENCE_S = 30
+
+
+class Journal(centrifuge.ClientEventHandler, centrifuge.SubscriptionEventHandler):
+    """Keeps what a client or a subscription tells, in order."""
+
+    def __init__(self):
+        self._events = asyncio.Queue()
+
+    async def next(self, name):
+        """Returns the context of the next event of that name, and passes over others before it."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                found, context = await self._events.get()
+                if found == name:
+                    return context
+
+
+def _keep(name):
+    async def handler(self, context):
+        self._events.put_nowait((name, context))
+
+    return handler
+
+
+for event in ["connecting", "connected", "disconnected", "error"]:
+    setattr(Journal, f"on_{event}", _keep(event))
+for event in ["subscribing", "subscribed", "unsubscribed", "publication", "join", "leave"]:
+    setattr(Journal, f"on_{event}", _keep(event))
+
+
+class Core:
+    """The tests, whatever the format."""
+
+    use_protobuf: bool
+
+    async def asyncSetUp(self):
+        self.server = await Server.start()
+        self.clients = []
+
+    async def asyncTearDown(self):
+        for client in self.clients:
+            await client.disconnect()
+        await self.server.stop()
+
+    def encode(self, value):
+        return json.dumps(value).encode() if self.use_protobuf else value
+
+    def decode(self, data):
+        return json.loads(data) if self.use_protobuf else data
+
+    async def connected(self, user="ann", **options):
+        journal = Journal()
+        client = centrifuge.Client(
+            self.server.endpoint,
+            events=journal,
+            use_protobuf=self.use_protobuf,
+            proxy=None,
+            **{"token": token(sub=user), "min_reconnect_delay": 0.05, "max_reconnect_delay": 1, **options},
+        )
+        self.clients.append(client)
+        await client.connect()
+        await journal.next("connected")
+        return client, journal
+
+    async def subscribed(self, client, channel, **options):
+        journal = Journal()
+        subscription = client.new_subscription(channel, events=journal, **options)
+        await subscription.subscribe()
+        context = await journal.next("subscribed")
+        return subscription, journal, context
+
+    async def values(self, journal, count):
+        contexts = [await journal.next("publication") for _ in range(count)]
+        return [self.decode(context.pub.data) for context in contexts]
+
+    async def publish(self, channel, *payloads):
+        for data in payloads:
+            await self.server.api("publish", channel=channel, data=data)
+
+    async def test_what_is_published_arrives_in_order(self):
+        client, _ = await self.connected()
+        _, journal, _ = await self.subscribed(client, "open:1")
+        published = [{"a": 1.5}, "ü\n", [None, True], "x" * 100_000]
+        await self.publish("open:1", *published)
+        self.assertEqual(await self.values(journal, len(published)), published)
+
+    async def test_a_client_publishes_and_is_named(self):
+        ann, _ = await self.connected("ann")
+        bob, _ = await self.connected("bob")
+        _, journal, _ = await self.subscribed(ann, "open:1")
+        await bob.publish("open:1", self.encode({"price": 190}))
+        publication = (await journal.next("publication")).pub
+        self.assertEqual(self.decode(publication.data), {"price": 190})
+        self.assertEqual((publication.info.user, publication.offset), ("bob", 1))
+
+    async def test_presence_join_and_leave(self):
+        ann, _ = await self.connected("ann")
+        subscription, journal, _ = await self.subscribed(ann, "open:1", join_leave=True)
+        bob, _ = await self.connected("bob")
+        await self.subscribed(bob, "open:1")
+        while (await journal.next("join")).info.user != "bob":
+            pass
+        presence = await subscription.presence()
+        self.assertEqual(sorted(info.user for info in presence.clients.values()), ["ann", "bob"])
+        stats = await subscription.presence_stats()
+        self.assertEqual((stats.num_clients, stats.num_users), (2, 2))
+        await bob.disconnect()
+        self.assertEqual((await journal.next("leave")).info.user, "bob")
+
+    async def test_history(self):
+        client, _ = await self.connected()
+        subscription, _, _ = await self.subscribed(client, "open:1")
+        await self.publish("open:1", 1, 2, 3)
+        history = await subscription.history(limit=2, reverse=True)
+        self.assertEqual([self.decode(pub.data) for pub in history.publications], [3, 2])
+        self.assertEqual(history.offset, 3)
+
+    async def test_what_was_missed_is_recovered(self):
+        client, journal = await self.connected(min_reconnect_delay=1)
+        _, publications, _ = await self.subscribed(client, "open:1")
+        await self.publish("open:1", 1)
+        self.assertEqual(await self.values(publications, 1), [1])
+        await self.server.api("disconnect", user="ann", disconnect={"code": 4000, "reason": "come back"})
+        self.assertEqual((await journal.next("connecting")).code, 4000)
+        await self.publish("open:1", 2, 3, 4)
+        context = await publications.next("subscribed")
+        self.assertTrue(context.was_recovering and context.recovered)
+        self.assertEqual(await self.values(publications, 3), [2, 3, 4])
+
+    async def test_tokens_are_refreshed(self):
+        asked = asyncio.Event()
+
+        async def get_token():
+            asked.set()
+            return token(sub="ann")
+
+        short = token(sub="ann", exp=int(time.time()) + 2)
+        client, _ = await self.connected(token=short, get_token=get_token)
+        async with asyncio.timeout(PATIENCE_S):
+            await asked.wait()
+        await asyncio.sleep(1.5)
+        await self.subscribed(client, "open:1")
+
+    async def test_errors_have_their_codes(self):
+        client, _ = await self.connected()
+        journal = Journal()
+        subscription = client.new_subscription("private:1", events=journal)
+        await subscription.subscribe()
+        self.assertEqual((await journal.next("unsubscribed")).code, 103)
+        with self.assertRaises(centrifuge.ReplyError) as caught:
+            await client.publish("live:1", self.encode(1))
+        self.assertEqual(caught.exception.code, 103)
+
+    async def test_an_idle_client_stays_and_a_disconnected_one_goes(self):
+        _, journal = await self.connected()
+        await asyncio.sleep(3.5)
+        await self.server.api("disconnect", user="ann")
+        self.assertEqual((await journal.next("disconnected")).code, 3503)
+
+
+class Json(Core, unittest.IsolatedAsyncioTestCase):
+    use_protobuf = False
+
+
+class Protobuf(Core, unittest.IsolatedAsyncioTestCase):
+    use_protobuf = True
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,82 @@
+// The server under test: the real binary, as `linerate.toml` configures it.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { within } from "./journal.mjs";
+
+const BINARY =
+  process.env.LINERATE_BIN ??
+  fileURLToPath(new URL("../../target/release/linerate", import.meta.url));
+
+const CONFIGURATION = fileURLToPath(new URL("../linerate.toml", import.meta.url));
+
+/** As in the configuration. */
+const API_KEY = "the key of the sdk tests";
+
+/** Starts `linerate serve` on a free port; `environment` changes its configuration. */
+export async function startServer(environment = {}) {
+  const child = spawn(BINARY, ["serve", "--config", CONFIGURATION], {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ...environment },
+  });
+  const exited = once(child, "exit");
+  const ended = exited.then(([code]) => Promise.reject(new Error(`${BINARY} ended with ${code}`)));
+  ended.catch(() => {});
+  const url = await within(Promise.race([addressFrom(child.stdout), ended]), "an address");
+  return new Server(url, child, exited);
+}
+
+class Server {
+  #child;
+  #exited;
+
+  constructor(url, child, exited) {
+    this.url = url;
+    this.#child = child;
+    this.#exited = exited;
+  }
+
+  /** Calls the server API; what is no success throws. */
+  async api(method, parameters) {
+    const response = await fetch(`${this.url}/api/${method}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-API-Key": API_KEY },
+      body: JSON.stringify(parameters),
+    });
+    const reply = await response.json();
+    if (!response.ok || reply.error !== undefined) {
+      throw new Error(`${method}: ${response.status} ${JSON.stringify(reply)}`);
+    }
+    return reply.result;
+  }
+
+  /** Publishes one after the other. */
+  async publish(channel, ...payloads) {
+    for (const data of payloads) {
+      await this.api("publish", { channel, data });
+    }
+  }
+
+  /** Asks the server to end, which tells its clients first. */
+  drain() {
+    this.#child.kill("SIGTERM");
+  }
+
+  async stop() {
+    this.#child.kill("SIGKILL");
+    await this.#exited;
+  }
+}
+
+async function addressFrom(stdout) {
+  for await (const line of createInterface(stdout)) {
+    const [address] = /http:\/\/127\.0\.0\.1:\d+/.exec(line) ?? [];
+    if (address !== undefined) {
+      stdout.resume(); // A full pipe would stop the server.
+      return address;
+    }
+  }
+  throw new Error("the server's output ended without an address");
+}

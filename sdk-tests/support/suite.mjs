@@ -1,0 +1,87 @@
+// Runs the same tests over every transport, each file against a server of its own.
+
+import { after, afterEach, before, describe, test } from "node:test";
+import { Journal } from "./journal.mjs";
+import { startServer } from "./server.mjs";
+import { connectionToken } from "./tokens.mjs";
+import { TRANSPORTS } from "./transports.mjs";
+
+const CLIENT_EVENTS = ["connecting", "connected", "disconnected", "error"];
+const SUBSCRIPTION_EVENTS = [
+  "subscribing",
+  "subscribed",
+  "unsubscribed",
+  "publication",
+  "join",
+  "leave",
+  "error",
+];
+
+/**
+ * Declares `tests`, a map of names to functions that take a `Bench`, once for each transport.
+ *
+ * `environment` changes the configuration of the server.
+ */
+export function overEveryTransport(tests, environment) {
+  let server;
+  before(async () => (server = await startServer(environment)));
+  after(() => server.stop());
+  let channels = 0;
+  for (const transport of TRANSPORTS) {
+    describe(transport.name, () => {
+      afterEach(() => transport.close());
+      for (const [name, run] of Object.entries(tests)) {
+        test(name, () => run(new Bench(server, transport, ++channels)));
+      }
+    });
+  }
+}
+
+/** What a test works with: a server, a transport, and names that no other test has. */
+class Bench {
+  constructor(server, transport, number) {
+    this.server = server;
+    this.transport = transport;
+    this.user = `user-${number}`;
+    this.number = number;
+  }
+
+  /** Returns the name of a channel in `namespace`. */
+  channel(namespace) {
+    return `${namespace}:${this.number}`;
+  }
+
+  /** Returns a client of `user` that is not connected yet, and its journal. */
+  client({ url = this.server.url, user = this.user, ...options } = {}) {
+    const client = this.transport.client(url, { token: connectionToken(user), ...options });
+    return { client, journal: new Journal(client, CLIENT_EVENTS) };
+  }
+
+  /** Returns a connected client. */
+  async connected(options) {
+    const { client, journal } = this.client(options);
+    client.connect();
+    await journal.next("connected");
+    return { client, journal };
+  }
+
+  /** Returns a subscription that is not subscribed yet, and its journal. */
+  subscription(client, channel, options) {
+    const subscription = client.newSubscription(channel, options);
+    return { subscription, journal: new Journal(subscription, SUBSCRIPTION_EVENTS) };
+  }
+
+  /** Returns a subscription, subscribed. */
+  async subscribed(client, channel, options) {
+    const { subscription, journal } = this.subscription(client, channel, options);
+    subscription.subscribe();
+    const context = await journal.next("subscribed");
+    return { subscription, journal, context };
+  }
+
+  /** Returns the payloads of the next publications. */
+  async payloads(journal, count) {
+    const contexts = await journal.take("publication", count);
+    return contexts.map(({ data }) => this.transport.decode(data));
+  }
+}

@@ -1,0 +1,136 @@
+// What was missed: after a cut of the network, and by being too slow.
+
+import assert from "node:assert/strict";
+import { Journal } from "../support/journal.mjs";
+import { startProxy } from "../support/proxy.mjs";
+import { overEveryTransport } from "../support/suite.mjs";
+
+/** Runs `run` behind a network of its own, with a client that has `options`. */
+async function behindProxy(bench, run, options) {
+  const proxy = await startProxy(bench.server.url);
+  try {
+    await run(proxy, await bench.connected({ url: proxy.url, ...options }));
+  } finally {
+    proxy.stop();
+  }
+}
+
+/** A client that is stalled can't answer pings either. */
+const PATIENT = { LINERATE_CLIENT_PONG_TIMEOUT_S: "60" };
+
+overEveryTransport(
+  {
+    "after a cut nothing is missing and nothing comes twice": (bench) =>
+      behindProxy(bench, async (proxy, { client, journal: journalOfClient }) => {
+        const channel = bench.channel("open");
+        const { journal } = await bench.subscribed(client, channel);
+        await bench.server.publish(channel, 1, 2);
+        assert.deepEqual(await bench.payloads(journal, 2), [1, 2]);
+        proxy.cut();
+        await journalOfClient.next("connecting");
+        await bench.server.publish(channel, 3, 4, 5);
+        proxy.mend();
+        const { wasRecovering, recovered } = await journal.next("subscribed");
+        assert.deepEqual([wasRecovering, recovered], [true, true]);
+        await bench.server.publish(channel, 6);
+        assert.deepEqual(await bench.payloads(journal, 4), [3, 4, 5, 6]);
+      }),
+
+    "what the channel no longer has is not said to be recovered": (bench) =>
+      behindProxy(bench, async (proxy, { client, journal: journalOfClient }) => {
+        const channel = bench.channel("short");
+        const { journal } = await bench.subscribed(client, channel);
+        await bench.server.publish(channel, 1);
+        await journal.next("publication");
+        proxy.cut();
+        await journalOfClient.next("connecting");
+        await bench.server.publish(channel, 2, 3, 4, 5, 6);
+        proxy.mend();
+        const { wasRecovering, recovered } = await journal.next("subscribed");
+        assert.deepEqual([wasRecovering, recovered], [true, false]);
+        await bench.server.publish(channel, 7);
+        const isNewest = ({ data }) => bench.transport.decode(data) === 7;
+        await journal.next("publication", isNewest);
+      }),
+
+    "a slow network does not keep many channels from being recovered at once": (bench) =>
+      behindProxy(
+        bench,
+        async (proxy, { client, journal: journalOfClient }) => {
+          const channels = Array.from(
+            { length: 40 },
+            (_, index) => `${bench.channel("open")}-${index}`,
+          );
+          const journals = [];
+          for (const channel of channels) {
+            journals.push((await bench.subscribed(client, channel)).journal);
+          }
+          proxy.cut();
+          await journalOfClient.next("connecting");
+          const filler = "x".repeat(10_000);
+          for (let number = 1; number <= 20; number++) {
+            await bench.server.api("broadcast", { channels, data: [number, filler] });
+          }
+          proxy.throttle(4_000_000);
+          proxy.mend();
+          for (const journal of journals) {
+            assert.equal((await journal.next("subscribed")).recovered, true);
+            const payloads = await bench.payloads(journal, 20);
+            assert.deepEqual(payloads.at(-1), [20, filler]);
+          }
+          // An error is an attempt while the network was cut.
+          const names = journalOfClient.names().filter((name) => name !== "error");
+          assert.deepEqual(names, ["connecting", "connected", "connecting", "connected"]);
+        },
+        { timeout: 30_000 },
+      ),
+
+    async "a client that brings its position gets what followed"(bench) {
+      const channel = bench.channel("open");
+      const { client } = await bench.connected();
+      const { subscription, context } = await bench.subscribed(client, channel);
+      await bench.server.publish(channel, 1, 2, 3);
+      const { epoch } = context.streamPosition;
+      subscription.unsubscribe();
+      client.removeSubscription(subscription);
+      const since = { epoch, offset: 1 };
+      const { journal } = await bench.subscribed(client, channel, { since });
+      assert.deepEqual(await bench.payloads(journal, 2), [2, 3]);
+    },
+
+    "who is too slow is told of the gap, subscribes again and recovers": (bench) =>
+      behindProxy(bench, async (proxy, { client }) => {
+        const channel = bench.channel("hasty");
+        const { subscription, journal } = await bench.subscribed(client, channel);
+        const publications = new Journal(subscription, ["publication"]);
+        await bench.subscribed(client, bench.channel("live"));
+        proxy.stall();
+        await flood(bench, bench.channel("live"));
+        const published = Array.from({ length: 20 }, (_, index) => index);
+        await bench.server.publish(channel, ...published);
+        proxy.flow();
+        const { code, reason } = await journal.next("subscribing", ({ code }) => code !== 0);
+        assert.deepEqual([code, reason], [2500, "insufficient state"]);
+        assert.deepEqual(await bench.payloads(publications, published.length), published);
+      }),
+
+    "who is too slow where that is not borne is disconnected with 3008": (bench) =>
+      behindProxy(bench, async (proxy, { client, journal: journalOfClient }) => {
+        const channel = bench.channel("strict");
+        await bench.subscribed(client, channel);
+        proxy.stall();
+        await flood(bench, channel);
+        proxy.flow();
+        const { code } = await journalOfClient.next("connecting", ({ code }) => code !== 0);
+        assert.equal(code, 3008);
+        await journalOfClient.next("connected");
+      }),
+  },
+  PATIENT,
+);
+
+/** Publishes more than sockets and rings hold. */
+async function flood(bench, channel) {
+  const filler = "x".repeat(200_000);
+  await bench.server.publish(channel, ...Array(120).fill(filler));
+}
