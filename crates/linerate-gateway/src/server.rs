@@ -10,6 +10,7 @@
 //! | `proxy` | what trusted proxies say of a client's address |
 //! | `quiet` | logs that can't be flooded |
 //! | `stop` | the end of the server, in phases |
+//! | `timed` | bodies that must come in time |
 //! | `tls` | the certificate, and its renewal |
 //! | `workers` | threads with a runtime and a listener each |
 
@@ -21,6 +22,7 @@ mod listener;
 mod proxy;
 mod quiet;
 mod stop;
+mod timed;
 mod tls;
 mod workers;
 

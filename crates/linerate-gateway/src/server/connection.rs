@@ -28,7 +28,7 @@ use tokio::{
 };
 use tower_service::Service;
 
-use super::{Front, Visit, admission::AddressPlace, proxy};
+use super::{Front, Visit, admission::AddressPlace, proxy, timed::Timed};
 use crate::transport::Peer;
 
 /// How long the head of a request may take, the wait for its first byte included.
@@ -161,7 +161,10 @@ async fn answer(
     mut app: Router,
     request: Request<Incoming>,
 ) -> Result<Response, std::convert::Infallible> {
-    let mut request = request.map(Body::new);
+    let mut request = request.map(|body| match body.is_end_stream() {
+        true => Body::empty(),
+        false => Body::new(Timed::new(body)),
+    });
     let (peer, place) = match origin.peer(&request) {
         Ok(found) => found,
         Err(refused) => return Ok(refused.into_response()),

@@ -6,7 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{Extension, Router, response::IntoResponse, routing::get};
+use axum::{
+    Extension, Router,
+    body::{Body, to_bytes},
+    response::IntoResponse,
+    routing::{get, post},
+};
 use linerate::Scheme;
 use rustls::pki_types::ServerName;
 use tokio::{
@@ -16,7 +21,7 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::{Certificate, Front, Phase, Stop, Visit};
+use super::{Certificate, Front, Phase, Stop, Visit, timed::BODY_TIMEOUT};
 use crate::{
     config::{ServerOptions, TlsOptions},
     transport::Peer,
@@ -43,6 +48,14 @@ async fn whence(Extension(peer): Extension<Peer>) -> String {
     format!("{scheme} {}", peer.address)
 }
 
+/// Says whether the whole body came.
+async fn take(body: Body) -> &'static str {
+    match to_bytes(body, 1_024).await {
+        Ok(_) => "taken",
+        Err(_) => "given up",
+    }
+}
+
 async fn wait(Extension(visit): Extension<Visit>) -> impl IntoResponse {
     visit.goodbye().await;
     "goodbye"
@@ -56,7 +69,8 @@ impl Served {
         let address = listener.local_addr().unwrap();
         let app = Router::new()
             .route("/", get(whence))
-            .route("/wait", get(wait));
+            .route("/wait", get(wait))
+            .route("/take", post(take));
         tokio::spawn(front.clone().serve(listener, app));
         Self {
             address,
@@ -189,6 +203,29 @@ async fn when_it_is_over_everybody_is_cut_off() {
         .unwrap();
     served.stop.enter(Phase::Over);
     rest(&mut stream).await;
+}
+
+#[tokio::test]
+async fn r03_a_body_that_never_ends_is_given_up() {
+    let served = Served::start(&ServerOptions::default()).await;
+    let head = b"POST /take HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 9\r\n\r\n";
+    let mut whole = served.connect().await;
+    whole.write_all(head).await.unwrap();
+    whole.write_all(b"123456789").await.unwrap();
+    assert!(rest(&mut whole).await.ends_with("taken"));
+
+    let mut slow = served.connect().await;
+    slow.write_all(head).await.unwrap();
+    slow.write_all(b"1").await.unwrap();
+    while served.front.admission.open() == 0 {
+        tokio::task::yield_now().await;
+    }
+    // Long enough for the head to be read: its own time is over sooner than that of the body.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::pause();
+    tokio::time::advance(BODY_TIMEOUT).await;
+    tokio::time::resume();
+    assert!(rest(&mut slow).await.ends_with("given up"));
 }
 
 /// Writes a new certificate for `localhost`, and returns it.
