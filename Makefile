@@ -120,6 +120,10 @@ bench: ## all benchmarks, also those against other libraries; leave the machine 
 stress: ## what abusive clients do to the others and to the reactor's memory (three minutes); leave the machine alone meanwhile
 	cargo run --locked --release -p linerate-reactor --example reactor_stress -- $(ARGS)
 
+.PHONY: chaos
+chaos: web ## whether subscribers miss anything while brokers, nodes and connections break (ten minutes)
+	LINERATE_CHAOS=1 cargo test --locked --release -p linerate-cli --test it delivery -- --nocapture --test-threads 1
+
 .PHONY: contenders
 contenders: ## the servers that `linerate bench` compares, into .cache/contenders; ONLY="NAME…" for some of them
 	scripts/contenders $(ONLY)

@@ -5,6 +5,7 @@ mod applications;
 mod bench;
 mod brokers;
 mod connect;
+mod delivery;
 mod echo;
 mod limits;
 mod logs;

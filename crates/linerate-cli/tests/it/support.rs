@@ -150,22 +150,24 @@ pub(crate) struct Response {
 impl Response {
     /// Reads up to the end of the connection.
     pub(crate) async fn read_from(stream: &mut TcpStream) -> Self {
+        let response = Self::try_read_from(stream).await;
+        response.expect("a whole response")
+    }
+
+    /// Reads up to the end of the connection; `None` if that comes too early.
+    pub(crate) async fn try_read_from(stream: &mut TcpStream) -> Option<Self> {
         let mut bytes = Vec::new();
-        timeout(PATIENCE, stream.read_to_end(&mut bytes))
-            .await
-            .unwrap()
-            .unwrap();
-        let end = bytes
-            .windows(4)
-            .position(|window| window == b"\r\n\r\n")
-            .expect("a whole head");
-        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Self {
+        let read = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
+        read.ok()?.ok()?;
+        let mut windows = bytes.windows(4);
+        let end = windows.position(|window| window == b"\r\n\r\n")?;
+        let head = String::from_utf8(bytes[..end].to_vec()).ok()?;
+        let status = head.split(' ').nth(1)?.parse().ok()?;
+        Some(Self {
             status,
             head,
             body: bytes[end + 4..].to_vec(),
-        }
+        })
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {

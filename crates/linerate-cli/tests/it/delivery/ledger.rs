@@ -1,0 +1,219 @@
+//! What was published, what a subscriber saw, and whether that fits.
+
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
+
+/// How long a subscriber may go on before it is told what it has missed.
+const ANNOUNCED_MAX: Duration = Duration::from_secs(5);
+
+/// The numbers that were published in a channel, in their order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Published {
+    /// Those whose publisher was told that they are.
+    acknowledged: Vec<u64>,
+    /// How many there are of which nobody knows.
+    unknown: u64,
+}
+
+/// What a subscriber of a channel saw.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seen {
+    /// It was told that something may be missing.
+    Gap,
+    /// The publication with this number.
+    Number(u64),
+}
+
+/// What is wrong, as counts of publications; all but `announced` must be 0.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Verdict {
+    /// Arrived at all.
+    pub(crate) received: u64,
+    /// Missing, and the subscriber was told of a gap there in time.
+    pub(crate) announced: u64,
+    /// Missing, and nobody said so.
+    pub(crate) lost: u64,
+    /// Arrived more than once.
+    pub(crate) duplicated: u64,
+    /// Arrived after one with a higher number.
+    pub(crate) reordered: u64,
+    /// How often the subscriber was told of a gap.
+    pub(crate) gaps: u64,
+}
+
+impl Published {
+    pub(crate) fn acknowledge(&mut self, number: u64) {
+        self.acknowledged.push(number);
+    }
+
+    pub(crate) fn doubt(&mut self) {
+        self.unknown += 1;
+    }
+
+    pub(crate) fn unknown(&self) -> u64 {
+        self.unknown
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.acknowledged.len() as u64
+    }
+
+    /// Returns the newest number that was acknowledged.
+    pub(crate) fn newest(&self) -> Option<u64> {
+        self.acknowledged.last().copied()
+    }
+
+    /// Judges what a subscriber saw. It counts from the first number that it saw on.
+    pub(crate) fn judge(&self, seen: &[(Instant, Seen)]) -> Verdict {
+        let mut verdict = Verdict::default();
+        let all: HashSet<u64> = seen.iter().filter_map(|(_, seen)| seen.number()).collect();
+        let mut numbers = HashSet::new();
+        let mut newest = None;
+        let mut is_announced = false;
+        for (index, (at, seen_now)) in seen.iter().enumerate() {
+            let Some(number) = seen_now.number() else {
+                verdict.gaps += 1;
+                is_announced = true;
+                continue;
+            };
+            verdict.received += 1;
+            if !numbers.insert(number) {
+                verdict.duplicated += 1;
+                continue;
+            }
+            let Some(before) = newest.replace(number) else {
+                is_announced = false;
+                continue;
+            };
+            if number < before {
+                newest = Some(before);
+                verdict.reordered += 1;
+                continue;
+            }
+            let missing = self.missing(before, number, &all);
+            match is_announced || is_announced_soon(&seen[index..], *at) {
+                true => verdict.announced += missing,
+                false => verdict.lost += missing,
+            }
+            is_announced = false;
+        }
+        // What never came at the end is missing as well.
+        let missing = self.missing(newest.unwrap_or(0), u64::MAX, &all);
+        match is_announced {
+            true => verdict.announced += missing,
+            false => verdict.lost += missing,
+        }
+        verdict
+    }
+
+    /// Returns how many numbers between two that were seen are acknowledged, but not among `all` that were.
+    fn missing(&self, before: u64, after: u64, all: &HashSet<u64>) -> u64 {
+        let numbers = self.acknowledged.iter();
+        let between = numbers.filter(|number| (before + 1..after).contains(*number));
+        between.filter(|number| !all.contains(*number)).count() as u64
+    }
+}
+
+impl Seen {
+    /// Returns the number, unless it is a gap.
+    pub(crate) fn number(self) -> Option<u64> {
+        match self {
+            Self::Gap => None,
+            Self::Number(number) => Some(number),
+        }
+    }
+}
+
+fn is_announced_soon(seen: &[(Instant, Seen)], since: Instant) -> bool {
+    let soon = seen
+        .iter()
+        .take_while(|(at, _)| *at - since < ANNOUNCED_MAX);
+    soon.into_iter().any(|(_, seen)| seen.number().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::{Published, Seen, Verdict};
+
+    fn published(count: u64) -> Published {
+        let mut published = Published::default();
+        for number in 1..=count {
+            published.acknowledge(number);
+        }
+        published
+    }
+
+    /// A number for each publication, and 0 for a gap; a second passes between them.
+    fn judge(published: &Published, seen: &[u64]) -> Verdict {
+        let start = Instant::now();
+        let seen = seen.iter().zip(0..).map(|(number, second)| {
+            let seen = match number {
+                0 => Seen::Gap,
+                number => Seen::Number(*number),
+            };
+            (start + Duration::from_secs(second), seen)
+        });
+        published.judge(&seen.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_subscriber_that_saw_everything_misses_nothing() {
+        let verdict = judge(&published(4), &[1, 2, 3, 4]);
+        let received = 4;
+        assert_eq!(
+            verdict,
+            Verdict {
+                received,
+                ..Verdict::default()
+            }
+        );
+        // It may begin later.
+        assert_eq!(judge(&published(4), &[3, 4]).lost, 0);
+    }
+
+    #[test]
+    fn what_is_missing_is_lost_unless_that_was_said() {
+        assert_eq!(judge(&published(4), &[1, 4]).lost, 2);
+        assert_eq!(judge(&published(4), &[1, 2]).lost, 2);
+        assert_eq!(judge(&published(4), &[]).lost, 4);
+        let verdict = judge(&published(4), &[1, 0, 4]);
+        assert_eq!((verdict.lost, verdict.announced, verdict.gaps), (0, 2, 1));
+        let verdict = judge(&published(4), &[1, 2, 0]);
+        assert_eq!((verdict.lost, verdict.announced), (0, 2));
+    }
+
+    #[test]
+    fn an_announcement_covers_one_hole_and_comes_within_five_seconds() {
+        let verdict = judge(&published(9), &[1, 0, 3, 5, 6, 7, 8, 9]);
+        assert_eq!((verdict.announced, verdict.lost), (1, 1));
+        let verdict = judge(&published(9), &[1, 3, 4, 5, 6, 0, 7, 8, 9]);
+        assert_eq!((verdict.announced, verdict.lost), (1, 0));
+        let verdict = judge(&published(9), &[1, 3, 4, 5, 6, 7, 0, 8, 9]);
+        assert_eq!((verdict.announced, verdict.lost), (0, 1));
+    }
+
+    #[test]
+    fn what_nobody_knows_may_be_missing() {
+        let mut unknown = published(2);
+        unknown.doubt();
+        unknown.acknowledge(4);
+        assert_eq!(judge(&unknown, &[1, 2, 4]).lost, 0);
+        assert_eq!(judge(&unknown, &[1, 2, 3, 4]).lost, 0);
+        assert_eq!(unknown.unknown(), 1);
+    }
+
+    #[test]
+    fn duplicates_and_disorder_are_told_apart() {
+        let verdict = judge(&published(3), &[1, 2, 2, 3]);
+        assert_eq!((verdict.duplicated, verdict.reordered), (1, 0));
+        let verdict = judge(&published(3), &[1, 3, 2]);
+        assert_eq!(
+            (verdict.duplicated, verdict.reordered, verdict.lost),
+            (0, 1, 0)
+        );
+    }
+}
