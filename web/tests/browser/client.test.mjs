@@ -1,13 +1,17 @@
 // The npm package against the real server, in Node.js and in Chromium.
 
 import assert from "node:assert/strict";
-import { createServer, request } from "node:http";
+import { createHmac } from "node:crypto";
 import { once } from "node:events";
+import { createServer, request } from "node:http";
 import { after, before, test } from "node:test";
 import WebSocket from "ws";
 import * as linerate from "../../dist/assets/linerate.js";
 import * as scenarios from "./client-scenarios.mjs";
 import { openPage, startBrowser, startServer } from "./support.mjs";
+
+const SECRET = "the secret key of this test";
+const GUARDED = { LINERATE_AUTH_TOKEN_HMAC_SECRET_KEY: SECRET };
 
 let chromium, page, server;
 
@@ -177,15 +181,15 @@ test("a server that starts anew is a gap, and goes on", { timeout: 60_000 }, asy
   subscription.on("publication", (publication) => told.push(publication.json()));
   await new Promise((resolve) => subscription.on("subscribed", resolve));
   await client.publish("demo:restart", 1);
+  // The answer may come before the publication.
+  await until(() => told.at(-1) === 1);
   await first.kill();
   const again = new Promise((resolve) => subscription.on("subscribed", resolve));
   const second = await startServer({ port: new URL(first.url).port });
   t.after(() => second.stop());
   assert.equal((await again).recovered, false);
   await client.publish("demo:restart", 2);
-  while (told.at(-1) !== 2) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await until(() => told.at(-1) === 2);
   assert.deepEqual(told, [1, "recovery", 2]);
 });
 
@@ -199,6 +203,49 @@ test("a server that says goodbye is come back to", { timeout: 60_000 }, async (t
   const { code } = await cut;
   assert.ok(code === 3001 || code === 1001 || code === 1012, `closed with ${code}`);
   assert.equal(client.state, "connecting");
+});
+
+test(
+  "a token is asked for, refreshed, and says what to subscribe",
+  { timeout: 60_000 },
+  async (t) => {
+    const guarded = await startServer({ environment: GUARDED });
+    t.after(() => guarded.stop());
+    let asked = 0;
+    const token = () => {
+      asked += 1;
+      return tokenOf({ sub: "u1", channels: ["user:u1"], exp: secondsFromNow(3) });
+    };
+    const client = linerate.connect(guarded.url, { environment: { WebSocket }, token });
+    t.after(() => client.close());
+    const cuts = [];
+    const subscribed = new Promise((resolve) => client.on("subscription", resolve));
+    await new Promise((resolve) => client.on("connected", resolve));
+    client.on("connecting", ({ reason }) => cuts.push(reason));
+    assert.equal((await subscribed).channel, "user:u1");
+    while (asked < 3) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    assert.deepEqual(cuts, [], "refreshed without a new connection");
+
+    const secret = client.subscribe("secret");
+    const refused = await new Promise((resolve) => secret.on("unsubscribed", resolve));
+    assert.equal(refused.code, 103);
+    const allowed = client.subscribe("secret", {
+      token: (channel) => tokenOf({ sub: "u1", channel, exp: secondsFromNow(60) }),
+    });
+    await new Promise((resolve) => allowed.on("subscribed", resolve));
+  },
+);
+
+test("a token that is none is final", { timeout: 60_000 }, async (t) => {
+  const guarded = await startServer({ environment: GUARDED });
+  t.after(() => guarded.stop());
+  for (const token of ["none", tokenOf({ sub: "u1" }, "another key entirely")]) {
+    const client = linerate.connect(guarded.url, { environment: { WebSocket }, token });
+    const { code } = await new Promise((resolve) => client.on("disconnected", resolve));
+    assert.equal(code, 3500);
+  }
 });
 
 test("where WebSocket is blocked, the client streams over HTTP", { timeout: 60_000 }, async (t) => {
@@ -235,4 +282,23 @@ async function startBlockingProxy(target) {
     proxy.close();
   };
   return { url: `http://127.0.0.1:${proxy.address().port}`, stop };
+}
+
+/** Waits until `check` holds; the test's own timeout bounds that. */
+async function until(check) {
+  while (!check()) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** Returns a token (JWT) of these claims. */
+function tokenOf(claims, secret = SECRET) {
+  const encode = (part) => Buffer.from(JSON.stringify(part)).toString("base64url");
+  const signed = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(claims)}`;
+  const signature = createHmac("sha256", secret).update(signed).digest("base64url");
+  return `${signed}.${signature}`;
+}
+
+function secondsFromNow(seconds) {
+  return Math.floor(Date.now() / 1_000) + seconds;
 }
