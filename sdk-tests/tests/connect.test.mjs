@@ -53,17 +53,18 @@ overEveryTransport({
     const { client, journal } = await bench.connected({ token, getToken });
     await isRefreshed;
     // Longer than the first token was good for.
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
     await client.presenceStats(bench.channel("open")).catch(() => {});
     assert.deepEqual(journal.names(), ["connecting", "connected"]);
   },
 
   async "a client that brings no newer token is disconnected, and comes back with one"(bench) {
-    let asked = 0;
+    let isOut = false;
     const never = new Promise(() => {});
-    const getToken = () => (asked++ === 0 ? never : connectionToken(bench.user));
+    const getToken = () => (isOut ? connectionToken(bench.user) : never);
     const token = connectionToken(bench.user, { seconds: 2 });
-    const { journal } = await bench.connected({ token, getToken });
+    const { client, journal } = await bench.connected({ token, getToken });
+    client.on("connecting", () => (isOut = true));
     const { code, reason } = await journal.next("connecting", ({ code }) => code !== 0);
     assert.deepEqual([code, reason], [3005, "connection expired"]);
     await journal.next("connected");
