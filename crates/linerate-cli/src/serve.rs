@@ -67,8 +67,12 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     let service = Service::bind(config, runtime.handle())?;
+    // Once the address is printed, a signal is a request to stop in order.
+    let control = {
+        let _entered = runtime.enter();
+        control::Control::new(loader, logging, service.address())?
+    };
     announce(&service);
-    let control = control::Control::new(loader, logging, service.address());
     runtime.block_on(control.run(service))?;
     // A thread that waits for a file must not keep the process.
     runtime.shutdown_background();

@@ -28,28 +28,35 @@ pub(super) struct Control {
     loader: Loader,
     logging: Logging,
     address: SocketAddr,
+    stop_signals: StopSignals,
+    hang_ups: Signal,
 }
 
 /// The signals that end the server.
+#[derive(Debug)]
 struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Control {
-    pub(super) fn new(loader: Loader, logging: Logging, address: SocketAddr) -> Self {
-        Self {
+    /// Hears signals from now on. To be called within the runtime.
+    pub(super) fn new(
+        loader: Loader,
+        logging: Logging,
+        address: SocketAddr,
+    ) -> std::io::Result<Self> {
+        Ok(Self {
             loader,
             logging,
             address,
-        }
+            stop_signals: StopSignals::new()?,
+            hang_ups: signal(SignalKind::hangup())?,
+        })
     }
 
     /// Starts the service, and runs it until a signal or the failure of a worker ends it.
-    pub(super) async fn run(self, service: Service) -> anyhow::Result<()> {
-        // Heard from here on: until then a signal simply ends the process.
-        let mut stop_signals = StopSignals::new()?;
-        let mut hang_ups = signal(SignalKind::hangup())?;
+    pub(super) async fn run(mut self, service: Service) -> anyhow::Result<()> {
         let (running, mut started) = service.start()?;
         if let Some((listener, operations)) = started.operations.take() {
             tokio::spawn(serve_operations(listener, operations));
@@ -60,9 +67,9 @@ impl Control {
         certificates.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = stop_signals.recv() => break,
+                () = self.stop_signals.recv() => break,
                 () = running.one_ended() => break,
-                _ = hang_ups.recv() => self.reload(&started),
+                _ = self.hang_ups.recv() => self.reload(&started),
                 _ = certificates.tick() => renew_certificate(&started),
             }
         }
@@ -70,7 +77,7 @@ impl Control {
         let mut threads = spawn_blocking(move || running.join());
         tokio::select! {
             () = drain(&started) => {}
-            () = stop_signals.recv() => tracing::warn!("told twice: connections are cut off"),
+            () = self.stop_signals.recv() => tracing::warn!("told twice: connections are cut off"),
             ended = &mut threads => {
                 started.node.shut_down().await;
                 return Ok(ended??);

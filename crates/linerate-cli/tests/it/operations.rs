@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -55,15 +55,21 @@ async fn a_server_is_alive_ready_and_measured() {
 
 #[tokio::test]
 async fn a_full_server_is_alive_but_not_ready() {
-    let server = Server::start_with(&[
-        "--operations-listen",
-        "127.0.0.1:0",
-        "--connections-max",
-        "1",
-    ]);
-    // The port of the second listener is told in the log only; the first has no such path then.
-    let _one = TcpStream::connect(server.address).unwrap();
-    until(&server, "/live", |text| text.starts_with("503")).await;
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let operations = free.local_addr().unwrap();
+    drop(free);
+    let listen = operations.to_string();
+    let mut server =
+        Server::start_with(&["--operations-listen", &listen, "--connections-max", "1"]);
+    let _one = server.connect("/echo").await;
+    server.address = operations;
+    let full = "as many connections as allowed are open";
+    until(&server, "/ready", |text| {
+        text.starts_with("503") && text.contains(full)
+    })
+    .await;
+    assert_eq!(server.get("/live").await.status, 200);
+    assert_eq!(server.get("/metrics").await.status, 200);
 }
 
 #[tokio::test]
