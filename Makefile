@@ -136,6 +136,11 @@ bench-all: contenders build ## compare all servers in all scenarios (half an hou
 bench-quick: contenders build ## compare all servers in a few cells of each scenario (ten minutes)
 	$(LINERATE_BIN) bench --effort quick $(ARGS)
 
+.PHONY: story
+story: build ## from Redis to filtered subscribers, beside Centrifuge and Socket.IO (half an hour); leave the machine alone meanwhile
+	scripts/story-peers
+	$(LINERATE_BIN) bench story --record .cache/story/record.jsonl $(ARGS)
+
 # Not for its figures: every kind of load, against the programs that share our crates, must get right answers.
 .PHONY: bench-test
 bench-test: build ## one short round of the benchmark, with raw-tcp and our own two servers
