@@ -119,7 +119,7 @@ async fn a_client_that_reads_its_replies_late_gets_them_all() {
     }
     assert_eq!(other.ask(r#"{"id":9,"ping":{}}"#).await["id"], 9);
     for id in 3..40 {
-        let reply = greedy.next().await;
+        let reply = greedy.next_reply().await;
         assert_eq!(reply["id"], id);
         assert_eq!(
             reply["history"]["publications"].as_array().unwrap().len(),

@@ -201,6 +201,16 @@ impl Json {
         }
     }
 
+    /// Returns the next line that answers a command; what is pushed meanwhile is passed over.
+    pub(crate) async fn next_reply(&mut self) -> Value {
+        loop {
+            let line = self.next().await;
+            if line["push"].is_null() {
+                return line;
+            }
+        }
+    }
+
     /// Subscribes and returns the answer.
     pub(crate) async fn subscribe(&mut self, channel: &str) -> Value {
         let command = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#);
