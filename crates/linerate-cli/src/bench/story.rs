@@ -14,7 +14,7 @@ use linerate_bench::{
     load::raise_file_limit,
     server::Launcher,
     story::{
-        Cell, Dialect, Peer, Redis, Trial,
+        Cell, Dialect, Peer, Redis, StoryError, Trial,
         ladder::climb,
         table::{Row, markdown},
         trial::Stage,
@@ -95,10 +95,13 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             .iter()
             .filter(|peer| peer.batches || cell.batch_ms == 0)
         {
-            let stage = Stage::open(peer, cell, &launcher, &cores.server, &redis);
-            let mut stage = stage
-                .with_context(|| format!("{} with {} subscribers", peer.name, cell.subscribers))?;
-            rows.push(arguments.measure(&mut stage, &mut record)?);
+            let open = || Stage::open(peer, cell, &launcher, &cores.server, &redis);
+            let row = arguments.measure(&open, &mut record);
+            rows.push(
+                row.with_context(|| {
+                    format!("{} with {} subscribers", peer.name, cell.subscribers)
+                })?,
+            );
         }
     }
     print(&markdown(&rows))
@@ -117,14 +120,23 @@ impl Arguments {
         cells.collect()
     }
 
-    fn measure(&self, stage: &mut Stage<'_>, record: &mut File) -> anyhow::Result<Row> {
+    fn measure<'a>(
+        &self,
+        open: &dyn Fn() -> Result<Stage<'a>, StoryError>,
+        record: &mut File,
+    ) -> anyhow::Result<Row> {
         let time = Duration::from_secs(self.seconds.into());
+        let mut stage = open()?;
         let mut try_rate = |rate: f64| {
             let trial = stage.try_rate(rate, time)?;
             note(&trial);
             // The record is for later; the table at the end does not need it.
             if let Err(error) = write_line(record, &trial) {
                 eprintln!("can't write the record: {error}");
+            }
+            if !trial.is_sustained() {
+                // Some subscribers may be gone, and the server may have much left to do.
+                stage = open()?;
             }
             Ok(trial)
         };
