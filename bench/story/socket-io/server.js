@@ -17,7 +17,12 @@ const { values } = parseArgs({
 
 const url = `redis://${values.redis}`;
 const [publisher, subscriber, feed] = await Promise.all(
-  [0, 1, 2].map(() => createClient({ url }).connect()),
+  [0, 1, 2].map(() =>
+    createClient({ url })
+      // Redis ends a connection that is too far behind; the client connects again.
+      .on("error", (error) => console.error(error.message))
+      .connect(),
+  ),
 );
 const [host, port] = values.listen.split(":");
 const http = createServer();
