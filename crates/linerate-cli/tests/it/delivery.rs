@@ -59,15 +59,15 @@ impl Stage {
     /// Starts everything, and waits until publications flow.
     async fn set(name: &'static str, kind: Kind, padding: usize) -> Option<Self> {
         let server = BrokerServer::start(kind)?;
-        let proxy = Proxy::start(server.port).await;
-        let unharmed = Node::start(&kind.url(server.port)).await;
+        let proxy = Proxy::start(server.port()).await;
+        let unharmed = Node::start(&kind.url(server.port())).await;
         let node = Node::start(&kind.url(proxy.port())).await;
         let subscribers = KEPT.iter().chain(&PLAIN);
         let subscribers: Vec<_> = subscribers
             .map(|(channel, protocol)| Subscriber::start(node.address, channel, *protocol))
             .collect();
         let api = Way::Api(unharmed.address);
-        let broker = Way::Broker(kind, server.port);
+        let broker = Way::Broker(kind, server.port());
         let publishers = vec![
             Publisher::start("kept:1", api, padding),
             Publisher::start("kept:2", api, padding),

@@ -73,7 +73,7 @@ async fn keys_get_in_without_a_password() {
     let Some(server) = NatsServer::with(&keys) else {
         return;
     };
-    let file = server.path().join("seed");
+    let file = server.directory().join("seed");
     fs::write(&file, format!("{seed}\n")).unwrap();
     let url = format!("{}?nkey={}", server.url(), file.display());
     works(&url, BrokerOptions::default()).await;

@@ -62,7 +62,10 @@ async fn a_stream_that_went_back_in_time_gets_another_epoch() {
         node.publish("durable", "kept", DURABLE).await;
     }
     server.kill();
-    let (streams, copy) = (server.path().join("js"), server.path().join("copy"));
+    let (streams, copy) = (
+        server.directory().join("js"),
+        server.directory().join("copy"),
+    );
     copy_all(&streams, &copy);
     server.restart();
     node.recorder.link(true).await;

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use linerate_testkit::server::free_port;
 use tempfile::TempDir;
 use tokio::{
     io::AsyncWriteExt,
@@ -16,7 +17,6 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::servers::free_port;
 use crate::support::{Response, linerate};
 
 /// What requests to the server API show.

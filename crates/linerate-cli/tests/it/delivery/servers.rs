@@ -1,18 +1,12 @@
 //! Redis and NATS in processes of our own.
 
 use std::{
-    env, fs,
-    net::{TcpListener, TcpStream},
+    env,
+    ops::{Deref, DerefMut},
     path::Path,
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
 };
 
-use tempfile::TempDir;
-
-/// How long a server may take until it lets clients in.
-const START_MAX: Duration = Duration::from_secs(20);
+use linerate_testkit::server::{ServerProcess, free_port};
 
 /// Which broker.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,9 +18,7 @@ pub(crate) enum Kind {
 /// A broker's server on a free port. Killed when dropped.
 pub(crate) struct BrokerServer {
     pub(crate) kind: Kind,
-    pub(crate) port: u16,
-    directory: TempDir,
-    process: Option<Child>,
+    process: ServerProcess,
 }
 
 impl Kind {
@@ -74,78 +66,24 @@ impl Kind {
 impl BrokerServer {
     /// Starts a server; `None` if none is installed.
     pub(crate) fn start(kind: Kind) -> Option<Self> {
-        if Command::new(kind.binary())
-            .arg("--version")
-            .output()
-            .is_err()
-        {
-            assert!(env::var_os("CI").is_none(), "{kind:?} is not installed");
-            eprintln!("skipped: {kind:?} is not installed");
-            return None;
-        }
-        let mut server = Self {
-            kind,
-            port: free_port(),
-            directory: tempfile::tempdir().unwrap(),
-            process: None,
-        };
-        server.restart();
-        Some(server)
-    }
-
-    /// Ends the server as `kill -9` does.
-    pub(crate) fn kill(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            process.kill().unwrap();
-            process.wait().unwrap();
-        }
-    }
-
-    /// Starts the server again, on the same port and with what it has written.
-    pub(crate) fn restart(&mut self) {
-        self.kill();
-        let log = fs::File::create(self.directory.path().join("log")).unwrap();
-        let arguments = self.kind.arguments(self.port, self.directory.path());
-        let process = Command::new(self.kind.binary())
-            .args(arguments)
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
-        self.process = Some(process);
-        let start = Instant::now();
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            let log = fs::read_to_string(self.directory.path().join("log"));
-            assert!(start.elapsed() < START_MAX, "no server: {log:?}");
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Stops the process without ending it.
-    pub(crate) fn pause(&self) {
-        self.signal("-STOP");
-    }
-
-    pub(crate) fn resume(&self) {
-        self.signal("-CONT");
-    }
-
-    fn signal(&self, signal: &str) {
-        let pid = self.process.as_ref().unwrap().id().to_string();
-        let sent = Command::new("kill").args([signal, &pid]).status();
-        assert!(sent.unwrap().success());
+        let port = free_port();
+        let process = ServerProcess::start(&kind.binary(), port, |directory| {
+            kind.arguments(port, directory)
+        })?;
+        Some(Self { kind, process })
     }
 }
 
-impl Drop for BrokerServer {
-    fn drop(&mut self) {
-        self.kill();
+impl Deref for BrokerServer {
+    type Target = ServerProcess;
+
+    fn deref(&self) -> &ServerProcess {
+        &self.process
     }
 }
 
-/// Returns a port that was free a moment ago, for servers that must come back on the same one.
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+impl DerefMut for BrokerServer {
+    fn deref_mut(&mut self) -> &mut ServerProcess {
+        &mut self.process
+    }
 }
