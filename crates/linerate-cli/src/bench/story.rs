@@ -126,17 +126,22 @@ impl Arguments {
         record: &mut File,
     ) -> anyhow::Result<Row> {
         let time = Duration::from_secs(self.seconds.into());
-        let mut stage = open()?;
+        let mut stage = None;
         let mut try_rate = |rate: f64| {
-            let trial = stage.try_rate(rate, time)?;
+            let running = match &mut stage {
+                Some(running) => running,
+                None => stage.insert(open()?),
+            };
+            let trial = running.try_rate(rate, time)?;
             note(&trial);
             // The record is for later; the table at the end does not need it.
             if let Err(error) = write_line(record, &trial) {
                 eprintln!("can't write the record: {error}");
             }
             if !trial.is_sustained() {
-                // Some subscribers may be gone, and the server may have much left to do.
-                stage = open()?;
+                // Some subscribers may be gone, and the server may have much left to do: the next trial
+                // begins anew.
+                stage = None;
             }
             Ok(trial)
         };
