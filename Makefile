@@ -137,7 +137,7 @@ bench-quick: contenders build ## compare all servers in a few cells of each scen
 	$(LINERATE_BIN) bench --effort quick $(ARGS)
 
 .PHONY: story
-story: build ## from Redis to filtered subscribers, beside Centrifuge and Socket.IO (half an hour); leave the machine alone meanwhile
+story: build ## from Redis to filtered subscribers, beside Centrifuge and Socket.IO; leave the machine alone meanwhile
 	scripts/story-peers
 	$(LINERATE_BIN) bench story --record .cache/story/record.jsonl $(ARGS)
 
