@@ -1,4 +1,4 @@
-//! The opening handshake over HTTP/1.1 (RFC 6455 §4), for client and server.
+//! The opening handshake over HTTP/1.1 (RFC 6455 §4) and HTTP/2 (RFC 8441), for client and server.
 //!
 //! Like the rest of this crate it sees no socket and no clock: bytes go in as they arrive,
 //! messages are appended to a buffer of the caller, and what the peer sent behind its head is
@@ -63,7 +63,7 @@ pub use headers::Headers;
 pub use limits::HandshakeLimits;
 pub use origin::{Origin, OriginPolicy, Scheme};
 pub use reader::RequestReader;
-pub use request::{HttpVersion, Request, RequestBody};
+pub use request::{HttpVersion, PseudoHeaders, Request, RequestBody};
 pub use response::{Acceptance, Refusal};
 pub use upgrade::Upgrade;
 

@@ -1,6 +1,6 @@
-//! The client's side of the opening handshake (RFC 6455 §4.1).
+//! The client's side of the opening handshake (RFC 6455 §4.1, RFC 8441 §5).
 
-use alloc::borrow::ToOwned;
+use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec;
@@ -144,21 +144,51 @@ impl ClientHandshake {
         add("Host", self.host.as_bytes());
         add("Upgrade", b"websocket");
         add("Connection", b"Upgrade");
-        add("Sec-WebSocket-Version", b"13");
         add("Sec-WebSocket-Key", self.key.as_bytes());
-        if !self.subprotocols.is_empty() {
-            add(
-                "Sec-WebSocket-Protocol",
-                self.subprotocols.join(", ").as_bytes(),
-            );
-        }
-        if let Some(origin) = &self.origin {
-            add("Origin", origin.to_string().as_bytes());
-        }
-        for (name, value) in self.headers.iter() {
+        for (name, value) in self.fields() {
             add(name, value.as_bytes());
         }
         output.extend_from_slice(b"\r\n");
+    }
+
+    /// Returns the headers of a request over HTTP/2: what [`encode`](Self::encode) writes but for what
+    /// upgrades HTTP/1.1, and for the host, which is the pseudo-header field `:authority` there
+    /// (RFC 8441 §5).
+    pub fn fields(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+        let subprotocols = (!self.subprotocols.is_empty()).then(|| self.subprotocols.join(", "));
+        let subprotocols = subprotocols.map(|all| ("Sec-WebSocket-Protocol", all));
+        let origin = self.origin.as_ref();
+        let origin = origin.map(|origin| ("Origin", origin.to_string()));
+        let application = self.headers.iter();
+        [("Sec-WebSocket-Version", Cow::Borrowed("13"))]
+            .into_iter()
+            .chain(subprotocols.map(|(name, value)| (name, value.into())))
+            .chain(origin.map(|(name, value)| (name, value.into())))
+            .chain(application.map(|(name, value)| (name, value.into())))
+    }
+
+    /// Judges the response to a request over HTTP/2, interim responses excepted (RFC 8441 §5).
+    ///
+    /// # Errors
+    ///
+    /// The server refuses, or agrees to what was not offered.
+    pub fn handle_response<'a>(
+        &self,
+        status: u16,
+        headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    ) -> Result<Negotiated, HandshakeError> {
+        if !(200..300).contains(&status) {
+            return Err(HandshakeError::StatusUnexpected { status });
+        }
+        let mut head = b"HTTP/1.1 200 OK\r\n".to_vec();
+        let mut header_lines = 0;
+        for (name, value) in headers {
+            append_header(&mut head, name, value);
+            header_lines += 1;
+        }
+        head.extend_from_slice(b"\r\n");
+        let (_, headers) = parse(head, header_lines)?;
+        self.negotiate(headers)
     }
 
     /// Takes the bytes that arrived.
@@ -240,6 +270,11 @@ impl ClientHandshake {
         if accept != self.key.accept().as_str().as_bytes() {
             return Err(HandshakeError::AcceptMismatch);
         }
+        self.negotiate(headers)
+    }
+
+    /// Checks what the server has agreed to.
+    fn negotiate(&self, headers: Headers) -> Result<Negotiated, HandshakeError> {
         if elements(headers.all("Sec-WebSocket-Extensions"))
             .next()
             .is_some()

@@ -15,6 +15,8 @@ pub enum HandshakeError {
     /// A request for an upgrade announces a body, whose end we would have to find to tell its
     /// bytes from frames.
     BodyUnexpected,
+    /// An extended CONNECT asks for another protocol than `websocket` (RFC 8441 §4).
+    ConnectProtocolUnsupported,
     /// `Connection` lacks the token `Upgrade`.
     ConnectionNotUpgrade,
     /// `Content-Length` is not one plain decimal number (RFC 9112 §6.3).
@@ -98,6 +100,8 @@ pub enum HandshakeError {
         /// Length of the header's value.
         value_bytes: usize,
     },
+    /// Over HTTP/2 the method is not CONNECT, or has no `:protocol` (RFC 8441 §4).
+    MethodNotConnect,
     /// The method of a request for an upgrade is not GET (RFC 6455 §4.2.1).
     MethodNotGet,
     /// The origin is not one that the policy allows (RFC 6455 §10.2).
@@ -167,6 +171,7 @@ impl HandshakeError {
             | Self::HostInvalid
             | Self::Http2Preface
             | Self::KeyInvalid { .. }
+            | Self::MethodNotConnect
             | Self::StartLineInvalid
             | Self::SubprotocolDuplicate { .. }
             | Self::SubprotocolsMalformed { .. }
@@ -188,6 +193,7 @@ impl HandshakeError {
             | Self::InterimResponsesTooMany { .. }
             | Self::StatusUnexpected { .. }
             | Self::SubprotocolUnoffered => 502,
+            Self::ConnectProtocolUnsupported => 501,
             Self::HttpVersionUnsupported => 505,
         }
     }
@@ -200,6 +206,9 @@ impl fmt::Display for HandshakeError {
                 f.write_str("the Sec-WebSocket-Accept header does not answer our key")
             }
             Self::BodyUnexpected => f.write_str("a request for an upgrade must not have a body"),
+            Self::ConnectProtocolUnsupported => {
+                f.write_str("CONNECT asks for another protocol than websocket")
+            }
             Self::ConnectionNotUpgrade => {
                 f.write_str("the Connection header lacks the token upgrade")
             }
@@ -275,6 +284,9 @@ impl fmt::Display for HandshakeError {
                 f,
                 "a Sec-WebSocket-Key of {value_bytes} characters is not the base64 of 16 bytes"
             ),
+            Self::MethodNotConnect => {
+                f.write_str("a WebSocket over HTTP/2 needs the method CONNECT with a :protocol")
+            }
             Self::MethodNotGet => f.write_str("the WebSocket handshake needs the method GET"),
             Self::OriginDenied => f.write_str("the origin is not allowed"),
             Self::StartLineInvalid => f.write_str("the first line is malformed"),

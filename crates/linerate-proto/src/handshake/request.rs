@@ -1,5 +1,8 @@
 //! The HTTP/1.1 request that opens a connection (RFC 9112 §3, §6; RFC 6455 §4.2.1).
 
+mod pseudo;
+
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,13 +13,17 @@ use super::target::{TargetParts, invalid_target_byte};
 use super::token::{is_token, list_contains};
 use super::{BuildError, HandshakeError, HandshakeLimits, RequestReader, Upgrade};
 
-/// The version of HTTP that a request names. There are no others on HTTP/1 ports.
+pub use pseudo::PseudoHeaders;
+
+/// The version of HTTP of a request. There are no others that this crate can read or be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HttpVersion {
     /// HTTP/1.0, which knows no upgrades (RFC 9110 §7.8).
     Http10,
     /// HTTP/1.1.
     Http11,
+    /// HTTP/2, where a WebSocket is a stream (RFC 8441).
+    Http2,
 }
 
 /// How the body of a request is framed (RFC 9112 §6.3). The three ways are all there are.
@@ -42,6 +49,7 @@ pub struct Request {
     path: Span,
     query: Option<Span>,
     version: HttpVersion,
+    protocol: Option<Box<str>>,
     body: RequestBody,
     limits: HandshakeLimits,
 }
@@ -64,7 +72,8 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// As [`RequestReader::handle_input`], also for parts that no parser could have found.
+    /// As [`RequestReader::handle_input`], also for parts that no parser could have found. Requests of
+    /// HTTP/2 are for [`from_pseudo`](Self::from_pseudo).
     pub fn from_parts<'a>(
         method: &str,
         target: &str,
@@ -81,6 +90,8 @@ impl Request {
         let version = match version {
             HttpVersion::Http10 => "HTTP/1.0",
             HttpVersion::Http11 => "HTTP/1.1",
+            // Its requests have no first line: `from_pseudo` takes them.
+            HttpVersion::Http2 => return Err(HandshakeError::HttpVersionUnsupported),
         };
         let mut head = [method, " ", target, " ", version, "\r\n"]
             .concat()
@@ -115,7 +126,15 @@ impl Request {
     /// Tells whether the request asks for a WebSocket at all, well or badly: a server that serves
     /// pages too asks this first.
     pub fn asks_for_websocket(&self) -> bool {
-        list_contains(self.headers.all("Upgrade"), "websocket")
+        match self.version {
+            HttpVersion::Http2 => self.protocol() == Some("websocket"),
+            _ => list_contains(self.headers.all("Upgrade"), "websocket"),
+        }
+    }
+
+    /// Returns the protocol that an extended CONNECT asks for (RFC 8441 §4).
+    pub fn protocol(&self) -> Option<&str> {
+        self.protocol.as_deref()
     }
 
     /// Returns the method, as it was sent.
@@ -209,6 +228,7 @@ impl Request {
             path,
             query,
             version,
+            protocol: None,
             body,
             limits,
         })

@@ -1,4 +1,4 @@
-//! What a server answers: 101, or a refusal (RFC 6455 §4.2.2).
+//! What a server answers: 101 or, over HTTP/2, 200; or a refusal (RFC 6455 §4.2.2, RFC 8441 §5).
 
 use alloc::format;
 use alloc::string::String;
@@ -40,14 +40,14 @@ use super::{BuildError, HandshakeError};
 /// ```
 #[derive(Clone)]
 pub struct Acceptance<'u> {
-    accept: &'u Accept,
+    accept: Option<&'u Accept>,
     offered: &'u [&'u str],
     subprotocol: Option<&'u str>,
     headers: ApplicationHeaders,
 }
 
 impl<'u> Acceptance<'u> {
-    pub(super) fn new(accept: &'u Accept, offered: &'u [&'u str]) -> Self {
+    pub(super) fn new(accept: Option<&'u Accept>, offered: &'u [&'u str]) -> Self {
         Self {
             accept,
             offered,
@@ -83,23 +83,34 @@ impl<'u> Acceptance<'u> {
         self.subprotocol
     }
 
+    /// Returns the status: 101, or 200 over HTTP/2.
+    pub fn status(&self) -> u16 {
+        match self.accept {
+            Some(_) => 101,
+            None => 200,
+        }
+    }
+
     /// Returns all headers of the response, for those who write it by other means than
     /// [`encode`](Self::encode).
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
-        let own = [
-            ("Upgrade", "websocket"),
-            ("Connection", "Upgrade"),
-            ("Sec-WebSocket-Accept", self.accept.as_str()),
-        ];
+        let own = self.accept.map(|accept| {
+            [
+                ("Upgrade", "websocket"),
+                ("Connection", "Upgrade"),
+                ("Sec-WebSocket-Accept", accept.as_str()),
+            ]
+        });
         let subprotocol = self
             .subprotocol
             .map(|chosen| ("Sec-WebSocket-Protocol", chosen));
         own.into_iter()
+            .flatten()
             .chain(subprotocol)
             .chain(self.headers.iter())
     }
 
-    /// Appends the response to `output`. Frames may follow it at once.
+    /// Appends the response to `output`, as HTTP/1.1 has it. Frames may follow it at once.
     pub fn encode(&self, output: &mut Vec<u8>) {
         output.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\n");
         for (name, value) in self.headers() {

@@ -8,6 +8,7 @@ mod injection;
 mod negotiation;
 mod origin;
 mod properties;
+mod pseudo;
 mod syntax;
 mod target;
 mod upgrade;

@@ -1,4 +1,4 @@
-//! What makes a request the opening handshake of a client (RFC 6455 §4.2.1).
+//! What makes a request the opening handshake of a client (RFC 6455 §4.2.1, RFC 8441 §5).
 
 use alloc::vec::Vec;
 use core::str;
@@ -14,7 +14,8 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct Upgrade<'r> {
     request: &'r Request,
-    accept: Accept,
+    /// The answer to the key; HTTP/2 has none.
+    accept: Option<Accept>,
     subprotocols: Vec<&'r str>,
     extensions: Vec<ExtensionOffer<'r>>,
 }
@@ -25,37 +26,14 @@ impl<'r> Upgrade<'r> {
         request: &'r Request,
         limits: &HandshakeLimits,
     ) -> Result<Self, HandshakeError> {
+        let accept = match request.version() {
+            HttpVersion::Http2 => {
+                check_connect(request)?;
+                None
+            }
+            _ => Some(check_upgrade(request)?),
+        };
         let headers = request.headers();
-        if request.method() != "GET" {
-            return Err(HandshakeError::MethodNotGet);
-        }
-        // RFC 9110 §7.8: "A server MUST ignore an Upgrade header field that is received in an
-        // HTTP/1.0 request." Nothing but an upgrade is on offer where this is called.
-        if request.version() != HttpVersion::Http11 {
-            return Err(HandshakeError::HttpVersionUnsupported);
-        }
-        if !matches!(request.body(), RequestBody::None | RequestBody::Length(0)) {
-            return Err(HandshakeError::BodyUnexpected);
-        }
-        if !list_contains(headers.all("Upgrade"), "websocket") {
-            return Err(HandshakeError::UpgradeNotWebSocket);
-        }
-        if !list_contains(headers.all("Connection"), "upgrade") {
-            return Err(HandshakeError::ConnectionNotUpgrade);
-        }
-        if headers.single("Sec-WebSocket-Version")? != Some(b"13") {
-            return Err(HandshakeError::WebSocketVersionUnsupported);
-        }
-        let key = headers
-            .single("Sec-WebSocket-Key")?
-            .ok_or(HandshakeError::HeaderMissing {
-                name: "Sec-WebSocket-Key",
-            })?;
-        let accept = Key::parse(key)
-            .ok_or(HandshakeError::KeyInvalid {
-                value_bytes: key.len(),
-            })?
-            .accept();
         headers.single("Origin")?;
         let subprotocols = parse_subprotocols(request, limits)?;
         let extensions = parse_offers(headers.all("Sec-WebSocket-Extensions"), limits)?;
@@ -69,7 +47,7 @@ impl<'r> Upgrade<'r> {
 
     /// Starts the answer that opens the WebSocket.
     pub fn accept(&self) -> Acceptance<'_> {
-        Acceptance::new(&self.accept, &self.subprotocols)
+        Acceptance::new(self.accept.as_ref(), &self.subprotocols)
     }
 
     /// Returns the request.
@@ -95,6 +73,62 @@ impl<'r> Upgrade<'r> {
     /// done by not mentioning them in the answer (RFC 6455 §9.1).
     pub fn extensions(&self) -> &[ExtensionOffer<'r>] {
         &self.extensions
+    }
+}
+
+/// Checks what asks for an upgrade of HTTP/1.1; returns the answer to the key.
+fn check_upgrade(request: &Request) -> Result<Accept, HandshakeError> {
+    let headers = request.headers();
+    if request.method() != "GET" {
+        return Err(HandshakeError::MethodNotGet);
+    }
+    // RFC 9110 §7.8: "A server MUST ignore an Upgrade header field that is received in an
+    // HTTP/1.0 request." Nothing but an upgrade is on offer where this is called.
+    if request.version() != HttpVersion::Http11 {
+        return Err(HandshakeError::HttpVersionUnsupported);
+    }
+    check_no_body(request)?;
+    if !list_contains(headers.all("Upgrade"), "websocket") {
+        return Err(HandshakeError::UpgradeNotWebSocket);
+    }
+    if !list_contains(headers.all("Connection"), "upgrade") {
+        return Err(HandshakeError::ConnectionNotUpgrade);
+    }
+    check_version(request)?;
+    let key = headers
+        .single("Sec-WebSocket-Key")?
+        .ok_or(HandshakeError::HeaderMissing {
+            name: "Sec-WebSocket-Key",
+        })?;
+    let key = Key::parse(key).ok_or(HandshakeError::KeyInvalid {
+        value_bytes: key.len(),
+    })?;
+    Ok(key.accept())
+}
+
+/// Checks what asks for a WebSocket on a stream of HTTP/2 (RFC 8441 §5), where the key has no
+/// counterpart: "[the] Sec-WebSocket-Key and Sec-WebSocket-Accept header fields" are not used.
+fn check_connect(request: &Request) -> Result<(), HandshakeError> {
+    match (request.method(), request.protocol()) {
+        ("CONNECT", Some("websocket")) => {}
+        ("CONNECT", Some(_)) => return Err(HandshakeError::ConnectProtocolUnsupported),
+        _ => return Err(HandshakeError::MethodNotConnect),
+    }
+    check_no_body(request)?;
+    check_version(request)
+}
+
+fn check_no_body(request: &Request) -> Result<(), HandshakeError> {
+    match request.body() {
+        RequestBody::None | RequestBody::Length(0) => Ok(()),
+        _ => Err(HandshakeError::BodyUnexpected),
+    }
+}
+
+fn check_version(request: &Request) -> Result<(), HandshakeError> {
+    match request.headers().single("Sec-WebSocket-Version")? {
+        Some(b"13") => Ok(()),
+        _ => Err(HandshakeError::WebSocketVersionUnsupported),
     }
 }
 

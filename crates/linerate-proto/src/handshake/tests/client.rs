@@ -78,8 +78,8 @@ fn the_request_is_what_the_rfc_asks_for() {
         Host: example.com\r\n\
         Upgrade: websocket\r\n\
         Connection: Upgrade\r\n\
-        Sec-WebSocket-Version: 13\r\n\
         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+        Sec-WebSocket-Version: 13\r\n\
         Sec-WebSocket-Protocol: chat, soap\r\n\
         Origin: https://example.com\r\n\
         Cookie: id=7\r\n\

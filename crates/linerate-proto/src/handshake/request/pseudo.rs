@@ -1,0 +1,119 @@
+//! Requests of HTTP/2, whose first line is made of header fields (RFC 9113 §8.3.1, RFC 8441 §4).
+
+use alloc::vec::Vec;
+
+use super::super::authority::Authority;
+use super::super::headers::{append_header, check_header};
+use super::super::target::invalid_target_byte;
+use super::super::token::is_token;
+use super::{BuildError, HandshakeError, HandshakeLimits, HttpVersion, Request, RequestReader};
+
+/// The pseudo-header fields of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PseudoHeaders<'a> {
+    /// `:method`.
+    pub method: &'a str,
+    /// `:protocol`, which makes a CONNECT an extended one (RFC 8441 §4).
+    pub protocol: Option<&'a str>,
+    /// `:authority`, the host and port that the client means.
+    pub authority: Option<&'a str>,
+    /// `:path`, with an optional query.
+    pub path: &'a str,
+}
+
+impl Request {
+    /// Builds the request from what an implementation of HTTP/2 has parsed, so that it is judged by
+    /// the same rules as one of HTTP/1.1. The host is there as the header `Host`, whether the client
+    /// sent `:authority` or that.
+    ///
+    /// ```
+    /// use linerate_proto::handshake::{HandshakeLimits, PseudoHeaders, Request};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let pseudo = PseudoHeaders {
+    ///     method: "CONNECT",
+    ///     protocol: Some("websocket"),
+    ///     authority: Some("example.com"),
+    ///     path: "/chat",
+    /// };
+    /// let headers = [("sec-websocket-version", &b"13"[..])];
+    /// let request = Request::from_pseudo(pseudo, headers, HandshakeLimits::default())?;
+    /// assert_eq!(request.websocket()?.accept().status(), 200);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`RequestReader::handle_input`]; also when `:authority` and `Host` name different hosts, so
+    /// that nobody in front of us can have routed the request by the other one.
+    pub fn from_pseudo<'a>(
+        pseudo: PseudoHeaders<'_>,
+        headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+        limits: HandshakeLimits,
+    ) -> Result<Self, HandshakeError> {
+        let head = head(pseudo, headers)?;
+        let mut reader = RequestReader::new(limits);
+        let (mut request, _) =
+            reader
+                .handle_input(&head)?
+                .ok_or(HandshakeError::HeadTruncated {
+                    head_bytes: head.len(),
+                })?;
+        request.version = HttpVersion::Http2;
+        request.protocol = pseudo.protocol.map(Into::into);
+        Ok(request)
+    }
+}
+
+/// Writes the request as HTTP/1.1 would have it.
+fn head<'a>(
+    pseudo: PseudoHeaders<'_>,
+    headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> Result<Vec<u8>, HandshakeError> {
+    if !is_token(pseudo.method.as_bytes()) {
+        return Err(HandshakeError::StartLineInvalid);
+    }
+    let asks_for_all = pseudo.method == "OPTIONS" && pseudo.path == "*";
+    if !asks_for_all && invalid_target_byte(pseudo.path).is_some() {
+        return Err(HandshakeError::TargetInvalid);
+    }
+    let mut head = [pseudo.method, " ", pseudo.path, " HTTP/1.1\r\n"]
+        .concat()
+        .into_bytes();
+    if let Some(authority) = pseudo.authority {
+        append_checked(&mut head, "host", authority.as_bytes())?;
+    }
+    for (name, value) in headers {
+        if !is_same_host(name, value, pseudo.authority)? {
+            append_checked(&mut head, name, value)?;
+        }
+    }
+    head.extend_from_slice(b"\r\n");
+    Ok(head)
+}
+
+/// Tells whether a header says once more what `:authority` has said.
+///
+/// RFC 9113 §8.3.1: "A server SHOULD treat a request as malformed if it contains a Host header field
+/// that identifies an entity that differs from the entity in the ":authority" pseudo-header field."
+fn is_same_host(name: &str, value: &[u8], authority: Option<&str>) -> Result<bool, HandshakeError> {
+    let Some(authority) = authority.filter(|_| name.eq_ignore_ascii_case("host")) else {
+        return Ok(false);
+    };
+    let parse = |value| Authority::parse(value).ok_or(HandshakeError::HostInvalid);
+    // Without a scheme nobody can say which port is meant where none is given.
+    match parse(authority.as_bytes())?.is_same(&parse(value)?, 0) {
+        true => Ok(true),
+        false => Err(HandshakeError::HostInvalid),
+    }
+}
+
+fn append_checked(head: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), HandshakeError> {
+    check_header(name, value).map_err(|error| match error {
+        BuildError::HeaderValueInvalid { .. } => HandshakeError::HeaderValueInvalid,
+        _ => HandshakeError::HeaderNameInvalid,
+    })?;
+    append_header(head, name, value);
+    Ok(())
+}
