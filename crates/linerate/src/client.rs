@@ -3,7 +3,9 @@
 use std::{
     fmt,
     future::poll_fn,
+    net::IpAddr,
     pin::Pin,
+    sync::Arc,
     task::{Poll, ready},
 };
 
@@ -11,15 +13,11 @@ use linerate_proto::{
     Role,
     handshake::{ClientHandshake, Negotiated, Origin},
 };
-use tokio::{
-    io::{AsyncRead, AsyncWriteExt, ReadBuf},
-    net::TcpStream,
-};
-use url::{Host, Url};
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 
 use crate::{
     Error, Options, Result, WebSocket,
-    error::UrlError,
+    dial::{Deadline, DialError, Dialer, Phase, Resolve, Target, Timeouts},
     link::{Driver, Link, Transport},
     options::Settings,
     pool,
@@ -42,8 +40,7 @@ pub struct Client {
     subprotocols: Vec<String>,
     headers: Vec<(String, String)>,
     origin: Option<Origin>,
-    #[cfg(feature = "rustls")]
-    tls: Option<std::sync::Arc<rustls::ClientConfig>>,
+    dialer: Dialer,
 }
 
 impl Client {
@@ -79,8 +76,47 @@ impl Client {
     /// Sets how `wss://` is spoken; by default with the roots of the system, or bundled ones where
     /// there are none.
     #[cfg(feature = "rustls")]
-    pub fn with_tls(mut self, config: std::sync::Arc<rustls::ClientConfig>) -> Self {
-        self.tls = Some(config);
+    pub fn with_tls(mut self, config: Arc<rustls::ClientConfig>) -> Self {
+        self.dialer.tls = Some(config);
+        self
+    }
+
+    /// Asks for and checks the certificate of `name`, a host, in place of that of the URL (SNI,
+    /// RFC 6066 §3).
+    ///
+    /// # Errors
+    /// `name` is neither a name nor an address.
+    #[cfg(feature = "rustls")]
+    pub fn with_server_name(mut self, name: &str) -> Result<Self, crate::UrlError> {
+        let host = url::Host::parse(name).map_err(crate::UrlError::Malformed)?;
+        self.dialer.server_name = Some(host);
+        Ok(self)
+    }
+
+    /// Sets how long each phase of opening a connection may take.
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.dialer.timeouts = timeouts;
+        self
+    }
+
+    /// Resolves names by `resolver` instead of the operating system.
+    pub fn with_resolver(mut self, resolver: impl Resolve + 'static) -> Self {
+        self.dialer.resolver = Arc::new(resolver);
+        self
+    }
+
+    /// Connects only to addresses of which `check` says so. Each address is asked for each time,
+    /// after its name was resolved, so that no name leads to where an application must not go.
+    ///
+    /// ```
+    /// // Not to this machine, whatever a name stands for.
+    /// let client = linerate::Client::new().with_address_check(|address| !address.is_loopback());
+    /// ```
+    pub fn with_address_check(
+        mut self,
+        check: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.dialer.address_check = Some(Arc::new(check));
         self
     }
 
@@ -90,20 +126,12 @@ impl Client {
     /// The URL is none of a WebSocket, the server can't be reached, refuses, or takes too long.
     pub async fn connect(&self, url: &str) -> Result<WebSocket> {
         let target = Target::parse(url)?;
-        let budget = self.settings.options.handshake_timeout;
-        let connected = tokio::time::timeout(budget, async {
-            let stream = match &target.host {
-                Host::Domain(name) => TcpStream::connect((name.as_str(), target.port)).await?,
-                Host::Ipv4(address) => TcpStream::connect((*address, target.port)).await?,
-                Host::Ipv6(address) => TcpStream::connect((*address, target.port)).await?,
-            };
-            stream.set_nodelay(true)?;
-            let io = self.secure(stream, &target).await?;
-            self.upgrade(io, &target).await
-        });
-        connected
-            .await
-            .unwrap_or(Err(Error::HandshakeTimeout { budget }))
+        let deadline = Deadline::start(self.dialer.timeouts.total);
+        let dialed = self.dialer.dial(&target, &deadline).await?;
+        match dialed.alpn.as_deref() {
+            None | Some(b"http/1.1") => self.upgrade(dialed.io, &target, &deadline).await,
+            Some(_) => Err(DialError::ProtocolUnsupported.into()),
+        }
     }
 
     /// Opens a connection over a stream that is connected already; `url` names the host and the
@@ -116,44 +144,22 @@ impl Client {
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
     {
         let target = Target::parse(url)?;
-        let budget = self.settings.options.handshake_timeout;
-        let upgraded = tokio::time::timeout(
-            budget,
-            self.upgrade(Transport::Other(Box::new(stream)), &target),
-        );
-        upgraded
-            .await
-            .unwrap_or(Err(Error::HandshakeTimeout { budget }))
+        let deadline = Deadline::start(self.dialer.timeouts.total);
+        let io = Transport::Other(Box::new(stream));
+        self.upgrade(io, &target, &deadline).await
     }
 
-    #[cfg(feature = "rustls")]
-    async fn secure(&self, stream: TcpStream, target: &Target) -> Result<Transport> {
-        if !target.is_secure {
-            return Ok(Transport::Tcp(stream));
-        }
-        let config = self
-            .tls
-            .clone()
-            .unwrap_or_else(crate::tls::default_client_config);
-        let stream = crate::tls::connect(config, &target.host, stream).await?;
-        Ok(Transport::Other(Box::new(stream)))
-    }
-
-    #[cfg(not(feature = "rustls"))]
-    async fn secure(&self, stream: TcpStream, target: &Target) -> Result<Transport> {
-        match target.is_secure {
-            true => Err(UrlError::TlsMissing.into()),
-            false => Ok(Transport::Tcp(stream)),
-        }
-    }
-
-    async fn upgrade(&self, mut io: Transport, target: &Target) -> Result<WebSocket> {
-        let mut handshake = self.handshake(target)?;
-        let mut request = Vec::new();
-        handshake.encode(&mut request);
-        io.write_all(&request).await?;
-        io.flush().await?;
-        let (negotiated, leftover) = read_response(&mut handshake, &mut io).await?;
+    /// Opens the WebSocket over HTTP/1.1.
+    async fn upgrade(
+        &self,
+        mut io: Transport,
+        target: &Target,
+        deadline: &Deadline,
+    ) -> Result<WebSocket> {
+        let handshake = self.handshake(target)?;
+        let limit = self.settings.options.handshake_timeout;
+        let exchanged = exchange(handshake, &mut io);
+        let (negotiated, leftover) = deadline.keep(Phase::Handshake, limit, exchanged).await??;
         let subprotocol = negotiated.subprotocol();
         let link = Link::new(io, Role::Client, &self.settings, &leftover, subprotocol);
         tokio::spawn(Driver::without_handler(link.clone()));
@@ -186,47 +192,16 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Where a URL leads.
-struct Target {
-    is_secure: bool,
-    host: Host<String>,
-    port: u16,
-    /// The host, and the port unless it is the scheme's own.
-    authority: String,
-    path_and_query: String,
-}
-
-impl Target {
-    fn parse(url: &str) -> Result<Self> {
-        let url = Url::parse(url).map_err(UrlError::Malformed)?;
-        let is_secure = match url.scheme() {
-            "ws" => false,
-            "wss" => true,
-            _ => return Err(UrlError::Scheme.into()),
-        };
-        // RFC 6455 §3: "fragment identifiers are meaningless in the context of WebSocket URIs and
-        // MUST NOT be used on these URIs".
-        if url.fragment().is_some() {
-            return Err(UrlError::Fragment.into());
-        }
-        let host = url.host().ok_or(UrlError::HostMissing)?.to_owned();
-        let authority = match url.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_string(),
-        };
-        let path_and_query = match url.query() {
-            Some(query) => format!("{}?{query}", url.path()),
-            None => url.path().to_owned(),
-        };
-        let port = url.port().unwrap_or(if is_secure { 443 } else { 80 });
-        Ok(Self {
-            is_secure,
-            host,
-            port,
-            authority,
-            path_and_query,
-        })
-    }
+/// Sends the request and reads the response; with it come the server's first bytes behind it.
+async fn exchange(
+    mut handshake: ClientHandshake,
+    io: &mut Transport,
+) -> Result<(Negotiated, Vec<u8>)> {
+    let mut request = Vec::new();
+    handshake.encode(&mut request);
+    io.write_all(&request).await?;
+    io.flush().await?;
+    read_response(&mut handshake, io).await
 }
 
 /// Reads the response; what came behind it are the server's first frames.
@@ -252,34 +227,5 @@ async fn read_response(
         if let Some(found) = read.await? {
             return Ok(found);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_names_host_port_and_path() {
-        let target = Target::parse("ws://example.com/chat?room=1").unwrap();
-        assert_eq!((target.is_secure, target.port), (false, 80));
-        assert_eq!(target.authority, "example.com");
-        assert_eq!(target.path_and_query, "/chat?room=1");
-
-        let target = Target::parse("wss://[::1]:8443").unwrap();
-        assert_eq!((target.is_secure, target.port), (true, 8443));
-        assert_eq!(target.authority, "[::1]:8443");
-        assert_eq!(target.path_and_query, "/");
-    }
-
-    #[test]
-    fn other_urls_are_refused() {
-        let error = |url| match Target::parse(url) {
-            Err(Error::Url(error)) => error,
-            _ => panic!("{url} was accepted"),
-        };
-        assert_eq!(error("http://example.com/"), UrlError::Scheme);
-        assert_eq!(error("ws://example.com/#top"), UrlError::Fragment);
-        assert!(matches!(error("example.com"), UrlError::Malformed(_)));
     }
 }

@@ -7,6 +7,8 @@ use linerate_proto::{
     handshake::{BuildError, HandshakeError},
 };
 
+use crate::dial::DialError;
+
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -23,9 +25,11 @@ pub enum Error {
         /// The budget.
         budget: Duration,
     },
+    /// The server could not be reached.
+    Dial(DialError),
     /// The opening handshake was refused or is malformed.
     Handshake(HandshakeError),
-    /// The opening handshake took longer than its budget.
+    /// A client took longer for the opening handshake than the server allows.
     HandshakeTimeout {
         /// The budget.
         budget: Duration,
@@ -84,6 +88,7 @@ impl fmt::Display for Error {
             Self::CloseTimeout { budget } => {
                 write!(f, "closing handshake took longer than {budget:?}")
             }
+            Self::Dial(error) => error.fmt(f),
             Self::Handshake(error) => write!(f, "opening handshake failed: {error}"),
             Self::HandshakeTimeout { budget } => {
                 write!(f, "opening handshake took longer than {budget:?}")
@@ -141,6 +146,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Build(error) => Some(error),
+            Self::Dial(error) => Some(error),
             Self::Handshake(error) => Some(error),
             Self::Io(error) => Some(error),
             Self::Protocol(error) => Some(error),
@@ -157,6 +163,12 @@ impl std::error::Error for Error {
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
+    }
+}
+
+impl From<DialError> for Error {
+    fn from(error: DialError) -> Self {
+        Self::Dial(error)
     }
 }
 

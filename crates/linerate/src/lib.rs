@@ -52,6 +52,7 @@ pub mod axum;
 pub mod client;
 mod clock;
 mod counters;
+pub mod dial;
 mod error;
 mod frames;
 mod link;

@@ -36,7 +36,8 @@ pub struct Options {
     pub config: Config,
     /// Limits on the head of the opening handshake.
     pub handshake: HandshakeLimits,
-    /// How long the opening handshake may take, TLS included. Default: 10 s.
+    /// How long the opening handshake may take, on a server TLS included; for what a client does
+    /// before it there are [`Timeouts`](crate::dial::Timeouts). Default: 10 s.
     pub handshake_timeout: Duration,
     /// How many bytes may wait for the socket before a send waits too. One message more may be
     /// accepted on top, whatever its size. Default: 64 KiB.

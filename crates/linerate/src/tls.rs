@@ -8,14 +8,12 @@ use std::{
 };
 
 use rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::ServerName};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use url::Host;
 
 pub use danger::danger_client_config_trusting_anybody;
 pub use rustls;
-
-use crate::Result;
 
 /// Returns the configuration of clients that have not been given another: it trusts the roots of
 /// the system, or bundled ones if the system has none.
@@ -59,16 +57,19 @@ pub fn server_config(
 }
 
 /// Speaks TLS on `stream` and checks that the certificate is for `host`.
-pub(crate) async fn connect(
+pub(crate) async fn connect<S>(
     config: Arc<ClientConfig>,
     host: &Host<String>,
-    stream: TcpStream,
-) -> Result<TlsStream<TcpStream>> {
+    stream: S,
+) -> io::Result<TlsStream<S>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let name = match host {
         Host::Domain(name) => ServerName::try_from(name.clone())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?,
         Host::Ipv4(address) => ServerName::IpAddress((*address).into()),
         Host::Ipv6(address) => ServerName::IpAddress((*address).into()),
     };
-    Ok(TlsConnector::from(config).connect(name, stream).await?)
+    TlsConnector::from(config).connect(name, stream).await
 }

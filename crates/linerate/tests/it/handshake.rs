@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use linerate::{Client, Error, HandshakeError, Message, Options, Server};
+use linerate::{
+    Client, Error, HandshakeError, Message, Options, Server,
+    dial::{DialError, Phase},
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -447,6 +450,15 @@ async fn a_server_that_does_not_answer_is_given_up() {
     let (ours, theirs) = tokio::io::duplex(1 << 10);
     let connected = Client::new().connect_over(ours, "ws://example.com/").await;
     let error = connected.expect_err("nobody answers");
-    assert!(matches!(error, Error::HandshakeTimeout { .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            Error::Dial(DialError::TimedOut {
+                phase: Phase::Handshake,
+                ..
+            })
+        ),
+        "{error}"
+    );
     drop(theirs);
 }

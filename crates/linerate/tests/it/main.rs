@@ -4,6 +4,7 @@
 #[cfg(feature = "axum")]
 mod axum;
 mod client;
+mod dial;
 mod echo;
 mod frames;
 mod handshake;

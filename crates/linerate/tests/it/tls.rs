@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use linerate::{
     Client, CloseCode, Error, Frames, MessageKind, Options, Server,
+    dial::DialError,
     tls::{self, rustls},
 };
 use rcgen::{CertifiedKey, generate_simple_self_signed};
@@ -132,7 +133,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
         let error = client.connect(&url(&server)).await.unwrap_err();
         let text = error.to_string();
         assert!(
-            matches!(error, Error::Io(_)) && text.contains("certificate"),
+            matches!(error, Error::Dial(DialError::Tls(_))) && text.contains("certificate"),
             "{text}"
         );
     }
@@ -146,7 +147,7 @@ async fn a_certificate_for_another_name_is_refused() {
     let error = client.connect(&url).await.unwrap_err();
     let text = error.to_string();
     assert!(
-        matches!(error, Error::Io(_)) && text.contains("not valid for name"),
+        matches!(error, Error::Dial(DialError::Tls(_))) && text.contains("not valid for name"),
         "{text}"
     );
     server.stop().await;

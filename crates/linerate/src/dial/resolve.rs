@@ -1,0 +1,54 @@
+//! From names to addresses.
+
+use std::{
+    future::Future,
+    io,
+    net::{IpAddr, SocketAddr},
+    pin::Pin,
+};
+
+use url::Host;
+
+use super::DialError;
+
+/// Resolves names to addresses.
+pub trait Resolve: Send + Sync {
+    /// Returns the addresses of `host`, a name and never an address, each with `port`, the best
+    /// one first.
+    fn resolve<'a>(&'a self, host: &'a str, port: u16) -> Resolving<'a>;
+}
+
+/// What [`Resolve::resolve`] returns.
+pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
+
+/// Resolves names as the operating system does, which also orders the addresses (RFC 6724).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn resolve<'a>(&'a self, host: &'a str, port: u16) -> Resolving<'a> {
+        Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
+    }
+}
+
+/// Returns the addresses of a host; none is an error.
+pub(super) async fn resolve(
+    resolver: &dyn Resolve,
+    host: &Host<String>,
+    port: u16,
+) -> Result<Vec<SocketAddr>, DialError> {
+    let address: IpAddr = match host {
+        Host::Domain(name) => {
+            let resolved = resolver.resolve(name, port).await;
+            let addresses = resolved.map_err(DialError::ResolveFailed)?;
+            if addresses.is_empty() {
+                let error = io::Error::new(io::ErrorKind::NotFound, "it has no address");
+                return Err(DialError::ResolveFailed(error));
+            }
+            return Ok(addresses);
+        }
+        Host::Ipv4(address) => (*address).into(),
+        Host::Ipv6(address) => (*address).into(),
+    };
+    Ok(vec![SocketAddr::new(address, port)])
+}
