@@ -353,8 +353,8 @@ with_both_brokers! {
     pause_the_broker: a_paused_redis_loses_nothing_that_is_kept, a_paused_nats_loses_nothing_that_is_kept;
     cut_the_way_to_the_broker: a_cut_way_to_redis_loses_nothing_that_is_kept,
         a_cut_way_to_nats_loses_nothing_that_is_kept;
-    kill_the_node: a_killed_node_on_redis_loses_nothing_that_is_kept,
-        a_killed_node_on_nats_loses_nothing_that_is_kept;
+    kill_the_node: g06_a_killed_node_on_redis_loses_nothing_that_is_kept,
+        g06_a_killed_node_on_nats_loses_nothing_that_is_kept;
     slow_down_some_clients: slow_clients_on_redis_are_told_and_others_do_not_suffer,
         slow_clients_on_nats_are_told_and_others_do_not_suffer;
 }

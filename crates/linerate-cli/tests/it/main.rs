@@ -5,6 +5,7 @@ mod applications;
 mod bench;
 mod brokers;
 mod connect;
+mod crowd;
 mod delivery;
 mod echo;
 mod limits;

@@ -31,6 +31,9 @@ pub struct ClientOptions {
     /// How long a client may take from the handshake to its first command.
     #[serde(rename = "connect_timeout_s", with = "unit::seconds")]
     pub connect_timeout: Duration,
+    /// How long a message of a client may take from its first bytes to its last.
+    #[serde(rename = "message_timeout_s", with = "unit::seconds")]
+    pub message_timeout: Duration,
     /// How long a client whose token has expired may take to bring another.
     #[serde(rename = "refresh_grace_s", with = "unit::seconds")]
     pub refresh_grace: Duration,
@@ -49,6 +52,8 @@ impl ClientOptions {
         check.range("pong_timeout_s", self.pong_timeout.as_secs(), 1..=3_600);
         let connect = self.connect_timeout.as_secs();
         check.range("connect_timeout_s", connect, 1..=600);
+        let message = self.message_timeout.as_secs();
+        check.range("message_timeout_s", message, 1..=3_600);
         check.range("refresh_grace_s", self.refresh_grace.as_secs(), 1..=600);
     }
 }
@@ -64,6 +69,7 @@ impl Default for ClientOptions {
             ping_interval: Duration::from_secs(25),
             pong_timeout: Duration::from_secs(8),
             connect_timeout: Duration::from_secs(10),
+            message_timeout: Duration::from_secs(30),
             refresh_grace: Duration::from_secs(25),
         }
     }

@@ -142,7 +142,7 @@ mod tests {
     use super::Pace;
 
     #[test]
-    fn a_storm_is_spread_over_time_and_a_trickle_never_waits() {
+    fn g07_a_storm_is_spread_over_time_and_a_trickle_never_waits() {
         let start = Instant::now() + Duration::from_secs(5);
         let mut pace = Pace::new(start);
         let mut now = start + Duration::from_secs(3);

@@ -161,7 +161,7 @@ async fn one_connection_too_many_from_an_address_is_refused() {
 }
 
 #[tokio::test]
-async fn a_drain_ends_connections_over_its_window_and_lets_nobody_in() {
+async fn g07_a_drain_ends_connections_over_its_window_and_lets_nobody_in() {
     let served = Served::start(&ServerOptions::default()).await;
     let mut waiting = Vec::new();
     for _ in 0..20 {

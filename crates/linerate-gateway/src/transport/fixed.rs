@@ -42,6 +42,7 @@ pub(super) async fn raw(
     let mut options = admitted.options();
     options.config.ping_interval = Some(client.ping_interval);
     options.config.ping_timeout = client.pong_timeout;
+    let message_timeout = client.message_timeout;
     let request = match Request::read(&admitted, query, &headers, connection, Encoding::Raw).await {
         Ok(request) => request,
         Err(refused) => return refused,
@@ -63,7 +64,7 @@ pub(super) async fn raw(
         .on_upgrade(move |ws| async move {
             let (sender, receiver) = ws.split();
             wire.open(sender);
-            rounds.run(discard(receiver)).await;
+            rounds.run(discard(receiver, message_timeout)).await;
             drop(admitted);
             Ok(())
         })
@@ -89,7 +90,11 @@ pub(super) async fn event_stream(
         Err(refused) => return cors.allow(refused.into_response()),
     };
     tokio::spawn(async move {
-        rounds.run(async move { _ = gone.await }).await;
+        let gone = async move {
+            _ = gone.await;
+            None
+        };
+        rounds.run(gone).await;
         drop(admitted);
     });
     let headers = [
@@ -101,9 +106,18 @@ pub(super) async fn event_stream(
     cors.allow((headers, Body::from_stream(stream)).into_response())
 }
 
-/// Forgets what the client says, until it is gone.
-async fn discard(mut receiver: Receiver) {
-    while let Ok(Some(_)) = receiver.recv().await {}
+/// Forgets what the client says, until it is gone or takes too long to say it: every byte is a sign of life, so that
+/// pings would never find out.
+async fn discard(mut receiver: Receiver, message_timeout: Duration) -> Option<Disconnect> {
+    while let Ok(Some(mut message)) = receiver.reader().await {
+        let rest = async { while let Ok(Some(_)) = message.chunk().await {} };
+        if tokio::time::timeout(message_timeout, rest).await.is_err() {
+            let seconds = message_timeout.as_secs();
+            let reason = format!("stale: a message took longer than {seconds} s");
+            return Some(Disconnect::STALE.with_reason(reason));
+        }
+    }
+    None
 }
 
 /// Returns the last event of a stream, and when the client is to come back.
@@ -183,8 +197,8 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Serves the client until it is gone or has to go.
-    async fn run(mut self, gone: impl Future<Output = ()>) {
+    /// Serves the client until it has to go, or `gone` says that it is gone or why it has to go.
+    async fn run(mut self, gone: impl Future<Output = Option<Disconnect>>) {
         let mut gone = pin!(gone);
         self.begin();
         let mut pings = tokio::time::interval(self.ping_interval);
@@ -194,7 +208,10 @@ impl Rounds {
         let mut had_room = true;
         loop {
             let over = tokio::select! {
-                () = &mut gone => return,
+                over = &mut gone => match over {
+                    None => return,
+                    over => over,
+                },
                 () = self.outlet.changed() => {
                     let mut events = self.outlet.take_events().into_iter();
                     events.find_map(|event| self.session.handle_event(event))

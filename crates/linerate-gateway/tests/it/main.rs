@@ -1,11 +1,14 @@
 //! A real gateway on a port of its own, with the embedded broker, and clients on real sockets.
 #![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
 
+mod bare;
+mod bombs;
 mod centrifuge;
 mod fixed;
 mod http;
 mod native;
 mod pressure;
 mod refusals;
+mod silence;
 mod streams;
 mod support;

@@ -52,7 +52,7 @@ async fn a_stream_that_was_deleted_begins_anew_in_another_epoch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_went_back_in_time_gets_another_epoch() {
+async fn g09_a_stream_that_went_back_in_time_gets_another_epoch() {
     let Some(mut server) = NatsServer::start() else {
         return;
     };

@@ -1,0 +1,87 @@
+//! A client of WebSocket that does what its bytes say, and nothing by itself.
+
+use std::time::Duration;
+
+use linerate_testkit::Frame;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::support::{Gateway, in_time};
+
+/// A connection that is open, and whose client answers nothing.
+pub(crate) struct Bare {
+    stream: TcpStream,
+}
+
+impl Bare {
+    /// Opens a WebSocket.
+    pub(crate) async fn open(gateway: &Gateway, path: &str) -> Self {
+        let mut stream = TcpStream::connect(gateway.address).await.unwrap();
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            gateway.address
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            answer.push(in_time(stream.read_u8()).await.unwrap());
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 101"));
+        Self { stream }
+    }
+
+    /// Opens one and connects as a client of Centrifuge that is subscribed to a channel.
+    pub(crate) async fn subscribe(gateway: &Gateway, channel: &str) -> Self {
+        let mut bare = Self::open(gateway, "/connection/websocket").await;
+        bare.send(r#"{"id":1,"connect":{}}"#).await;
+        bare.send(&format!(
+            r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#
+        ))
+        .await;
+        bare
+    }
+
+    pub(crate) async fn send(&mut self, text: &str) {
+        let frame = Frame::new(1, text.as_bytes()).with_mask(Some(*b"mask"));
+        self.write(&frame.to_bytes()).await;
+    }
+
+    pub(crate) async fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+    }
+
+    /// Returns what is said until the server gives the connection up.
+    pub(crate) async fn rest(mut self) -> Vec<u8> {
+        let mut said = Vec::new();
+        // A reset is an end too.
+        _ = in_time(self.stream.read_to_end(&mut said)).await;
+        said
+    }
+
+    /// Sends a byte ten times a second; returns what is said until the server gives the connection up.
+    pub(crate) async fn trickle(self) -> Vec<u8> {
+        let (mut reader, mut writer) = self.stream.into_split();
+        let mut said = Vec::new();
+        let drip = async {
+            while writer.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            _ = in_time(reader.read_to_end(&mut said)) => {}
+            () = drip => {}
+        }
+        said
+    }
+}
+
+/// Says whether a Close frame with this code is among what was said.
+pub(crate) fn is_closed_with(said: &[u8], code: u16) -> bool {
+    let code = code.to_be_bytes();
+    said.windows(4)
+        .any(|bytes| bytes[0] == 0x88 && bytes[2..] == code)
+}
