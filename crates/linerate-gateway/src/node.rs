@@ -49,7 +49,7 @@ use interest::Interests;
 pub use outlet::{Connection, Notice, Outlet};
 use presence::People;
 pub use routes::Traffic;
-pub use subscribe::{From, Recovery, Subscribe, SubscribeError, Subscribed};
+pub use subscribe::{From, Prepared, Recovery, Subscribe, SubscribeError, Subscribed};
 pub use timeline::{Change, Entry, Timeline};
 pub use worker::Worker;
 

@@ -45,6 +45,7 @@ pub(crate) use fixed::{FixedSession, Granted, Wish};
 pub(crate) use gate::{Gate, Refusal};
 pub(crate) use identity::{Identity, Member};
 pub use shared::{Settings, Shared};
+use work::SUBSCRIBES_AT_ONCE;
 pub(crate) use work::{Context, Done, Work};
 
 /// Commands that may wait for those before them; while there are more, no further input is taken.
@@ -62,8 +63,8 @@ pub(crate) struct Session {
     name: String,
     stage: Stage,
     waiting: VecDeque<Job>,
-    /// For what the answer is that the session waits for.
-    pending: Option<Pending>,
+    /// For what the answers are that the session waits for, in the order in which they come.
+    pending: VecDeque<Pending>,
     subscriptions: HashMap<ChannelName, Subscription, RandomState>,
     budget: Budget,
     deadlines: Deadlines,
@@ -92,12 +93,31 @@ enum Job {
     },
 }
 
-#[derive(Clone, Copy, Debug)]
+/// What the session waits for, with the channel if that is to be subscribed.
+#[derive(Clone, Debug)]
 enum Pending {
     /// The command with this id.
-    Command(u32),
-    /// Something that the server has begun.
-    Push,
+    Command(u32, Option<ChannelName>),
+    /// A subscription that the server has begun.
+    Push(ChannelName),
+}
+
+impl Job {
+    fn is_subscribe(&self) -> bool {
+        match self {
+            Self::Command(command) => matches!(command.request, Request::Subscribe(_)),
+            Self::Subscribe { .. } => true,
+        }
+    }
+}
+
+impl Pending {
+    fn channel(&self) -> Option<&ChannelName> {
+        match self {
+            Self::Command(_, channel) => channel.as_ref(),
+            Self::Push(channel) => Some(channel),
+        }
+    }
 }
 
 /// What a session remembers of a subscription.
@@ -121,7 +141,7 @@ impl Session {
             name,
             stage: Stage::Fresh,
             waiting: VecDeque::new(),
-            pending: None,
+            pending: VecDeque::new(),
             subscriptions: HashMap::default(),
             budget: Budget::new(options.commands_per_second_max, now),
             deadlines: Deadlines::new(options, now),
@@ -143,9 +163,9 @@ impl Session {
         }
     }
 
-    /// Takes what came of something that the session waited for.
+    /// Takes what came of the oldest thing that the session waits for. What is to be sent then goes out at once.
     pub(crate) fn handle_done(&mut self, now: Instant, done: Done) {
-        let Some(pending) = self.pending.take() else {
+        let Some(pending) = self.pending.pop_front() else {
             return;
         };
         self.finish(now, pending, done);
@@ -170,21 +190,22 @@ impl Session {
         }
     }
 
-    /// Returns the next thing to wait for, unless the session waits already.
+    /// Returns the next thing to wait for, beside all others. What came of them is to be handed in in this order.
     pub(crate) fn poll_work(&mut self) -> Option<Work> {
-        while self.pending.is_none() && self.end.is_none() {
-            let work = match self.waiting.pop_front()? {
+        while self.may_begin() {
+            let (pending, work) = match self.waiting.pop_front()? {
                 Job::Command(command) => {
-                    let pending = Pending::Command(command.id);
-                    self.begin(*command).map(|work| (pending, work))
+                    let id = command.id;
+                    let (channel, work) = self.begin(*command);
+                    (Pending::Command(id, channel), work)
                 }
                 Job::Subscribe { channel, info } => {
-                    let work = self.begin_server_subscribe(channel, info);
-                    work.map(|work| (Pending::Push, work))
+                    let work = self.begin_server_subscribe(channel.clone(), info);
+                    (Pending::Push(channel), work)
                 }
             };
-            if let Some((pending, work)) = work {
-                self.pending = Some(pending);
+            if let Some(work) = work {
+                self.pending.push_back(pending);
                 return Some(work);
             }
         }
@@ -228,6 +249,31 @@ impl Session {
             Stage::Connected { member, .. } => Some(member.id()),
             _ => None,
         }
+    }
+
+    /// Says whether the next job may begin: several subscriptions are made at the same time, everything else waits for
+    /// what came before it.
+    fn may_begin(&self) -> bool {
+        if self.end.is_some() {
+            return false;
+        }
+        let subscribes = self.pending.iter().all(|one| one.channel().is_some());
+        let next = self.waiting.front();
+        let is_subscribe = next.is_some_and(Job::is_subscribe);
+        let is_among = self.pending.len() < SUBSCRIBES_AT_ONCE && subscribes && is_subscribe;
+        self.pending.is_empty() || is_among
+    }
+
+    /// Says whether the client is subscribed to a channel, or soon will be.
+    fn has(&self, channel: &ChannelName) -> bool {
+        let mut pending = self.pending.iter();
+        self.subscriptions.contains_key(channel)
+            || pending.any(|one| one.channel() == Some(channel))
+    }
+
+    /// Returns how many channels the client is subscribed to, or soon will be.
+    fn channels(&self) -> usize {
+        self.subscriptions.len() + self.pending.iter().filter_map(Pending::channel).count()
     }
 
     fn take(&mut self, now: Instant, command: Command) {

@@ -267,3 +267,54 @@ async fn what_can_not_be_published_says_why() {
     let output = publish(&with_key).await;
     assert!(output.status.success(), "{output:?}");
 }
+
+/// Returns how often Redis was asked to subscribe.
+fn subscribe_calls(redis: &RedisServer) -> usize {
+    let stats = redis.cli(&["INFO", "commandstats"]);
+    let calls = stats.split_once("cmdstat_subscribe:calls=");
+    let calls = calls.and_then(|(_, rest)| rest.split(',').next());
+    calls.map_or(0, |calls| calls.parse().unwrap())
+}
+
+#[tokio::test]
+async fn the_channels_of_a_client_are_subscribed_together_and_answered_in_order() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let server = Server::start_with(&["--broker", &redis.url()]);
+    let mut ws = server.connect("/connection/websocket").await;
+    ws.send(r#"{"id":1,"connect":{}}"#).await.unwrap();
+    next(&mut ws).await;
+    let before = subscribe_calls(&redis);
+    // One of them twice, which is refused in its turn.
+    let channel = |id: usize| format!("demo:{}", id.min(127));
+    let commands: Vec<String> = (2..=128)
+        .map(|id| json!({"id": id, "subscribe": {"channel": channel(id)}}).to_string())
+        .collect();
+    ws.send(commands.join("\n")).await.unwrap();
+    let mut replies: Vec<Value> = Vec::new();
+    while replies.len() < commands.len() {
+        let frame = next(&mut ws).await;
+        replies.extend(
+            frame
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap()),
+        );
+    }
+    for (reply, id) in replies.iter().zip(2..) {
+        assert_eq!(reply["id"], id);
+        assert_eq!(reply["subscribe"].is_object(), id != 128, "{reply}");
+    }
+    let calls = subscribe_calls(&redis) - before;
+    assert!(
+        calls < 16,
+        "{calls} commands for {} channels",
+        commands.len()
+    );
+    for id in [2, 64, 127] {
+        let body = json!({"channel": channel(id), "data": id});
+        server.api("publish", body).await;
+        let push: Value = serde_json::from_str(&next(&mut ws).await).unwrap();
+        assert_eq!(push["push"]["pub"]["data"], id);
+    }
+}

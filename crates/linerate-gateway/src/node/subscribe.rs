@@ -3,7 +3,7 @@
 //! The hub buffers what arrives from the first step on, the broker says from when on nothing is missed, and
 //! the history ends at the position after which the buffer goes on (G05).
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use linerate_broker::{BrokerError, History, HistoryRequest, StreamOptions};
 use linerate_hub::{
@@ -93,38 +93,90 @@ pub enum SubscribeError {
     Hub(#[from] linerate_hub::SubscribeError),
 }
 
-impl Worker {
-    /// Subscribes a client. When the future is dropped early, the subscription is ended.
+/// A subscription that lacks only that its history is given out. Ends when it is dropped instead.
+#[derive(Debug)]
+pub struct Prepared {
+    worker: Arc<Worker>,
+    client: ClientId,
+    subscription: SubscriptionId,
+    subscribe: Subscribe,
+    is_pending: bool,
+    found: Option<(Hold, Option<History>)>,
+}
+
+impl Prepared {
+    /// Lets the subscription stand.
     ///
-    /// Nothing is transmitted before the future is ready, and nothing between that and the next time that
-    /// the caller's task yields: a reply that is queued at once goes out first.
+    /// Nothing is transmitted before, and nothing after until the caller's task yields: a reply that is queued at
+    /// once goes out first.
+    ///
+    /// # Errors
+    /// The client left, or the subscription was ended.
+    pub fn finish(mut self) -> Result<Subscribed, SubscribeError> {
+        let worker = Arc::clone(&self.worker);
+        let Some((hold, history)) = self.found.take() else {
+            return Err(SubscribeError::Gone);
+        };
+        let subscribe = &self.subscribe;
+        let subscribed = worker.finish(self.client, self.subscription, subscribe, hold, history)?;
+        if let Some(info) = &subscribe.presence {
+            let channel = subscribe.channel.clone();
+            let is_announced = subscribe.is_announced;
+            worker.node.member_came(channel, info, is_announced);
+        }
+        self.is_pending = false;
+        worker.inbox.wake();
+        Ok(subscribed)
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        if self.is_pending {
+            let channel = &self.subscribe.channel;
+            self.worker.end(self.client, channel, self.subscription);
+        }
+    }
+}
+
+impl Worker {
+    /// Subscribes a client. When the future is dropped early, the subscription is ended. As with
+    /// [`Prepared::finish`], a reply that is queued at once goes out before everything else.
     ///
     /// # Errors
     /// The client has the subscription already, the broker is away or refuses, or the client left.
     pub async fn subscribe(
-        &self,
+        self: &Arc<Self>,
         client: ClientId,
         subscribe: Subscribe,
     ) -> Result<Subscribed, SubscribeError> {
-        let subscription = self.begin(client, &subscribe)?;
-        let mut pending = Pending {
-            worker: self,
+        self.prepare(client, subscribe).await?.finish()
+    }
+
+    /// Begins to subscribe a client: what is published from now on waits until the subscription is finished. Several
+    /// can be prepared at the same time, and finished in any order.
+    ///
+    /// # Errors
+    /// The client has the subscription already, or the broker is away or refuses.
+    pub async fn prepare(
+        self: &Arc<Self>,
+        client: ClientId,
+        subscribe: Subscribe,
+    ) -> Result<Prepared, SubscribeError> {
+        let mut prepared = Prepared {
+            subscription: self.begin(client, &subscribe)?,
+            worker: Arc::clone(self),
             client,
-            channel: &subscribe.channel,
-            subscription,
+            subscribe,
             is_pending: true,
+            found: None,
         };
+        let subscribe = &prepared.subscribe;
         let interests = self.node.interests();
         let hold = interests.hold(&subscribe.channel, subscribe.stream).await?;
-        let history = self.read_history(&subscribe).await?;
-        let subscribed = self.finish(client, subscription, &subscribe, hold, history)?;
-        pending.is_pending = false;
-        if let Some(info) = &subscribe.presence {
-            let channel = subscribe.channel.clone();
-            self.node.member_came(channel, info, subscribe.is_announced);
-        }
-        self.inbox.wake();
-        Ok(subscribed)
+        let history = self.read_history(subscribe).await?;
+        prepared.found = Some((hold, history));
+        Ok(prepared)
     }
 
     /// Starts to buffer.
@@ -270,23 +322,5 @@ impl Recovered {
             into.retain(|publication| filter.matches(publication));
         }
         recovered
-    }
-}
-
-/// Ends a subscription that does not come to stand.
-struct Pending<'a> {
-    worker: &'a Worker,
-    client: ClientId,
-    channel: &'a ChannelName,
-    subscription: SubscriptionId,
-    is_pending: bool,
-}
-
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        if self.is_pending {
-            self.worker
-                .end(self.client, self.channel, self.subscription);
-        }
     }
 }

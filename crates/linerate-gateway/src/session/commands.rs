@@ -41,9 +41,10 @@ fn wait(work: impl Future<Output = Done> + Send + 'static) -> Result<Step, Refus
 }
 
 impl Session {
-    /// Starts with a command in its turn.
-    pub(super) fn begin(&mut self, command: Command) -> Option<Work> {
+    /// Starts with a command in its turn; returns what its answer waits for, and the channel if that is a subscription.
+    pub(super) fn begin(&mut self, command: Command) -> (Option<ChannelName>, Option<Work>) {
         let Command { id, request } = command;
+        let channel = self.asked_channel(&request);
         let step = match (&self.stage, request) {
             (Stage::Fresh, Request::Connect(connect)) => self.begin_connect(connect),
             // Nobody connects twice, and nothing else comes first.
@@ -61,11 +62,24 @@ impl Session {
             }
         };
         match step {
-            Ok(Step::Wait(work)) => return Some(work),
+            Ok(Step::Wait(work)) => return (channel, Some(work)),
+            // Behind the answers to what came before.
+            Err(Refusal::Error(error)) if !self.pending.is_empty() => {
+                let refused = std::future::ready(Done::Answered(Err(error)));
+                return (None, Some(Box::pin(refused)));
+            }
             Ok(Step::Answer(answer)) => self.reply(id, Ok(answer)),
             Err(refusal) => self.refuse(id, refusal),
         }
-        None
+        (None, None)
+    }
+
+    fn asked_channel(&self, request: &Request) -> Option<ChannelName> {
+        let Request::Subscribe(wanted) = request else {
+            return None;
+        };
+        let settings = self.context.gate.shared.settings();
+        settings.channel_name(&wanted.channel).ok()
     }
 
     /// Goes on with a command whose answer has come.
@@ -80,8 +94,9 @@ impl Session {
                 result.map(|claims| self.sub_refreshed(now, &channel, &claims))
             }
             Done::Subscribed(channel, result) => {
-                let subscribed = result.map(|standing| self.subscribed(&channel, standing));
-                if let (Pending::Push, Ok(subscribed)) = (pending, &subscribed) {
+                let standing = result.and_then(|one| one.finish(&self.context, &channel));
+                let subscribed = standing.map(|standing| self.subscribed(&channel, standing));
+                if let (Pending::Push(_), Ok(subscribed)) = (&pending, &subscribed) {
                     self.output.push(ServerMessage::Push(Push::Subscribe {
                         channel,
                         subscribed: subscribed.clone(),
@@ -91,12 +106,12 @@ impl Session {
             }
         };
         match (pending, answer) {
-            (Pending::Command(id), Ok(answer)) => self.reply(id, Ok(answer)),
-            (Pending::Command(id), Err(refusal)) => self.refuse(id, refusal),
-            (Pending::Push, Err(refusal)) => {
+            (Pending::Command(id, _), Ok(answer)) => self.reply(id, Ok(answer)),
+            (Pending::Command(id, _), Err(refusal)) => self.refuse(id, refusal),
+            (Pending::Push(_), Err(refusal)) => {
                 tracing::debug!(?refusal, "client could not be subscribed");
             }
-            (Pending::Push, Ok(_)) => {}
+            (Pending::Push(_), Ok(_)) => {}
         }
     }
 
@@ -164,8 +179,8 @@ impl Session {
             Request::Subscribe(wanted) => {
                 let channel = self.check_subscribe(&wanted)?;
                 wait(async move {
-                    let standing = context.subscribe(identity, id, channel.clone(), wanted);
-                    Done::Subscribed(channel, standing.await)
+                    let candidate = context.prepare_asked(identity, id, channel.clone(), wanted);
+                    Done::Subscribed(channel, candidate.await)
                 })
             }
             Request::Unsubscribe { channel } => {
@@ -187,11 +202,11 @@ impl Session {
     fn check_subscribe(&self, wanted: &Subscribe) -> Result<ChannelName, ClientError> {
         let settings = self.context.gate.shared.settings();
         let channel = settings.channel_name(&wanted.channel)?;
-        if self.subscriptions.contains_key(&channel) {
+        if self.has(&channel) {
             return Err(ClientError::ALREADY_SUBSCRIBED);
         }
         let channels_max = settings.config.client.channels_max;
-        if self.subscriptions.len() >= channels_max {
+        if self.channels() >= channels_max {
             let message = format!("limit exceeded: at most {channels_max} channels");
             return Err(ClientError::LIMIT_EXCEEDED.with_message(message));
         }

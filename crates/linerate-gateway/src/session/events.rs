@@ -65,8 +65,7 @@ impl Session {
             .config
             .client
             .channels_max;
-        let is_full = self.subscriptions.len() >= channels_max;
-        if is_full || self.subscriptions.contains_key(&channel) {
+        if self.channels() >= channels_max || self.has(&channel) {
             return None;
         }
         let (identity, id) = (identity.clone(), member.id());
@@ -77,10 +76,9 @@ impl Session {
                 ..SubscriptionClaims::default()
             };
             let wanted = Subscribe::default();
-            let standing = context
-                .subscribe_as(&identity, id, channel.clone(), &wanted, Some(&claims))
-                .await;
-            Done::Subscribed(channel, standing)
+            let candidate = context.prepare(&identity, id, channel.clone(), &wanted, Some(claims));
+            let candidate = candidate.await.map(Box::new);
+            Done::Subscribed(channel, candidate)
         }))
     }
 

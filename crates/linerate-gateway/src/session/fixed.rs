@@ -21,11 +21,14 @@ pub(crate) struct Wish {
     pub(crate) subscriptions: Vec<Subscribe>,
 }
 
+/// A subscription, and what a token says of it.
+type Wanted = (ChannelName, Subscribe, Option<SubscriptionClaims>);
+
 /// A wish that may come true.
 #[derive(Debug)]
 pub(crate) struct Granted {
     identity: Identity,
-    subscriptions: Vec<(ChannelName, Subscribe, Option<SubscriptionClaims>)>,
+    subscriptions: Vec<Wanted>,
     expiry: Option<Instant>,
 }
 
@@ -72,7 +75,7 @@ impl Wish {
         gate: &Gate,
         identity: &Identity,
         mut named: Vec<(ChannelName, SubscriptionClaims)>,
-    ) -> Result<Vec<(ChannelName, Subscribe, Option<SubscriptionClaims>)>, ClientError> {
+    ) -> Result<Vec<Wanted>, ClientError> {
         let settings = gate.shared.settings_full();
         let channels_max = settings.config.client.channels_max;
         if self.subscriptions.is_empty() {
@@ -84,7 +87,7 @@ impl Wish {
             let message = format!("limit exceeded: {channels} of at most {channels_max} channels");
             return Err(ClientError::LIMIT_EXCEEDED.with_message(message));
         }
-        let mut granted: Vec<(ChannelName, Subscribe, Option<SubscriptionClaims>)> = Vec::new();
+        let mut granted: Vec<Wanted> = Vec::new();
         for wanted in self.subscriptions {
             let channel = settings.channel_name(&wanted.channel)?;
             if granted.iter().any(|(other, ..)| *other == channel) {
@@ -113,20 +116,17 @@ impl FixedSession {
     pub(crate) async fn start(context: Context, granted: Granted) -> Result<Self, Refusal> {
         context.outlet.hold();
         let member = context.join(&granted.identity);
+        let is_after = |(channel, wanted, _): &Wanted| {
+            let is_after = wanted.recover.is_some();
+            is_after.then(|| channel.clone())
+        };
+        let after: Vec<ChannelName> = granted.subscriptions.iter().filter_map(is_after).collect();
+        let standings =
+            context.subscribe_all(&granted.identity, member.id(), granted.subscriptions);
         let (mut channels, mut unrecovered) = (Vec::new(), Vec::new());
-        for (channel, wanted, claims) in granted.subscriptions {
-            let identity = &granted.identity;
-            let standing = context
-                .subscribe_as(
-                    identity,
-                    member.id(),
-                    channel.clone(),
-                    &wanted,
-                    claims.as_ref(),
-                )
-                .await?;
+        for (channel, standing) in standings.await? {
             let recovery = standing.subscribed.recovery;
-            let is_recovered = recovery.map_or(wanted.recover.is_none(), |one| one.is_recovered);
+            let is_recovered = recovery.map_or(!after.contains(&channel), |one| one.is_recovered);
             if !is_recovered {
                 unrecovered.push(channel.clone());
             }

@@ -2,13 +2,15 @@
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Instant};
 
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use linerate_broker::{BrokerError, HistoryRequest, Publish};
 use linerate_hub::{ChannelName, ClientId, SubscribeError as HubError};
 
 use super::{Gate, Identity, Member, Refusal, Subscription, deadlines::until, identity::end_of};
 use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
-    node::{Connection, SubscribeError},
+    node::{Connection, Prepared, SubscribeError},
     protocol::{
         Encoding,
         centrifuge::{
@@ -19,6 +21,9 @@ use crate::{
     },
     transport::ClientOutlet,
 };
+
+/// Subscriptions of a client that are made at the same time.
+pub(super) const SUBSCRIBES_AT_ONCE: usize = 64;
 
 /// Something that a session waits for. Owns what it needs, so that the session goes on meanwhile.
 pub(crate) type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
@@ -31,7 +36,7 @@ pub(crate) enum Done {
     Connected(Result<Joined, Refusal>),
     Refreshed(Result<ConnectionClaims, Refusal>),
     SubRefreshed(ChannelName, Result<SubscriptionClaims, Refusal>),
-    Subscribed(ChannelName, Result<Standing, Refusal>),
+    Subscribed(ChannelName, Result<Box<Candidate>, Refusal>),
 }
 
 /// A client that is connected.
@@ -49,6 +54,17 @@ pub(crate) struct Standing {
     pub(super) subscribed: Subscribed,
 }
 
+/// A subscription that comes to stand when its turn has come.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    prepared: Prepared,
+    claims: Option<SubscriptionClaims>,
+    is_positioned: bool,
+    is_recoverable: bool,
+    was_recovering: bool,
+    info: Option<Bytes>,
+}
+
 /// What the work of a session needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
@@ -64,22 +80,13 @@ impl Context {
         let identity = Arc::new(Identity::new(&self.connection.client, claims.as_ref()));
         self.gate.check_user(&identity)?;
         let member = self.join(&identity);
-        let mut standings = Vec::new();
-        for (channel, claims) in claims.into_iter().flat_map(|claims| claims.subscriptions) {
+        let subscriptions = claims.into_iter().flat_map(|claims| claims.subscriptions);
+        let wanted = subscriptions.map(|(channel, claims)| {
             let before = connect.subscriptions.iter();
             let before = before.clone().find(|one| one.channel == channel.as_str());
-            let wanted = before.cloned().unwrap_or_default();
-            let standing = self
-                .subscribe_as(
-                    &identity,
-                    member.id(),
-                    channel.clone(),
-                    &wanted,
-                    Some(&claims),
-                )
-                .await?;
-            standings.push((channel, standing));
-        }
+            (channel, before.cloned().unwrap_or_default(), Some(claims))
+        });
+        let standings = self.subscribe_all(&identity, member.id(), wanted).await?;
         Ok(Joined {
             identity,
             member,
@@ -97,68 +104,69 @@ impl Context {
         Member::new(self.gate.worker.clone(), id)
     }
 
-    /// Subscribes a client that asks for it.
-    pub(super) async fn subscribe(
+    /// Makes several subscriptions at the same time; in the order in which they are wanted.
+    pub(crate) async fn subscribe_all(
+        &self,
+        identity: &Identity,
+        id: ClientId,
+        wanted: impl IntoIterator<Item = (ChannelName, command::Subscribe, Option<SubscriptionClaims>)>,
+    ) -> Result<Vec<(ChannelName, Standing)>, Refusal> {
+        let prepare = async |(channel, wanted, claims): (ChannelName, command::Subscribe, _)| {
+            let candidate = self.prepare(identity, id, channel.clone(), &wanted, claims);
+            Ok::<_, Refusal>((channel, candidate.await?))
+        };
+        let candidates = stream::iter(wanted).map(prepare);
+        let candidates: Vec<_> = candidates
+            .buffered(SUBSCRIBES_AT_ONCE)
+            .try_collect()
+            .await?;
+        let candidates = candidates.into_iter();
+        let finish = |(channel, candidate): (ChannelName, Candidate)| {
+            let standing = candidate.finish(self, &channel)?;
+            Ok((channel, standing))
+        };
+        candidates.map(finish).collect()
+    }
+
+    /// Prepares a subscription that a client asks for.
+    pub(super) async fn prepare_asked(
         self,
         identity: Arc<Identity>,
         id: ClientId,
         channel: ChannelName,
         wanted: command::Subscribe,
-    ) -> Result<Standing, Refusal> {
+    ) -> Result<Box<Candidate>, Refusal> {
+        let gate = &self.gate;
         let claims = match wanted.token.as_str() {
             "" => None,
-            token => Some(
-                self.gate
-                    .judge_subscription(&identity, &channel, token)
-                    .await?,
-            ),
+            token => Some(gate.judge_subscription(&identity, &channel, token).await?),
         };
-        self.subscribe_as(&identity, id, channel, &wanted, claims.as_ref())
-            .await
+        let candidate = self.prepare(&identity, id, channel, &wanted, claims);
+        candidate.await.map(Box::new)
     }
 
-    /// Subscribes a client whose token, if any, was judged.
-    pub(crate) async fn subscribe_as(
+    /// Prepares the subscription of a client whose token, if any, was judged.
+    pub(super) async fn prepare(
         &self,
         identity: &Identity,
         id: ClientId,
         channel: ChannelName,
         wanted: &command::Subscribe,
-        claims: Option<&SubscriptionClaims>,
-    ) -> Result<Standing, Refusal> {
+        claims: Option<SubscriptionClaims>,
+    ) -> Result<Candidate, Refusal> {
         let settings = self.gate.shared.settings_full();
         let plan = self
             .gate
-            .plan(&settings, identity, channel.clone(), wanted, claims)?;
+            .plan(&settings, identity, channel, wanted, claims.as_ref())?;
         let is_positioned = plan.subscribe.options.positioned;
-        let (is_recoverable, info) = (plan.is_recoverable, plan.info);
-        let was_recovering = is_recoverable && wanted.recover.is_some();
-        let subscribed = self.gate.worker.subscribe(id, plan.subscribe).await?;
-        if was_recovering {
-            let metrics = self.gate.shared.metrics();
-            metrics.count_recovery(subscribed.is_recovered);
-        }
-        let channel_id = self.number(&channel);
-        let ttl = claims.and_then(|claims| claims.expires_at).map(until);
-        let grace = settings.config.client.refresh_grace;
-        Ok(Standing {
-            subscription: Subscription {
-                expiry: end_of(Instant::now(), ttl, grace),
-                is_positioned,
-                info,
-            },
-            subscribed: Subscribed {
-                ttl,
-                position: subscribed.position,
-                is_recoverable,
-                is_positioned,
-                data: claims.and_then(|claims| claims.data.clone()),
-                recovery: was_recovering.then_some(Recovery {
-                    is_recovered: subscribed.is_recovered,
-                    publications: subscribed.publications,
-                }),
-                channel_id,
-            },
+        let prepared = self.gate.worker.prepare(id, plan.subscribe).await?;
+        Ok(Candidate {
+            prepared,
+            claims,
+            is_positioned,
+            is_recoverable: plan.is_recoverable,
+            was_recovering: plan.is_recoverable && wanted.recover.is_some(),
+            info: plan.info,
         })
     }
 
@@ -225,6 +233,46 @@ impl Context {
         Ok(Answer::PresenceStats {
             clients: count(stats.clients),
             users: count(stats.users),
+        })
+    }
+}
+
+impl Candidate {
+    /// Lets the subscription stand. What the client is told of it is to be queued at once.
+    ///
+    /// # Errors
+    /// It has ended meanwhile.
+    pub(super) fn finish(
+        self,
+        context: &Context,
+        channel: &ChannelName,
+    ) -> Result<Standing, Refusal> {
+        let shared = &context.gate.shared;
+        let subscribed = self.prepared.finish()?;
+        if self.was_recovering {
+            shared.metrics().count_recovery(subscribed.is_recovered);
+        }
+        let expires_at = self.claims.as_ref().and_then(|claims| claims.expires_at);
+        let ttl = expires_at.map(until);
+        let grace = shared.settings().config.client.refresh_grace;
+        Ok(Standing {
+            subscription: Subscription {
+                expiry: end_of(Instant::now(), ttl, grace),
+                is_positioned: self.is_positioned,
+                info: self.info,
+            },
+            subscribed: Subscribed {
+                ttl,
+                position: subscribed.position,
+                is_recoverable: self.is_recoverable,
+                is_positioned: self.is_positioned,
+                data: self.claims.and_then(|claims| claims.data),
+                recovery: self.was_recovering.then_some(Recovery {
+                    is_recovered: subscribed.is_recovered,
+                    publications: subscribed.publications,
+                }),
+                channel_id: context.number(channel),
+            },
         })
     }
 }

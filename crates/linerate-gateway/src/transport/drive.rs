@@ -3,6 +3,7 @@
 use std::{future::Future, pin::pin, sync::Arc, time::Instant};
 
 use bytes::Bytes;
+use futures_util::{StreamExt, stream::FuturesOrdered};
 use linerate::{Message, Receiver};
 use tokio::sync::oneshot;
 
@@ -11,7 +12,7 @@ use crate::{
     node::{Emulation, Worker},
     protocol::centrifuge::{Disconnect, Framing, encode},
     server::Visit,
-    session::{Done, Session, Work},
+    session::{Done, Session},
 };
 
 /// Where frames of commands come from.
@@ -56,17 +57,18 @@ enum Step {
 impl Track {
     /// Runs a session until it ends or the client is gone.
     pub(crate) async fn run(self, mut session: Session, mut input: impl Input) {
-        let mut work = None;
+        let mut works = FuturesOrdered::new();
         let mut is_released = false;
         let mut sleep = pin!(tokio::time::sleep(std::time::Duration::ZERO));
         loop {
             self.send(&mut session);
             // A client that takes its replies slowly is answered slowly: subscribing again to many channels brings
             // more at once than may wait.
-            if work.is_none() && !self.outlet.has_waiting() {
-                work = session.poll_work();
-                self.send(&mut session);
+            let may_answer = !self.outlet.has_waiting();
+            while may_answer && let Some(work) = session.poll_work() {
+                works.push_back(work);
             }
+            self.send(&mut session);
             if let Some(disconnect) = session.ended() {
                 return self.outlet.close(disconnect);
             }
@@ -83,29 +85,26 @@ impl Track {
             }
             let step = tokio::select! {
                 frame = input.next(), if session.wants_input() => Step::Input(frame),
-                done = done(&mut work) => Step::Done(done),
+                Some(done) = works.next(), if !self.outlet.has_waiting() => Step::Done(done),
                 () = self.outlet.changed() => Step::Changed,
                 has_room = self.outlet.room(), if self.outlet.is_full() => Step::Room(has_room),
                 () = sleep.as_mut(), if deadline.is_some() => Step::Timeout,
             };
-            if self.take(&mut session, &mut work, step).is_none() {
+            if self.take(&mut session, step).is_none() {
                 return;
             }
         }
     }
 
     /// Hands a session what has come about; `None` if the client is gone.
-    fn take(&self, session: &mut Session, work: &mut Option<Work>, step: Step) -> Option<()> {
+    fn take(&self, session: &mut Session, step: Step) -> Option<()> {
         match step {
             Step::Changed => {
                 for event in self.outlet.take_events() {
                     session.handle_event(now(), event);
                 }
             }
-            Step::Done(done) => {
-                *work = None;
-                session.handle_done(now(), done);
-            }
+            Step::Done(done) => session.handle_done(now(), done),
             Step::Input(frame) => session.handle_frame(now(), frame?.as_bytes()),
             Step::Room(has_room) => {
                 if let (true, Some(client)) = (has_room, session.client()) {
@@ -158,14 +157,6 @@ impl Input for StreamInput {
             bytes = self.emulation.recv() => bytes.map(Frame::Bytes),
             _ = &mut self.gone => None,
         }
-    }
-}
-
-/// What a session waits for; never ready if that is nothing.
-async fn done(work: &mut Option<Work>) -> Done {
-    match work {
-        Some(work) => work.await,
-        None => std::future::pending().await,
     }
 }
 
