@@ -7,7 +7,8 @@
 //! - A server feeds a [`RequestReader`], asks the [`Request`] for its [`Upgrade`]
 //!   ([`Request::websocket`]), asks an [`OriginPolicy`], and writes an [`Acceptance`]
 //!   ([`Upgrade::accept`]) or a [`Refusal`].
-//! - A client writes a [`ClientHandshake`] and feeds it the response.
+//! - A client writes a [`ClientHandshake`] and feeds it the response; behind a proxy there is a
+//!   [`TunnelHandshake`] first.
 //!
 //! Where the RFCs leave a choice between lenient and strict, this is strict: the two ends of a
 //! WebSocket are programs, and what two parsers read differently is how requests are smuggled
@@ -41,6 +42,7 @@
 //! ```
 
 mod accept;
+mod answer;
 mod authority;
 mod client;
 mod error;
@@ -54,6 +56,7 @@ mod response;
 mod scan;
 mod target;
 mod token;
+mod tunnel;
 mod upgrade;
 
 pub use client::{ClientHandshake, Negotiated};
@@ -65,6 +68,7 @@ pub use origin::{Origin, OriginPolicy, Scheme};
 pub use reader::RequestReader;
 pub use request::{HttpVersion, PseudoHeaders, Request, RequestBody};
 pub use response::{Acceptance, Refusal};
+pub use tunnel::TunnelHandshake;
 pub use upgrade::Upgrade;
 
 #[cfg(test)]

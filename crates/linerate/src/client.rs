@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 
 use crate::{
     Error, Options, Result, WebSocket,
-    dial::{Deadline, DialError, Dialer, Phase, Resolve, Target, Timeouts},
+    dial::{Deadline, DialError, Dialer, Phase, Proxy, ProxyChoice, Resolve, Target, Timeouts},
     link::{Driver, Link, Transport},
     options::Settings,
     pool,
@@ -93,6 +93,20 @@ impl Client {
         Ok(self)
     }
 
+    /// Connects through `proxy`; by default through the one that the environment names, by
+    /// `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` as curl understands them, but for
+    /// this machine.
+    pub fn with_proxy(mut self, proxy: Proxy) -> Self {
+        self.dialer.proxy = ProxyChoice::Fixed(Arc::new(proxy));
+        self
+    }
+
+    /// Connects without a proxy, whatever the environment says.
+    pub fn without_proxy(mut self) -> Self {
+        self.dialer.proxy = ProxyChoice::Nothing;
+        self
+    }
+
     /// Sets how long each phase of opening a connection may take.
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.dialer.timeouts = timeouts;
@@ -106,7 +120,8 @@ impl Client {
     }
 
     /// Connects only to addresses of which `check` says so. Each address is asked for each time,
-    /// after its name was resolved, so that no name leads to where an application must not go.
+    /// after its name was resolved, so that no name leads to where an application must not go. A proxy
+    /// is then told an address, even if it could resolve the name itself; its own is not checked.
     ///
     /// ```
     /// // Not to this machine, whatever a name stands for.

@@ -1,12 +1,17 @@
-//! The way to a server: names, sockets and TLS, each step with a deadline of its own.
+//! The way to a server: names, sockets, proxies and TLS, each step with a deadline of its own.
 
 mod deadline;
 mod error;
 mod eyeballs;
+mod proxy;
 mod resolve;
 mod target;
 
-use std::{fmt, io, net::IpAddr, sync::Arc};
+use std::{
+    fmt, io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use tokio::net::TcpStream;
 use url::Host;
@@ -16,6 +21,9 @@ use crate::{Result, link::Transport};
 pub(crate) use deadline::Deadline;
 pub use deadline::{Phase, Timeouts};
 pub use error::DialError;
+use proxy::Destination;
+pub(crate) use proxy::ProxyChoice;
+pub use proxy::{Proxy, ProxyError, ProxyUrlError};
 pub use resolve::{Resolve, Resolving, SystemResolver};
 pub(crate) use target::Target;
 
@@ -28,6 +36,7 @@ pub(crate) struct Dialer {
     pub(crate) timeouts: Timeouts,
     pub(crate) resolver: Arc<dyn Resolve>,
     pub(crate) address_check: Option<AddressCheck>,
+    pub(crate) proxy: ProxyChoice,
     #[cfg(feature = "rustls")]
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     /// Whose certificate is asked for and checked, if that is not the host of the URL.
@@ -44,6 +53,7 @@ impl Default for Dialer {
             timeouts: Timeouts::default(),
             resolver: Arc::new(SystemResolver),
             address_check: None,
+            proxy: ProxyChoice::default(),
             #[cfg(feature = "rustls")]
             tls: None,
             #[cfg(feature = "rustls")]
@@ -62,33 +72,78 @@ pub(crate) struct Dialed {
 }
 
 impl Dialer {
-    /// Connects to where `target` is; with TLS if its scheme says so.
+    /// Connects to where `target` is, through a proxy if there is one for it; with TLS if its scheme
+    /// says so.
     ///
     /// # Errors
     /// A step failed or was not over in time.
     pub(crate) async fn dial(&self, target: &Target, deadline: &Deadline) -> Result<Dialed> {
-        let stream = self
-            .connect_tcp(&target.host, target.port, deadline)
-            .await?;
-        if !target.is_secure {
-            return Ok(Dialed {
-                io: Transport::Tcp(stream),
-                alpn: None,
-            });
+        let proxy = self.proxy.proxy_for(target).map_err(DialError::Proxy)?;
+        let io = match proxy {
+            Some(proxy) => self.connect_through(&proxy, target, deadline).await?,
+            None => {
+                let addresses = self.resolve(&target.host, target.port, deadline).await?;
+                let addresses = self.allowed(addresses)?;
+                Transport::Tcp(self.connect_tcp(addresses, deadline).await?)
+            }
+        };
+        match target.is_secure {
+            true => self.secure(io, target, deadline).await,
+            false => Ok(Dialed { io, alpn: None }),
         }
-        self.secure(stream, target, deadline).await
     }
 
-    /// Resolves the host and connects to the first of its addresses that answers.
-    async fn connect_tcp(
+    /// Connects to `target` through a proxy.
+    async fn connect_through(
+        &self,
+        proxy: &Proxy,
+        target: &Target,
+        deadline: &Deadline,
+    ) -> Result<Transport, DialError> {
+        let destination = self.destination(proxy, target, deadline).await?;
+        let addresses = self.resolve(&proxy.host, proxy.port, deadline).await?;
+        let stream = self.connect_tcp(addresses, deadline).await?;
+        let limit = self.timeouts.proxy;
+        let asked = proxy.connect(stream, &destination);
+        let asked = deadline.keep(Phase::Proxy, limit, asked).await?;
+        asked.map_err(DialError::Proxy)
+    }
+
+    /// Returns what a proxy is asked for: the host as it is, or an address of it if the proxy does not
+    /// resolve names, or if addresses are to be checked.
+    async fn destination(
+        &self,
+        proxy: &Proxy,
+        target: &Target,
+        deadline: &Deadline,
+    ) -> Result<Destination, DialError> {
+        if proxy.takes_names() && self.address_check.is_none() {
+            return Ok(Destination::new(target.host.clone(), target.port));
+        }
+        let addresses = self.resolve(&target.host, target.port, deadline).await?;
+        let addresses = self.allowed(addresses)?;
+        // There is one, because none is an error.
+        let first = addresses.first().copied();
+        first
+            .map(Destination::from)
+            .ok_or(DialError::AddressesDenied { addresses: 0 })
+    }
+
+    /// Returns the addresses of a host.
+    async fn resolve(
         &self,
         host: &Host<String>,
         port: u16,
         deadline: &Deadline,
-    ) -> Result<TcpStream, DialError> {
-        let limit = self.timeouts.resolve;
+    ) -> Result<Vec<SocketAddr>, DialError> {
         let resolved = resolve::resolve(&*self.resolver, host, port);
-        let mut addresses = deadline.keep(Phase::Resolve, limit, resolved).await??;
+        deadline
+            .keep(Phase::Resolve, self.timeouts.resolve, resolved)
+            .await?
+    }
+
+    /// Returns those of a server's addresses that the application allows.
+    fn allowed(&self, mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, DialError> {
         if let Some(check) = &self.address_check {
             let resolved = addresses.len();
             addresses.retain(|address| check(address.ip()));
@@ -98,6 +153,15 @@ impl Dialer {
                 });
             }
         }
+        Ok(addresses)
+    }
+
+    /// Connects to the first of the addresses that answers.
+    async fn connect_tcp(
+        &self,
+        addresses: Vec<SocketAddr>,
+        deadline: &Deadline,
+    ) -> Result<TcpStream, DialError> {
         let raced = eyeballs::race(eyeballs::order(addresses), connect);
         deadline
             .keep(Phase::Connect, self.timeouts.connect, raced)
@@ -105,29 +169,18 @@ impl Dialer {
     }
 
     #[cfg(feature = "rustls")]
-    async fn secure(
-        &self,
-        stream: TcpStream,
-        target: &Target,
-        deadline: &Deadline,
-    ) -> Result<Dialed> {
+    async fn secure(&self, io: Transport, target: &Target, deadline: &Deadline) -> Result<Dialed> {
         let host = self.server_name.as_ref().unwrap_or(&target.host);
-        let connecting = crate::tls::connect(self.tls_config(), host, stream);
-        let stream = deadline
-            .keep(Phase::Tls, self.timeouts.tls, connecting)
-            .await?
-            .map_err(DialError::Tls)?;
-        let alpn = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
-        Ok(Dialed {
-            io: Transport::Other(Box::new(stream)),
-            alpn,
-        })
+        let agreed = crate::tls::connect(self.tls_config(), host, io);
+        let agreed = deadline.keep(Phase::Tls, self.timeouts.tls, agreed).await?;
+        let (io, alpn) = agreed.map_err(DialError::Tls)?;
+        Ok(Dialed { io, alpn })
     }
 
     #[cfg(not(feature = "rustls"))]
     async fn secure(
         &self,
-        _stream: TcpStream,
+        _io: Transport,
         _target: &Target,
         _deadline: &Deadline,
     ) -> Result<Dialed> {
@@ -157,7 +210,7 @@ impl fmt::Debug for Dialer {
     }
 }
 
-async fn connect(address: std::net::SocketAddr) -> io::Result<TcpStream> {
+async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     Ok(stream)

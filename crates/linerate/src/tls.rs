@@ -15,6 +15,8 @@ use url::Host;
 pub use danger::danger_client_config_trusting_anybody;
 pub use rustls;
 
+use crate::link::Transport;
+
 /// Returns the configuration of clients that have not been given another: it trusts the roots of
 /// the system, or bundled ones if the system has none.
 pub fn default_client_config() -> Arc<ClientConfig> {
@@ -56,20 +58,30 @@ pub fn server_config(
         .with_single_cert(chain, key)
 }
 
-/// Speaks TLS on `stream` and checks that the certificate is for `host`.
-pub(crate) async fn connect<S>(
+/// Speaks TLS on `io` and checks that the certificate is for `host`; returns also what ALPN has
+/// agreed on.
+pub(crate) async fn connect(
     config: Arc<ClientConfig>,
     host: &Host<String>,
-    stream: S,
-) -> io::Result<TlsStream<S>>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+    io: Transport,
+) -> io::Result<(Transport, Option<Vec<u8>>)> {
     let name = match host {
         Host::Domain(name) => ServerName::try_from(name.clone())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?,
         Host::Ipv4(address) => ServerName::IpAddress((*address).into()),
         Host::Ipv6(address) => ServerName::IpAddress((*address).into()),
     };
-    TlsConnector::from(config).connect(name, stream).await
+    let connector = TlsConnector::from(config);
+    match io {
+        Transport::Other(io) => Ok(negotiated(connector.connect(name, io).await?)),
+        Transport::Tcp(stream) => Ok(negotiated(connector.connect(name, stream).await?)),
+    }
+}
+
+fn negotiated<S>(stream: TlsStream<S>) -> (Transport, Option<Vec<u8>>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let alpn = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+    (Transport::Other(Box::new(stream)), alpn)
 }

@@ -3,16 +3,13 @@
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
 use alloc::string::{String, ToString as _};
-use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
-use core::mem;
 
 use super::accept::Key;
+use super::answer::{AnswerReader, parse};
 use super::authority::Authority;
-use super::headers::{ApplicationHeaders, Headers, Span, append_header};
-use super::request::check_parsed;
-use super::scan::{HeadKind, HeadScanner};
+use super::headers::{ApplicationHeaders, Headers, append_header};
 use super::target::invalid_target_byte;
 use super::token::{elements, is_token, list_contains};
 use super::{BuildError, HandshakeError, HandshakeLimits, Origin};
@@ -50,9 +47,8 @@ pub struct ClientHandshake {
     origin: Option<Origin>,
     headers: ApplicationHeaders,
     limits: HandshakeLimits,
-    scanner: HeadScanner,
-    head: Vec<u8>,
-    interim_responses: usize,
+    reader: AnswerReader,
+    refusal: Option<Headers>,
     failed: Option<HandshakeError>,
 }
 
@@ -79,9 +75,8 @@ impl ClientHandshake {
             origin: None,
             headers: ApplicationHeaders::default(),
             limits: HandshakeLimits::default(),
-            scanner: HeadScanner::new(HeadKind::Response),
-            head: Vec::new(),
-            interim_responses: 0,
+            reader: AnswerReader::new(),
+            refusal: None,
             failed: None,
         })
     }
@@ -200,8 +195,9 @@ impl ClientHandshake {
     /// # Errors
     ///
     /// When the response does not open the WebSocket, or breaks the rules or a limit. Close the
-    /// connection; the handshake repeats the error from then on. Redirects are not followed
-    /// ([`HandshakeError::StatusUnexpected`] names the status).
+    /// connection; the handshake repeats the error from then on. Redirects are not followed:
+    /// [`HandshakeError::StatusUnexpected`] names the status, and
+    /// [`refusal_headers`](Self::refusal_headers) has the rest.
     pub fn handle_input(
         &mut self,
         input: &[u8],
@@ -215,42 +211,25 @@ impl ClientHandshake {
 
     /// Takes the end of the stream before the handshake was over, and names the error that it is.
     pub fn handle_eof(&self) -> HandshakeError {
-        self.failed.unwrap_or(HandshakeError::HeadTruncated {
-            head_bytes: self.scanner.bytes(),
-        })
+        self.failed.unwrap_or_else(|| self.reader.handle_eof())
+    }
+
+    /// Returns the headers of the response if that has another status than 101: where to go
+    /// instead, or when to come back.
+    pub fn refusal_headers(&self) -> Option<&Headers> {
+        self.refusal.as_ref()
     }
 
     fn read(&mut self, input: &[u8]) -> Result<Option<(Negotiated, usize)>, HandshakeError> {
-        let mut taken = 0;
-        loop {
-            let rest = &input[taken..];
-            let Some(head_bytes) = self.scanner.scan(rest, &self.limits)? else {
-                self.head.extend_from_slice(rest);
-                return Ok(None);
-            };
-            self.head.extend_from_slice(&rest[..head_bytes]);
-            taken += head_bytes;
-            let scanner = mem::replace(&mut self.scanner, HeadScanner::new(HeadKind::Response));
-            let (status, headers) = parse(mem::take(&mut self.head), scanner.headers())?;
-            match status {
-                101 => return Ok(Some((self.judge(headers)?, taken))),
-                100..=199 => self.skip_interim_response()?,
-                _ => return Err(HandshakeError::StatusUnexpected { status }),
-            }
+        let Some(answer) = self.reader.read(input, &self.limits)? else {
+            return Ok(None);
+        };
+        let status = answer.status;
+        if status != 101 {
+            self.refusal = Some(answer.headers);
+            return Err(HandshakeError::StatusUnexpected { status });
         }
-    }
-
-    /// RFC 9110 §15.2: "A client MUST be able to parse one or more 1xx responses received prior to
-    /// a final response, even if the client does not expect one."
-    fn skip_interim_response(&mut self) -> Result<(), HandshakeError> {
-        self.interim_responses += 1;
-        if self.interim_responses > self.limits.interim_responses_max {
-            return Err(HandshakeError::InterimResponsesTooMany {
-                responses: self.interim_responses,
-                responses_max: self.limits.interim_responses_max,
-            });
-        }
-        Ok(())
+        Ok(Some((self.judge(answer.headers)?, answer.taken)))
     }
 
     /// Checks a 101 by the list in RFC 6455 §4.1.
@@ -326,23 +305,4 @@ impl Negotiated {
     pub fn headers(&self) -> &Headers {
         &self.headers
     }
-}
-
-/// Parses the head of a response that the scanner found whole, with so many header lines.
-fn parse(head: Vec<u8>, header_lines: usize) -> Result<(u16, Headers), HandshakeError> {
-    let mut lines = vec![httparse::EMPTY_HEADER; header_lines];
-    let mut parsed = httparse::Response::new(&mut lines);
-    check_parsed(parsed.parse(&head), &head)?;
-    let Some(status) = parsed.code else {
-        return Err(HandshakeError::StartLineInvalid);
-    };
-    if status == 101 && parsed.version != Some(1) {
-        return Err(HandshakeError::HttpVersionUnsupported);
-    }
-    let fields = parsed
-        .headers
-        .iter()
-        .map(|header| Span::of_header(header, &head))
-        .collect();
-    Ok((status, Headers::new(head, fields)))
 }

@@ -11,6 +11,7 @@ mod properties;
 mod pseudo;
 mod syntax;
 mod target;
+mod tunnel;
 mod upgrade;
 
 use alloc::format;

@@ -14,6 +14,8 @@ pub enum Phase {
     Connect,
     /// The opening handshake: our request and the server's response.
     Handshake,
+    /// Asking a proxy for the way to the server.
+    Proxy,
     /// Resolving a name to addresses.
     Resolve,
     /// Agreeing on TLS.
@@ -40,6 +42,8 @@ pub struct Timeouts {
     pub resolve: Duration,
     /// For connecting to the first address that answers. Default: 10 s, time for three lost SYNs.
     pub connect: Duration,
+    /// For what a proxy is asked, TLS with it included. Default: 15 s, because it connects meanwhile.
+    pub proxy: Duration,
     /// For agreeing on TLS. Default: 10 s.
     pub tls: Duration,
     /// For everything from the first name to the end of the opening handshake. Default: 30 s.
@@ -51,6 +55,7 @@ impl Default for Timeouts {
         Self {
             resolve: Duration::from_secs(5),
             connect: Duration::from_secs(10),
+            proxy: Duration::from_secs(15),
             tls: Duration::from_secs(10),
             total: Duration::from_secs(30),
         }
@@ -105,6 +110,7 @@ impl fmt::Display for Phase {
         f.write_str(match self {
             Self::Connect => "connecting",
             Self::Handshake => "the opening handshake",
+            Self::Proxy => "asking the proxy",
             Self::Resolve => "resolving the name",
             Self::Tls => "agreeing on TLS",
         })

@@ -2,7 +2,7 @@
 
 use std::{fmt, io, time::Duration};
 
-use super::Phase;
+use super::{Phase, ProxyError};
 
 /// Why a server could not be reached.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub enum DialError {
     /// ALPN has agreed on a protocol that this client can't open a WebSocket over, because its TLS
     /// configuration offers it.
     ProtocolUnsupported,
+    /// There is no way through the proxy.
+    Proxy(ProxyError),
     /// The name could not be resolved.
     ResolveFailed(io::Error),
     /// A phase was not over in time.
@@ -51,6 +53,7 @@ impl fmt::Display for DialError {
             Self::ProtocolUnsupported => f.write_str(
                 "the server chose a protocol by ALPN over which no WebSocket can be opened",
             ),
+            Self::Proxy(error) => write!(f, "no way through the proxy: {error}"),
             Self::ResolveFailed(error) => write!(f, "can't resolve the name: {error}"),
             Self::TimedOut {
                 phase,
@@ -69,6 +72,7 @@ impl std::error::Error for DialError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::ConnectFailed { source, .. } => Some(source),
+            Self::Proxy(error) => Some(error),
             Self::ResolveFailed(error) | Self::Tls(error) => Some(error),
             Self::AddressesDenied { .. } | Self::ProtocolUnsupported | Self::TimedOut { .. } => {
                 None

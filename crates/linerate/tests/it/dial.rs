@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use crate::{raw::in_time, support::Running};
 
 /// Resolves every name to the addresses it was given, whatever port is asked for.
-struct Fixed(Vec<SocketAddr>);
+pub(crate) struct Fixed(pub(crate) Vec<SocketAddr>);
 
 impl Resolve for Fixed {
     fn resolve<'a>(&'a self, _host: &'a str, _port: u16) -> Resolving<'a> {

@@ -8,6 +8,7 @@ mod dial;
 mod echo;
 mod frames;
 mod handshake;
+mod proxy;
 mod raw;
 mod server;
 mod support;

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// A server for `localhost` with a certificate of its own making, and a client that trusts it.
-async fn secure(options: Options) -> (Running, Client) {
+pub(crate) async fn secure(options: Options) -> (Running, Client) {
     let (server, config) = secure_with_config(options).await;
     (server, Client::new().with_tls(config))
 }
@@ -34,13 +34,19 @@ async fn secure_with_config(options: Options) -> (Running, Arc<ClientConfig>) {
 }
 
 fn certified() -> (Server, RootCertStore) {
-    let names = vec!["localhost".to_owned()];
-    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
+    let (config, roots) = certificate("localhost");
+    (Server::new().with_tls(Arc::new(config)), roots)
+}
+
+/// A server's configuration with a certificate for `name`, and the roots that vouch for it.
+pub(crate) fn certificate(name: &str) -> (rustls::ServerConfig, RootCertStore) {
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed(vec![name.to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(cert.der().clone()).unwrap();
     let config = tls::server_config(vec![cert.der().clone()], key).unwrap();
-    (Server::new().with_tls(Arc::new(config)), roots)
+    (config, roots)
 }
 
 fn url(server: &Running) -> String {

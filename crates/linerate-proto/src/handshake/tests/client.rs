@@ -129,6 +129,16 @@ fn c01_redirects_are_not_followed() {
 }
 
 #[test]
+fn c01_where_a_redirect_leads_is_for_the_caller_to_judge() {
+    let mut handshake = client();
+    assert!(handshake.refusal_headers().is_none());
+    let input = b"HTTP/1.1 302 Found\r\nLocation: /there\r\n\r\n";
+    assert!(handshake.handle_input(input).is_err());
+    let headers = handshake.refusal_headers().unwrap();
+    assert_eq!(headers.first_text("Location"), Some("/there"));
+}
+
+#[test]
 fn c02_endless_headers_are_cut_off() {
     let (head_bytes, head_bytes_max) = (16 * 1024 + 1, 16 * 1024);
     assert_eq!(

@@ -1,0 +1,351 @@
+//! Proxies through which a client connects: HTTP CONNECT and SOCKS5.
+
+mod env;
+mod error;
+mod http;
+mod socks5;
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr},
+    str::FromStr,
+    sync::Arc,
+};
+
+use percent_encoding::percent_decode_str;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+use url::{Host, Url};
+
+use super::Target;
+use crate::link::Transport;
+pub use error::{ProxyError, ProxyUrlError};
+
+/// A proxy, named by a URL.
+///
+/// - `http://` and `https://`: a tunnel by CONNECT (RFC 9110 §9.3.6), to the proxy in plain or over
+///   TLS. The proxy resolves names.
+/// - `socks5://`: SOCKS5 (RFC 1928); names are resolved here, and the proxy gets an address.
+/// - `socks5h://`: SOCKS5; the proxy resolves names.
+///
+/// As with curl, a URL without a scheme is `http://`, and the port is 1080 unless there is one, or 443
+/// for `https://`. A user and a password in the URL, percent-encoded, are for the proxy: by Basic
+/// authentication (RFC 7617), or as RFC 1929 has it.
+///
+/// ```
+/// use linerate::{Client, dial::Proxy};
+///
+/// # fn main() -> Result<(), linerate::dial::ProxyUrlError> {
+/// let proxy: Proxy = "socks5h://user:pa%24%24@proxy.example:1080".parse()?;
+/// let client = Client::new().with_proxy(proxy);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Proxy {
+    kind: Kind,
+    pub(super) host: Host<String>,
+    pub(super) port: u16,
+    credentials: Option<Credentials>,
+    #[cfg(feature = "rustls")]
+    tls: Option<Arc<rustls::ClientConfig>>,
+}
+
+/// What is spoken with a proxy.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    Http,
+    Https,
+    /// SOCKS5 with addresses.
+    Socks5,
+    /// SOCKS5 with names.
+    Socks5Names,
+}
+
+/// Who we are to a proxy.
+#[derive(Clone, Eq, PartialEq)]
+struct Credentials {
+    user: Vec<u8>,
+    password: Vec<u8>,
+}
+
+/// Where a proxy is to connect to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Destination {
+    pub(super) host: Host<String>,
+    pub(super) port: u16,
+}
+
+/// Which proxy a client uses.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum ProxyChoice {
+    /// The one that the environment names, for each URL.
+    #[default]
+    Environment,
+    /// Always this one.
+    Fixed(Arc<Proxy>),
+    /// None.
+    Nothing,
+}
+
+impl ProxyChoice {
+    /// Returns the proxy for `target`.
+    ///
+    /// # Errors
+    /// The environment names none that there could be.
+    pub(super) fn proxy_for(&self, target: &Target) -> Result<Option<Arc<Proxy>>, ProxyError> {
+        match self {
+            Self::Environment => {
+                let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into());
+                Ok(env::proxy_for(target, variable)?.map(Arc::new))
+            }
+            Self::Fixed(proxy) => Ok(Some(proxy.clone())),
+            Self::Nothing => Ok(None),
+        }
+    }
+}
+
+impl Proxy {
+    /// Sets how TLS is spoken with an `https://` proxy; by default as with servers.
+    #[cfg(feature = "rustls")]
+    pub fn with_tls(mut self, config: Arc<rustls::ClientConfig>) -> Self {
+        self.tls = Some(config);
+        self
+    }
+
+    /// Returns whether the proxy resolves names.
+    pub(super) fn takes_names(&self) -> bool {
+        self.kind != Kind::Socks5
+    }
+
+    /// Asks the proxy, to which `stream` is connected, to connect it with `destination`.
+    ///
+    /// # Errors
+    /// It refuses, or breaks the rules.
+    pub(super) async fn connect(
+        &self,
+        stream: TcpStream,
+        destination: &Destination,
+    ) -> Result<Transport, ProxyError> {
+        let io = Transport::Tcp(stream);
+        let mut io = match self.kind {
+            Kind::Https => self.secure(io).await?,
+            Kind::Http | Kind::Socks5 | Kind::Socks5Names => io,
+        };
+        self.ask(&mut io, destination).await?;
+        Ok(io)
+    }
+
+    async fn ask<S>(&self, io: &mut S, destination: &Destination) -> Result<(), ProxyError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let credentials = self.credentials.as_ref();
+        match self.kind {
+            Kind::Http | Kind::Https => http::tunnel(io, destination, credentials).await,
+            Kind::Socks5 | Kind::Socks5Names => socks5::connect(io, destination, credentials).await,
+        }
+    }
+
+    #[cfg(feature = "rustls")]
+    async fn secure(&self, io: Transport) -> Result<Transport, ProxyError> {
+        let config = self.tls.clone();
+        let config = config.unwrap_or_else(crate::tls::default_client_config);
+        let (io, _) = crate::tls::connect(config, &self.host, io).await?;
+        Ok(io)
+    }
+
+    #[cfg(not(feature = "rustls"))]
+    async fn secure(&self, _io: Transport) -> Result<Transport, ProxyError> {
+        Err(std::io::Error::from(std::io::ErrorKind::Unsupported).into())
+    }
+}
+
+impl FromStr for Proxy {
+    type Err = ProxyUrlError;
+
+    fn from_str(text: &str) -> Result<Self, ProxyUrlError> {
+        let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+        let kind = match scheme.to_ascii_lowercase().as_str() {
+            "http" => Kind::Http,
+            "https" if cfg!(feature = "rustls") => Kind::Https,
+            "socks5" => Kind::Socks5,
+            "socks5h" => Kind::Socks5Names,
+            _ => return Err(ProxyUrlError::Scheme),
+        };
+        // Parsed with a scheme that has no port of its own, so that a port that is written down is
+        // not taken for the default of another scheme.
+        let url = Url::parse(&format!("proxy://{rest}")).map_err(ProxyUrlError::Malformed)?;
+        let name = url.host_str().filter(|name| !name.is_empty());
+        let host = Host::parse(name.ok_or(ProxyUrlError::HostMissing)?);
+        Ok(Self {
+            kind,
+            host: host.map_err(ProxyUrlError::Malformed)?,
+            port: url.port().unwrap_or(kind.port_default()),
+            credentials: Credentials::of(&url)?,
+            #[cfg(feature = "rustls")]
+            tls: None,
+        })
+    }
+}
+
+impl fmt::Debug for Proxy {
+    /// Leaves the credentials out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy")
+            .field("kind", &self.kind)
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Kind {
+    fn port_default(self) -> u16 {
+        match self {
+            Self::Https => 443,
+            Self::Http | Self::Socks5 | Self::Socks5Names => 1080,
+        }
+    }
+}
+
+impl Credentials {
+    /// Decodes the user and the password in `url`; none without a user.
+    fn of(url: &Url) -> Result<Option<Self>, ProxyUrlError> {
+        if url.username().is_empty() && url.password().is_none() {
+            return Ok(None);
+        }
+        let user: Vec<u8> = percent_decode_str(url.username()).collect();
+        let password: Vec<u8> = percent_decode_str(url.password().unwrap_or_default()).collect();
+        let bytes = user.len().max(password.len());
+        if bytes > Self::BYTES_MAX {
+            return Err(ProxyUrlError::CredentialsTooLong {
+                bytes,
+                bytes_max: Self::BYTES_MAX,
+            });
+        }
+        Ok(Some(Self { user, password }))
+    }
+
+    /// The longest user and the longest password (RFC 1929 §2).
+    const BYTES_MAX: usize = 255;
+}
+
+impl Destination {
+    pub(super) fn new(host: Host<String>, port: u16) -> Self {
+        Self { host, port }
+    }
+}
+
+impl From<std::net::SocketAddr> for Destination {
+    fn from(address: std::net::SocketAddr) -> Self {
+        let host = match address.ip() {
+            IpAddr::V4(address) => Host::Ipv4(address),
+            IpAddr::V6(address) => Host::Ipv6(address),
+        };
+        Self::new(host, address.port())
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Returns whether a host is this machine by its very name (RFC 6761 §6.3).
+fn is_this_machine(host: &Host<String>) -> bool {
+    match host {
+        Host::Domain(name) => {
+            let name = name.trim_end_matches('.');
+            name.eq_ignore_ascii_case("localhost")
+                || name.to_ascii_lowercase().ends_with(".localhost")
+        }
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => {
+            address.is_loopback()
+                || address
+                    .to_ipv4_mapped()
+                    .is_some_and(|address: Ipv4Addr| address.is_loopback())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> (Kind, String, u16, Option<(String, String)>) {
+        let proxy: Proxy = text.parse().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let credentials = proxy
+            .credentials
+            .map(|credentials| (text(credentials.user), text(credentials.password)));
+        (proxy.kind, proxy.host.to_string(), proxy.port, credentials)
+    }
+
+    #[test]
+    fn a_proxy_has_the_scheme_and_the_port_that_curl_gives_it() {
+        for (text, kind, host, port) in [
+            ("proxy", Kind::Http, "proxy", 1080),
+            ("proxy:3128", Kind::Http, "proxy", 3128),
+            ("http://proxy", Kind::Http, "proxy", 1080),
+            ("http://proxy:80/", Kind::Http, "proxy", 80),
+            (
+                "HTTP://Proxy.Example:8080",
+                Kind::Http,
+                "proxy.example",
+                8080,
+            ),
+            ("https://proxy", Kind::Https, "proxy", 443),
+            ("socks5://127.0.0.1", Kind::Socks5, "127.0.0.1", 1080),
+            ("socks5h://[::1]:9", Kind::Socks5Names, "[::1]", 9),
+        ] {
+            if kind == Kind::Https && !cfg!(feature = "rustls") {
+                continue;
+            }
+            assert_eq!(parsed(text), (kind, host.into(), port, None), "{text}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_decoded_and_not_shown() {
+        let expected = Some(("a@b".into(), "p:/\u{e4}".into()));
+        assert_eq!(parsed("http://a%40b:p%3A%2F%C3%A4@proxy:1").3, expected);
+        assert_eq!(parsed("user@proxy:1").3, Some(("user".into(), "".into())));
+        let proxy: Proxy = "http://user:secret@proxy".parse().unwrap();
+        let shown = format!("{proxy:?}");
+        assert!(
+            !shown.contains("secret") && !shown.contains("user"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn what_names_no_proxy_is_refused() {
+        let error = |text: &str| text.parse::<Proxy>().unwrap_err();
+        assert_eq!(error("socks4://proxy"), ProxyUrlError::Scheme);
+        assert_eq!(error("ftp://proxy"), ProxyUrlError::Scheme);
+        assert_eq!(error("http://"), ProxyUrlError::HostMissing);
+        assert_eq!(error(""), ProxyUrlError::HostMissing);
+        for malformed in ["http://proxy:port", "http://proxy:65536", "http://[::1"] {
+            let error = error(malformed);
+            assert!(matches!(error, ProxyUrlError::Malformed(_)), "{error}");
+        }
+        let longest = "x".repeat(255);
+        assert!(
+            format!("http://{longest}:{longest}@proxy")
+                .parse::<Proxy>()
+                .is_ok()
+        );
+        assert_eq!(
+            error(&format!("http://u:{longest}x@proxy")),
+            ProxyUrlError::CredentialsTooLong {
+                bytes: 256,
+                bytes_max: 255
+            }
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! Tunnels by CONNECT through HTTP proxies (RFC 9110 §9.3.6).
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use linerate_proto::handshake::TunnelHandshake;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::{Credentials, Destination, ProxyError};
+
+/// How much of an answer is read at once.
+const READ_BYTES: usize = 1 << 10;
+
+/// Asks the proxy at the other end of `stream` for a tunnel.
+///
+/// # Errors
+/// It refuses, or its answer is malformed.
+pub(super) async fn tunnel<S>(
+    stream: &mut S,
+    destination: &Destination,
+    credentials: Option<&Credentials>,
+) -> Result<(), ProxyError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut handshake = TunnelHandshake::new(&destination.to_string())?;
+    if let Some(credentials) = credentials {
+        handshake = handshake.with_header("Proxy-Authorization", &credentials.to_basic())?;
+    }
+    let mut request = Vec::new();
+    handshake.encode(&mut request);
+    stream.write_all(&request).await?;
+    stream.flush().await?;
+    let mut buffer = [0; READ_BYTES];
+    loop {
+        let read = stream.read(&mut buffer).await?;
+        if read == 0 {
+            return Err(handshake.handle_eof().into());
+        }
+        match handshake.handle_input(&buffer[..read])? {
+            None => {}
+            Some(taken) if taken == read => return Ok(()),
+            Some(taken) => {
+                let bytes = read - taken;
+                return Err(ProxyError::DataUnexpected { bytes });
+            }
+        }
+    }
+}
+
+impl Credentials {
+    /// Returns the value of a header for Basic authentication (RFC 7617 §2).
+    fn to_basic(&self) -> String {
+        let pair = [&self.user[..], b":", &self.password].concat();
+        format!("Basic {}", BASE64_STANDARD.encode(pair))
+    }
+}
