@@ -15,8 +15,11 @@ async function behindProxy(bench, run, options) {
   }
 }
 
-/** A client that is stalled can't answer pings either. */
-const PATIENT = { LINERATE_CLIENT_PONG_TIMEOUT_S: "60" };
+/** A client that is stalled can't answer pings either. Replies are short. */
+const ENVIRONMENT = {
+  LINERATE_CLIENT_PONG_TIMEOUT_S: "60",
+  LINERATE_CLIENT_REPLY_BYTES_MAX: "100000",
+};
 
 overEveryTransport(
   {
@@ -34,6 +37,29 @@ overEveryTransport(
         assert.deepEqual([wasRecovering, recovered], [true, true]);
         await bench.server.publish(channel, 6);
         assert.deepEqual(await bench.payloads(journal, 4), [3, 4, 5, 6]);
+      }),
+
+    "more than a reply holds is recovered as well, cut after cut": (bench) =>
+      behindProxy(bench, async (proxy, { client, journal: journalOfClient }) => {
+        const channel = bench.channel("open");
+        const { journal } = await bench.subscribed(client, channel);
+        const filler = "x".repeat(20_000);
+        const numbers = Array.from({ length: 20 }, (_, index) => index);
+        for (let round = 0; round < 2; round++) {
+          proxy.cut();
+          await journalOfClient.next("connecting");
+          await bench.server.publish(channel, ...numbers.map((number) => [round, number, filler]));
+          proxy.mend();
+          const { wasRecovering, recovered } = await journal.next("subscribed");
+          assert.deepEqual([wasRecovering, recovered], [true, true]);
+          await bench.server.publish(channel, [round, "live"]);
+          const payloads = await bench.payloads(journal, numbers.length + 1);
+          const seen = payloads.map(([of, number]) => [of, number]);
+          assert.deepEqual(
+            seen,
+            [...numbers, "live"].map((number) => [round, number]),
+          );
+        }
       }),
 
     "what the channel no longer has is not said to be recovered": (bench) =>
@@ -126,7 +152,7 @@ overEveryTransport(
         await journalOfClient.next("connected");
       }),
   },
-  PATIENT,
+  ENVIRONMENT,
 );
 
 /** Publishes more than sockets and rings hold. */

@@ -318,3 +318,52 @@ async fn the_channels_of_a_client_are_subscribed_together_and_answered_in_order(
         assert_eq!(push["push"]["pub"]["data"], id);
     }
 }
+
+/// Whatever the broker keeps: a client that can't take a message would come back for it for ever.
+#[tokio::test]
+async fn what_a_client_recovers_from_redis_fits_into_its_messages() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let set = ["channel.durable=true", "channel.history_size=1000"];
+    let flags = ["--broker", &redis.url(), "--set", set[0], "--set", set[1]];
+    let server = Server::start_with(&flags);
+    let payload = "x".repeat(10_000);
+    let mut since = json!({});
+    for n in 0..=300 {
+        let body = json!({"channel": "news", "data": [n, payload]});
+        let published = server.api("publish", body).await;
+        if n == 0 {
+            since = published;
+        }
+    }
+    // It takes messages of a mebibyte at most.
+    let mut ws = server.connect("/connection/websocket").await;
+    ws.send(r#"{"id":1,"connect":{}}"#).await.unwrap();
+    next(&mut ws).await;
+    let command = json!({"id": 2, "subscribe": {
+        "channel": "news", "recover": true, "epoch": since["epoch"], "offset": since["offset"],
+    }});
+    ws.send(command.to_string()).await.unwrap();
+    let reply: Value = serde_json::from_str(&next(&mut ws).await).unwrap();
+    let reply = &reply["subscribe"];
+    assert_eq!(reply["recovered"], true);
+    let told = reply["publications"].as_array().unwrap().iter();
+    let mut seen: Vec<_> = told.map(|one| one["data"][0].clone()).collect();
+    assert!(
+        (10..300).contains(&seen.len()),
+        "{} in the reply",
+        seen.len()
+    );
+    server
+        .api("publish", json!({"channel": "news", "data": [301]}))
+        .await;
+    while seen.len() < 301 {
+        for line in next(&mut ws).await.lines() {
+            let push: Value = serde_json::from_str(line).unwrap();
+            seen.push(push["push"]["pub"]["data"][0].clone());
+        }
+    }
+    let all: Vec<Value> = (1..=301).map(Value::from).collect();
+    assert_eq!(seen, all);
+}

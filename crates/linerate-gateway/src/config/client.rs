@@ -22,6 +22,8 @@ pub struct ClientOptions {
     pub commands_per_second_max: u32,
     /// Bytes of replies that wait for a client that does not read.
     pub queue_bytes_max: usize,
+    /// Bytes of publications in a reply.
+    pub reply_bytes_max: usize,
     /// How often a client is pinged.
     #[serde(rename = "ping_interval_s", with = "unit::seconds")]
     pub ping_interval: Duration,
@@ -48,6 +50,7 @@ impl ClientOptions {
         let commands = self.commands_per_second_max;
         check.range("commands_per_second_max", commands, 1..=1_000_000);
         check.range("queue_bytes_max", self.queue_bytes_max, 4_096..=1 << 30);
+        check.range("reply_bytes_max", self.reply_bytes_max, 0..=64 << 20);
         check.range("ping_interval_s", self.ping_interval.as_secs(), 1..=3_600);
         check.range("pong_timeout_s", self.pong_timeout.as_secs(), 1..=3_600);
         let connect = self.connect_timeout.as_secs();
@@ -66,6 +69,7 @@ impl Default for ClientOptions {
             channel_name_bytes_max: 255,
             commands_per_second_max: 1_000,
             queue_bytes_max: 256 << 10,
+            reply_bytes_max: 512 << 10,
             ping_interval: Duration::from_secs(25),
             pong_timeout: Duration::from_secs(8),
             connect_timeout: Duration::from_secs(10),

@@ -11,7 +11,7 @@ use linerate_hub::{
     SubscriptionId, SubscriptionOptions,
 };
 
-use super::{Worker, interest::Hold, worker::Member};
+use super::{Worker, interest::Hold, recovered::Recovered, worker::Member};
 
 /// A subscription that a client wants.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub enum From {
 /// How publications that were missed get to the client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Recovery {
-    /// In the reply, at most so many: if there are more, nothing is recovered.
+    /// In the reply as far as they fit there, at most so many in all: if there are more, nothing is recovered.
     Reply {
         /// The most.
         publications_max: usize,
@@ -74,7 +74,7 @@ pub struct Subscribed {
     pub position: Option<StreamPosition>,
     /// Whether everything after [`From::After`] arrives.
     pub is_recovered: bool,
-    /// What was missed, for [`Recovery::Reply`], the oldest first.
+    /// What was missed up to `position`, for [`Recovery::Reply`], the oldest first.
     pub publications: Vec<Publication>,
 }
 
@@ -105,20 +105,23 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Lets the subscription stand.
+    /// Lets the subscription stand. For [`Recovery::Reply`] at most so many bytes of publications are handed back;
+    /// what was missed beyond that comes as blocks ahead of live ones, and the position is where they begin.
     ///
     /// Nothing is transmitted before, and nothing after until the caller's task yields: a reply that is queued at
     /// once goes out first.
     ///
     /// # Errors
     /// The client left, or the subscription was ended.
-    pub fn finish(mut self) -> Result<Subscribed, SubscribeError> {
+    pub fn finish(mut self, reply_bytes_max: usize) -> Result<Subscribed, SubscribeError> {
         let worker = Arc::clone(&self.worker);
         let Some((hold, history)) = self.found.take() else {
             return Err(SubscribeError::Gone);
         };
         let subscribe = &self.subscribe;
-        let subscribed = worker.finish(self.client, self.subscription, subscribe, hold, history)?;
+        let recovered = Recovered::new(subscribe, history, reply_bytes_max);
+        let subscribed =
+            worker.finish(self.client, self.subscription, subscribe, hold, recovered)?;
         if let Some(info) = &subscribe.presence {
             let channel = subscribe.channel.clone();
             let is_announced = subscribe.is_announced;
@@ -150,7 +153,7 @@ impl Worker {
         client: ClientId,
         subscribe: Subscribe,
     ) -> Result<Subscribed, SubscribeError> {
-        self.prepare(client, subscribe).await?.finish()
+        self.prepare(client, subscribe).await?.finish(usize::MAX)
     }
 
     /// Begins to subscribe a client: what is published from now on waits until the subscription is finished. Several
@@ -242,14 +245,14 @@ impl Worker {
         }
     }
 
-    /// Lets go what was buffered, after what `history` holds.
+    /// Lets go what was buffered, after what is `recovered`.
     fn finish(
         &self,
         client: ClientId,
         subscription: SubscriptionId,
         subscribe: &Subscribe,
         hold: Hold,
-        history: Option<History>,
+        recovered: Recovered,
     ) -> Result<Subscribed, SubscribeError> {
         let mut state = self.state();
         let state = &mut *state;
@@ -267,8 +270,7 @@ impl Worker {
             local.followers.insert(client);
         }
         let now = Instant::now();
-        let recovered = Recovered::new(subscribe, history);
-        let start = match recovered.position.clone() {
+        let start = match recovered.newest {
             Some(position) => Start::After(position),
             None => Start::Live,
         };
@@ -283,44 +285,5 @@ impl Worker {
             is_recovered: recovered.is_complete,
             publications: recovered.replied,
         })
-    }
-}
-
-/// What comes of a history.
-struct Recovered {
-    position: Option<StreamPosition>,
-    is_complete: bool,
-    replied: Vec<Publication>,
-    streamed: Vec<Publication>,
-}
-
-impl Recovered {
-    fn new(subscribe: &Subscribe, history: Option<History>) -> Self {
-        let mut recovered = Self {
-            position: None,
-            is_complete: false,
-            replied: Vec::new(),
-            streamed: Vec::new(),
-        };
-        let Some(history) = history else {
-            return recovered;
-        };
-        recovered.position = Some(history.newest);
-        let (publications_max, into) = match subscribe.recovery {
-            Recovery::Reply { publications_max } => (publications_max, &mut recovered.replied),
-            Recovery::Stream { publications_max } => (publications_max, &mut recovered.streamed),
-        };
-        recovered.is_complete = matches!(subscribe.from, From::After(_))
-            && history.is_contiguous
-            && history.publications.len() <= publications_max;
-        if recovered.is_complete {
-            *into = history.publications;
-        }
-        if let (Recovery::Reply { .. }, Some(filter)) =
-            (subscribe.recovery, &subscribe.options.filter)
-        {
-            into.retain(|publication| filter.matches(publication));
-        }
-        recovered
     }
 }

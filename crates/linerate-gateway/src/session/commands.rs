@@ -94,7 +94,10 @@ impl Session {
                 result.map(|claims| self.sub_refreshed(now, &channel, &claims))
             }
             Done::Subscribed(channel, result) => {
-                let standing = result.and_then(|one| one.finish(&self.context, &channel));
+                let standing = result.and_then(|one| {
+                    let reply_bytes_max = self.context.reply_bytes_max();
+                    one.finish(&self.context, &channel, reply_bytes_max)
+                });
                 let subscribed = standing.map(|standing| self.subscribed(&channel, standing));
                 if let (Pending::Push(_), Ok(subscribed)) = (&pending, &subscribed) {
                     self.output.push(ServerMessage::Push(Push::Subscribe {

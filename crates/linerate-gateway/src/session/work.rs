@@ -10,7 +10,7 @@ use linerate_hub::{ChannelName, ClientId, SubscribeError as HubError};
 use super::{Gate, Identity, Member, Refusal, Subscription, deadlines::until, identity::end_of};
 use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
-    node::{Connection, Prepared, SubscribeError},
+    node::{Connection, Prepared, SubscribeError, fitting, weight},
     protocol::{
         Encoding,
         centrifuge::{
@@ -120,9 +120,14 @@ impl Context {
             .buffered(SUBSCRIBES_AT_ONCE)
             .try_collect()
             .await?;
+        // All are told in one reply.
+        let mut bytes_left = self.reply_bytes_max();
         let candidates = candidates.into_iter();
         let finish = |(channel, candidate): (ChannelName, Candidate)| {
-            let standing = candidate.finish(self, &channel)?;
+            let standing = candidate.finish(self, &channel, bytes_left)?;
+            let recovery = standing.subscribed.recovery.as_ref();
+            let told = recovery.map_or(&[][..], |recovery| &recovery.publications);
+            bytes_left = bytes_left.saturating_sub(told.iter().map(weight).sum());
             Ok((channel, standing))
         };
         candidates.map(finish).collect()
@@ -170,6 +175,11 @@ impl Context {
         })
     }
 
+    /// Returns how many bytes of publications a reply may have.
+    pub(super) fn reply_bytes_max(&self) -> usize {
+        self.gate.shared.settings().config.client.reply_bytes_max
+    }
+
     /// Returns the number that stands for a channel in native blocks.
     fn number(&self, channel: &ChannelName) -> Option<u32> {
         if self.gate.encoding != Encoding::Native {
@@ -208,13 +218,16 @@ impl Context {
             .node()
             .history(&channel, stream, request)
             .await;
-        let history = history.map_err(of_broker)?;
+        let mut history = history.map_err(of_broker)?;
         let is_other = |epoch: linerate_hub::Epoch| {
             !epoch.as_str().is_empty() && epoch != history.newest.epoch
         };
         if since_epoch.is_some_and(is_other) {
             return Err(ClientError::UNRECOVERABLE_POSITION);
         }
+        // One at least, so that who asks for the rest gets on.
+        let fitting = fitting(&history.publications, self.reply_bytes_max());
+        history.publications.truncate(fitting.max(1));
         Ok(Answer::History(HistoryPage {
             publications: history.publications,
             newest: history.newest,
@@ -246,9 +259,10 @@ impl Candidate {
         self,
         context: &Context,
         channel: &ChannelName,
+        reply_bytes_max: usize,
     ) -> Result<Standing, Refusal> {
         let shared = &context.gate.shared;
-        let subscribed = self.prepared.finish()?;
+        let subscribed = self.prepared.finish(reply_bytes_max)?;
         if self.was_recovering {
             shared.metrics().count_recovery(subscribed.is_recovered);
         }

@@ -146,6 +146,76 @@ async fn a_client_that_comes_back_gets_what_it_missed() {
 }
 
 #[tokio::test]
+async fn what_was_missed_and_does_not_fit_into_the_reply_follows_it() {
+    let gateway = Gateway::open("[client]\nreply_bytes_max = 1000").await;
+    let mut client = Json::connect(&gateway).await;
+    let reply = client.subscribe("news").await;
+    let epoch = reply["subscribe"]["epoch"].as_str().unwrap().to_owned();
+    drop(client);
+    let payload = format!("\"{}\"", "x".repeat(200));
+    for _ in 1..=10 {
+        gateway.publish("news", &payload).await;
+    }
+    for (since, told) in [(0, vec![1, 2, 3]), (7, vec![8, 9, 10]), (10, vec![])] {
+        let mut client = Json::connect(&gateway).await;
+        let command = json!({"id": 2, "subscribe": {
+            "channel": "news", "recover": true, "epoch": epoch, "offset": since,
+        }});
+        let reply = client.ask(&command.to_string()).await["subscribe"].take();
+        assert_eq!(reply["recovered"], true, "{reply}");
+        let publications = reply["publications"].as_array();
+        let offsets = publications.into_iter().flatten();
+        let mut offsets: Vec<_> = offsets.map(|one| one["offset"].as_u64().unwrap()).collect();
+        assert_eq!(offsets, told);
+        let newest = reply["offset"].as_u64().unwrap();
+        assert_eq!(newest, told.last().copied().unwrap_or(since));
+        for _ in newest..10 {
+            let push = client.next().await;
+            offsets.push(push["push"]["pub"]["offset"].as_u64().unwrap());
+        }
+        let all: Vec<u64> = (since + 1..=10).collect();
+        assert_eq!(offsets, all);
+        let answer = client.ask(r#"{"id":9,"ping":{}}"#).await;
+        assert_eq!(answer["id"], 9, "nothing comes twice: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_publication_that_fits_into_no_reply_is_recovered_and_a_long_history_is_cut_short() {
+    let gateway = Gateway::open("[client]\nreply_bytes_max = 1000").await;
+    let mut client = Json::connect(&gateway).await;
+    let reply = client.subscribe("news").await;
+    let epoch = reply["subscribe"]["epoch"].as_str().unwrap().to_owned();
+    drop(client);
+    let payload = format!("\"{}\"", "x".repeat(2_000));
+    for _ in 1..=3 {
+        gateway.publish("news", &payload).await;
+    }
+    let mut client = Json::connect(&gateway).await;
+    let recover =
+        json!({"channel": "news", "recover": true, "epoch": epoch, "offset": 1}).to_string();
+    let reply = client
+        .ask(&format!(r#"{{"id":2,"subscribe":{recover}}}"#))
+        .await;
+    let subscribe = &reply["subscribe"];
+    assert_eq!(
+        (&subscribe["recovered"], &subscribe["offset"]),
+        (&json!(true), &json!(1))
+    );
+    for offset in 2..=3 {
+        assert_eq!(client.next().await["push"]["pub"]["offset"], offset);
+    }
+    let reply = client
+        .ask(r#"{"id":3,"history":{"channel":"news","limit":-1}}"#)
+        .await;
+    let history = &reply["history"];
+    assert_eq!(history["offset"], 3);
+    let publications = history["publications"].as_array().unwrap();
+    assert_eq!(publications.len(), 1, "one at least");
+    assert_eq!(publications[0]["offset"], 1);
+}
+
+#[tokio::test]
 async fn others_are_told_who_comes_and_goes() {
     let gateway = Gateway::open("").await;
     let mut watcher = Json::connect(&gateway).await;

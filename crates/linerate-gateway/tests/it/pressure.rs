@@ -102,7 +102,7 @@ async fn a_positioned_subscription_that_has_a_gap_ends_so_that_it_can_recover() 
 
 #[tokio::test]
 async fn a_client_that_reads_its_replies_late_gets_them_all() {
-    let toml = "[client]\nqueue_bytes_max = 100000\ncommands_per_second_max = 1000000\n[channel]\nhistory_size = 100";
+    let toml = "[client]\nqueue_bytes_max = 100000\nreply_bytes_max = 2000000\ncommands_per_second_max = 1000000\n[channel]\nhistory_size = 100";
     let gateway = Gateway::open(toml).await;
     let mut greedy = Json::open_as(&gateway, &stalling()).await;
     greedy.ask(r#"{"id":1,"connect":{}}"#).await;

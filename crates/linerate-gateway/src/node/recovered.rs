@@ -1,0 +1,121 @@
+//! What a subscriber that comes back gets of a history, and how.
+
+use linerate_broker::History;
+use linerate_hub::{Publication, StreamPosition};
+
+use super::{From, Recovery, Subscribe};
+
+/// What a publication is counted with beside its payload, tags and publisher: names of fields and an offset.
+const FIELDS_BYTES: usize = 64;
+
+/// What comes of a history.
+#[derive(Debug, Default)]
+pub(super) struct Recovered {
+    /// After which position the subscriber goes on once it has all of this.
+    pub(super) newest: Option<StreamPosition>,
+    /// After which position it goes on behind the reply.
+    pub(super) position: Option<StreamPosition>,
+    pub(super) is_complete: bool,
+    pub(super) replied: Vec<Publication>,
+    pub(super) streamed: Vec<Publication>,
+}
+
+impl Recovered {
+    pub(super) fn new(
+        subscribe: &Subscribe,
+        history: Option<History>,
+        reply_bytes_max: usize,
+    ) -> Self {
+        let Some(history) = history else {
+            return Self::default();
+        };
+        let (Recovery::Reply { publications_max } | Recovery::Stream { publications_max }) =
+            subscribe.recovery;
+        let mut recovered = Self {
+            newest: Some(history.newest.clone()),
+            position: Some(history.newest),
+            ..Self::default()
+        };
+        let From::After(since) = &subscribe.from else {
+            return recovered;
+        };
+        if !history.is_contiguous || history.publications.len() > publications_max {
+            return recovered;
+        }
+        recovered.is_complete = true;
+        recovered.streamed = history.publications;
+        if matches!(subscribe.recovery, Recovery::Reply { .. }) {
+            if let Some(filter) = &subscribe.options.filter {
+                let matches = |found: &Publication| filter.matches(found);
+                recovered.streamed.retain(matches);
+            }
+            recovered.fill_reply(since, reply_bytes_max);
+        }
+        recovered
+    }
+
+    /// Moves as much into the reply as fits there.
+    fn fill_reply(&mut self, since: &StreamPosition, bytes_max: usize) {
+        let fitting = fitting(&self.streamed, bytes_max);
+        let rest = self.streamed.split_off(fitting);
+        self.replied = std::mem::replace(&mut self.streamed, rest);
+        if self.streamed.is_empty() {
+            return;
+        }
+        if let Some(position) = &mut self.position {
+            let last = self.replied.last();
+            position.offset = last.map_or(since.offset, Publication::offset);
+        }
+    }
+}
+
+/// Returns how many of the first publications have together at most so many bytes in a reply.
+pub(crate) fn fitting(publications: &[Publication], bytes_max: usize) -> usize {
+    let mut left = bytes_max;
+    let fits = |publication: &&Publication| match left.checked_sub(weight(publication)) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    publications.iter().take_while(fits).count()
+}
+
+/// Returns about how many bytes a publication has in a reply.
+pub(crate) fn weight(publication: &Publication) -> usize {
+    let tags = publication.tags().iter();
+    let tags: usize = tags.map(|(key, value)| key.len() + value.len() + 6).sum();
+    let info = publication.info().map_or(0, |info| {
+        let claims = [&info.connection, &info.channel];
+        let claims = claims.into_iter().flatten();
+        let claims: usize = claims.map(bytes::Bytes::len).sum();
+        info.user.len() + info.client.len() + claims + FIELDS_BYTES
+    });
+    publication.payload().len() + tags + info + FIELDS_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publications(count: usize) -> Vec<Publication> {
+        let payload = "x".repeat(100 - FIELDS_BYTES);
+        vec![Publication::new(payload.into()); count]
+    }
+
+    #[test]
+    fn as_many_fit_as_have_at_most_so_many_bytes() {
+        for (bytes_max, expected) in [(0, 0), (99, 0), (100, 1), (299, 2), (300, 3), (1_000, 3)] {
+            assert_eq!(fitting(&publications(3), bytes_max), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_not_payload_counts_as_well() {
+        let tags = vec![("key".to_owned(), "value".to_owned())];
+        let plain = weight(&publications(1)[0]);
+        let tagged = Publication::build("x".repeat(100 - FIELDS_BYTES).into()).with_tags(tags);
+        assert_eq!(weight(&tagged.finish()), plain + 14);
+    }
+}
