@@ -1,6 +1,9 @@
 //! Opening connections.
 
+mod request;
+
 use std::{
+    borrow::Cow,
     fmt,
     future::poll_fn,
     net::IpAddr,
@@ -11,19 +14,25 @@ use std::{
 
 use linerate_proto::{
     Role,
-    handshake::{ClientHandshake, Negotiated, Origin},
+    handshake::{BuildError, ClientHandshake, HandshakeError, Negotiated, Origin},
 };
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 
 use crate::{
     Error, Options, Result, WebSocket,
-    dial::{Deadline, DialError, Dialer, Phase, Proxy, ProxyChoice, Resolve, Target, Timeouts},
+    dial::{
+        Deadline, DialError, Dialer, Phase, Proxy, ProxyChoice, RedirectError, Resolve, Target,
+        Timeouts, is_redirect,
+    },
     link::{Driver, Link, Transport},
     options::Settings,
     pool,
 };
+use request::RequestParts;
 
 /// Opens a connection to a `ws://` or `wss://` URL with the default settings.
+///
+/// A user and a password in the URL are for the server, by Basic authentication (RFC 7617).
 ///
 /// Must be called in a tokio runtime; the connection's housekeeping runs there in the background.
 ///
@@ -37,10 +46,9 @@ pub async fn connect(url: &str) -> Result<WebSocket> {
 #[derive(Clone, Default)]
 pub struct Client {
     settings: Settings,
-    subprotocols: Vec<String>,
-    headers: Vec<(String, String)>,
-    origin: Option<Origin>,
+    request: RequestParts,
     dialer: Dialer,
+    redirects_max: u32,
 }
 
 impl Client {
@@ -57,19 +65,39 @@ impl Client {
 
     /// Offers a subprotocol; the server chooses at most one of those offered.
     pub fn with_subprotocol(mut self, subprotocol: impl Into<String>) -> Self {
-        self.subprotocols.push(subprotocol.into());
+        self.request.subprotocols.push(subprotocol.into());
         self
     }
 
-    /// Adds a header to the request of the opening handshake.
+    /// Adds a header to the request of the opening handshake. One that the handshake sets itself is an
+    /// error when connecting.
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.push((name.into(), value.into()));
+        self.request.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Adds a cookie to the request of the opening handshake.
+    ///
+    /// # Errors
+    /// The name is no token, or the value holds what a cookie's must not (RFC 6265 §4.1.1).
+    pub fn with_cookie(mut self, name: &str, value: &str) -> Result<Self, BuildError> {
+        self.request.add_cookie(name, value)?;
+        Ok(self)
+    }
+
+    /// Follows up to `redirects_max` redirects. By default none is followed, as browsers do.
+    ///
+    /// None is followed from `wss://` to `ws://`. To another origin (scheme, host and port) no header
+    /// and no cookie of the application's goes, no user and password of the URL, no client
+    /// certificate; subprotocols do.
+    pub fn with_redirects_max(mut self, redirects_max: u32) -> Self {
+        self.redirects_max = redirects_max;
         self
     }
 
     /// Sends an `Origin`, as a browser would.
     pub fn with_origin(mut self, origin: Origin) -> Self {
-        self.origin = Some(origin);
+        self.request.origin = Some(origin);
         self
     }
 
@@ -140,12 +168,25 @@ impl Client {
     /// # Errors
     /// The URL is none of a WebSocket, the server can't be reached, refuses, or takes too long.
     pub async fn connect(&self, url: &str) -> Result<WebSocket> {
-        let target = Target::parse(url)?;
         let deadline = Deadline::start(self.dialer.timeouts.total);
-        let dialed = self.dialer.dial(&target, &deadline).await?;
-        match dialed.alpn.as_deref() {
-            None | Some(b"http/1.1") => self.upgrade(dialed.io, &target, &deadline).await,
-            Some(_) => Err(DialError::ProtocolUnsupported.into()),
+        let mut target = Target::parse(url)?;
+        let mut client = Cow::Borrowed(self);
+        let mut redirects = 0_u32;
+        loop {
+            let (location, error) = match client.connect_once(&target, &deadline).await? {
+                Outcome::Opened(ws) => return Ok(ws),
+                Outcome::Redirected { location, error } => (location, error),
+            };
+            if client.redirects_max == 0 {
+                return Err(error);
+            }
+            redirects = redirects.saturating_add(1);
+            let next = client.follow(&target, &location, redirects);
+            let next = next.map_err(DialError::Redirect)?;
+            if !target.is_same_origin(&next) {
+                client.to_mut().forget_credentials();
+            }
+            target = next;
         }
     }
 
@@ -161,7 +202,45 @@ impl Client {
         let target = Target::parse(url)?;
         let deadline = Deadline::start(self.dialer.timeouts.total);
         let io = Transport::Other(Box::new(stream));
-        self.upgrade(io, &target, &deadline).await
+        match self.upgrade(io, &target, &deadline).await? {
+            Outcome::Opened(ws) => Ok(ws),
+            Outcome::Redirected { error, .. } => Err(error),
+        }
+    }
+
+    async fn connect_once(&self, target: &Target, deadline: &Deadline) -> Result<Outcome> {
+        let dialed = self.dialer.dial(target, deadline).await?;
+        match dialed.alpn.as_deref() {
+            None | Some(b"http/1.1") => self.upgrade(dialed.io, target, deadline).await,
+            Some(_) => Err(DialError::ProtocolUnsupported.into()),
+        }
+    }
+
+    /// Returns where the redirect with this number leads, if it is to be followed.
+    fn follow(
+        &self,
+        target: &Target,
+        location: &str,
+        redirects: u32,
+    ) -> Result<Target, RedirectError> {
+        let redirects_max = self.redirects_max;
+        if redirects > redirects_max {
+            return Err(RedirectError::TooMany {
+                redirects,
+                redirects_max,
+            });
+        }
+        let next = target.redirected(location)?;
+        if !target.is_same_origin(&next) && self.dialer.has_client_certificate() {
+            return Err(RedirectError::ClientCertificate);
+        }
+        Ok(next)
+    }
+
+    /// Forgets what is meant for the server that was asked first.
+    fn forget_credentials(&mut self) {
+        self.request.forget_credentials();
+        self.dialer.forget_server();
     }
 
     /// Opens the WebSocket over HTTP/1.1.
@@ -170,53 +249,68 @@ impl Client {
         mut io: Transport,
         target: &Target,
         deadline: &Deadline,
-    ) -> Result<WebSocket> {
-        let handshake = self.handshake(target)?;
-        let limit = self.settings.options.handshake_timeout;
-        let exchanged = exchange(handshake, &mut io);
-        let (negotiated, leftover) = deadline.keep(Phase::Handshake, limit, exchanged).await??;
+    ) -> Result<Outcome> {
+        let options = &self.settings.options;
+        let mut handshake = self.request.handshake(target, options.handshake)?;
+        let exchanged = exchange(&mut handshake, &mut io);
+        let limit = options.handshake_timeout;
+        let (negotiated, leftover) = match deadline.keep(Phase::Handshake, limit, exchanged).await?
+        {
+            Ok(exchanged) => exchanged,
+            Err(error) => {
+                return match location(&handshake, &error) {
+                    Some(location) => Ok(Outcome::Redirected { location, error }),
+                    None => Err(error),
+                };
+            }
+        };
         let subprotocol = negotiated.subprotocol();
         let link = Link::new(io, Role::Client, &self.settings, &leftover, subprotocol);
         tokio::spawn(Driver::without_handler(link.clone()));
-        Ok(WebSocket::new(link))
+        Ok(Outcome::Opened(WebSocket::new(link)))
     }
+}
 
-    fn handshake(&self, target: &Target) -> Result<ClientHandshake> {
-        let mut handshake =
-            ClientHandshake::new(&target.authority, &target.path_and_query, rand::random())?
-                .with_limits(self.settings.options.handshake);
-        for subprotocol in &self.subprotocols {
-            handshake = handshake.with_subprotocol(subprotocol)?;
-        }
-        for (name, value) in &self.headers {
-            handshake = handshake.with_header(name, value)?;
-        }
-        if let Some(origin) = &self.origin {
-            handshake = handshake.with_origin(origin.clone());
-        }
-        Ok(handshake)
-    }
+/// What came of one request.
+enum Outcome {
+    Opened(WebSocket),
+    /// The server asks to go elsewhere, which is an error to those who don't.
+    Redirected {
+        location: String,
+        error: Error,
+    },
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("options", &self.settings.options)
-            .field("subprotocols", &self.subprotocols)
+            .field("subprotocols", &self.request.subprotocols)
             .finish_non_exhaustive()
+    }
+}
+
+/// Returns where the server asks to go.
+fn location(handshake: &ClientHandshake, error: &Error) -> Option<String> {
+    match error {
+        Error::Handshake(HandshakeError::StatusUnexpected { status }) if is_redirect(*status) => {
+            let headers = handshake.refusal_headers()?;
+            headers.first_text("Location").map(str::to_owned)
+        }
+        _ => None,
     }
 }
 
 /// Sends the request and reads the response; with it come the server's first bytes behind it.
 async fn exchange(
-    mut handshake: ClientHandshake,
+    handshake: &mut ClientHandshake,
     io: &mut Transport,
 ) -> Result<(Negotiated, Vec<u8>)> {
     let mut request = Vec::new();
     handshake.encode(&mut request);
     io.write_all(&request).await?;
     io.flush().await?;
-    read_response(&mut handshake, io).await
+    read_response(handshake, io).await
 }
 
 /// Reads the response; what came behind it are the server's first frames.

@@ -1,9 +1,11 @@
 //! The way to a server: names, sockets, proxies and TLS, each step with a deadline of its own.
 
+mod credentials;
 mod deadline;
 mod error;
 mod eyeballs;
 mod proxy;
+mod redirect;
 mod resolve;
 mod target;
 
@@ -18,12 +20,15 @@ use url::Host;
 
 use crate::{Result, link::Transport};
 
+pub(crate) use credentials::Credentials;
 pub(crate) use deadline::Deadline;
 pub use deadline::{Phase, Timeouts};
 pub use error::DialError;
 use proxy::Destination;
 pub(crate) use proxy::ProxyChoice;
 pub use proxy::{Proxy, ProxyError, ProxyUrlError};
+pub use redirect::RedirectError;
+pub(crate) use redirect::is_redirect;
 pub use resolve::{Resolve, Resolving, SystemResolver};
 pub(crate) use target::Target;
 
@@ -185,6 +190,23 @@ impl Dialer {
         _deadline: &Deadline,
     ) -> Result<Dialed> {
         Err(crate::UrlError::TlsMissing.into())
+    }
+
+    /// Returns whether servers that ask for a certificate get one.
+    pub(crate) fn has_client_certificate(&self) -> bool {
+        #[cfg(feature = "rustls")]
+        if let Some(config) = &self.tls {
+            return config.client_auth_cert_resolver.has_certs();
+        }
+        false
+    }
+
+    /// Forgets what is meant for one server only.
+    pub(crate) fn forget_server(&mut self) {
+        #[cfg(feature = "rustls")]
+        {
+            self.server_name = None;
+        }
     }
 
     #[cfg(feature = "rustls")]

@@ -7,7 +7,7 @@ use linerate_proto::{
     handshake::{BuildError, HandshakeError},
 };
 
-use crate::dial::DialError;
+use crate::{backoff::AttemptsExhausted, dial::DialError};
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -18,6 +18,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The stream ended without a closing handshake (close code 1006).
     Abnormal,
+    /// As many attempts to connect were made as there may be.
+    AttemptsExhausted(AttemptsExhausted),
     /// The request of the opening handshake can't be built from what was asked for.
     Build(BuildError),
     /// The closing handshake took longer than its budget.
@@ -84,6 +86,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Abnormal => f.write_str("connection ended without a closing handshake"),
+            Self::AttemptsExhausted(error) => error.fmt(f),
             Self::Build(error) => error.fmt(f),
             Self::CloseTimeout { budget } => {
                 write!(f, "closing handshake took longer than {budget:?}")
@@ -145,6 +148,7 @@ impl std::error::Error for UrlError {}
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
+            Self::AttemptsExhausted(error) => Some(error),
             Self::Build(error) => Some(error),
             Self::Dial(error) => Some(error),
             Self::Handshake(error) => Some(error),
@@ -156,6 +160,31 @@ impl std::error::Error for Error {
             | Self::CloseTimeout { .. }
             | Self::HandshakeTimeout { .. }
             | Self::Refused { .. } => None,
+        }
+    }
+}
+
+impl Error {
+    /// Returns whether a client may expect that connecting anew helps, without a change of what it asks
+    /// for.
+    ///
+    /// What is wrong with a URL or a header stays wrong, and so does what a server refuses with a status
+    /// of 400 to 499, but for 408, 425 and 429.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::AttemptsExhausted(_) | Self::Build(_) | Self::Url(_) => false,
+            Self::Dial(error) => error.is_transient(),
+            Self::Handshake(HandshakeError::StatusUnexpected { status }) => {
+                !(300..500).contains(status) || matches!(status, 408 | 425 | 429)
+            }
+            Self::Abnormal
+            | Self::CloseTimeout { .. }
+            | Self::Handshake(_)
+            | Self::HandshakeTimeout { .. }
+            | Self::Io(_)
+            | Self::Protocol(_)
+            | Self::Refused { .. }
+            | Self::Send(_) => true,
         }
     }
 }
@@ -187,6 +216,12 @@ impl From<SendError> for Error {
 impl From<HandshakeError> for Error {
     fn from(error: HandshakeError) -> Self {
         Self::Handshake(error)
+    }
+}
+
+impl From<AttemptsExhausted> for Error {
+    fn from(error: AttemptsExhausted) -> Self {
+        Self::AttemptsExhausted(error)
     }
 }
 

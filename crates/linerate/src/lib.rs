@@ -49,6 +49,7 @@
 
 #[cfg(feature = "axum")]
 pub mod axum;
+mod backoff;
 pub mod client;
 mod clock;
 mod counters;
@@ -67,6 +68,7 @@ mod streaming;
 pub mod tls;
 mod websocket;
 
+pub use backoff::{AttemptsExhausted, Backoff};
 pub use client::{Client, connect};
 pub use counters::Counters;
 pub use error::{Error, Result, TrySendError, UrlError};

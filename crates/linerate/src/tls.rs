@@ -7,7 +7,12 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::ServerName};
+use rustls::{
+    ClientConfig, ConfigBuilder, RootCertStore,
+    client::WantsClientCert,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName},
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use url::Host;
@@ -21,27 +26,51 @@ use crate::link::Transport;
 /// the system, or bundled ones if the system has none.
 pub fn default_client_config() -> Arc<ClientConfig> {
     static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
-        let mut roots = RootCertStore::empty();
-        let native = rustls_native_certs::load_native_certs();
-        for error in &native.errors {
-            tracing::debug!(%error, "can't load roots of the system");
-        }
-        roots.add_parsable_certificates(native.certs);
-        if roots.is_empty() {
-            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        }
-        Arc::new(client_config(roots))
+        let roots = Some(system_roots()).filter(|roots| !roots.is_empty());
+        Arc::new(client_config(roots.unwrap_or_else(bundled_roots)))
     });
     CONFIG.clone()
 }
 
+/// Returns the roots that the system trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
+pub fn system_roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    let native = rustls_native_certs::load_native_certs();
+    for error in &native.errors {
+        tracing::debug!(%error, "can't load roots of the system");
+    }
+    roots.add_parsable_certificates(native.certs);
+    roots
+}
+
+/// Returns the roots that Mozilla trusts, as of when this version was built.
+pub fn bundled_roots() -> RootCertStore {
+    webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect()
+}
+
 /// Returns a configuration of clients that trusts `roots`.
 pub fn client_config(roots: RootCertStore) -> ClientConfig {
+    trusting(roots).with_no_client_auth()
+}
+
+/// Returns a configuration of clients that trusts `roots`, and presents `chain`, the certificate of the
+/// client first, to servers that ask for one.
+///
+/// # Errors
+/// The key does not belong to the certificate or is of an unknown kind.
+pub fn client_config_with_certificate(
+    roots: RootCertStore,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<ClientConfig, rustls::Error> {
+    trusting(roots).with_client_auth_cert(chain, key)
+}
+
+fn trusting(roots: RootCertStore) -> ConfigBuilder<ClientConfig, WantsClientCert> {
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("the provider supports the default versions")
         .with_root_certificates(roots)
-        .with_no_client_auth()
 }
 
 /// Returns a configuration of servers that presents `chain`, the certificate of the server first.
@@ -49,9 +78,9 @@ pub fn client_config(roots: RootCertStore) -> ClientConfig {
 /// # Errors
 /// The key does not belong to the certificate or is of an unknown kind.
 pub fn server_config(
-    chain: Vec<rustls::pki_types::CertificateDer<'static>>,
-    key: rustls::pki_types::PrivateKeyDer<'static>,
-) -> std::result::Result<rustls::ServerConfig, rustls::Error> {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<rustls::ServerConfig, rustls::Error> {
     rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()

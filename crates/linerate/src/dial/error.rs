@@ -2,7 +2,7 @@
 
 use std::{fmt, io, time::Duration};
 
-use super::{Phase, ProxyError};
+use super::{Phase, ProxyError, RedirectError};
 
 /// Why a server could not be reached.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub enum DialError {
     ProtocolUnsupported,
     /// There is no way through the proxy.
     Proxy(ProxyError),
+    /// A redirect was not followed.
+    Redirect(RedirectError),
     /// The name could not be resolved.
     ResolveFailed(io::Error),
     /// A phase was not over in time.
@@ -41,6 +43,20 @@ pub enum DialError {
     Tls(io::Error),
 }
 
+impl DialError {
+    /// Returns whether trying again may help.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Self::AddressesDenied { .. } | Self::ProtocolUnsupported | Self::Redirect(_) => false,
+            Self::Proxy(error) => error.is_transient(),
+            Self::ConnectFailed { .. }
+            | Self::ResolveFailed(_)
+            | Self::TimedOut { .. }
+            | Self::Tls(_) => true,
+        }
+    }
+}
+
 impl fmt::Display for DialError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -54,6 +70,7 @@ impl fmt::Display for DialError {
                 "the server chose a protocol by ALPN over which no WebSocket can be opened",
             ),
             Self::Proxy(error) => write!(f, "no way through the proxy: {error}"),
+            Self::Redirect(error) => write!(f, "redirect not followed: {error}"),
             Self::ResolveFailed(error) => write!(f, "can't resolve the name: {error}"),
             Self::TimedOut {
                 phase,
@@ -73,6 +90,7 @@ impl std::error::Error for DialError {
         match self {
             Self::ConnectFailed { source, .. } => Some(source),
             Self::Proxy(error) => Some(error),
+            Self::Redirect(error) => Some(error),
             Self::ResolveFailed(error) | Self::Tls(error) => Some(error),
             Self::AddressesDenied { .. } | Self::ProtocolUnsupported | Self::TimedOut { .. } => {
                 None

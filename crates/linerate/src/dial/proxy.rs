@@ -12,14 +12,13 @@ use std::{
     sync::Arc,
 };
 
-use percent_encoding::percent_decode_str;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
 };
 use url::{Host, Url};
 
-use super::Target;
+use super::{Credentials, Target};
 use crate::link::Transport;
 pub use error::{ProxyError, ProxyUrlError};
 
@@ -62,13 +61,6 @@ enum Kind {
     Socks5,
     /// SOCKS5 with names.
     Socks5Names,
-}
-
-/// Who we are to a proxy.
-#[derive(Clone, Eq, PartialEq)]
-struct Credentials {
-    user: Vec<u8>,
-    password: Vec<u8>,
 }
 
 /// Where a proxy is to connect to.
@@ -184,7 +176,7 @@ impl FromStr for Proxy {
             kind,
             host: host.map_err(ProxyUrlError::Malformed)?,
             port: url.port().unwrap_or(kind.port_default()),
-            credentials: Credentials::of(&url)?,
+            credentials: credentials(&url)?,
             #[cfg(feature = "rustls")]
             tls: None,
         })
@@ -211,26 +203,22 @@ impl Kind {
     }
 }
 
-impl Credentials {
-    /// Decodes the user and the password in `url`; none without a user.
-    fn of(url: &Url) -> Result<Option<Self>, ProxyUrlError> {
-        if url.username().is_empty() && url.password().is_none() {
-            return Ok(None);
-        }
-        let user: Vec<u8> = percent_decode_str(url.username()).collect();
-        let password: Vec<u8> = percent_decode_str(url.password().unwrap_or_default()).collect();
-        let bytes = user.len().max(password.len());
-        if bytes > Self::BYTES_MAX {
-            return Err(ProxyUrlError::CredentialsTooLong {
-                bytes,
-                bytes_max: Self::BYTES_MAX,
-            });
-        }
-        Ok(Some(Self { user, password }))
-    }
+/// The longest user and the longest password (RFC 1929 §2).
+const CREDENTIALS_BYTES_MAX: usize = 255;
 
-    /// The longest user and the longest password (RFC 1929 §2).
-    const BYTES_MAX: usize = 255;
+/// Returns the user and the password in `url`.
+fn credentials(url: &Url) -> Result<Option<Credentials>, ProxyUrlError> {
+    let credentials = Credentials::of(url);
+    let bytes = credentials
+        .as_ref()
+        .map_or(0, |known| known.user.len().max(known.password.len()));
+    if bytes > CREDENTIALS_BYTES_MAX {
+        return Err(ProxyUrlError::CredentialsTooLong {
+            bytes,
+            bytes_max: CREDENTIALS_BYTES_MAX,
+        });
+    }
+    Ok(credentials)
 }
 
 impl Destination {

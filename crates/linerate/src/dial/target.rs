@@ -2,6 +2,7 @@
 
 use url::{Host, Url};
 
+use super::Credentials;
 use crate::{Result, error::UrlError};
 
 /// Where a URL leads.
@@ -13,22 +14,28 @@ pub(crate) struct Target {
     /// The host, and the port unless it is the scheme's own.
     pub(crate) authority: String,
     pub(crate) path_and_query: String,
+    /// Who we are, if the URL says so.
+    pub(crate) credentials: Option<Credentials>,
+    pub(super) url: Url,
 }
 
 impl Target {
     /// # Errors
     /// The URL is none of a WebSocket.
     pub(crate) fn parse(url: &str) -> Result<Self> {
-        let url = Url::parse(url).map_err(UrlError::Malformed)?;
+        Ok(Self::of(Url::parse(url).map_err(UrlError::Malformed)?)?)
+    }
+
+    pub(super) fn of(url: Url) -> Result<Self, UrlError> {
         let is_secure = match url.scheme() {
             "ws" => false,
             "wss" => true,
-            _ => return Err(UrlError::Scheme.into()),
+            _ => return Err(UrlError::Scheme),
         };
         // RFC 6455 §3: "fragment identifiers are meaningless in the context of WebSocket URIs and
         // MUST NOT be used on these URIs".
         if url.fragment().is_some() {
-            return Err(UrlError::Fragment.into());
+            return Err(UrlError::Fragment);
         }
         let host = url.host().ok_or(UrlError::HostMissing)?.to_owned();
         let authority = match url.port() {
@@ -46,6 +53,8 @@ impl Target {
             port,
             authority,
             path_and_query,
+            credentials: Credentials::of(&url),
+            url,
         })
     }
 }

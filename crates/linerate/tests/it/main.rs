@@ -8,8 +8,11 @@ mod dial;
 mod echo;
 mod frames;
 mod handshake;
+#[cfg(feature = "rustls")]
+mod identity;
 mod proxy;
 mod raw;
+mod redirect;
 mod server;
 mod support;
 #[cfg(feature = "rustls")]

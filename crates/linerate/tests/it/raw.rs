@@ -45,7 +45,7 @@ pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
         .expect("it ends in time")
 }
 
-/// The client's end of a connection.
+/// One end of a connection, the client's unless said otherwise.
 pub(crate) struct Raw {
     pub(crate) stream: TcpStream,
     read: Vec<u8>,
@@ -55,6 +55,10 @@ impl Raw {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
+        Self::new(stream)
+    }
+
+    pub(crate) fn new(stream: TcpStream) -> Self {
         Self {
             stream,
             read: Vec::new(),

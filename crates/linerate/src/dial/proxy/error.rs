@@ -66,6 +66,24 @@ pub enum ProxyError {
     SocksMalformed,
 }
 
+impl ProxyError {
+    /// Returns whether trying again may help.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Self::CredentialsRefused
+            | Self::CredentialsWanted
+            | Self::Environment { .. }
+            | Self::NameTooLong { .. }
+            | Self::Request(_)
+            | Self::SocksMalformed => false,
+            Self::DataUnexpected { .. }
+            | Self::Http(_)
+            | Self::Io(_)
+            | Self::SocksRefused { .. } => true,
+        }
+    }
+}
+
 impl fmt::Display for ProxyUrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,6 +1,5 @@
 //! Tunnels by CONNECT through HTTP proxies (RFC 9110 §9.3.6).
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use linerate_proto::handshake::TunnelHandshake;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -43,13 +42,5 @@ where
                 return Err(ProxyError::DataUnexpected { bytes });
             }
         }
-    }
-}
-
-impl Credentials {
-    /// Returns the value of a header for Basic authentication (RFC 7617 §2).
-    fn to_basic(&self) -> String {
-        let pair = [&self.user[..], b":", &self.password].concat();
-        format!("Basic {}", BASE64_STANDARD.encode(pair))
     }
 }

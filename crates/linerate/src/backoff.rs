@@ -1,0 +1,237 @@
+//! When to connect again after a connection was lost (RFC 6455 §7.2.3).
+
+use std::{fmt, time::Duration};
+
+use tokio::time::{Instant, sleep};
+
+/// Says how long to wait between attempts to connect: random times, whose bound doubles with each
+/// attempt that fails.
+///
+/// A server that restarts loses all of its clients at once; waiting at random keeps them from coming
+/// back at once. RFC 6455 §7.2.3 asks clients for this.
+///
+/// ```no_run
+/// # async fn f() -> linerate::Result<()> {
+/// let client = linerate::Client::new();
+/// let mut backoff = linerate::Backoff::new();
+/// loop {
+///     match client.connect("wss://example.com/feed").await {
+///         Ok(mut ws) => {
+///             backoff.connected();
+///             // Subscribe anew here. A connection that is lost is an error or the end of messages.
+///             while let Ok(Some(message)) = ws.recv().await {
+///                 println!("{message:?}");
+///             }
+///         }
+///         Err(error) if !error.is_transient() => return Err(error),
+///         Err(error) => eprintln!("{error}"),
+///     }
+///     backoff.wait().await?;
+/// }
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    first: Duration,
+    max: Duration,
+    stable_after: Duration,
+    attempts_max: u32,
+    /// Attempts since the last connection that was stable.
+    attempts: u32,
+    connected: Option<Instant>,
+}
+
+/// All attempts to connect that there may be were made.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct AttemptsExhausted {
+    /// How many there may be.
+    pub attempts_max: u32,
+}
+
+impl Backoff {
+    /// Creates a policy: the first wait is a second at most, later ones up to a minute, for ever.
+    pub fn new() -> Self {
+        Self {
+            first: Duration::from_secs(1),
+            max: Duration::from_secs(60),
+            stable_after: Duration::from_secs(5),
+            attempts_max: u32::MAX,
+            attempts: 0,
+            connected: None,
+        }
+    }
+
+    /// Sets the longest that the first wait may be. Default: a second.
+    pub fn with_first(mut self, first: Duration) -> Self {
+        self.first = first;
+        self
+    }
+
+    /// Sets the longest that any wait may be. Default: a minute.
+    pub fn with_max(mut self, max: Duration) -> Self {
+        self.max = max;
+        self
+    }
+
+    /// Sets how long a connection must have lasted for the next wait to be as short as the first.
+    /// Without that a server that accepts connections only to drop them would be flooded. Default:
+    /// five seconds.
+    pub fn with_stable_after(mut self, stable_after: Duration) -> Self {
+        self.stable_after = stable_after;
+        self
+    }
+
+    /// Sets how many waits there may be without a stable connection in between; then it is an error.
+    /// Default: no limit, because a client that gives up has to be restarted by somebody.
+    pub fn with_attempts_max(mut self, attempts_max: u32) -> Self {
+        self.attempts_max = attempts_max;
+        self
+    }
+
+    /// Takes note that a connection was opened now.
+    pub fn connected(&mut self) {
+        self.connected = Some(Instant::now());
+    }
+
+    /// Waits before the next attempt.
+    ///
+    /// # Errors
+    /// There were as many attempts as there may be.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has cost an attempt.
+    pub async fn wait(&mut self) -> Result<(), AttemptsExhausted> {
+        sleep(self.next_delay()?).await;
+        Ok(())
+    }
+
+    /// Returns how long to wait before the next attempt, for those who wait by other means.
+    ///
+    /// # Errors
+    /// There were as many attempts as there may be.
+    pub fn next_delay(&mut self) -> Result<Duration, AttemptsExhausted> {
+        let connected = self.connected.take();
+        if connected.is_some_and(|connected| connected.elapsed() >= self.stable_after) {
+            self.attempts = 0;
+        }
+        self.delay(rand::random())
+    }
+
+    /// Returns the delay that `random`, from 0 to less than 1, stands for.
+    fn delay(&mut self, random: f64) -> Result<Duration, AttemptsExhausted> {
+        let attempts_max = self.attempts_max;
+        if self.attempts >= attempts_max {
+            return Err(AttemptsExhausted { attempts_max });
+        }
+        let doubled = 1_u32.checked_shl(self.attempts);
+        let bound = doubled.and_then(|doubled| self.first.checked_mul(doubled));
+        self.attempts = self.attempts.saturating_add(1);
+        Ok(bound.unwrap_or(self.max).min(self.max).mul_f64(random))
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for AttemptsExhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "gave up after {} attempts to connect", self.attempts_max)
+    }
+}
+
+impl std::error::Error for AttemptsExhausted {}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn bounds_double_up_to_the_longest_and_do_not_overflow() {
+        let mut backoff = Backoff::new();
+        for expected in [1, 2, 4, 8, 16, 32, 60, 60] {
+            assert_eq!(backoff.delay(1.0), Ok(expected * SECOND));
+        }
+        for _ in 0..100 {
+            assert_eq!(backoff.delay(0.5), Ok(30 * SECOND));
+        }
+        let mut backoff = Backoff::new().with_first(Duration::MAX);
+        for _ in 0..100 {
+            assert_eq!(backoff.delay(1.0), Ok(60 * SECOND));
+        }
+    }
+
+    #[test]
+    fn attempts_may_have_an_end() {
+        let mut backoff = Backoff::new().with_attempts_max(2);
+        assert!(backoff.next_delay().is_ok() && backoff.next_delay().is_ok());
+        let error = backoff.next_delay().unwrap_err();
+        assert_eq!(error, AttemptsExhausted { attempts_max: 2 });
+        assert_eq!(error.to_string(), "gave up after 2 attempts to connect");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_connection_that_lasts_makes_the_next_wait_short() {
+        let mut backoff = Backoff::new().with_attempts_max(2);
+        for _ in 0..2 {
+            backoff.connected();
+            sleep(4 * SECOND).await;
+            backoff.wait().await.unwrap();
+        }
+        assert!(backoff.wait().await.is_err());
+        for _ in 0..10 {
+            backoff.connected();
+            sleep(5 * SECOND).await;
+            let begun = Instant::now();
+            backoff.wait().await.unwrap();
+            assert!(begun.elapsed() <= SECOND + Duration::from_millis(1));
+        }
+    }
+
+    /// A server that restarts loses 100,000 clients, takes 10,000 connections a second from then on
+    /// and refuses the others. Time goes in steps of a tenth of a second.
+    #[test]
+    fn c07_a_hundred_thousand_clients_do_not_come_back_at_once() {
+        const CLIENTS: u32 = 100_000;
+        const ACCEPTED_A_STEP: usize = 1_000;
+        const STEPS_A_SECOND: f64 = 10.0;
+        let mut random = SmallRng::seed_from_u64(7);
+        let mut steps: Vec<Vec<Backoff>> = vec![Vec::new(); 6_000];
+        let mut wait = |steps: &mut Vec<Vec<Backoff>>, now: usize, mut backoff: Backoff| {
+            let unit = f64::from(random.next_u32()) / f64::from(u32::MAX);
+            let delay = backoff.delay(unit).unwrap().as_secs_f64();
+            let at = now + 1 + (delay * STEPS_A_SECOND) as usize;
+            steps[at].push(backoff);
+        };
+        for _ in 0..CLIENTS {
+            wait(&mut steps, 0, Backoff::new());
+        }
+        let (mut back, mut attempts, mut last) = (0, 0, 0);
+        for now in 0..steps.len() {
+            let mut coming = std::mem::take(&mut steps[now]);
+            // A tenth of them is due in each step of the first second, beside those that were refused.
+            let crowd_max = if now <= 11 { 20_000 } else { 8_000 };
+            assert!(
+                coming.len() < crowd_max,
+                "{} after {now} steps",
+                coming.len()
+            );
+            attempts += coming.len();
+            let refused = coming.split_off(coming.len().min(ACCEPTED_A_STEP));
+            back += coming.len();
+            last = if coming.is_empty() { last } else { now };
+            for backoff in refused {
+                wait(&mut steps, now, backoff);
+            }
+        }
+        assert_eq!(back, CLIENTS as usize);
+        assert!(attempts < 5 * CLIENTS as usize, "{attempts} attempts");
+        assert!(last < 900, "the last came after {last} steps");
+    }
+}

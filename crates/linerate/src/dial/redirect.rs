@@ -1,0 +1,167 @@
+//! Where redirects lead, and where a client does not follow (RFC 9110 §15.4).
+//!
+//! RFC 6455 §4.1 leaves it to the client: "The client MAY follow redirects (but is not required to)".
+
+use std::fmt;
+
+use super::Target;
+
+/// Why a redirect is not followed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum RedirectError {
+    /// It leads to another origin, and a client certificate would tell that server who we are.
+    ClientCertificate,
+    /// It leads from `wss://` to `ws://`.
+    Insecure,
+    /// It leads to what is no URL of a WebSocket.
+    LocationInvalid,
+    /// It is one more than are followed.
+    TooMany {
+        /// How many there were.
+        redirects: u32,
+        /// How many are followed.
+        redirects_max: u32,
+    },
+}
+
+/// Returns whether a status asks the client to go elsewhere.
+pub(crate) fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
+impl Target {
+    /// Returns where `location`, as sent by this target, leads.
+    ///
+    /// # Errors
+    /// It is no URL of a WebSocket, or leads from TLS to plain text.
+    pub(crate) fn redirected(&self, location: &str) -> Result<Self, RedirectError> {
+        let mut url = self
+            .url
+            .join(location)
+            .map_err(|_| RedirectError::LocationInvalid)?;
+        // Servers think in HTTP. Both pairs of schemes are special to URLs, so that one can become
+        // the other.
+        let scheme = match url.scheme() {
+            "http" | "ws" => "ws",
+            "https" | "wss" => "wss",
+            _ => return Err(RedirectError::LocationInvalid),
+        };
+        let is_changed = url.set_scheme(scheme).is_ok();
+        url.set_fragment(None);
+        let mut target = Self::of(url).map_err(|_| RedirectError::LocationInvalid)?;
+        if !is_changed {
+            return Err(RedirectError::LocationInvalid);
+        }
+        if self.is_secure && !target.is_secure {
+            return Err(RedirectError::Insecure);
+        }
+        // Who we are to the other server is not for this one to say.
+        target.credentials = match self.is_same_origin(&target) {
+            true => self.credentials.clone(),
+            false => None,
+        };
+        Ok(target)
+    }
+
+    /// Returns whether scheme, host and port are the same (RFC 6454 §5).
+    pub(crate) fn is_same_origin(&self, other: &Self) -> bool {
+        (self.is_secure, self.port) == (other.is_secure, other.port) && self.host == other.host
+    }
+}
+
+impl fmt::Display for RedirectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClientCertificate => f.write_str(
+                "it leads to another origin, which must not be shown the client certificate",
+            ),
+            Self::Insecure => f.write_str("it leads from wss:// to ws://"),
+            Self::LocationInvalid => f.write_str("it does not lead to a WebSocket"),
+            Self::TooMany {
+                redirects,
+                redirects_max,
+            } => write!(
+                f,
+                "it is number {redirects}, at most {redirects_max} are followed"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RedirectError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redirected(from: &str, location: &str) -> Result<String, RedirectError> {
+        let target = Target::parse(from).unwrap().redirected(location)?;
+        let scheme = if target.is_secure { "wss" } else { "ws" };
+        Ok(format!(
+            "{scheme}://{}{}",
+            target.authority, target.path_and_query
+        ))
+    }
+
+    #[test]
+    fn locations_are_relative_to_where_they_come_from() {
+        for (from, location, expected) in [
+            ("ws://a/b/c?d", "e", "ws://a/b/e"),
+            ("ws://a:81/b/c", "/e?f#g", "ws://a:81/e?f"),
+            ("wss://a/", "//b:444/", "wss://b:444/"),
+            ("ws://a/", "http://b/", "ws://b/"),
+            ("ws://a/", "https://b:443/", "wss://b/"),
+            ("wss://a/", "https://b:80/", "wss://b:80/"),
+            ("wss://a/", "wss://b/", "wss://b/"),
+            ("ws://a/", "", "ws://a/"),
+        ] {
+            assert_eq!(
+                redirected(from, location),
+                Ok(expected.into()),
+                "{from} {location}"
+            );
+        }
+    }
+
+    #[test]
+    fn c01_no_redirect_leads_from_tls_to_plain_text() {
+        for location in ["ws://a/", "http://a:443/", "ws:///a/"] {
+            let error = redirected("wss://a/", location);
+            assert_eq!(error, Err(RedirectError::Insecure), "{location}");
+        }
+    }
+
+    #[test]
+    fn c01_what_is_no_websocket_is_not_followed() {
+        for location in [
+            "ftp://a/",
+            "file:///etc/passwd",
+            "javascript:1",
+            "ws://[",
+            "data:,x",
+        ] {
+            let error = redirected("ws://a/", location);
+            assert_eq!(error, Err(RedirectError::LocationInvalid), "{location}");
+        }
+    }
+
+    #[test]
+    fn c01_users_and_passwords_stay_at_their_origin() {
+        let target = Target::parse("ws://user:pass@a/").unwrap();
+        for (location, stays) in [
+            ("/x", true),
+            ("ws://A:80/x", true),
+            ("ws://other:user@a/x", true),
+            ("ws://b/", false),
+            ("ws://a:81/", false),
+            ("wss://a/", false),
+            ("ws://other:user@b/", false),
+        ] {
+            let redirected = target.redirected(location).unwrap();
+            let expected = target.credentials.clone().filter(|_| stays);
+            assert_eq!(redirected.credentials, expected, "{location}");
+            assert_eq!(target.is_same_origin(&redirected), stays, "{location}");
+        }
+    }
+}
