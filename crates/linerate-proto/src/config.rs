@@ -5,7 +5,7 @@ use core::time::Duration;
 /// Bounds on what a peer may send. All are on by default.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// The largest message, in bytes over all its fragments. Default: 1 MiB, which holds any
+    /// The largest message, in bytes over all its fragments, inflated if it is compressed. Default: 1 MiB, which holds any
     /// reasonable JSON document and lets 1,000 hostile peers pin at most 1 GiB.
     pub message_bytes_max: u64,
     /// The largest payload of one frame, in bytes. Default: `u64::MAX`, so that the limit on the
@@ -21,6 +21,20 @@ impl Limits {
     #[inline]
     pub(crate) const fn allow_message_of_one_frame(&self, bytes: u64) -> bool {
         bytes <= self.message_bytes_max && bytes <= self.frame_bytes_max && self.fragments_max > 0
+    }
+
+    /// Returns the most bytes that the frames of a message may have together.
+    ///
+    /// What can't be compressed grows: by an eighth, if each of its bytes gets nine bits of the fixed
+    /// code (RFC 1951 §3.2.6).
+    #[inline]
+    pub(crate) const fn message_bytes_on_wire_max(&self, compressed: bool) -> u64 {
+        if compressed {
+            let growth = self.message_bytes_max / 8 + 64;
+            self.message_bytes_max.saturating_add(growth)
+        } else {
+            self.message_bytes_max
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 //! caller chose.
 
 mod closing;
+#[cfg(feature = "deflate")]
+mod deflated;
 mod event;
 mod framing;
 mod keepalive;
@@ -69,6 +71,9 @@ pub struct Engine<E> {
     /// The code of the peer's Close frame: 0 before, [`Closed::NO_STATUS`] if it had none.
     peer_code: u16,
     keepalive: keepalive::Keepalive,
+    /// Exists if messages may be compressed.
+    #[cfg(feature = "deflate")]
+    deflate: Option<Box<crate::deflate::Codec>>,
 }
 
 /// How far one direction of the connection has come.
@@ -91,6 +96,8 @@ struct Receiving {
     utf8: Validator,
     /// The first bytes of a control payload that is not whole yet.
     control: Option<Box<ControlPayload>>,
+    /// The reserved bits that have a meaning, as in [`Header::rsv`].
+    rsv_known: u8,
 }
 
 /// The part of a frame that is arriving.
@@ -104,6 +111,9 @@ enum Arriving {
         bytes: [u8; Header::BYTES_MAX],
         len: u8,
     },
+    /// The payload of a frame of a compressed message.
+    #[cfg(feature = "deflate")]
+    Compressed(Frame),
     /// The payload.
     Payload(Frame),
 }
@@ -129,6 +139,8 @@ struct Unfinished {
     fragments: u32,
     /// Whether any event of this message was lent.
     begun: bool,
+    /// Whether it is compressed (RFC 7692 §6).
+    compressed: bool,
 }
 
 /// Nanoseconds since the caller's fixed moment.
@@ -154,6 +166,8 @@ impl<E: Endpoint> Engine<E> {
             output: Direction::Open,
             peer_code: 0,
             keepalive: keepalive::Keepalive::new(time(now)),
+            #[cfg(feature = "deflate")]
+            deflate: None,
         }
     }
 

@@ -17,6 +17,15 @@ pub enum ProtocolError {
     },
     /// A Close frame has a payload of one byte (§5.5.1).
     CloseTooShort,
+    /// A compressed message that has to wait for its rest finds no room in the
+    /// [`Budget`](crate::deflate::Budget).
+    #[cfg(feature = "deflate")]
+    CompressionMemory {
+        /// What it would take.
+        bytes: usize,
+        /// The limit for all connections together.
+        bytes_max: usize,
+    },
     /// A control frame is fragmented (§5.5).
     ControlFragmented {
         /// Which control frame.
@@ -38,6 +47,22 @@ pub enum ProtocolError {
         bytes: u64,
         /// The limit.
         bytes_max: u64,
+    },
+    /// A message shrank by more than [`Deflate::ratio_max`](crate::deflate::Deflate::ratio_max).
+    #[cfg(feature = "deflate")]
+    InflateRatio {
+        /// Its bytes so far as they came.
+        bytes: u64,
+        /// Its bytes so far, inflated.
+        inflated_bytes: u64,
+        /// The limit.
+        ratio_max: u32,
+    },
+    /// A compressed message is malformed, refers back too far, or is not whole (RFC 7692 §7.2.2).
+    #[cfg(feature = "deflate")]
+    InvalidCompression {
+        /// How many bytes could be inflated.
+        offset: u64,
     },
     /// Text, or the reason of a Close frame, is not UTF-8 (§8.1).
     InvalidUtf8 {
@@ -63,6 +88,11 @@ pub enum ProtocolError {
         /// The limit.
         bytes_max: u64,
     },
+    /// The bit of compressed messages on a frame that does not begin a message (RFC 7692 §6).
+    MisplacedCompression {
+        /// Which frame.
+        opcode: Opcode,
+    },
     /// A length does not use the shortest form (§5.2).
     NonMinimalLength {
         /// The length.
@@ -77,6 +107,12 @@ pub enum ProtocolError {
     ReservedOpcode {
         /// The opcode's four bits.
         opcode: u8,
+    },
+    /// A compressed message has more blocks that say that they are the last than are accepted.
+    #[cfg(feature = "deflate")]
+    TooManyFinalBlocks {
+        /// The limit.
+        blocks_max: u32,
     },
     /// A message has more frames than [`Limits::fragments_max`](crate::Limits::fragments_max).
     TooManyFragments {
@@ -100,11 +136,21 @@ impl ProtocolError {
             | Self::ExpectedContinuation { .. }
             | Self::LengthOverflow { .. }
             | Self::MaskedFrame
+            | Self::MisplacedCompression { .. }
             | Self::NonMinimalLength { .. }
             | Self::ReservedBits { .. }
             | Self::ReservedOpcode { .. }
             | Self::UnexpectedContinuation
             | Self::UnmaskedFrame => CloseCode::PROTOCOL_ERROR,
+            // RFC 7692 names no code.
+            #[cfg(feature = "deflate")]
+            Self::InvalidCompression { .. } => CloseCode::INVALID_PAYLOAD,
+            #[cfg(feature = "deflate")]
+            Self::CompressionMemory { .. } => CloseCode::TRY_AGAIN_LATER,
+            #[cfg(feature = "deflate")]
+            Self::InflateRatio { .. } => CloseCode::MESSAGE_TOO_BIG,
+            #[cfg(feature = "deflate")]
+            Self::TooManyFinalBlocks { .. } => CloseCode::POLICY_VIOLATION,
             Self::InvalidUtf8 { .. } => CloseCode::INVALID_PAYLOAD,
             Self::TooManyFragments { .. } => CloseCode::POLICY_VIOLATION,
             Self::FrameTooBig { .. } | Self::MessageTooBig { .. } => CloseCode::MESSAGE_TOO_BIG,
@@ -118,6 +164,11 @@ impl fmt::Display for ProtocolError {
         match self {
             Self::CloseCode { code } => write!(f, "close code {code} must not be sent"),
             Self::CloseTooShort => f.write_str("close frame with a payload of one byte"),
+            #[cfg(feature = "deflate")]
+            Self::CompressionMemory { bytes, bytes_max } => write!(
+                f,
+                "{bytes} bytes to inflate an unfinished message exceed the budget of {bytes_max}"
+            ),
             Self::ControlFragmented { opcode } => write!(f, "fragmented {opcode} frame"),
             Self::ControlTooLong { .. } => f.write_str("control frame of more than 125 bytes"),
             Self::ExpectedContinuation { opcode } => {
@@ -125,6 +176,19 @@ impl fmt::Display for ProtocolError {
             }
             Self::FrameTooBig { bytes, bytes_max } => {
                 write!(f, "frame of {bytes} bytes exceeds the limit of {bytes_max}")
+            }
+            #[cfg(feature = "deflate")]
+            Self::InflateRatio {
+                bytes,
+                inflated_bytes,
+                ratio_max,
+            } => write!(
+                f,
+                "{bytes} bytes inflate to {inflated_bytes}, more than {ratio_max} times as many"
+            ),
+            #[cfg(feature = "deflate")]
+            Self::InvalidCompression { offset } => {
+                write!(f, "malformed compression after {offset} inflated bytes")
             }
             Self::InvalidUtf8 { offset } => write!(f, "invalid UTF-8 at byte {offset}"),
             Self::KeepaliveTimeout { timeout } => {
@@ -138,11 +202,21 @@ impl fmt::Display for ProtocolError {
                     "message of {bytes} bytes or more exceeds the limit of {bytes_max}"
                 )
             }
+            Self::MisplacedCompression { opcode } => {
+                write!(f, "compression bit on a {opcode} frame")
+            }
             Self::NonMinimalLength { bytes } => {
                 write!(f, "payload length {bytes} is not in its shortest form")
             }
             Self::ReservedBits { rsv } => write!(f, "reserved bits {rsv:03b} without an extension"),
             Self::ReservedOpcode { opcode } => write!(f, "reserved opcode {opcode:#x}"),
+            #[cfg(feature = "deflate")]
+            Self::TooManyFinalBlocks { blocks_max } => {
+                write!(
+                    f,
+                    "more than {blocks_max} final blocks in a compressed message"
+                )
+            }
             Self::TooManyFragments { fragments_max } => {
                 write!(f, "message of more than {fragments_max} fragments")
             }
@@ -172,6 +246,9 @@ pub enum SendError {
         /// Its length in bytes.
         bytes: usize,
     },
+    /// The fragmented message that is being sent is compressed, so that its fragments can't be sent
+    /// from where they are.
+    MessageCompressed,
     /// A fragmented message is being sent; it must end before another one begins (§5.4).
     MessageInProgress,
     /// A fragment is to continue a message, and none is being sent.
@@ -191,6 +268,7 @@ impl fmt::Display for SendError {
                     "control payload of {bytes} bytes exceeds the limit of 125"
                 )
             }
+            Self::MessageCompressed => f.write_str("the message that is being sent is compressed"),
             Self::MessageInProgress => f.write_str("a fragmented message is still being sent"),
             Self::NoMessageInProgress => f.write_str("no fragmented message is being sent"),
         }

@@ -9,6 +9,9 @@
 //!   unfinished frame is at most a header or the payload of a control frame.
 //! - [`handshake`] is the opening handshake over HTTP/1.1, for client and server.
 //!
+//! With the feature `deflate` messages can be compressed (RFC 7692); with `std` as well, the states
+//! for that can be shared by all connections of a thread.
+//!
 //! ```
 //! use core::time::Duration;
 //! use linerate_proto::{Engine, Event, Server};
@@ -34,11 +37,13 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
 pub mod close;
 mod config;
+#[cfg(feature = "deflate")]
+pub mod deflate;
 pub mod engine;
 mod error;
 pub mod frame;

@@ -67,8 +67,7 @@ impl<E: Endpoint> Engine<E> {
     }
 
     pub(super) fn fail_at(&mut self, error: &ProtocolError, now: Time) {
-        self.input = Direction::Failed;
-        self.receiving.frame = Arriving::Nothing;
+        self.stop_input();
         if self.output == Direction::Open {
             let mut payload = ControlPayload::new();
             payload.set(&error.close_code().as_u16().to_be_bytes());
@@ -80,8 +79,7 @@ impl<E: Endpoint> Engine<E> {
     pub fn handle_eof(&mut self) -> Closed {
         let clean = self.state() == State::Closed;
         if self.input == Direction::Open {
-            self.input = Direction::Failed;
-            self.receiving.frame = Arriving::Nothing;
+            self.stop_input();
         }
         self.output = Direction::Closed;
         self.answer_due = None;
@@ -123,6 +121,16 @@ impl<E: Endpoint> Engine<E> {
         self.is_output_over()
             && self.is_input_over()
             && (self.endpoint.role() == Role::Server || self.input == Direction::Failed)
+    }
+
+    /// Ignores all input from now on.
+    fn stop_input(&mut self) {
+        self.input = Direction::Failed;
+        self.receiving.frame = Arriving::Nothing;
+        #[cfg(feature = "deflate")]
+        if let Some(codec) = &mut self.deflate {
+            codec.stop();
+        }
     }
 
     /// Answers the peer's Close frame.

@@ -21,6 +21,9 @@ pub(super) enum Step {
     Data(Piece, usize),
     /// Nothing yet.
     Feed,
+    /// A piece of a compressed message; its payload is the output of the decompressor.
+    #[cfg(feature = "deflate")]
+    Inflated(Piece),
 }
 
 /// A control frame that is whole.
@@ -131,9 +134,8 @@ impl Receiving {
     /// Checks what the first two bytes of a header say against the role and the frames before.
     #[inline]
     fn check_first_bytes(&self, first: u8, second: u8, role: Role) -> Result<(), ProtocolError> {
-        let rsv = first >> 4 & 0x7;
-        if rsv != 0 {
-            return Err(ProtocolError::ReservedBits { rsv });
+        if first & 0x70 != 0 {
+            self.check_reserved_bits(first)?;
         }
         let masked = second & 0x80 != 0;
         if masked != role.expects_masked() {
@@ -153,6 +155,21 @@ impl Receiving {
         }
     }
 
+    /// Checks a first byte that has reserved bits set.
+    #[cold]
+    fn check_reserved_bits(&self, first: u8) -> Result<(), ProtocolError> {
+        let rsv = first >> 4 & 0x7;
+        if rsv & !self.rsv_known != 0 {
+            return Err(ProtocolError::ReservedBits { rsv });
+        }
+        // RFC 7692 §6.1: "Per-Message Compressed" stands on the first fragment only, and §6: an
+        // endpoint "MUST NOT" compress control frames.
+        match Opcode::from_bits(first & 0x0F) {
+            None | Some(Opcode::Text | Opcode::Binary) => Ok(()),
+            Some(opcode) => Err(ProtocolError::MisplacedCompression { opcode }),
+        }
+    }
+
     /// Starts the frame that `header` announces, if the limits allow it.
     #[inline]
     pub(super) fn begin_frame(
@@ -167,13 +184,20 @@ impl Receiving {
         } else {
             self.begin_data_frame(header, limits)?;
         }
-        self.frame = Arriving::Payload(Frame {
+        let frame = Frame {
             left: header.payload_bytes,
             phase: 0,
             mask: header.mask,
             opcode: header.opcode,
             fin: header.fin,
-        });
+        };
+        self.frame = match &self.message {
+            #[cfg(feature = "deflate")]
+            Some(message) if message.compressed && !header.opcode.is_control() => {
+                Arriving::Compressed(frame)
+            }
+            _ => Arriving::Payload(frame),
+        };
         Ok(())
     }
 
@@ -195,11 +219,12 @@ impl Receiving {
                 bytes: 0,
                 fragments: 0,
                 begun: false,
+                compressed: header.rsv != 0,
             }
         });
         let bytes = message.bytes.saturating_add(bytes);
-        if bytes > limits.message_bytes_max {
-            let bytes_max = limits.message_bytes_max;
+        let bytes_max = limits.message_bytes_on_wire_max(message.compressed);
+        if bytes > bytes_max {
             return Err(ProtocolError::MessageTooBig { bytes, bytes_max });
         }
         if message.fragments == limits.fragments_max {

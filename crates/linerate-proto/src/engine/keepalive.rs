@@ -147,6 +147,10 @@ impl<E: Endpoint> Engine<E> {
         }
         self.keepalive.sent = now;
         self.keepalive.ping_due = true;
+        #[cfg(feature = "deflate")]
+        if let Some(codec) = &mut self.deflate {
+            codec.tick();
+        }
         Ok(())
     }
 }

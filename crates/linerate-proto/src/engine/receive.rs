@@ -18,9 +18,12 @@ use crate::{
 /// The events in one input; a lending iterator.
 #[derive(Debug)]
 pub struct Events<'e, 'i, E> {
-    engine: &'e mut Engine<E>,
-    input: &'i mut [u8],
-    at: usize,
+    pub(super) engine: &'e mut Engine<E>,
+    pub(super) input: &'i mut [u8],
+    pub(super) at: usize,
+    /// Holds the end of a compressed message while it is lent.
+    #[cfg(feature = "deflate")]
+    pub(super) spent: Option<crate::deflate::Spent>,
 }
 
 impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
@@ -29,6 +32,8 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             engine,
             input,
             at: 0,
+            #[cfg(feature = "deflate")]
+            spent: None,
         }
     }
 
@@ -56,6 +61,8 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             None => match self.step() {
                 Ok(Step::Data(piece, bytes)) => (piece, bytes),
                 Ok(Step::Control(frame)) => return Some(self.control(frame).map(Event::from)),
+                #[cfg(feature = "deflate")]
+                Ok(Step::Inflated(piece)) => return Some(self.inflated(piece)),
                 Ok(Step::Feed) => return None,
                 Err(error) => return Some(Err(self.fail(error))),
             },
@@ -85,6 +92,11 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             None => match self.step() {
                 Ok(Step::Data(piece, bytes)) => (piece, bytes),
                 Ok(Step::Control(frame)) => return Some(self.control(frame).map(RawEvent::from)),
+                #[cfg(feature = "deflate")]
+                Ok(Step::Inflated(piece)) => {
+                    let data = piece.data(self.inflated_bytes());
+                    return Some(Ok(RawEvent::Data(data)));
+                }
                 Ok(Step::Feed) => return None,
                 Err(error) => return Some(Err(self.fail(error))),
             },
@@ -161,7 +173,7 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             return Ok(Step::Feed);
         }
         let receiving = &mut self.engine.receiving;
-        if !matches!(receiving.frame, Arriving::Payload(_)) {
+        if let Arriving::Nothing | Arriving::Header { .. } = receiving.frame {
             let rest = &self.input[self.at..];
             let (header, bytes) = receiving.read_header(rest, self.engine.endpoint.role())?;
             self.at += bytes;
@@ -170,8 +182,11 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             };
             receiving.begin_frame(header, &self.engine.config.limits)?;
         }
-        let Arriving::Payload(frame) = &mut receiving.frame else {
-            return Ok(Step::Feed);
+        let frame = match &mut receiving.frame {
+            Arriving::Payload(frame) => frame,
+            #[cfg(feature = "deflate")]
+            Arriving::Compressed(_) => return self.step_compressed(),
+            Arriving::Nothing | Arriving::Header { .. } => return Ok(Step::Feed),
         };
         if !frame.opcode.is_control() {
             return Ok(match self.take_piece() {
@@ -193,7 +208,9 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             bytes,
             pieces,
         } = frame;
-        let Self { engine, input, at } = self;
+        let Self {
+            engine, input, at, ..
+        } = self;
         let from_input = &input[*at - bytes..*at];
         if opcode == Opcode::Close {
             let payload = engine.receiving.control_payload(pieces, from_input);
@@ -396,7 +413,7 @@ impl<E: Endpoint> Engine<E> {
 
     /// Fails the connection because of text: its piece at `offset` of the message is not UTF-8.
     #[cold]
-    fn fail_text(&mut self, offset: u64, valid_up_to: usize) -> ProtocolError {
+    pub(super) fn fail_text(&mut self, offset: u64, valid_up_to: usize) -> ProtocolError {
         let error = ProtocolError::InvalidUtf8 {
             offset: offset + valid_up_to as u64,
         };

@@ -33,10 +33,32 @@ impl<E: Endpoint> Engine<E> {
 
     /// Appends a message to `out`, in one frame. `payload` of a text message must be UTF-8.
     ///
+    /// It is compressed if the opening handshake agreed on that and it is worth it.
+    ///
     /// # Errors
     /// The connection is closing, or a fragmented message is being sent.
     #[inline]
     pub fn send(
+        &mut self,
+        out: &mut Vec<u8>,
+        kind: MessageKind,
+        payload: &[u8],
+    ) -> Result<(), SendError> {
+        self.check_message_may_begin()?;
+        #[cfg(feature = "deflate")]
+        if self.deflate.is_some() && self.try_send_compressed(out, kind, payload) {
+            return Ok(());
+        }
+        self.append_frame(out, true, kind.opcode(), payload);
+        Ok(())
+    }
+
+    /// Appends a message to `out`, in one frame, never compressed, as it should be with what is
+    /// secret (RFC 7692 §8).
+    ///
+    /// # Errors
+    /// The connection is closing, or a fragmented message is being sent.
+    pub fn send_uncompressed(
         &mut self,
         out: &mut Vec<u8>,
         kind: MessageKind,
@@ -50,7 +72,7 @@ impl<E: Endpoint> Engine<E> {
     /// Appends only the prefix of a message to `out`; the caller sends the payload right behind it,
     /// masked with the returned key if there is one (phase 0).
     ///
-    /// This is for large payloads that are written from where they are.
+    /// This is for large payloads that are written from where they are. They are never compressed.
     ///
     /// # Errors
     /// The connection is closing, or a fragmented message is being sent.
@@ -79,6 +101,10 @@ impl<E: Endpoint> Engine<E> {
         fin: bool,
     ) -> Result<(), SendError> {
         let opcode = self.begin_fragment(kind, fin)?;
+        #[cfg(feature = "deflate")]
+        if self.try_send_compressed_fragment(out, opcode, payload, fin) {
+            return Ok(());
+        }
         self.append_frame(out, fin, opcode, payload);
         Ok(())
     }
@@ -87,7 +113,7 @@ impl<E: Endpoint> Engine<E> {
     /// a message.
     ///
     /// # Errors
-    /// As [`send_fragment`](Self::send_fragment).
+    /// As [`send_fragment`](Self::send_fragment); or the message was begun by it, and is compressed.
     pub fn send_fragment_prefix(
         &mut self,
         out: &mut Vec<u8>,
@@ -95,6 +121,8 @@ impl<E: Endpoint> Engine<E> {
         payload_bytes: u64,
         fin: bool,
     ) -> Result<Option<MaskKey>, SendError> {
+        #[cfg(feature = "deflate")]
+        self.check_not_compressing()?;
         let opcode = self.begin_fragment(kind, fin)?;
         Ok(self.append_prefix(out, fin, opcode, payload_bytes))
     }
@@ -180,7 +208,7 @@ impl<E: Endpoint> Engine<E> {
         }
     }
 
-    fn check_message_may_begin(&self) -> Result<(), SendError> {
+    pub(super) fn check_message_may_begin(&self) -> Result<(), SendError> {
         self.check_open()?;
         if self.sending.is_some() {
             Err(SendError::MessageInProgress)
@@ -190,7 +218,13 @@ impl<E: Endpoint> Engine<E> {
     }
 
     #[inline]
-    fn append_frame(&mut self, out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: &[u8]) {
+    pub(super) fn append_frame(
+        &mut self,
+        out: &mut Vec<u8>,
+        fin: bool,
+        opcode: Opcode,
+        payload: &[u8],
+    ) {
         match self.endpoint.next_mask_key() {
             Some(key) => append_masked_frame(out, fin, opcode, payload, key),
             None => append_unmasked_frame(out, fin, opcode, payload),

@@ -9,10 +9,14 @@ use core::fmt;
 use super::accept::Key;
 use super::answer::{AnswerReader, parse};
 use super::authority::Authority;
+#[cfg(feature = "deflate")]
+use super::extension::parse_offers;
 use super::headers::{ApplicationHeaders, Headers, append_header};
 use super::target::invalid_target_byte;
 use super::token::{elements, is_token, list_contains};
 use super::{BuildError, HandshakeError, HandshakeLimits, Origin};
+#[cfg(feature = "deflate")]
+use crate::deflate::{self, Agreement, Deflate};
 
 /// Opens a WebSocket: says what to send, then judges what comes back.
 ///
@@ -45,6 +49,8 @@ pub struct ClientHandshake {
     key: Key,
     subprotocols: Vec<String>,
     origin: Option<Origin>,
+    #[cfg(feature = "deflate")]
+    deflate: Option<Deflate>,
     headers: ApplicationHeaders,
     limits: HandshakeLimits,
     reader: AnswerReader,
@@ -73,6 +79,8 @@ impl ClientHandshake {
             key: Key::new(key),
             subprotocols: Vec::new(),
             origin: None,
+            #[cfg(feature = "deflate")]
+            deflate: None,
             headers: ApplicationHeaders::default(),
             limits: HandshakeLimits::default(),
             reader: AnswerReader::new(),
@@ -115,6 +123,13 @@ impl ClientHandshake {
         self
     }
 
+    /// Offers to compress messages.
+    #[cfg(feature = "deflate")]
+    pub fn with_deflate(mut self, options: Deflate) -> Self {
+        self.deflate = Some(options);
+        self
+    }
+
     /// Adds a header, `Authorization` for instance.
     ///
     /// # Errors
@@ -154,11 +169,16 @@ impl ClientHandshake {
         let subprotocols = subprotocols.map(|all| ("Sec-WebSocket-Protocol", all));
         let origin = self.origin.as_ref();
         let origin = origin.map(|origin| ("Origin", origin.to_string()));
+        #[cfg(feature = "deflate")]
+        let extension = self.deflate.as_ref().map(deflate::offers);
+        #[cfg(not(feature = "deflate"))]
+        let extension: Option<String> = None;
         let application = self.headers.iter();
         [("Sec-WebSocket-Version", Cow::Borrowed("13"))]
             .into_iter()
             .chain(subprotocols.map(|(name, value)| (name, value.into())))
             .chain(origin.map(|(name, value)| (name, value.into())))
+            .chain(extension.map(|offers| ("Sec-WebSocket-Extensions", offers.into())))
             .chain(application.map(|(name, value)| (name, value.into())))
     }
 
@@ -254,12 +274,10 @@ impl ClientHandshake {
 
     /// Checks what the server has agreed to.
     fn negotiate(&self, headers: Headers) -> Result<Negotiated, HandshakeError> {
-        if elements(headers.all("Sec-WebSocket-Extensions"))
-            .next()
-            .is_some()
-        {
-            return Err(HandshakeError::ExtensionUnoffered);
-        }
+        #[cfg(feature = "deflate")]
+        let deflate = self.judge_extensions(&headers)?;
+        #[cfg(not(feature = "deflate"))]
+        check_no_extension(&headers)?;
         let subprotocol = match headers.single("Sec-WebSocket-Protocol")? {
             None => None,
             Some(chosen) => Some(
@@ -272,8 +290,20 @@ impl ClientHandshake {
         };
         Ok(Negotiated {
             subprotocol,
+            #[cfg(feature = "deflate")]
+            deflate,
             headers,
         })
+    }
+
+    /// §4.1: an extension "that was not present in the client's handshake" fails the connection.
+    #[cfg(feature = "deflate")]
+    fn judge_extensions(&self, headers: &Headers) -> Result<Option<Agreement>, HandshakeError> {
+        let Some(options) = &self.deflate else {
+            return check_no_extension(headers).map(|()| None);
+        };
+        let lines = headers.all("Sec-WebSocket-Extensions");
+        deflate::judge(&parse_offers(lines, &self.limits)?, options)
     }
 }
 
@@ -292,6 +322,8 @@ impl fmt::Debug for ClientHandshake {
 #[derive(Clone, Debug)]
 pub struct Negotiated {
     subprotocol: Option<String>,
+    #[cfg(feature = "deflate")]
+    deflate: Option<Agreement>,
     headers: Headers,
 }
 
@@ -301,8 +333,21 @@ impl Negotiated {
         self.subprotocol.as_deref()
     }
 
+    /// Returns how messages are compressed, `None` if they are not.
+    #[cfg(feature = "deflate")]
+    pub fn deflate(&self) -> Option<Agreement> {
+        self.deflate
+    }
+
     /// Returns the headers of the response.
     pub fn headers(&self) -> &Headers {
         &self.headers
+    }
+}
+
+fn check_no_extension(headers: &Headers) -> Result<(), HandshakeError> {
+    match elements(headers.all("Sec-WebSocket-Extensions")).next() {
+        Some(_) => Err(HandshakeError::ExtensionUnoffered),
+        None => Ok(()),
     }
 }

@@ -28,7 +28,13 @@ pub enum HandshakeError {
         /// The limit.
         parameters_max: usize,
     },
-    /// The server chose an extension, and we had offered none (RFC 6455 §4.1).
+    /// The server's answer has a parameter of an extension that can't answer what we offered (RFC
+    /// 7692 §7.1).
+    ExtensionParameterInvalid {
+        /// The parameter's name, `unknown` if the extension has none of its name.
+        name: &'static str,
+    },
+    /// The server chose an extension that we had not offered (RFC 6455 §4.1).
     ExtensionUnoffered,
     /// `Sec-WebSocket-Extensions` does not conform to its grammar (RFC 6455 §9.1).
     ExtensionsMalformed {
@@ -189,6 +195,7 @@ impl HandshakeError {
             | Self::HeadersTooMany { .. }
             | Self::SubprotocolsTooMany { .. } => 431,
             Self::AcceptMismatch
+            | Self::ExtensionParameterInvalid { .. }
             | Self::ExtensionUnoffered
             | Self::InterimResponsesTooMany { .. }
             | Self::StatusUnexpected { .. }
@@ -213,6 +220,12 @@ impl fmt::Display for HandshakeError {
                 f.write_str("the Connection header lacks the token upgrade")
             }
             Self::ContentLengthInvalid => f.write_str("the Content-Length header is invalid"),
+            Self::ExtensionParameterInvalid { name } => {
+                write!(
+                    f,
+                    "the server's extension parameter {name} answers no offer"
+                )
+            }
             Self::ExtensionParametersTooMany {
                 parameters,
                 parameters_max,

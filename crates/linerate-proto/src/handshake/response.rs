@@ -7,7 +7,9 @@ use core::fmt;
 
 use super::accept::Accept;
 use super::headers::{ApplicationHeaders, append_header};
-use super::{BuildError, HandshakeError};
+use super::{BuildError, ExtensionOffer, HandshakeError};
+#[cfg(feature = "deflate")]
+use crate::deflate::{self, Agreement, Deflate};
 
 /// The answer that opens a WebSocket.
 ///
@@ -43,15 +45,31 @@ pub struct Acceptance<'u> {
     accept: Option<&'u Accept>,
     offered: &'u [&'u str],
     subprotocol: Option<&'u str>,
+    #[cfg_attr(
+        not(feature = "deflate"),
+        expect(dead_code, reason = "there is no extension to choose")
+    )]
+    extensions: &'u [ExtensionOffer<'u>],
+    #[cfg(feature = "deflate")]
+    deflate: Option<Agreement>,
+    extension: Option<String>,
     headers: ApplicationHeaders,
 }
 
 impl<'u> Acceptance<'u> {
-    pub(super) fn new(accept: Option<&'u Accept>, offered: &'u [&'u str]) -> Self {
+    pub(super) fn new(
+        accept: Option<&'u Accept>,
+        offered: &'u [&'u str],
+        extensions: &'u [ExtensionOffer<'u>],
+    ) -> Self {
         Self {
             accept,
             offered,
             subprotocol: None,
+            extensions,
+            #[cfg(feature = "deflate")]
+            deflate: None,
+            extension: None,
             headers: ApplicationHeaders::default(),
         }
     }
@@ -65,6 +83,16 @@ impl<'u> Acceptance<'u> {
         let offered = self.offered.iter().find(|&&offered| offered == subprotocol);
         self.subprotocol = Some(*offered.ok_or(BuildError::SubprotocolNotOffered)?);
         Ok(self)
+    }
+
+    /// Compresses messages, if the client offers it in a way that `options` allow.
+    #[cfg(feature = "deflate")]
+    pub fn with_deflate(mut self, options: &Deflate) -> Self {
+        if let Some((agreement, answer)) = deflate::choose(self.extensions, options) {
+            self.deflate = Some(agreement);
+            self.extension = Some(answer);
+        }
+        self
     }
 
     /// Adds a header, `Set-Cookie` for instance.
@@ -91,6 +119,12 @@ impl<'u> Acceptance<'u> {
         }
     }
 
+    /// Returns how messages are compressed from here on, `None` if they are not.
+    #[cfg(feature = "deflate")]
+    pub fn deflate(&self) -> Option<Agreement> {
+        self.deflate
+    }
+
     /// Returns all headers of the response, for those who write it by other means than
     /// [`encode`](Self::encode).
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -104,9 +138,12 @@ impl<'u> Acceptance<'u> {
         let subprotocol = self
             .subprotocol
             .map(|chosen| ("Sec-WebSocket-Protocol", chosen));
+        let extension = self.extension.as_deref();
+        let extension = extension.map(|answer| ("Sec-WebSocket-Extensions", answer));
         own.into_iter()
             .flatten()
             .chain(subprotocol)
+            .chain(extension)
             .chain(self.headers.iter())
     }
 

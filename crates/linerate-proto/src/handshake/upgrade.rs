@@ -47,7 +47,7 @@ impl<'r> Upgrade<'r> {
 
     /// Starts the answer that opens the WebSocket.
     pub fn accept(&self) -> Acceptance<'_> {
-        Acceptance::new(self.accept.as_ref(), &self.subprotocols)
+        Acceptance::new(self.accept.as_ref(), &self.subprotocols, &self.extensions)
     }
 
     /// Returns the request.
@@ -69,8 +69,8 @@ impl<'r> Upgrade<'r> {
             .find(|candidate| self.subprotocols.contains(candidate))
     }
 
-    /// Returns the extensions that the client offers. All of them are declined for now, which is
-    /// done by not mentioning them in the answer (RFC 6455 §9.1).
+    /// Returns the extensions that the client offers. Those that the answer does not mention are
+    /// declined (RFC 6455 §9.1).
     pub fn extensions(&self) -> &[ExtensionOffer<'r>] {
         &self.extensions
     }

@@ -1,0 +1,165 @@
+//! What the opening handshake agrees on (RFC 7692 §5, §7.1).
+
+use alloc::string::String;
+use core::fmt;
+
+use super::{
+    Deflate, NAME,
+    parameters::{Author, Invalid, Parameters, WindowBits},
+};
+use crate::handshake::{ExtensionOffer, HandshakeError};
+
+/// What the two ends agreed on, as one of them sees it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Agreement {
+    /// What our messages keep to.
+    pub sending: Context,
+    /// What the peer's messages keep to.
+    pub receiving: Context,
+}
+
+/// What the messages of one direction may refer back to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Context {
+    /// How far: 2^`window_bits` bytes, 8 to 15.
+    pub window_bits: u8,
+    /// Whether into earlier messages.
+    pub takeover: bool,
+}
+
+impl Deflate {
+    /// Returns the window that we send with, brought into its range.
+    fn sending_bits(&self) -> u8 {
+        self.window_bits.clamp(8, 15)
+    }
+
+    fn receiving_bits(&self) -> u8 {
+        self.peer_window_bits.clamp(8, 15)
+    }
+
+    /// Returns whether the peer's messages may refer back to others, if it keeps to so many bits.
+    fn allows_takeover(&self, bits: u8) -> bool {
+        self.peer_takeover && self.budget.has_room(1 << bits)
+    }
+}
+
+/// Takes the first of a client's offers that is one (§5: "a server accepts one or declines all"), and
+/// returns what to answer.
+///
+/// Offers with a parameter that we don't know, or whose value is none, are passed over (§7.1).
+pub(crate) fn choose(
+    offers: &[ExtensionOffer<'_>],
+    options: &Deflate,
+) -> Option<(Agreement, String)> {
+    let mut own = offers.iter().filter(|offer| offer.name() == NAME);
+    let offer = own.find_map(|offer| Parameters::read(offer, Author::Client).ok())?;
+    let sending = Context {
+        window_bits: offer
+            .server_max_window_bits
+            .unwrap_or(15)
+            .min(options.sending_bits()),
+        takeover: options.takeover && !offer.server_no_context_takeover,
+    };
+    // §7.1.2.2: without `client_max_window_bits` in the offer we may not ask for less than 15 bits.
+    let receiving_bits = match offer.client_max_window_bits {
+        None => 15,
+        Some(WindowBits::Any) => options.receiving_bits(),
+        Some(WindowBits::AtMost(bits)) => bits.min(options.receiving_bits()),
+    };
+    let receiving = Context {
+        window_bits: receiving_bits,
+        takeover: !offer.client_no_context_takeover
+            && receiving_bits <= options.receiving_bits()
+            && options.allows_takeover(receiving_bits),
+    };
+    let answer = Parameters {
+        client_max_window_bits: offer
+            .client_max_window_bits
+            .map(|_| WindowBits::AtMost(receiving_bits)),
+        client_no_context_takeover: !receiving.takeover,
+        server_max_window_bits: offer.server_max_window_bits.map(|_| sending.window_bits),
+        server_no_context_takeover: !sending.takeover,
+    };
+    Some((Agreement { sending, receiving }, answer.to_header()))
+}
+
+/// Returns what a client offers: what it would like, and then what any server can do.
+pub(crate) fn offers(options: &Deflate) -> String {
+    let wanted = wanted(options);
+    let header = wanted.to_header();
+    if wanted.server_max_window_bits.is_none() {
+        return header;
+    }
+    let modest = Parameters {
+        server_max_window_bits: None,
+        ..wanted
+    };
+    [header, modest.to_header()].join(", ")
+}
+
+/// Returns the better of the offers.
+fn wanted(options: &Deflate) -> Parameters {
+    let receiving_bits = options.receiving_bits();
+    let sending = match options.sending_bits() {
+        15 => WindowBits::Any,
+        bits => WindowBits::AtMost(bits),
+    };
+    Parameters {
+        client_max_window_bits: Some(sending),
+        client_no_context_takeover: !options.takeover,
+        server_max_window_bits: (receiving_bits < 15).then_some(receiving_bits),
+        server_no_context_takeover: !options.allows_takeover(receiving_bits),
+    }
+}
+
+/// Judges a server's answer to [`offers`], `None` if it declined.
+///
+/// §7.1: the client "MUST fail the WebSocket connection" if a parameter is not one that may answer
+/// the offer.
+pub(crate) fn judge(
+    answers: &[ExtensionOffer<'_>],
+    options: &Deflate,
+) -> Result<Option<Agreement>, HandshakeError> {
+    let answer = match answers {
+        [] => return Ok(None),
+        [answer] if answer.name() == NAME => answer,
+        _ => return Err(HandshakeError::ExtensionUnoffered),
+    };
+    let invalid = |Invalid { name }| HandshakeError::ExtensionParameterInvalid { name };
+    let answer = Parameters::read(answer, Author::Server).map_err(invalid)?;
+    let wanted = wanted(options);
+    // §7.1.1.1: an offer with it is accepted by an answer with it.
+    if wanted.server_no_context_takeover && !answer.server_no_context_takeover {
+        let name = "server_no_context_takeover";
+        return Err(HandshakeError::ExtensionParameterInvalid { name });
+    }
+    let sending_bits = match answer.client_max_window_bits {
+        Some(WindowBits::AtMost(bits)) => bits.min(options.sending_bits()),
+        Some(WindowBits::Any) | None => options.sending_bits(),
+    };
+    Ok(Some(Agreement {
+        sending: Context {
+            window_bits: sending_bits,
+            takeover: options.takeover && !answer.client_no_context_takeover,
+        },
+        receiving: Context {
+            // Whichever of our two offers it took: without the parameter it may use all bits.
+            window_bits: answer.server_max_window_bits.unwrap_or(15),
+            takeover: !answer.server_no_context_takeover,
+        },
+    }))
+}
+
+impl fmt::Display for Agreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { sending, receiving } = self;
+        write!(f, "sending with {sending}, receiving with {receiving}")
+    }
+}
+
+impl fmt::Display for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let takeover = if self.takeover { "" } else { "no " };
+        write!(f, "{} bits and {takeover}takeover", self.window_bits)
+    }
+}

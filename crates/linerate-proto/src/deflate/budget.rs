@@ -1,0 +1,145 @@
+//! The memory that compression may hold in a process.
+
+use core::{
+    fmt,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+/// A bound on the memory that connections hold for compression between two inputs.
+///
+/// The windows of what peers send are reserved when a connection is agreed on, because they can't
+/// be given up; when there is no room, the peer has to begin each message anew. The windows of what
+/// we send grow as there is room and are given up by idle connections when it gets tight, which
+/// costs the next message some of its compression. A message of which only a part has arrived
+/// counts with the state that inflates it. The states of a [`Pool`](super::Pool) are not counted:
+/// they are bounded for each thread.
+pub struct Budget {
+    bytes_max: usize,
+    used: AtomicUsize,
+}
+
+static GLOBAL: Budget = Budget::new(256 << 20);
+
+impl Budget {
+    /// Creates a budget of so many bytes.
+    pub const fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            used: AtomicUsize::new(0),
+        }
+    }
+
+    /// Returns the budget of the process: 256 MiB, which are the windows of 32,000 connections at
+    /// the default of 4 KiB each way.
+    pub fn global() -> &'static Self {
+        &GLOBAL
+    }
+
+    /// Returns the limit in bytes.
+    pub const fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// Returns how many bytes are held.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether so many bytes more would fit.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        self.used().saturating_add(bytes) <= self.bytes_max
+    }
+
+    /// Returns whether more than three quarters are held.
+    pub(super) fn is_tight(&self) -> bool {
+        self.used() > self.bytes_max / 4 * 3
+    }
+
+    fn try_add(&self, bytes: usize) -> bool {
+        let add = |used: usize| {
+            let sum = used.checked_add(bytes)?;
+            (sum <= self.bytes_max).then_some(sum)
+        };
+        self.used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
+            .is_ok()
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget")
+            .field("bytes_max", &self.bytes_max)
+            .field("used", &self.used())
+            .finish()
+    }
+}
+
+/// Bytes of a budget, given back on drop.
+#[derive(Debug)]
+pub(super) struct Share {
+    budget: &'static Budget,
+    bytes: usize,
+}
+
+impl Share {
+    /// Creates a share of no bytes.
+    pub(super) const fn new(budget: &'static Budget) -> Self {
+        Self { budget, bytes: 0 }
+    }
+
+    /// Grows to `bytes` if there is room; returns whether it has at least so many now.
+    pub(super) fn grow_to(&mut self, bytes: usize) -> bool {
+        if bytes <= self.bytes {
+            return true;
+        }
+        let fits = self.budget.try_add(bytes - self.bytes);
+        if fits {
+            self.bytes = bytes;
+        }
+        fits
+    }
+
+    /// Grows to `bytes`, beyond the limit if it must be.
+    pub(super) fn insist_on(&mut self, bytes: usize) {
+        let more = bytes.saturating_sub(self.bytes);
+        self.budget.used.fetch_add(more, Ordering::Relaxed);
+        self.bytes += more;
+    }
+
+    pub(super) fn give_back(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = 0;
+    }
+
+    pub(super) const fn budget(&self) -> &'static Budget {
+        self.budget
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_used_to_its_last_byte_and_no_further() {
+        static BUDGET: Budget = Budget::new(100);
+        let mut share = Share::new(&BUDGET);
+        assert!(share.grow_to(60) && share.grow_to(100) && share.grow_to(80));
+        assert_eq!(BUDGET.used(), 100);
+        let mut other = Share::new(&BUDGET);
+        assert!(!other.grow_to(1) && !BUDGET.has_room(1) && BUDGET.is_tight());
+        other.insist_on(7);
+        assert_eq!(BUDGET.used(), 107);
+        share.give_back();
+        assert!(other.grow_to(100) && !other.grow_to(101));
+        drop(other);
+        assert_eq!(BUDGET.used(), 0);
+    }
+}

@@ -1,0 +1,247 @@
+//! Compression on one connection: both directions, and where their states come from.
+
+use linerate_simd::mask;
+
+use super::{
+    Agreement, Compressor, Context, Decompressor, Deflate, Pool, Prepared,
+    budget::Share,
+    compress::Sending,
+    decompress::{Bounds, PARKED_BYTES, Receiving},
+    worth,
+};
+use crate::{config::Limits, error::ProtocolError, frame::MaskKey};
+
+/// Both directions of a connection.
+pub(crate) struct Codec {
+    pool: &'static dyn Pool,
+    message_bytes_min: usize,
+    ratio_max: Option<u32>,
+    sending: Sending,
+    receiving: Receiving,
+    /// The message that is arriving.
+    message: Option<Message>,
+    /// How the fragmented message that we send began.
+    pub(crate) is_sending: bool,
+}
+
+/// A message of which a part is inflated.
+struct Message {
+    decompressor: Decompressor,
+    /// Held once the message has not come in one piece.
+    parked: Share,
+    /// Bytes at the start of the next input that are unmasked already.
+    unmasked: usize,
+    /// How many of these are inflated already: 0 or 1.
+    eaten: usize,
+}
+
+/// A part of a frame's payload, as it arrives.
+pub(crate) struct Round {
+    /// Bytes of the payload that were used up.
+    pub(crate) taken: usize,
+    /// Where the output stands in the inflated message.
+    pub(crate) offset: u64,
+    /// The decompressor with the last of the output, if the message ends.
+    pub(crate) spent: Option<Spent>,
+}
+
+/// What there is of a frame.
+pub(crate) struct Part<'i> {
+    /// The payload as far as it is there.
+    pub(crate) payload: &'i mut [u8],
+    pub(crate) mask: Option<MaskKey>,
+    /// Where it stands in the whole payload of the frame.
+    pub(crate) phase: usize,
+    /// Whether this is all that is left of the frame.
+    pub(crate) is_rest: bool,
+    /// Whether the message ends with the frame.
+    pub(crate) fin: bool,
+}
+
+/// A decompressor that goes back to its pool once nobody looks at its output any more.
+pub(crate) struct Spent {
+    decompressor: Option<Decompressor>,
+    pool: &'static dyn Pool,
+}
+
+impl Codec {
+    pub(crate) fn new(agreement: Agreement, options: &Deflate, pool: &'static dyn Pool) -> Self {
+        Self {
+            pool,
+            message_bytes_min: options.message_bytes_min,
+            ratio_max: options.ratio_max,
+            sending: Sending::new(agreement.sending, options.level, options.budget),
+            receiving: Receiving::new(agreement.receiving, options.budget),
+            message: None,
+            is_sending: false,
+        }
+    }
+
+    /// Returns whether a message that begins with `payload` is to be compressed.
+    ///
+    /// Decided before anything is compressed: once the peer's window has moved there is no way back.
+    pub(crate) fn is_worth(&self, payload: &[u8]) -> bool {
+        payload.len() >= self.message_bytes_min && worth::is_compressible(payload)
+    }
+
+    /// Compresses a message, or a fragment of one; `ends` says whether it is the last.
+    pub(crate) fn compress(&self, payload: &[u8], ends: bool) -> Compressor {
+        self.sending.compress(self.pool, payload, ends)
+    }
+
+    /// Takes note that what was made of `payload` is sent.
+    pub(crate) fn keep(&mut self, compressor: Compressor, payload: &[u8]) {
+        self.sending.keep(self.pool, compressor, payload);
+    }
+
+    /// Takes note that what was made is not sent.
+    pub(crate) fn discard(&self, compressor: Compressor) {
+        Sending::give(self.pool, compressor);
+    }
+
+    /// Returns the compressed form of a message for many if this connection can take it, and takes
+    /// note that it is sent.
+    pub(crate) fn keep_prepared<'p>(&mut self, prepared: &'p Prepared) -> Option<&'p [u8]> {
+        let compressed = prepared.compressed_for(self.sending.context().window_bits)?;
+        self.sending.keep_prepared(prepared.payload());
+        Some(compressed)
+    }
+
+    pub(crate) const fn sending(&self) -> Context {
+        self.sending.context()
+    }
+
+    /// Gives up, now and then, what can be given up.
+    pub(crate) fn tick(&mut self) {
+        self.sending.tick();
+    }
+
+    /// Forgets the message that is arriving.
+    pub(crate) fn stop(&mut self) {
+        if let Some(message) = self.message.take() {
+            self.pool.give_decompressor(message.decompressor);
+        }
+    }
+
+    /// Returns what was inflated last of the message that is arriving.
+    pub(crate) fn output(&mut self) -> &mut [u8] {
+        match &mut self.message {
+            Some(message) => message.decompressor.output(),
+            None => &mut [],
+        }
+    }
+
+    /// Inflates as much of a frame's payload as fits into the output.
+    ///
+    /// While more may come of what was taken, its last byte is not used up, so that callers whose
+    /// input seems to be at its end ask again.
+    pub(crate) fn inflate(
+        &mut self,
+        part: Part<'_>,
+        limits: &Limits,
+    ) -> Result<Round, ProtocolError> {
+        let bounds = Bounds {
+            message_bytes_max: limits.message_bytes_max,
+            ratio_max: self.ratio_max,
+        };
+        let message = match &mut self.message {
+            Some(message) => message,
+            none => none.insert(Message::start(self.pool, &self.receiving)),
+        };
+        let available = part.payload.len();
+        let payload = part.payload;
+        if let Some(MaskKey(key)) = part.mask {
+            let phase = part.phase + message.unmasked;
+            mask::apply(key, phase, &mut payload[message.unmasked..]);
+        }
+        let offset = message.decompressor.inflated();
+        let (receiving, decompressor) = (&mut self.receiving, &mut message.decompressor);
+        let input = &payload[message.eaten..];
+        let (taken, is_full) = receiving.inflate(decompressor, input, &bounds)?;
+        let mut taken = message.eaten + taken;
+        let mut ends = part.fin && part.is_rest && taken == available && !is_full;
+        let hold = is_full || ends && !decompressor.has_room_for_end();
+        message.eaten = (hold && taken == available && taken > 0).into();
+        ends &= !hold;
+        taken -= message.eaten;
+        message.unmasked = available - taken;
+        if ends {
+            receiving.finish(decompressor, &bounds)?;
+        } else if !(part.is_rest && part.fin) {
+            message.park()?;
+        }
+        let spent = self.message.take_if(|_| ends).map(|message| Spent {
+            decompressor: Some(message.decompressor),
+            pool: self.pool,
+        });
+        Ok(Round {
+            taken,
+            offset,
+            spent,
+        })
+    }
+}
+
+impl Message {
+    fn start(pool: &'static dyn Pool, receiving: &Receiving) -> Self {
+        let taken = pool.take_decompressor();
+        let mut decompressor = taken.unwrap_or_else(Decompressor::new);
+        receiving.start(&mut decompressor);
+        Self {
+            decompressor,
+            parked: Share::new(receiving.budget()),
+            unmasked: 0,
+            eaten: 0,
+        }
+    }
+
+    /// Counts the memory of a message that has to wait for more.
+    fn park(&mut self) -> Result<(), ProtocolError> {
+        if self.parked.grow_to(PARKED_BYTES) {
+            return Ok(());
+        }
+        let bytes_max = self.parked.budget().bytes_max();
+        Err(ProtocolError::CompressionMemory {
+            bytes: PARKED_BYTES,
+            bytes_max,
+        })
+    }
+}
+
+impl Spent {
+    pub(crate) fn output(&mut self) -> &mut [u8] {
+        match &mut self.decompressor {
+            Some(decompressor) => decompressor.output(),
+            None => &mut [],
+        }
+    }
+}
+
+impl Drop for Spent {
+    fn drop(&mut self) {
+        if let Some(decompressor) = self.decompressor.take() {
+            self.pool.give_decompressor(decompressor);
+        }
+    }
+}
+
+impl Drop for Codec {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl core::fmt::Debug for Codec {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Codec")
+            .field("sending", &self.sending)
+            .field("receiving", &self.receiving)
+            .finish_non_exhaustive()
+    }
+}
+
+impl core::fmt::Debug for Spent {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Spent").finish_non_exhaustive()
+    }
+}

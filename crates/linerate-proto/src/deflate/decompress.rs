@@ -1,0 +1,285 @@
+//! The receiving direction (RFC 7692 §7.2.2).
+
+use alloc::{boxed::Box, vec};
+use core::fmt;
+
+use zlib_rs::{Inflate, InflateFlush, Status};
+
+use super::{Budget, Context, compress::TAIL, window::Window};
+use crate::error::ProtocolError;
+
+/// The most that is lent at a time, in bytes.
+const OUTPUT_BYTES: usize = 16 << 10;
+
+/// More than four bytes, and the bits before them, can be inflated to: 80 bits, of which two are
+/// the shortest code of the longest match, 258 bytes.
+const TAIL_OUTPUT_BYTES: usize = 12 << 10;
+
+/// Blocks that say that they are the last, in one message. Each makes the decompressor start anew,
+/// which takes a microsecond; without a limit two bytes would.
+const FINAL_BLOCKS_MAX: u16 = 1_024;
+
+/// A final block without content: only at the end of another block does it end the stream.
+const PROBE: [u8; 2] = [0x03, 0x00];
+
+/// The memory that a decompressor takes between two inputs, in bytes.
+pub(super) const PARKED_BYTES: usize = 64 << 10;
+
+/// From here on the ratio is looked at.
+const RATIO_BYTES_MIN: u64 = 64 << 10;
+
+/// The state of a decompressor, with the output that is being lent.
+pub struct Decompressor(Box<State>);
+
+struct State {
+    inflate: Inflate,
+    output: Box<[u8]>,
+    /// How much of `output` is lent.
+    len: usize,
+    /// What the message may refer back to where the connection keeps nothing.
+    history: Window,
+    /// Bytes of the message so far, compressed and not.
+    taken: u64,
+    inflated: u64,
+    /// The last bytes of the message so far.
+    last: [u8; 4],
+    /// Whether nothing follows the last final block, or the start.
+    is_fresh: bool,
+    final_blocks: u16,
+}
+
+/// Bounds on one inflated message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) message_bytes_max: u64,
+    pub(super) ratio_max: Option<u32>,
+}
+
+impl Decompressor {
+    pub(super) fn new() -> Self {
+        Self(Box::new(State {
+            // All bits, because a smaller window would cost a state of its own; the memory goes
+            // back with the message.
+            inflate: Inflate::new(false, 15),
+            output: vec![0; OUTPUT_BYTES].into(),
+            len: 0,
+            history: Window::new(15),
+            taken: 0,
+            inflated: 0,
+            last: [0; 4],
+            is_fresh: true,
+            final_blocks: 0,
+        }))
+    }
+
+    /// Returns what the last step has inflated.
+    pub(crate) fn output(&mut self) -> &mut [u8] {
+        &mut self.0.output[..self.0.len]
+    }
+
+    /// Returns how many bytes of the message have been inflated.
+    pub(super) const fn inflated(&self) -> u64 {
+        self.0.inflated
+    }
+
+    /// Returns whether the output of the message's end fits behind what is there.
+    pub(super) const fn has_room_for_end(&self) -> bool {
+        self.0.len + TAIL_OUTPUT_BYTES <= OUTPUT_BYTES
+    }
+
+    fn start(&mut self, window: &Window) {
+        let state = &mut *self.0;
+        state.history.clear();
+        (state.taken, state.inflated, state.final_blocks) = (0, 0, 0);
+        state.last = [0; 4];
+        state.restart(window);
+    }
+}
+
+impl State {
+    /// Starts a stream that may refer back to `window`.
+    fn restart(&mut self, window: &Window) {
+        self.inflate.reset(false);
+        for part in window.parts() {
+            if !part.is_empty() {
+                let told = self.inflate.set_dictionary(part);
+                told.expect("a raw stream takes a dictionary");
+            }
+        }
+        self.is_fresh = true;
+    }
+
+    /// Inflates until the input is used up, the output is full, or a final block ends; returns how
+    /// much of the input was taken and whether it was such an end.
+    fn step(&mut self, input: &[u8], bounds: &Bounds) -> Result<(usize, bool), ProtocolError> {
+        // One byte beyond the limit shows that it is exceeded.
+        let allowed = bounds.message_bytes_max.saturating_sub(self.inflated);
+        let room = (self.output.len() - self.len) as u64;
+        let end = self.len + room.min(allowed.saturating_add(1)) as usize;
+        let (taken, written) = (self.inflate.total_in(), self.inflate.total_out());
+        let out = &mut self.output[self.len..end];
+        let status = self.inflate.decompress(input, out, InflateFlush::NoFlush);
+        let taken = (self.inflate.total_in() - taken) as usize;
+        let written = self.inflate.total_out() - written;
+        self.len += written as usize;
+        self.inflated += written;
+        if self.inflated > bounds.message_bytes_max {
+            return Err(ProtocolError::MessageTooBig {
+                bytes: self.inflated,
+                bytes_max: bounds.message_bytes_max,
+            });
+        }
+        match status {
+            Ok(status) => Ok((taken, status == Status::StreamEnd)),
+            Err(_) => Err(self.invalid()),
+        }
+    }
+
+    fn note(&mut self, taken: &[u8]) {
+        self.taken += taken.len() as u64;
+        for byte in &taken[taken.len().saturating_sub(4)..] {
+            self.last.rotate_left(1);
+            self.last[3] = *byte;
+        }
+    }
+
+    fn check_ratio(&self, bounds: &Bounds) -> Result<(), ProtocolError> {
+        match bounds.ratio_max {
+            Some(ratio_max)
+                if self.inflated >= RATIO_BYTES_MIN
+                    && self.inflated > self.taken.saturating_mul(ratio_max.into()) =>
+            {
+                Err(ProtocolError::InflateRatio {
+                    bytes: self.taken,
+                    inflated_bytes: self.inflated,
+                    ratio_max,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn invalid(&self) -> ProtocolError {
+        ProtocolError::InvalidCompression {
+            offset: self.inflated,
+        }
+    }
+}
+
+impl fmt::Debug for Decompressor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decompressor")
+            .field("taken", &self.0.taken)
+            .field("inflated", &self.0.inflated)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What we receive: the window in which messages refer back.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    takeover: bool,
+    window: Window,
+    share: super::budget::Share,
+}
+
+impl Receiving {
+    pub(super) fn new(context: Context, budget: &'static Budget) -> Self {
+        let mut share = super::budget::Share::new(budget);
+        if context.takeover {
+            share.insist_on(1 << context.window_bits);
+        }
+        Self {
+            takeover: context.takeover,
+            window: Window::new(context.window_bits),
+            share,
+        }
+    }
+
+    pub(super) const fn budget(&self) -> &'static Budget {
+        self.share.budget()
+    }
+
+    /// Starts a message.
+    pub(super) fn start(&self, decompressor: &mut Decompressor) {
+        decompressor.start(&self.window);
+    }
+
+    /// Inflates until `input` is used up or the output is full; returns how much was taken, and
+    /// whether the output is full, so that there may be more to come of what was taken.
+    pub(super) fn inflate(
+        &mut self,
+        decompressor: &mut Decompressor,
+        input: &[u8],
+        bounds: &Bounds,
+    ) -> Result<(usize, bool), ProtocolError> {
+        let state = &mut *decompressor.0;
+        state.len = 0;
+        let mut at = 0;
+        loop {
+            let before = state.len;
+            let (taken, is_final) = state.step(&input[at..], bounds)?;
+            state.note(&input[at..at + taken]);
+            at += taken;
+            let (takeover, window) = (self.takeover, &mut self.window);
+            let window = if takeover { window } else { &mut state.history };
+            window.append(&state.output[before..state.len]);
+            state.is_fresh &= taken == 0;
+            if is_final {
+                state.final_blocks += 1;
+                if state.final_blocks > FINAL_BLOCKS_MAX {
+                    return Err(ProtocolError::TooManyFinalBlocks {
+                        blocks_max: FINAL_BLOCKS_MAX.into(),
+                    });
+                }
+                // §7.2.3.4: a block with BFINAL may stand anywhere. What follows may refer back to
+                // what came before.
+                let history = core::mem::take(&mut state.history);
+                let window = if takeover { &self.window } else { &history };
+                state.restart(window);
+                state.history = history;
+            }
+            let is_full = state.len == state.output.len();
+            if is_full || at == input.len() {
+                state.check_ratio(bounds)?;
+                return Ok((at, is_full));
+            }
+            if taken == 0 && !is_final {
+                return Err(state.invalid());
+            }
+        }
+    }
+
+    /// Ends the message, whose bytes have all been inflated; what that adds is behind the output,
+    /// where there must be room for it.
+    pub(super) fn finish(
+        &mut self,
+        decompressor: &mut Decompressor,
+        bounds: &Bounds,
+    ) -> Result<(), ProtocolError> {
+        let state = &mut *decompressor.0;
+        let before = state.len;
+        // Nothing behind a final block, or at all, needs no end.
+        if !state.is_fresh {
+            // §7.2.2: "Append 4 octets of 0x00 0x00 0xff 0xff to the tail end". Some leave them on.
+            let mut is_final = false;
+            if state.last != TAIL {
+                let (taken, ended) = state.step(&TAIL, bounds)?;
+                is_final = ended;
+                if taken < TAIL.len() {
+                    return Err(state.invalid());
+                }
+            }
+            let end = state.len;
+            // Whether that was the end of a block: in the middle of one the probe means something
+            // else.
+            if !is_final && state.step(&PROBE, bounds)? != (PROBE.len(), true) || state.len != end {
+                return Err(state.invalid());
+            }
+        }
+        if self.takeover {
+            self.window.append(&state.output[before..state.len]);
+        }
+        Ok(())
+    }
+}

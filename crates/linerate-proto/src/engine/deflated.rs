@@ -1,0 +1,235 @@
+//! Compressed messages on an open connection (RFC 7692 §6, §7.2).
+
+use alloc::{boxed::Box, vec::Vec};
+use core::mem;
+
+use linerate_simd::mask;
+
+use super::{Arriving, Chunk, Engine, Event, Events, MessageKind, framing::Piece, framing::Step};
+use crate::{
+    deflate::{Agreement, Codec, Context, Deflate, Part, Pool, Prepared, Round},
+    error::{ProtocolError, SendError},
+    frame::{Header, MaskKey, Opcode},
+    role::Endpoint,
+};
+
+/// RSV1, the bit of the first frame of a compressed message (RFC 7692 §7.2.3.1).
+const RSV1: u8 = 0x4;
+
+impl<E: Endpoint> Engine<E> {
+    /// Compresses messages as the opening handshake agreed, with states from `pool`.
+    ///
+    /// Messages that are not worth it are sent as they are; `options` says what else there is to
+    /// choose. Call it before any input.
+    pub fn with_deflate(
+        mut self,
+        agreement: Agreement,
+        options: &Deflate,
+        pool: &'static dyn Pool,
+    ) -> Self {
+        self.deflate = Some(Box::new(Codec::new(agreement, options, pool)));
+        self.receiving.rsv_known = RSV1;
+        self
+    }
+
+    /// Returns what our compressed messages keep to, `None` if there are none.
+    pub fn deflates(&self) -> Option<Context> {
+        self.deflate.as_ref().map(|codec| codec.sending())
+    }
+
+    /// Returns whether [`send`](Self::send) would try to compress this payload.
+    #[inline]
+    pub fn would_deflate(&self, payload: &[u8]) -> bool {
+        self.deflate
+            .as_ref()
+            .is_some_and(|codec| codec.is_worth(payload))
+    }
+
+    /// Appends a message to `out` that was compressed for many, or its payload as it is where the
+    /// connection can't take that.
+    ///
+    /// # Errors
+    /// The connection is closing, or a fragmented message is being sent.
+    pub fn send_prepared(
+        &mut self,
+        out: &mut Vec<u8>,
+        prepared: &Prepared,
+    ) -> Result<(), SendError> {
+        self.check_message_may_begin()?;
+        let opcode = prepared.kind().opcode();
+        let codec = self.deflate.as_mut();
+        match codec.and_then(|codec| codec.keep_prepared(prepared)) {
+            Some(compressed) => self.append_compressed(out, true, opcode, compressed),
+            None => self.append_frame(out, true, opcode, prepared.payload()),
+        }
+        Ok(())
+    }
+
+    /// Appends a message in one frame, compressed if that makes it shorter; returns whether it did.
+    #[inline(never)]
+    pub(super) fn try_send_compressed(
+        &mut self,
+        out: &mut Vec<u8>,
+        kind: MessageKind,
+        payload: &[u8],
+    ) -> bool {
+        let Some(mut codec) = self.deflate.take() else {
+            return false;
+        };
+        let mut sent = false;
+        if codec.is_worth(payload) {
+            let compressor = codec.compress(payload, true);
+            sent = compressor.output().len() < payload.len();
+            if sent {
+                self.append_compressed(out, true, kind.opcode(), compressor.output());
+                codec.keep(compressor, payload);
+            } else {
+                codec.discard(compressor);
+            }
+        }
+        self.deflate = Some(codec);
+        sent
+    }
+
+    /// Appends a fragment if its message is compressed, which the first one decides; returns
+    /// whether it is.
+    pub(super) fn try_send_compressed_fragment(
+        &mut self,
+        out: &mut Vec<u8>,
+        opcode: Opcode,
+        payload: &[u8],
+        fin: bool,
+    ) -> bool {
+        let Some(mut codec) = self.deflate.take() else {
+            return false;
+        };
+        if opcode != Opcode::Continuation {
+            codec.is_sending = codec.is_worth(payload);
+        }
+        let compressed = codec.is_sending;
+        if compressed {
+            // Each fragment ends at a byte boundary, so that any compressor can go on from there.
+            let compressor = codec.compress(payload, fin);
+            self.append_compressed(out, fin, opcode, compressor.output());
+            codec.keep(compressor, payload);
+            codec.is_sending = !fin;
+        }
+        self.deflate = Some(codec);
+        compressed
+    }
+
+    /// Fails if the message that is being sent is compressed.
+    pub(super) fn check_not_compressing(&self) -> Result<(), SendError> {
+        match &self.deflate {
+            Some(codec) if codec.is_sending => Err(SendError::MessageCompressed),
+            _ => Ok(()),
+        }
+    }
+
+    fn append_compressed(&mut self, out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: &[u8]) {
+        let mask = self.endpoint.next_mask_key();
+        let is_first = opcode != Opcode::Continuation;
+        let header = Header {
+            fin,
+            rsv: if is_first { RSV1 } else { 0 },
+            ..Header::new(opcode, payload.len() as u64, mask)
+        };
+        let mut prefix = [0; Header::BYTES_MAX];
+        let bytes = header.encode(&mut prefix);
+        out.reserve(bytes + payload.len());
+        out.extend_from_slice(&prefix[..bytes]);
+        match mask {
+            Some(MaskKey(key)) => mask::append(key, 0, payload, out),
+            None => out.extend_from_slice(payload),
+        }
+    }
+}
+
+impl<E: Endpoint> Events<'_, '_, E> {
+    /// Inflates what there is of a compressed frame, as far as it can be lent at once.
+    pub(super) fn step_compressed(&mut self) -> Result<Step, ProtocolError> {
+        self.spent = None;
+        let engine = &mut *self.engine;
+        let (Arriving::Compressed(frame), Some(message), Some(codec)) = (
+            &mut engine.receiving.frame,
+            &mut engine.receiving.message,
+            &mut engine.deflate,
+        ) else {
+            return Ok(Step::Feed);
+        };
+        let rest = &mut self.input[self.at..];
+        let available = frame.left.min(rest.len() as u64) as usize;
+        if available == 0 && frame.left > 0 {
+            return Ok(Step::Feed);
+        }
+        let part = Part {
+            payload: &mut rest[..available],
+            mask: frame.mask,
+            phase: frame.phase.into(),
+            is_rest: available as u64 == frame.left,
+            fin: frame.fin,
+        };
+        let Round {
+            taken,
+            offset,
+            spent,
+        } = codec.inflate(part, &engine.config.limits)?;
+        self.at += taken;
+        frame.take(taken);
+        let piece = Piece {
+            kind: message.kind,
+            begins: !mem::replace(&mut message.begun, true),
+            ends: spent.is_some(),
+            frame_bytes_left: 0,
+            mask: None,
+            phase: 0,
+            offset,
+        };
+        if frame.left == 0 {
+            engine.receiving.frame = Arriving::Nothing;
+        }
+        if piece.ends {
+            engine.receiving.message = None;
+        }
+        self.spent = spent;
+        Ok(Step::Inflated(piece))
+    }
+
+    /// Lends what was just inflated; of text, validated.
+    pub(super) fn inflated(&mut self, piece: Piece) -> Result<Event<'_>, ProtocolError> {
+        let Piece {
+            kind,
+            begins,
+            ends,
+            offset,
+            ..
+        } = piece;
+        if kind == MessageKind::Text {
+            let Engine {
+                receiving, deflate, ..
+            } = &mut *self.engine;
+            let bytes = match (&mut self.spent, deflate) {
+                (Some(spent), _) => &*spent.output(),
+                (None, Some(codec)) => &*codec.output(),
+                (None, None) => &[],
+            };
+            if let Err(valid_up_to) = receiving.validate_piece(bytes, ends) {
+                return Err(self.engine.fail_text(offset, valid_up_to));
+            }
+        }
+        Ok(Event::Chunk(Chunk {
+            kind,
+            begins,
+            ends,
+            bytes: self.inflated_bytes(),
+        }))
+    }
+
+    pub(super) fn inflated_bytes(&mut self) -> &mut [u8] {
+        match (&mut self.spent, &mut self.engine.deflate) {
+            (Some(spent), _) => spent.output(),
+            (None, Some(codec)) => codec.output(),
+            (None, None) => &mut [],
+        }
+    }
+}
