@@ -13,7 +13,7 @@ mod method;
 pub mod reply;
 pub mod request;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     Json, Router,
@@ -53,11 +53,20 @@ async fn handle(
     Door::Api.check(&settings, request.headers(), peer)?;
     let bytes_max = settings.config.server.request_bytes_max;
     let body = read(request.into_body(), bytes_max).await?;
-    if method == "batch" {
-        return Ok(batch(&api.node, &body).await);
-    }
-    match method::perform(&api.node, &method, &body).await {
-        Some(answer) => Ok(Json(Reply::from(answer)).into_response()),
+    let since = Instant::now();
+    let answer = match method.as_str() {
+        "batch" => Some(batch(&api.node, &body).await),
+        method => {
+            let answer = method::perform(&api.node, method, &body).await;
+            answer.map(|answer| Json(Reply::from(answer)).into_response())
+        }
+    };
+    match answer {
+        Some(answer) => {
+            let metrics = api.shared.metrics();
+            metrics.count_request(&method, since.elapsed());
+            Ok(answer)
+        }
         None => Err(Refusal::new(
             StatusCode::NOT_FOUND,
             104,

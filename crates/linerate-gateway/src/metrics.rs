@@ -4,10 +4,13 @@
 //! happens once a connection or subscription is counted in [`Metrics`]. Labels are bounded: no channel, user or
 //! address is one.
 
+mod deliveries;
+mod durations;
+mod figure;
 mod process;
 mod snapshot;
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use prometheus_client::{
     encoding::text,
@@ -16,6 +19,8 @@ use prometheus_client::{
 };
 
 use crate::auth::TokenError;
+use durations::Durations;
+pub(crate) use durations::PublishDurations;
 pub use snapshot::Snapshot;
 
 /// What stands before each name.
@@ -26,8 +31,10 @@ const CODES: std::ops::Range<u32> = 3_000..3_600;
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 /// What sessions count.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Metrics {
+    api_seconds: Durations<[(&'static str, String); 1]>,
+    command_seconds: Durations<Labels<1>>,
     auth: Family<Labels<2>, Counter>,
     disconnects: Family<[(&'static str, u32); 1], Counter>,
     recoveries: Family<Labels<1>, Counter>,
@@ -70,12 +77,32 @@ impl Metrics {
         self.recoveries.get_or_create(&[("result", result)]).inc();
     }
 
+    /// Counts a command of a client that was answered, and how long that took since it came.
+    pub fn count_command(&self, method: &'static str, took: Duration) {
+        let histogram = self.command_seconds.get_or_create(&[("method", method)]);
+        histogram.observe(took.as_secs_f64());
+    }
+
+    /// Counts a request to a method of the server API that exists, and how long the answer took.
+    pub fn count_request(&self, method: &str, took: Duration) {
+        let labels = [("method", method.to_owned())];
+        let histogram = self.api_seconds.get_or_create(&labels);
+        histogram.observe(took.as_secs_f64());
+    }
+
     /// Returns everything in the text format of OpenMetrics, which Prometheus reads.
     ///
     /// # Errors
     /// None that happens: a text takes whatever is written to it.
     pub fn to_text(&self, snapshot: Snapshot) -> Result<String, fmt::Error> {
         let mut ours = Registry::with_prefix(PREFIX);
+        let help = "How long requests to the server API took";
+        ours.register("api_seconds", help, self.api_seconds.clone());
+        let help = "How long clients waited for the answers to their commands";
+        ours.register("command_seconds", help, self.command_seconds.clone());
+        let help =
+            "How long the broker took to publish what came by the server API or from clients";
+        ours.register("publish_seconds", help, snapshot.publishes.0.clone());
         ours.register("auth", "Tokens judged", self.auth.clone());
         let help = "Sessions with commands that the server has ended, by code; 0 for codes of applications";
         ours.register("disconnects", help, self.disconnects.clone());
@@ -89,6 +116,29 @@ impl Metrics {
         text::encode_registry(&mut text, &process)?;
         text::encode_eof(&mut text)?;
         Ok(text)
+    }
+}
+
+impl Default for Metrics {
+    /// What an alert may wait for begins at 0, because Prometheus takes no notice of a counter's first value.
+    fn default() -> Self {
+        let metrics = Self {
+            api_seconds: durations::durations(),
+            command_seconds: durations::durations(),
+            auth: Family::default(),
+            disconnects: Family::default(),
+            recoveries: Family::default(),
+        };
+        for kind in ["connection", "subscription"] {
+            for result in TokenError::LABELS.into_iter().chain(["ok"]) {
+                let labels = [("kind", kind), ("result", result)];
+                drop(metrics.auth.get_or_create(&labels));
+            }
+        }
+        for result in ["incomplete", "ok"] {
+            drop(metrics.recoveries.get_or_create(&[("result", result)]));
+        }
+        metrics
     }
 }
 

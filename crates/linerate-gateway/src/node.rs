@@ -16,11 +16,13 @@ mod emulation;
 mod history;
 mod inbox;
 mod interest;
+mod labels;
 pub mod outlet;
 mod presence;
 mod recovered;
 mod routes;
 mod subscribe;
+mod tally;
 mod timeline;
 mod turn;
 mod worker;
@@ -32,26 +34,29 @@ use std::{
 
 use arc_swap::ArcSwap;
 use linerate_broker::{Broker, BrokerError, Publish, Published};
-use linerate_hub::{ChannelName, Encode, EncodingId, Hub, HubOptions, hub::Totals};
+use linerate_hub::{ChannelName, Encode, EncodingId, Hub, HubOptions};
 use tokio::{
     runtime::Handle,
     sync::watch,
     task::{AbortHandle, JoinHandle},
 };
 
-use crate::{admin::TailEncoding, config::Namespaces};
+use crate::{admin::TailEncoding, config::Namespaces, metrics::PublishDurations};
 pub use ask::PresenceStats;
 pub use cluster::message::{NodeInfo, Whom};
 use cluster::{Cluster, message::Body};
-pub use counts::Counts;
+pub use counts::{Counts, Dialect};
 pub use dispatch::{Arrived, Control, Dispatcher};
 pub use emulation::{EmulateError, Emulation, Emulations};
 use interest::Interests;
+use labels::Labels;
 pub use outlet::{Connection, Notice, Outlet};
 use presence::People;
 pub(crate) use recovered::{fitting, weight};
 pub use routes::Traffic;
 pub use subscribe::{From, Prepared, Recovery, Subscribe, SubscribeError, Subscribed};
+use tally::Tallies;
+pub use tally::Tally;
 pub use timeline::{Change, Entry, Timeline};
 pub use worker::Worker;
 
@@ -82,6 +87,9 @@ pub struct Node {
     people: People,
     emulations: Emulations,
     counts: Counts,
+    labels: Labels,
+    tallies: Tallies,
+    publishes: PublishDurations,
     is_draining: watch::Sender<bool>,
     runtime: Handle,
     tasks: Mutex<Vec<AbortHandle>>,
@@ -102,6 +110,7 @@ impl Node {
             options,
             started: Instant::now(),
             namespaces: ArcSwap::from_pointee(namespaces),
+            tallies: Tallies::new(dispatcher.inboxes.len()),
             dispatcher,
             broker,
             interests,
@@ -109,6 +118,8 @@ impl Node {
             people: People::default(),
             emulations: Emulations::default(),
             counts: Counts::default(),
+            labels: Labels::default(),
+            publishes: PublishDurations::default(),
             is_draining: watch::Sender::new(false),
             runtime,
             tasks: Mutex::default(),
@@ -156,7 +167,13 @@ impl Node {
         channel: &ChannelName,
         publish: Publish,
     ) -> Result<Published, BrokerError> {
-        self.broker.publish(channel, publish).await
+        let since = Instant::now();
+        let published = self.broker.publish(channel, publish).await;
+        let label = self.label_of(channel);
+        let namespace = self.labels.name(label);
+        self.publishes
+            .observe(namespace, published.is_ok(), since.elapsed());
+        published
     }
 
     /// Gives channels other options from now on; subscriptions keep theirs.
@@ -218,11 +235,6 @@ impl Node {
         self.is_draining.subscribe()
     }
 
-    /// Returns what the hub of each worker has done so far, without those that are too busy to say.
-    pub async fn totals(&self) -> Vec<Totals> {
-        self.on_workers(|worker| worker.state().hub.totals()).await
-    }
-
     /// Returns the broker.
     pub fn broker(&self) -> &Arc<dyn Broker> {
         &self.broker
@@ -236,6 +248,21 @@ impl Node {
     /// Returns what takes in what the broker tells.
     pub fn dispatcher(&self) -> &Arc<Dispatcher> {
         &self.dispatcher
+    }
+
+    /// Returns how long the broker took to publish.
+    pub(crate) fn publishes(&self) -> &PublishDurations {
+        &self.publishes
+    }
+
+    /// Returns the name of the namespace whose channels have `label` in what the hubs count.
+    pub(crate) fn namespace(&self, label: u16) -> Arc<str> {
+        self.labels.name(label)
+    }
+
+    /// Returns the number under which a channel is counted.
+    fn label_of(&self, channel: &ChannelName) -> u16 {
+        self.labels.number(self.namespaces.load().label(channel))
     }
 
     /// Returns the encoding of tails, which stands behind those of the clients.

@@ -85,7 +85,8 @@ enum Stage {
 /// Something to be done in its turn.
 #[derive(Debug)]
 enum Job {
-    Command(Box<Command>),
+    /// A command, and when it came.
+    Command(Box<Command>, Instant),
     /// A subscription that the application wants for the client.
     Subscribe {
         channel: ChannelName,
@@ -96,8 +97,7 @@ enum Job {
 /// What the session waits for, with the channel if that is to be subscribed.
 #[derive(Clone, Debug)]
 enum Pending {
-    /// The command with this id.
-    Command(u32, Option<ChannelName>),
+    Command(Asked, Option<ChannelName>),
     /// A subscription that the server has begun.
     Push(ChannelName),
 }
@@ -105,7 +105,7 @@ enum Pending {
 impl Job {
     fn is_subscribe(&self) -> bool {
         match self {
-            Self::Command(command) => matches!(command.request, Request::Subscribe(_)),
+            Self::Command(command, _) => matches!(command.request, Request::Subscribe(_)),
             Self::Subscribe { .. } => true,
         }
     }
@@ -118,6 +118,14 @@ impl Pending {
             Self::Push(channel) => Some(channel),
         }
     }
+}
+
+/// A command that waits for its answer.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    id: u32,
+    method: &'static str,
+    since: Instant,
 }
 
 /// What a session remembers of a subscription.
@@ -191,13 +199,20 @@ impl Session {
     }
 
     /// Returns the next thing to wait for, beside all others. What came of them is to be handed in in this order.
-    pub(crate) fn poll_work(&mut self) -> Option<Work> {
+    pub(crate) fn poll_work(&mut self, now: Instant) -> Option<Work> {
         while self.may_begin() {
             let (pending, work) = match self.waiting.pop_front()? {
-                Job::Command(command) => {
-                    let id = command.id;
+                Job::Command(command, since) => {
+                    let asked = Asked {
+                        id: command.id,
+                        method: command.request.name(),
+                        since,
+                    };
                     let (channel, work) = self.begin(*command);
-                    (Pending::Command(id, channel), work)
+                    if work.is_none() {
+                        self.count(now, asked);
+                    }
+                    (Pending::Command(asked, channel), work)
                 }
                 Job::Subscribe { channel, info } => {
                     let work = self.begin_server_subscribe(channel.clone(), info);
@@ -282,9 +297,15 @@ impl Session {
             Verdict::Refused => self.refuse_excess(&command),
             Verdict::Granted if matches!(command.request, Request::Pong) => self.deadlines.pong(),
             Verdict::Granted => {
-                self.waiting.push_back(Job::Command(Box::new(command)));
+                self.waiting.push_back(Job::Command(Box::new(command), now));
             }
         }
+    }
+
+    /// Counts a command that was answered, or ended the session.
+    fn count(&self, now: Instant, asked: Asked) {
+        let metrics = self.context.gate.shared.metrics();
+        metrics.count_command(asked.method, now.saturating_duration_since(asked.since));
     }
 
     fn reply(&mut self, id: u32, result: Result<Answer, ClientError>) {

@@ -122,12 +122,12 @@ impl Admitted {
     }
 
     /// Returns what the node is told of a client of this request.
-    fn connection(&self, protocol: &'static str, transport: &'static str) -> Connection {
+    fn connection(&self, encoding: Encoding) -> Connection {
         Connection {
             client: uuid::Uuid::new_v4().to_string(),
             user: String::new(),
-            protocol,
-            transport,
+            protocol: encoding.protocol(),
+            transport: encoding.transport(),
             peer: self.peer.map(|peer| peer.address),
             agent: self.agent.clone(),
             since: SystemTime::now(),

@@ -14,6 +14,7 @@ mod join;
 mod lag;
 mod marks;
 mod membership;
+mod meter;
 mod ring;
 mod serve;
 mod stream;
@@ -31,6 +32,7 @@ use self::{
     client::{Client, Readiness},
     freeze::Freezer,
     group::Group,
+    meter::Meters,
     stream::{Continuity, Stream},
     subscription::Subscription,
     tick::Ticks,
@@ -40,6 +42,7 @@ pub use self::{
     join::Start,
     lag::Lag,
     membership::{IsChannelEmpty, SubscribeError},
+    meter::{DELAY_BOUNDS_S, Deliveries, MESSAGES_BOUNDS},
     totals::Totals,
 };
 use crate::{ChannelName, Gap, GapCause, HubOptions, Publication, Transmit};
@@ -74,6 +77,7 @@ pub struct Hub {
     dirty: Vec<u32>,
     dirty_since: Option<Instant>,
     ticks: Ticks,
+    meters: Meters,
     totals: Totals,
 }
 
@@ -92,6 +96,7 @@ impl Hub {
             ready: VecDeque::new(),
             dirty: Vec::new(),
             dirty_since: None,
+            meters: Meters::default(),
             totals: Totals::default(),
         }
     }
@@ -114,6 +119,18 @@ impl Hub {
         channel: &ChannelName,
         publication: Publication,
     ) -> bool {
+        self.publish_since(now, now, channel, publication)
+    }
+
+    /// Publishes like [`publish`](Self::publish) what has been waiting since `since` to come here: that time is part
+    /// of how long it waited in all.
+    pub fn publish_since(
+        &mut self,
+        now: Instant,
+        since: Instant,
+        channel: &ChannelName,
+        publication: Publication,
+    ) -> bool {
         let Some(index) = self.names.get(channel.as_str()).copied() else {
             return false;
         };
@@ -128,7 +145,7 @@ impl Hub {
         }
         self.totals.published_messages += 1;
         self.totals.published_bytes += publication.payload().len() as u64;
-        stream.push(now, publication);
+        stream.push(since, publication);
         let is_pressing = stream.ring.is_half_full(stream.flushed);
         self.evict(index);
         self.touch(now, index);

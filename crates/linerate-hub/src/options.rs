@@ -78,6 +78,8 @@ pub struct SubscriptionOptions {
     pub slow: SlowPolicy,
     /// Whether the subscriber relies on an unbroken stream: nothing follows a gap.
     pub positioned: bool,
+    /// Under which number its [deliveries](crate::Hub::deliveries) are counted.
+    pub label: u16,
 }
 
 impl SubscriptionOptions {
@@ -94,6 +96,7 @@ impl SubscriptionOptions {
             conflate: None,
             slow: SlowPolicy::DropOldest,
             positioned: false,
+            label: 0,
         }
     }
 }

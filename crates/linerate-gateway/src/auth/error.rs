@@ -53,6 +53,9 @@ pub enum TokenError {
 }
 
 impl TokenError {
+    /// What [`label`](Self::label) may return.
+    pub const LABELS: [&str; 3] = ["expired", "invalid", "keys_unavailable"];
+
     /// Returns whether the same token may be taken later.
     pub const fn is_temporary(&self) -> bool {
         matches!(self, Self::KeysUnavailable { .. })

@@ -4,35 +4,35 @@ use std::{fmt, time::Duration};
 
 use linerate_broker::LinkState;
 use linerate_hub::{GapCause, hub::Totals};
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder},
-    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
-};
+use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
-use crate::{node::Node, server::Front};
+use super::{
+    PublishDurations, deliveries,
+    figure::{Figure, Kind, Labels, Value},
+};
+use crate::{
+    node::{Node, Tally},
+    server::Front,
+};
 
 /// Figures of one moment.
 #[derive(Debug)]
-pub struct Snapshot(Vec<Figure>);
-
-/// A metric: its name without prefix, and its values by label.
-#[derive(Debug)]
-struct Figure {
-    name: &'static str,
-    help: &'static str,
-    is_counter: bool,
-    values: Vec<(Option<(&'static str, &'static str)>, f64)>,
+pub struct Snapshot {
+    figures: Vec<Figure>,
+    pub(super) publishes: PublishDurations,
 }
 
 impl Snapshot {
-    /// Asks everybody. A worker that is too busy to answer is left out, and its share is missing.
+    /// Asks everybody. What a worker that is too busy to answer has counted is taken to stand where it stood.
     pub async fn take(node: &Node, front: &Front) -> Self {
-        let mut snapshot = Self(Vec::new());
+        let mut snapshot = Self {
+            figures: Vec::new(),
+            publishes: node.publishes().clone(),
+        };
         snapshot.add_front(front);
         snapshot.add_node(node);
         snapshot.add_broker(node);
-        snapshot.add_hubs(&node.totals().await);
+        snapshot.add_hubs(node, node.tallies().await);
         snapshot
     }
 
@@ -47,9 +47,13 @@ impl Snapshot {
 
     fn add_node(&mut self, node: &Node) {
         let info = node.info();
-        self.gauge("clients", "Clients connected", info.clients as f64);
+        self.push(Figure {
+            name: "clients",
+            help: "Clients connected",
+            kind: Kind::Gauge,
+            values: dialects(node),
+        });
         self.gauge("users", "Different users connected", info.users as f64);
-        self.gauge("subscriptions", "Subscriptions", info.subscriptions as f64);
         self.gauge(
             "channels",
             "Channels with subscribers",
@@ -71,11 +75,12 @@ impl Snapshot {
             "Time since the start",
             node.uptime().as_secs_f64(),
         );
+        let version = vec![("version", env!("CARGO_PKG_VERSION").into())];
         self.push(Figure {
             name: "build_info",
             help: "The version, as a label",
-            is_counter: false,
-            values: vec![(Some(("version", env!("CARGO_PKG_VERSION"))), 1.0)],
+            kind: Kind::Gauge,
+            values: vec![(version, Value::Number(1.0))],
         });
     }
 
@@ -121,24 +126,19 @@ impl Snapshot {
         );
     }
 
-    fn add_hubs(&mut self, totals: &[Totals]) {
+    fn add_hubs(&mut self, node: &Node, tallies: Vec<Tally>) {
+        let (totals, given): (Vec<_>, Vec<_>) = tallies
+            .into_iter()
+            .map(|tally| (tally.totals, tally.deliveries))
+            .unzip();
+        self.figures
+            .extend(deliveries::figures(node, given.into_iter().flatten()));
+        self.add_totals(&totals);
+    }
+
+    fn add_totals(&mut self, totals: &[Totals]) {
         let sum = |count: fn(&Totals) -> u64| totals.iter().map(count).sum::<u64>() as f64;
         for (name, help, count) in [
-            (
-                "deliveries",
-                "Publications given to subscribers",
-                sum(|it| it.delivered_messages),
-            ),
-            (
-                "delivered_bytes",
-                "Encoded bytes given to subscribers",
-                sum(|it| it.delivered_bytes),
-            ),
-            (
-                "delivered_blocks",
-                "Blocks given to subscribers",
-                sum(|it| it.delivered_blocks),
-            ),
             (
                 "blocks_built",
                 "Blocks encoded, each for many subscribers",
@@ -162,9 +162,6 @@ impl Snapshot {
         ] {
             self.counter(name, help, count);
         }
-        let delay: Duration = totals.iter().map(|it| it.delivered_delay).sum();
-        let help = "For all delivered blocks, how long their oldest publication waited";
-        self.counter("delivery_delay_seconds", help, delay.as_secs_f64());
         let reasons = [
             ("duplicate", sum(|it| it.dropped_duplicate)),
             ("ring_evicted", sum(|it| it.dropped_evicted)),
@@ -186,21 +183,19 @@ impl Snapshot {
     }
 
     fn gauge(&mut self, name: &'static str, help: &'static str, value: f64) {
-        let values = vec![(None, value)];
-        self.push(Figure {
-            name,
-            help,
-            is_counter: false,
-            values,
-        });
+        self.single(name, help, Kind::Gauge, value);
     }
 
     fn counter(&mut self, name: &'static str, help: &'static str, value: f64) {
-        let values = vec![(None, value)];
+        self.single(name, help, Kind::Counter, value);
+    }
+
+    fn single(&mut self, name: &'static str, help: &'static str, kind: Kind, value: f64) {
+        let values = vec![(Vec::new(), Value::Number(value))];
         self.push(Figure {
             name,
             help,
-            is_counter: true,
+            kind,
             values,
         });
     }
@@ -214,47 +209,38 @@ impl Snapshot {
     ) {
         let values = values.into_iter();
         let values = values
-            .map(|(value, count)| (Some((label, value)), count))
+            .map(|(value, count)| (vec![(label, value.into())], Value::Number(count)))
             .collect();
         self.push(Figure {
             name,
             help,
-            is_counter: true,
+            kind: Kind::Counter,
             values,
         });
     }
 
     fn push(&mut self, figure: Figure) {
-        self.0.push(figure);
+        self.figures.push(figure);
     }
 }
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for figure in &self.0 {
-            let kind = match figure.is_counter {
-                true => MetricType::Counter,
-                false => MetricType::Gauge,
-            };
-            let mut metric = encoder.encode_descriptor(figure.name, figure.help, None, kind)?;
-            if let [(None, value)] = figure.values[..] {
-                figure.encode(metric, value)?;
-                continue;
-            }
-            for (label, value) in &figure.values {
-                let labels: Vec<_> = label.iter().copied().collect();
-                figure.encode(metric.encode_family(&labels)?, *value)?;
-            }
-        }
-        Ok(())
+        let mut figures = self.figures.iter();
+        figures.try_for_each(|figure| figure.encode(&mut encoder))
     }
 }
 
-impl Figure {
-    fn encode(&self, metric: MetricEncoder<'_>, value: f64) -> fmt::Result {
-        match self.is_counter {
-            true => ConstCounter::new(value).encode(metric),
-            false => ConstGauge::new(value).encode(metric),
-        }
-    }
+/// Returns how many clients speak each protocol.
+fn dialects(node: &Node) -> Vec<(Labels, Value)> {
+    let dialects = node.counts().dialects().into_iter();
+    dialects
+        .map(|((protocol, transport), clients)| {
+            let labels = vec![
+                ("protocol", protocol.into()),
+                ("transport", transport.into()),
+            ];
+            (labels, Value::Number(clients as f64))
+        })
+        .collect()
 }

@@ -1,8 +1,11 @@
 //! How many clients, users and subscriptions a node has.
 
-use std::sync::{
-    Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use foldhash::fast::RandomState;
@@ -14,12 +17,21 @@ pub struct Counts {
     clients: AtomicU64,
     subscriptions: AtomicU64,
     users: Mutex<HashMap<String, u64, RandomState>>,
+    dialects: Mutex<BTreeMap<Dialect, u64>>,
 }
+
+/// A client protocol and what carries it, as in [`Connection`](super::Connection).
+pub type Dialect = (&'static str, &'static str);
 
 impl Counts {
     /// Returns how many clients are connected.
     pub fn clients(&self) -> u64 {
         self.clients.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many clients speak each of the protocols that somebody has spoken.
+    pub fn dialects(&self) -> BTreeMap<Dialect, u64> {
+        self.dialects_table().clone()
     }
 
     /// Returns how many subscriptions they have.
@@ -37,13 +49,17 @@ impl Counts {
         self.users_table().get(user).copied().unwrap_or(0)
     }
 
-    pub(super) fn client_came(&self, user: &str) {
+    pub(super) fn client_came(&self, user: &str, dialect: Dialect) {
         self.clients.fetch_add(1, Ordering::Relaxed);
+        *self.dialects_table().entry(dialect).or_insert(0) += 1;
         *self.users_table().entry_ref(user).or_insert(0) += 1;
     }
 
-    pub(super) fn client_left(&self, user: &str) {
+    pub(super) fn client_left(&self, user: &str, dialect: Dialect) {
         self.clients.fetch_sub(1, Ordering::Relaxed);
+        if let Some(count) = self.dialects_table().get_mut(&dialect) {
+            *count -= 1;
+        }
         if let EntryRef::Occupied(mut entry) = self.users_table().entry_ref(user) {
             *entry.get_mut() -= 1;
             if *entry.get() == 0 {
@@ -64,22 +80,39 @@ impl Counts {
     fn users_table(&self) -> MutexGuard<'_, HashMap<String, u64, RandomState>> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn dialects_table(&self) -> MutexGuard<'_, BTreeMap<Dialect, u64>> {
+        self.dialects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Counts;
+    use super::{Counts, Dialect};
+
+    const LINES: Dialect = ("lines", "memory");
 
     #[test]
     fn users_are_counted_once() {
         let counts = Counts::default();
         for user in ["a", "b", "a"] {
-            counts.client_came(user);
+            counts.client_came(user, LINES);
         }
         assert_eq!((counts.clients(), counts.users()), (3, 2));
         assert_eq!(counts.connections_of("a"), 2);
-        counts.client_left("a");
-        counts.client_left("a");
+        counts.client_left("a", LINES);
+        counts.client_left("a", LINES);
         assert_eq!((counts.clients(), counts.users()), (1, 1));
+    }
+
+    #[test]
+    fn clients_are_counted_by_what_they_speak() {
+        let counts = Counts::default();
+        counts.client_came("a", LINES);
+        counts.client_came("b", LINES);
+        counts.client_came("b", ("raw", "websocket"));
+        counts.client_left("b", ("raw", "websocket"));
+        let dialects: Vec<_> = counts.dialects().into_iter().collect();
+        assert_eq!(dialects, [(LINES, 2), (("raw", "websocket"), 0)]);
     }
 }

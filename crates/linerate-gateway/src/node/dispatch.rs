@@ -1,8 +1,11 @@
 //! From the broker's reader to the workers: each burst goes to just those that want it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
 };
 
 use bytes::Bytes;
@@ -119,6 +122,8 @@ struct Sorted {
     links: Vec<LinkState>,
     publications: u64,
     bytes: u64,
+    /// When it came.
+    since: Instant,
 }
 
 impl Sorted {
@@ -130,6 +135,7 @@ impl Sorted {
             links: Vec::new(),
             publications: 0,
             bytes: 0,
+            since: Instant::now(),
         }
     }
 
@@ -150,7 +156,8 @@ impl Sorted {
                     };
                     route.count(&publication);
                     for worker in &route.workers {
-                        let arrival = Arrival::Publication(channel.clone(), publication.clone());
+                        let (channel, publication) = (channel.clone(), publication.clone());
+                        let arrival = Arrival::Publication(channel, publication, self.since);
                         self.arrivals[usize::from(*worker)].push(arrival);
                     }
                 }

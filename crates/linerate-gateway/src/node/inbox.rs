@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     fmt, mem,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use linerate_broker::Gap;
@@ -29,8 +30,8 @@ pub(crate) type Job = Box<dyn FnOnce(&Worker) + Send>;
 pub(crate) enum Arrival {
     /// Publications may have been missed.
     Gap(Gap),
-    /// A publication in a channel with subscribers on the worker.
-    Publication(ChannelName, Publication),
+    /// A publication in a channel with subscribers on the worker, and when it came from the broker.
+    Publication(ChannelName, Publication, Instant),
 }
 
 /// What waits for a worker.
@@ -153,7 +154,7 @@ impl Arrival {
     fn bytes(&self) -> usize {
         match self {
             Self::Gap(_) => 0,
-            Self::Publication(_, publication) => publication.payload().len(),
+            Self::Publication(_, publication, _) => publication.payload().len(),
         }
     }
 }
@@ -171,7 +172,11 @@ impl fmt::Debug for Queue {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::VecDeque, sync::Arc, time::Duration};
+    use std::{
+        collections::VecDeque,
+        sync::Arc,
+        time::{Duration, Instant},
+    };
 
     use linerate_hub::{ChannelName, Publication};
     use tokio::time::timeout;
@@ -181,7 +186,7 @@ mod tests {
     fn publications(count: usize, bytes: usize) -> Vec<Arrival> {
         let channel = ChannelName::new("news").unwrap();
         let publication = Publication::new(vec![b'x'; bytes].into());
-        vec![Arrival::Publication(channel, publication); count]
+        vec![Arrival::Publication(channel, publication, Instant::now()); count]
     }
 
     async fn assert_waits(inbox: &Arc<Inbox>, more: Vec<Arrival>) {

@@ -4,6 +4,7 @@ use std::{fmt, net::IpAddr, time::SystemTime};
 
 use linerate_hub::{ChannelName, ClientInfo, Transmit};
 
+use super::Dialect;
 use crate::protocol::centrifuge::codes::{Disconnect, Unsubscribe};
 
 /// The way out to one client, owned by its session.
@@ -89,4 +90,11 @@ pub struct Connection {
     pub agent: String,
     /// When the connection was opened.
     pub since: SystemTime,
+}
+
+impl Connection {
+    /// Returns what the client speaks.
+    pub const fn dialect(&self) -> Dialect {
+        (self.protocol, self.transport)
+    }
 }

@@ -188,9 +188,13 @@ impl Worker {
         client: ClientId,
         subscribe: &Subscribe,
     ) -> Result<SubscriptionId, SubscribeError> {
+        let channel = &subscribe.channel;
+        let options = SubscriptionOptions {
+            label: self.node.label_of(channel),
+            ..subscribe.options.clone()
+        };
         let mut state = self.state();
         let state = &mut *state;
-        let channel = &subscribe.channel;
         let Some(known) = state.clients.get_mut(&client) else {
             return Err(SubscribeError::Gone);
         };
@@ -199,7 +203,7 @@ impl Worker {
             client,
             channel.clone(),
             subscribe.ring,
-            subscribe.options.clone(),
+            options,
         )?;
         let member = Member {
             subscription,

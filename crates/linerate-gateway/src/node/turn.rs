@@ -68,10 +68,10 @@ impl Worker {
             match arrivals.pop_front() {
                 None => break,
                 Some(Arrival::Gap(gap)) => tell_gap(&mut state.hub, now, &gap),
-                Some(Arrival::Publication(channel, publication)) => {
+                Some(Arrival::Publication(channel, publication, since)) => {
                     publications += 1;
                     bytes += publication.payload().len();
-                    if state.hub.publish(now, &channel, publication) {
+                    if state.hub.publish_since(now, since, &channel, publication) {
                         break;
                     }
                 }

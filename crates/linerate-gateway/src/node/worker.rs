@@ -86,7 +86,9 @@ impl Worker {
             outlet,
             channels: HashMap::default(),
         };
-        self.node.counts().client_came(&client.connection.user);
+        let connection = &client.connection;
+        let counts = self.node.counts();
+        counts.client_came(&connection.user, connection.dialect());
         state.clients.insert(id, client);
         id
     }
@@ -105,8 +107,9 @@ impl Worker {
             self.forget(&mut state, channel);
         }
         drop(state);
-        self.node.counts().client_left(&gone.connection.user);
-        self.node.counts().unsubscribed(gone.channels.len());
+        let (counts, connection) = (self.node.counts(), &gone.connection);
+        counts.client_left(&connection.user, connection.dialect());
+        counts.unsubscribed(gone.channels.len());
         for (channel, member) in gone.channels {
             self.node.member_left(channel, member);
         }

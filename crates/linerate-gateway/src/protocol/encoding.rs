@@ -58,6 +58,29 @@ impl Encoding {
         }
     }
 
+    /// Returns what the client protocol is called.
+    pub const fn protocol(self) -> &'static str {
+        match self {
+            Self::CentrifugeEventStream
+            | Self::CentrifugeHttpStream(Format::Json)
+            | Self::CentrifugeWebSocket(Format::Json) => "centrifuge-json",
+            Self::CentrifugeHttpStream(Format::Protobuf)
+            | Self::CentrifugeWebSocket(Format::Protobuf) => "centrifuge-protobuf",
+            Self::EventStream => "sse",
+            Self::Native => super::native::SUBPROTOCOL,
+            Self::Raw => "raw",
+        }
+    }
+
+    /// Returns what carries it.
+    pub const fn transport(self) -> &'static str {
+        match self {
+            Self::CentrifugeEventStream | Self::EventStream => "sse",
+            Self::CentrifugeHttpStream(_) => "http_stream",
+            Self::CentrifugeWebSocket(_) | Self::Native | Self::Raw => "websocket",
+        }
+    }
+
     /// Returns all of them as the hub takes them.
     pub fn encoders() -> Vec<Arc<dyn Encode>> {
         let encoders = Self::ALL.into_iter();

@@ -84,6 +84,9 @@ impl Session {
 
     /// Goes on with a command whose answer has come.
     pub(super) fn finish(&mut self, now: Instant, pending: Pending, done: Done) {
+        if let Pending::Command(asked, _) = pending {
+            self.count(now, asked);
+        }
         let answer = match done {
             Done::Answered(result) => result.map_err(Refusal::from),
             Done::Connected(result) => self.connected(now, result).map(Answer::Connect),
@@ -109,8 +112,8 @@ impl Session {
             }
         };
         match (pending, answer) {
-            (Pending::Command(id, _), Ok(answer)) => self.reply(id, Ok(answer)),
-            (Pending::Command(id, _), Err(refusal)) => self.refuse(id, refusal),
+            (Pending::Command(asked, _), Ok(answer)) => self.reply(asked.id, Ok(answer)),
+            (Pending::Command(asked, _), Err(refusal)) => self.refuse(asked.id, refusal),
             (Pending::Push(_), Err(refusal)) => {
                 tracing::debug!(?refusal, "client could not be subscribed");
             }

@@ -40,8 +40,6 @@ const SUBPROTOCOLS: [&str; 3] = [
 /// How a client speaks.
 #[derive(Clone, Copy, Debug)]
 struct Dialect {
-    name: &'static str,
-    transport: &'static str,
     format: Format,
     framing: Framing,
     encoding: Encoding,
@@ -51,8 +49,6 @@ impl Dialect {
     fn of_websocket(subprotocol: Option<&str>, query: Option<&str>) -> Self {
         if subprotocol == Some(native::SUBPROTOCOL) {
             return Self {
-                name: "linerate.v1",
-                transport: "websocket",
                 format: Format::Json,
                 framing: Framing::Native,
                 encoding: Encoding::Native,
@@ -70,8 +66,6 @@ impl Dialect {
             false => Format::Json,
         };
         Self {
-            name: name(format),
-            transport: "websocket",
             format,
             framing: Framing::WebSocket(format),
             encoding: Encoding::CentrifugeWebSocket(format),
@@ -80,8 +74,6 @@ impl Dialect {
 
     const fn of_http_stream(format: Format) -> Self {
         Self {
-            name: name(format),
-            transport: "http_stream",
             format,
             framing: Framing::HttpStream(format),
             encoding: Encoding::CentrifugeHttpStream(format),
@@ -90,8 +82,6 @@ impl Dialect {
 
     const fn of_event_stream() -> Self {
         Self {
-            name: name(Format::Json),
-            transport: "sse",
             format: Format::Json,
             framing: Framing::EventStream,
             encoding: Encoding::CentrifugeEventStream,
@@ -109,13 +99,6 @@ impl Dialect {
             }
             _ => |disconnect| farewell(Framing::EventStream, disconnect),
         }
-    }
-}
-
-const fn name(format: Format) -> &'static str {
-    match format {
-        Format::Json => "centrifuge-json",
-        Format::Protobuf => "centrifuge-protobuf",
     }
 }
 
@@ -249,7 +232,7 @@ fn start_stream(
 }
 
 fn start(admitted: Admitted, dialect: Dialect, wire: impl Wire, name: String) -> (Track, Session) {
-    let connection = admitted.connection(dialect.name, dialect.transport);
+    let connection = admitted.connection(dialect.encoding);
     let gap_notice = match dialect.encoding {
         Encoding::Native => GapNotice::Native,
         _ => GapNotice::None,

@@ -65,7 +65,7 @@ impl Track {
             // A client that takes its replies slowly is answered slowly: subscribing again to many channels brings
             // more at once than may wait.
             let may_answer = !self.outlet.has_waiting();
-            while may_answer && let Some(work) = session.poll_work() {
+            while may_answer && let Some(work) = session.poll_work(now()) {
                 works.push_back(work);
             }
             self.send(&mut session);

@@ -37,7 +37,7 @@ pub(super) async fn raw(
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let connection = admitted.connection("raw", "websocket");
+    let connection = admitted.connection(Encoding::Raw);
     let client = &admitted.settings.config.client;
     let mut options = admitted.options();
     options.config.ping_interval = Some(client.ping_interval);
@@ -77,7 +77,7 @@ pub(super) async fn event_stream(
     headers: HeaderMap,
 ) -> Response {
     let cors = admitted.cors.clone();
-    let connection = admitted.connection("sse", "sse");
+    let connection = admitted.connection(Encoding::EventStream);
     let encoding = Encoding::EventStream;
     let request = match Request::read(&admitted, query, &headers, connection, encoding).await {
         Ok(request) => request,

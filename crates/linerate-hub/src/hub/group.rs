@@ -17,6 +17,8 @@ pub(crate) struct Group {
     /// The class among those of the channel.
     pub(crate) class: usize,
     pub(crate) kind: Kind,
+    /// Where its deliveries are counted.
+    pub(crate) meter: u32,
     /// First those that have taken everything, then the others.
     members: Vec<u32>,
     idle: usize,
@@ -39,6 +41,7 @@ pub(crate) struct Group {
 /// What the members of a group have in common, beside their class.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Kind {
+    pub(crate) label: u16,
     pub(crate) encoding: EncodingId,
     pub(crate) batch_interval: Duration,
     pub(crate) batch_bytes_max: usize,
@@ -49,6 +52,7 @@ pub(crate) struct Kind {
 impl Kind {
     pub(crate) fn new(options: &SubscriptionOptions) -> Self {
         Self {
+            label: options.label,
             encoding: options.encoding,
             batch_interval: options.batch_interval,
             batch_bytes_max: options.batch_bytes_max,
@@ -60,7 +64,12 @@ impl Kind {
 
 impl Group {
     /// Creates a group without members, that has seen everything of its class.
-    pub(crate) fn new(channel: u32, stream: &Stream, class_index: usize, kind: Kind) -> Self {
+    pub(crate) fn new(
+        channel: u32,
+        stream: &Stream,
+        class_index: usize,
+        (kind, meter): (Kind, u32),
+    ) -> Self {
         let class = &stream.classes[class_index];
         let conflate = kind.conflate.clone();
         let conflate = conflate.or((kind.slow == SlowPolicy::Conflate).then_some(Conflate::Latest));
@@ -69,6 +78,7 @@ impl Group {
             channel,
             class: class_index,
             kind,
+            meter,
             members: Vec::new(),
             idle: 0,
             limit: class.head(),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::{
     ChannelName, ChannelOptions, EncodingId, SubscriptionOptions,
     hub::{
-        ClientId, Hub, SubscriptionId, Totals,
+        ClientId, Deliveries, Hub, SubscriptionId, Totals,
         group::{Group, Kind},
         stream::{ALL, Stream},
         subscription::{Arrival, State, Subscription},
@@ -101,6 +101,7 @@ impl Hub {
             ))),
         });
         self.groups[group].join(key.index, &mut self.subscriptions);
+        self.meters.joined(self.groups[group].meter);
         self.clients[client_index].subscriptions.push(key.index);
         Ok(SubscriptionId(key))
     }
@@ -175,7 +176,19 @@ impl Hub {
 
     /// Returns what was done so far.
     pub fn totals(&self) -> Totals {
-        self.totals
+        let mut totals = self.totals;
+        for meter in self.meters.list() {
+            totals.delivered_messages += meter.messages;
+            totals.delivered_bytes += meter.bytes;
+            totals.delivered_blocks += meter.blocks;
+            totals.delivered_delay = totals.delivered_delay.saturating_add(meter.delay);
+        }
+        totals
+    }
+
+    /// Returns what was given out so far, for each label and encoding that there ever was.
+    pub fn deliveries(&self) -> Vec<Deliveries> {
+        self.meters.list()
     }
 
     fn check(
@@ -270,7 +283,8 @@ impl Hub {
         if let Some(index) = groups.iter().find(is_same) {
             return *index;
         }
-        let group = Group::new(stream_index, stream, class_index, kind);
+        let meter = self.meters.find_or_add(kind.label, kind.encoding);
+        let group = Group::new(stream_index, stream, class_index, (kind, meter));
         stream.ticking += usize::from(group.is_ticking());
         let index = self.groups.insert(group).index;
         stream.classes[class_index].groups.push(index);
@@ -283,6 +297,7 @@ impl Hub {
         let group = &mut self.groups[group_index];
         let channel = group.channel;
         let was_busy = group.leave(index, &mut self.subscriptions);
+        self.meters.left(group.meter);
         let is_last_of_group = group.len() == 0;
         self.subscriptions.remove(index);
         let stream = &mut self.streams[channel];

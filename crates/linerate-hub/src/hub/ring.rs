@@ -40,10 +40,10 @@ impl Ring {
         }
     }
 
-    /// Adds the newest publication and returns its number.
-    pub(crate) fn push(&mut self, now: Instant, publication: Publication) -> u64 {
+    /// Adds the newest publication, which came at `published`, and returns its number.
+    pub(crate) fn push(&mut self, published: Instant, publication: Publication) -> u64 {
         self.stamps.push_back(Stamp {
-            published: now,
+            published,
             bytes_before: self.bytes,
         });
         self.bytes += weight(&publication) as u64;

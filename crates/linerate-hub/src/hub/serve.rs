@@ -66,10 +66,8 @@ impl Hub {
             };
         };
         let delay = now.saturating_duration_since(block.published);
-        self.totals.delivered_delay += delay;
-        self.totals.delivered_blocks += 1;
-        self.totals.delivered_messages += u64::from(block.messages);
-        self.totals.delivered_bytes += bytes.len() as u64;
+        let meter = self.groups[self.subscriptions[index].group].meter;
+        self.meters.count(meter, delay, block.messages, bytes.len());
         Transmit::Block {
             subscription,
             bytes,

@@ -94,8 +94,8 @@ impl Stream {
         continuity
     }
 
-    /// Adds a publication.
-    pub(crate) fn push(&mut self, now: Instant, publication: Publication) {
+    /// Adds a publication that has been waiting since `since`.
+    pub(crate) fn push(&mut self, since: Instant, publication: Publication) {
         let number = self.ring.head();
         let (classes, matches, touched) = (&mut self.classes, &mut self.matches, &mut self.touched);
         self.guards.visit(&publication, |place| {
@@ -110,7 +110,7 @@ impl Stream {
                 touched.push(place);
             }
         });
-        self.ring.push(now, publication);
+        self.ring.push(since, publication);
     }
 
     /// Takes a publication out of the classes it belongs to, since the ring no longer holds it. Calls `lost`

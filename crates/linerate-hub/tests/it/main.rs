@@ -4,6 +4,7 @@
 
 mod basics;
 mod conflation;
+mod deliveries;
 mod limits;
 mod recovery;
 mod sharing;

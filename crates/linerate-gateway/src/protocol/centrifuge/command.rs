@@ -81,6 +81,28 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// Returns what is asked in a word, as metrics have it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Connect(_) => "connect",
+            Self::History(_) => "history",
+            Self::Ping => "ping",
+            Self::Pong => "pong",
+            Self::Presence { .. } => "presence",
+            Self::PresenceStats { .. } => "presence_stats",
+            Self::Publish { .. } => "publish",
+            Self::Refresh { .. } => "refresh",
+            Self::Rpc { .. } => "rpc",
+            Self::Send { .. } => "send",
+            Self::SubRefresh { .. } => "sub_refresh",
+            Self::Subscribe(_) => "subscribe",
+            Self::Unknown => "unknown",
+            Self::Unsubscribe { .. } => "unsubscribe",
+        }
+    }
+}
+
 /// Who a client says that it is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Connect {

@@ -82,5 +82,6 @@ pub(crate) fn any_options(random: &mut Random, is_conflating: bool) -> Subscript
         conflate: is_conflating.then_some(conflate),
         slow: random.one_of(&slow),
         positioned: random.once_in(4),
+        label: random.below(3) as u16,
     }
 }

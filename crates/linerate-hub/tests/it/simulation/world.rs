@@ -121,6 +121,8 @@ impl Simulation {
         }
         assert_eq!(self.hub.channels().count(), 0);
         assert_eq!((self.hub.clients(), self.hub.subscriptions()), (0, 0));
+        let deliveries = self.hub.deliveries();
+        assert!(deliveries.iter().all(|meter| meter.subscriptions == 0));
         self.hub.totals().gaps.iter().sum()
     }
 

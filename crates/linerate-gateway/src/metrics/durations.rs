@@ -1,0 +1,55 @@
+//! How long things take, apart for what they are.
+
+use std::{iter, sync::Arc, time::Duration};
+
+use linerate_hub::hub::DELAY_BOUNDS_S;
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{family::Family, histogram::Histogram},
+};
+
+/// Durations by labels. Counting one takes two short locks: fit for what a client or an application asks for, and not
+/// for each delivery.
+pub(crate) type Durations<L> = Family<L, Histogram, fn() -> Histogram>;
+
+/// How long the broker took to publish, by namespace and result.
+#[derive(Clone, Debug)]
+pub(crate) struct PublishDurations(pub(super) Durations<PublishLabels>);
+
+/// The namespace, and whether it went well.
+pub(super) type PublishLabels = (
+    [(&'static str, Arc<str>); 1],
+    [(&'static str, &'static str); 1],
+);
+
+impl PublishDurations {
+    pub(crate) fn observe(&self, namespace: Arc<str>, is_ok: bool, took: Duration) {
+        let result = if is_ok { "ok" } else { "error" };
+        let labels = ([("namespace", namespace)], [("result", result)]);
+        let histogram = self.0.get_or_create(&labels);
+        histogram.observe(took.as_secs_f64());
+    }
+}
+
+impl Default for PublishDurations {
+    fn default() -> Self {
+        Self(durations())
+    }
+}
+
+/// Returns durations that nothing was counted in.
+pub(super) fn durations<L>() -> Durations<L>
+where
+    L: Clone + Eq + std::hash::Hash + EncodeLabelSet,
+{
+    Family::new_with_constructor(|| Histogram::new(DELAY_BOUNDS_S))
+}
+
+/// Returns the counts of a histogram with the bounds that they belong to, the last of which is infinity.
+pub(super) fn buckets(
+    bounds: impl IntoIterator<Item = f64>,
+    counts: impl IntoIterator<Item = u64>,
+) -> Vec<(f64, u64)> {
+    let bounds = bounds.into_iter().chain(iter::once(f64::INFINITY));
+    bounds.zip(counts).collect()
+}

@@ -1,0 +1,211 @@
+//! What is counted of deliveries, apart for each label and encoding.
+
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use crate::EncodingId;
+
+/// Up to how many seconds a publication waited, for each but the last place of [`Deliveries::by_delay`]: from what
+/// a busy worker takes for a turn to what nobody would call live.
+pub const DELAY_BOUNDS_S: [f64; 16] = [
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+    5.0, 10.0,
+];
+
+/// Up to how many publications a block held, for each but the last place of [`Deliveries::by_messages`].
+pub const MESSAGES_BOUNDS: [u32; 12] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 4_096];
+
+/// What was given out to subscriptions of one label and encoding. All but `subscriptions` only grow.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Deliveries {
+    /// [`SubscriptionOptions::label`](crate::SubscriptionOptions::label).
+    pub label: u16,
+    /// How they are encoded.
+    pub encoding: EncodingId,
+    /// How many there are now.
+    pub subscriptions: u64,
+    /// Publications, once for each subscriber.
+    pub messages: u64,
+    /// Encoded bytes, once for each subscriber.
+    pub bytes: u64,
+    /// Blocks, once for each subscriber.
+    pub blocks: u64,
+    /// For all blocks, how long their oldest publication had waited since it arrived.
+    pub delay: Duration,
+    /// The blocks by that time: how many waited up to each of [`DELAY_BOUNDS_S`] and longer than the one before; in
+    /// the last place those that waited longer than all.
+    pub by_delay: [u64; DELAY_BOUNDS_S.len() + 1],
+    /// The blocks by their publications, likewise with [`MESSAGES_BOUNDS`].
+    pub by_messages: [u64; MESSAGES_BOUNDS.len() + 1],
+}
+
+/// The deliveries of a hub.
+///
+/// Many subscribers are given the same block one after the other. Such a run costs two additions for each of them; the
+/// rest is done once a run.
+#[derive(Debug, Default)]
+pub(crate) struct Meters {
+    list: Vec<Deliveries>,
+    places: HashMap<(u16, EncodingId), u32, RandomState>,
+    run: Run,
+}
+
+/// Blocks that are counted alike and were given out one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    meter: u32,
+    messages: u32,
+    delay: Duration,
+    blocks: u64,
+    bytes: u64,
+}
+
+impl Meters {
+    /// Returns the place of a label and an encoding; each takes half a kilobyte for ever.
+    pub(crate) fn find_or_add(&mut self, label: u16, encoding: EncodingId) -> u32 {
+        *self.places.entry((label, encoding)).or_insert_with(|| {
+            self.list.push(Deliveries::new(label, encoding));
+            (self.list.len() - 1) as u32
+        })
+    }
+
+    pub(crate) fn joined(&mut self, meter: u32) {
+        self.list[meter as usize].subscriptions += 1;
+    }
+
+    pub(crate) fn left(&mut self, meter: u32) {
+        self.list[meter as usize].subscriptions -= 1;
+    }
+
+    /// Counts a block that a subscriber is given.
+    pub(crate) fn count(&mut self, meter: u32, delay: Duration, messages: u32, bytes: usize) {
+        let run = &mut self.run;
+        if (run.meter, run.messages, run.delay) != (meter, messages, delay) {
+            run.settle(&mut self.list);
+            *run = Run {
+                meter,
+                messages,
+                delay,
+                ..Run::default()
+            };
+        }
+        run.blocks += 1;
+        run.bytes += bytes as u64;
+    }
+
+    pub(crate) fn list(&self) -> Vec<Deliveries> {
+        let mut list = self.list.clone();
+        self.run.settle(&mut list);
+        list
+    }
+}
+
+impl Run {
+    fn settle(&self, list: &mut [Deliveries]) {
+        if self.blocks == 0 {
+            return;
+        }
+        let meter = &mut list[self.meter as usize];
+        meter.blocks += self.blocks;
+        meter.bytes += self.bytes;
+        meter.messages += self.blocks * u64::from(self.messages);
+        let nanoseconds = self.delay.as_nanos() * u128::from(self.blocks);
+        let nanoseconds = u64::try_from(nanoseconds).unwrap_or(u64::MAX);
+        meter.delay = meter
+            .delay
+            .saturating_add(Duration::from_nanos(nanoseconds));
+        let seconds = self.delay.as_secs_f64();
+        let place = DELAY_BOUNDS_S.partition_point(|bound| *bound < seconds);
+        meter.by_delay[place] += self.blocks;
+        let place = MESSAGES_BOUNDS.partition_point(|bound| *bound < self.messages);
+        meter.by_messages[place] += self.blocks;
+    }
+}
+
+impl Deliveries {
+    const fn new(label: u16, encoding: EncodingId) -> Self {
+        Self {
+            label,
+            encoding,
+            subscriptions: 0,
+            messages: 0,
+            bytes: 0,
+            blocks: 0,
+            delay: Duration::ZERO,
+            by_delay: [0; DELAY_BOUNDS_S.len() + 1],
+            by_messages: [0; MESSAGES_BOUNDS.len() + 1],
+        }
+    }
+
+    /// Adds what another hub has given out to subscriptions of the same label and encoding.
+    pub fn add(&mut self, other: &Self) {
+        self.subscriptions += other.subscriptions;
+        self.messages += other.messages;
+        self.bytes += other.bytes;
+        self.blocks += other.blocks;
+        self.delay = self.delay.saturating_add(other.delay);
+        for (count, more) in self.by_delay.iter_mut().zip(other.by_delay) {
+            *count += more;
+        }
+        for (count, more) in self.by_messages.iter_mut().zip(other.by_messages) {
+            *count += more;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{DELAY_BOUNDS_S, Deliveries, MESSAGES_BOUNDS, Meters};
+    use crate::EncodingId;
+
+    /// Counts these delays in microseconds and numbers of publications.
+    fn counted(blocks: &[(u64, u32)]) -> Deliveries {
+        let mut meters = Meters::default();
+        let meter = meters.find_or_add(3, EncodingId(1));
+        for (delay, messages) in blocks {
+            meters.count(meter, Duration::from_micros(*delay), *messages, 100);
+        }
+        meters.list().remove(0)
+    }
+
+    #[test]
+    fn a_block_is_counted_at_the_first_bound_that_is_not_below_it() {
+        let counts = counted(&[(0, 1), (100, 2), (101, 3), (10_000_000, 4_096)]);
+        assert_eq!(counts.by_delay[..2], [2, 1]);
+        assert_eq!(counts.by_delay[DELAY_BOUNDS_S.len() - 1], 1);
+        assert_eq!(counts.by_messages[..3], [1, 1, 1]);
+        assert_eq!(counts.by_messages[MESSAGES_BOUNDS.len() - 1], 1);
+        let beyond = counted(&[(10_000_001, 4_097)]);
+        assert_eq!(beyond.by_delay[DELAY_BOUNDS_S.len()], 1);
+        assert_eq!(beyond.by_messages[MESSAGES_BOUNDS.len()], 1);
+    }
+
+    #[test]
+    fn runs_and_single_blocks_add_up_alike() {
+        let run = counted(&[(200, 5), (200, 5), (300, 5), (300, 6)]);
+        let mixed = counted(&[(300, 6), (200, 5), (300, 5), (200, 5)]);
+        assert_eq!(run, mixed);
+        assert_eq!((run.blocks, run.messages, run.bytes), (4, 21, 400));
+        assert_eq!(run.delay, Duration::from_micros(1_000));
+    }
+
+    #[test]
+    fn labels_and_encodings_are_counted_apart() {
+        let mut meters = Meters::default();
+        let places = [(0, 0), (0, 1), (1, 0)];
+        let places = places.map(|(label, id)| meters.find_or_add(label, EncodingId(id)));
+        assert_eq!(places, [0, 1, 2]);
+        assert_eq!(meters.find_or_add(0, EncodingId(1)), 1);
+        meters.count(1, Duration::ZERO, 1, 10);
+        meters.count(2, Duration::ZERO, 1, 10);
+        let blocks: Vec<u64> = meters.list().iter().map(|meter| meter.blocks).collect();
+        assert_eq!(blocks, [0, 1, 1]);
+        let mut sum = meters.list().remove(1);
+        sum.add(&meters.list()[2]);
+        assert_eq!((sum.label, sum.blocks, sum.by_delay[0]), (0, 2, 2));
+    }
+}
