@@ -27,7 +27,9 @@ export function causeOf(number: number): string {
   return CAUSES[number] ?? "unknown";
 }
 
+const EPOCH_CHANGING = ["epoch_changed", "link_lost", "overflow", "stream_reset"];
+
 /** Says whether offsets after a gap may belong to another epoch. */
 export function mayChangeEpoch(cause: string): boolean {
-  return cause === "epoch_changed" || cause === "link_lost" || cause === "stream_reset";
+  return EPOCH_CHANGING.includes(cause);
 }

@@ -29,6 +29,8 @@ pub(crate) struct Stream {
     pub(crate) ticking: usize,
     /// Whether some class may have gaps.
     has_marks: bool,
+    /// The number in the ring of the first publication behind the newest gap.
+    gap_at: Option<u64>,
     /// The newest position that was seen live, and the first one of its epoch.
     pub(crate) position: Option<StreamPosition>,
     pub(crate) first: Option<StreamPosition>,
@@ -65,6 +67,7 @@ impl Stream {
             touched: Vec::new(),
             ticking: 0,
             has_marks: false,
+            gap_at: None,
             position: None,
             first: None,
             phase,
@@ -91,7 +94,15 @@ impl Stream {
             }
             self.position = Some(position.clone());
         }
-        continuity
+        match continuity {
+            // A link that was cut, or a stream that was reset, begins a new epoch: that is one gap, not two.
+            Continuity::Broken(gap)
+                if gap.cause == GapCause::EpochChanged && self.gap_at == Some(self.ring.head()) =>
+            {
+                Continuity::Next
+            }
+            continuity => continuity,
+        }
     }
 
     /// Adds a publication that has been waiting since `since`.
@@ -138,6 +149,7 @@ impl Stream {
     pub(crate) fn mark(&mut self, gap: Gap) {
         let ring_at = self.ring.head();
         self.has_marks = true;
+        self.gap_at = Some(ring_at);
         self.touched.clear();
         for (place, class) in &mut self.classes {
             class.mark(ring_at, gap);
@@ -216,8 +228,33 @@ fn compare(newest: &StreamPosition, next: &StreamPosition) -> Continuity {
 mod tests {
     use std::time::Instant;
 
-    use super::{ALL, Stream};
-    use crate::{ChannelName, ChannelOptions, Gap, GapCause, Publication};
+    use super::{ALL, Continuity, Stream};
+    use crate::{ChannelName, ChannelOptions, Epoch, Gap, GapCause, Publication, StreamPosition};
+
+    #[test]
+    fn another_epoch_behind_a_gap_is_no_other_gap() {
+        let name = ChannelName::new("a").unwrap();
+        let mut stream = Stream::new(name, ChannelOptions::default(), 0);
+        let mut publish = |epoch: &str, offset, has_gap: bool| {
+            if has_gap {
+                stream.mark(Gap {
+                    missed: None,
+                    cause: GapCause::LinkLost,
+                });
+            }
+            let epoch = Epoch::new(epoch);
+            let at = StreamPosition { epoch, offset };
+            let publication = Publication::build("1".into()).with_position(at).finish();
+            let continuity = stream.follow(&publication);
+            stream.push(Instant::now(), publication);
+            continuity
+        };
+        assert_eq!(publish("x", 1, false), Continuity::Next);
+        assert_eq!(publish("y", 1, true), Continuity::Next);
+        let is_broken = |continuity| matches!(continuity, Continuity::Broken(_));
+        assert!(is_broken(publish("z", 1, false)), "nobody has told");
+        assert!(is_broken(publish("z", 3, true)), "a hole has a count");
+    }
 
     #[test]
     fn gaps_are_forgotten_with_what_everybody_has_taken() {

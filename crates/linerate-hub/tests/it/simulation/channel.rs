@@ -95,7 +95,13 @@ impl Channel {
     /// Notes what the hub is given.
     pub(crate) fn arrive(&mut self, item: Item) {
         match (self.live, item.at) {
-            (Some(live), Some(at)) if live.0 != at.0 => self.gap(None, GapCause::EpochChanged),
+            (Some(live), Some(at)) if live.0 != at.0 => {
+                // A gap right before it has told that already.
+                let told = self.gaps.last().map(|(at, _)| *at);
+                if told != Some(self.log.len()) {
+                    self.gap(None, GapCause::EpochChanged);
+                }
+            }
             (Some(live), Some(at)) if at.1 <= live.1 => return,
             (Some(live), Some(at)) if at.1 > live.1 + 1 => {
                 self.gap(Some(at.1 - live.1 - 1), GapCause::OffsetHole);
