@@ -107,6 +107,28 @@ impl Authenticator {
         claims.into_subscription(subscriber)
     }
 
+    /// Judges a token for whatever channel it names, and returns that.
+    ///
+    /// # Errors
+    /// The token is not valid, has expired, names no channel, or is about another user or connection.
+    pub async fn subscription_of(
+        &self,
+        token: &str,
+        user: &str,
+        client: &str,
+        now: SystemTime,
+    ) -> Result<(ChannelName, SubscriptionClaims), TokenError> {
+        let claims = self.claims(token, now).await?;
+        let channel = claims.channel()?;
+        let subscriber = Subscriber {
+            user,
+            client,
+            channel: &channel,
+        };
+        let claims = claims.into_subscription(subscriber)?;
+        Ok((channel, claims))
+    }
+
     /// Returns whether a key for the server API is configured.
     pub const fn has_api_key(&self) -> bool {
         self.api_key.is_some()

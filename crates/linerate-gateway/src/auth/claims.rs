@@ -152,6 +152,12 @@ impl Claims {
         }
     }
 
+    /// Returns the channel that the token is for.
+    pub(super) fn channel(&self) -> Result<ChannelName, TokenError> {
+        let channel = self.channel.as_deref().ok_or(TokenError::Channel)?;
+        ChannelName::new(channel).map_err(|_| TokenError::Channel)
+    }
+
     /// Takes the claims as those of a connection.
     pub(super) fn into_connection(self) -> Result<ConnectionClaims, TokenError> {
         // A token that lets somebody into one channel must not open a connection.

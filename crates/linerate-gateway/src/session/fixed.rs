@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use linerate_hub::{ChannelName, ClientId};
 
-use super::{Context, Gate, Identity, Member, Refusal};
+use super::{Context, Gate, Identity, Member, Refusal, deadlines::until};
 use crate::{
-    auth::{ConnectionClaims, SubscriptionClaims},
+    auth::SubscriptionClaims,
     node::Notice,
     protocol::centrifuge::{ClientError, Disconnect, command::Subscribe},
     transport::Event,
@@ -17,8 +17,10 @@ use crate::{
 pub(crate) struct Wish {
     /// The token of the connection; empty if there is none.
     pub(crate) token: String,
-    /// The channels; none stands for those that the token names.
+    /// The channels; none stands for those that the tokens name.
     pub(crate) subscriptions: Vec<Subscribe>,
+    /// Tokens for some of the channels.
+    pub(crate) channel_tokens: Vec<String>,
 }
 
 /// A subscription, and what a token says of it.
@@ -30,6 +32,7 @@ pub(crate) struct Granted {
     identity: Identity,
     subscriptions: Vec<Wanted>,
     expiry: Option<Instant>,
+    subscription_expiry: Option<Instant>,
 }
 
 /// A session of a client that sends no commands.
@@ -39,6 +42,8 @@ pub(crate) struct FixedSession {
     member: Member,
     channels: Vec<ChannelName>,
     expiry: Option<Instant>,
+    /// When the first subscription ends, and the session with it: nobody can bring a newer token for it.
+    subscription_expiry: Option<Instant>,
     /// Channels in which the client has missed something before it came back.
     unrecovered: Vec<ChannelName>,
 }
@@ -52,7 +57,10 @@ impl Wish {
         let claims = gate.authenticate(&self.token).await?;
         let identity = Identity::new(client, claims.as_ref());
         gate.check_user(&identity)?;
-        let named = claims.map_or(Vec::new(), |claims: ConnectionClaims| claims.subscriptions);
+        let mut named = self.judge_channel_tokens(gate, &identity).await?;
+        if let Some(claims) = claims {
+            named.extend(claims.subscriptions);
+        }
         if self.subscriptions.is_empty() {
             let subscribe = |(channel, _): &(ChannelName, SubscriptionClaims)| Subscribe {
                 channel: channel.as_str().into(),
@@ -62,12 +70,38 @@ impl Wish {
         }
         let subscriptions = self.check(gate, &identity, named)?;
         // Nobody can bring a newer token here, so that there is no grace.
-        let end = identity.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
+        let now = Instant::now();
+        let claims = subscriptions
+            .iter()
+            .filter_map(|(.., claims)| claims.as_ref());
+        let ends = claims.filter_map(|claims| now.checked_add(until(claims.expires_at?)));
         Ok(Granted {
+            expiry: identity.ttl.and_then(|ttl| now.checked_add(ttl)),
+            subscription_expiry: ends.min(),
             identity,
             subscriptions,
-            expiry: end,
         })
+    }
+
+    /// Judges the tokens for single channels, which must be among those that are wanted, if any are named.
+    async fn judge_channel_tokens(
+        &self,
+        gate: &Gate,
+        identity: &Identity,
+    ) -> Result<Vec<(ChannelName, SubscriptionClaims)>, Refusal> {
+        check_count(gate, self.channel_tokens.len())?;
+        let mut named = Vec::new();
+        for token in &self.channel_tokens {
+            let (channel, claims) = gate.judge_any_subscription(identity, token).await?;
+            let mut wanted = self.subscriptions.iter();
+            let is_wanted = wanted.any(|one| one.channel == channel.as_str());
+            if !is_wanted && !self.subscriptions.is_empty() {
+                let message = "bad request: channel_token is for a channel that is not asked for";
+                return Err(ClientError::BAD_REQUEST.with_message(message.into()).into());
+            }
+            named.push((channel, claims));
+        }
+        Ok(named)
     }
 
     fn check(
@@ -77,16 +111,11 @@ impl Wish {
         mut named: Vec<(ChannelName, SubscriptionClaims)>,
     ) -> Result<Vec<Wanted>, ClientError> {
         let settings = gate.shared.settings_full();
-        let channels_max = settings.config.client.channels_max;
         if self.subscriptions.is_empty() {
             let message = "bad request: no channel".to_owned();
             return Err(ClientError::BAD_REQUEST.with_message(message));
         }
-        if self.subscriptions.len() > channels_max {
-            let channels = self.subscriptions.len();
-            let message = format!("limit exceeded: {channels} of at most {channels_max} channels");
-            return Err(ClientError::LIMIT_EXCEEDED.with_message(message));
-        }
+        check_count(gate, self.subscriptions.len())?;
         let mut granted: Vec<Wanted> = Vec::new();
         for wanted in self.subscriptions {
             let channel = settings.channel_name(&wanted.channel)?;
@@ -94,7 +123,7 @@ impl Wish {
                 return Err(ClientError::ALREADY_SUBSCRIBED);
             }
             let at = named.iter().position(|(name, _)| *name == channel);
-            let claims = at.map(|at| named.swap_remove(at).1);
+            let claims = at.map(|at| named.remove(at).1);
             gate.plan(
                 &settings,
                 identity,
@@ -106,6 +135,16 @@ impl Wish {
         }
         Ok(granted)
     }
+}
+
+/// Refuses more channels than a client may have.
+fn check_count(gate: &Gate, channels: usize) -> Result<(), ClientError> {
+    let channels_max = gate.shared.settings().config.client.channels_max;
+    if channels <= channels_max {
+        return Ok(());
+    }
+    let message = format!("limit exceeded: {channels} of at most {channels_max} channels");
+    Err(ClientError::LIMIT_EXCEEDED.with_message(message))
 }
 
 impl FixedSession {
@@ -137,6 +176,7 @@ impl FixedSession {
             member,
             channels,
             expiry: granted.expiry,
+            subscription_expiry: granted.subscription_expiry,
             unrecovered,
         })
     }
@@ -156,13 +196,17 @@ impl FixedSession {
 
     /// Says why the session has to end, if its time is over.
     pub(crate) fn handle_timeout(&self, now: Instant) -> Option<Disconnect> {
-        let is_over = self.expiry.is_some_and(|at| at <= now);
-        is_over.then_some(Disconnect::EXPIRED)
+        let is_over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_over(self.expiry) {
+            return Some(Disconnect::EXPIRED);
+        }
+        is_over(self.subscription_expiry).then_some(Disconnect::SUBSCRIPTION_EXPIRED)
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout).
-    pub(crate) const fn poll_timeout(&self) -> Option<Instant> {
-        self.expiry
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let both = [self.expiry, self.subscription_expiry];
+        both.into_iter().flatten().min()
     }
 
     /// Returns the client's place at the worker.

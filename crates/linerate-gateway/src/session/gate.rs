@@ -89,6 +89,22 @@ impl Gate {
         claims.map_err(Refusal::of_subscription)
     }
 
+    /// Judges a token for whatever channel it names, and returns that.
+    pub(crate) async fn judge_any_subscription(
+        &self,
+        identity: &Identity,
+        token: &str,
+    ) -> Result<(ChannelName, SubscriptionClaims), Refusal> {
+        let settings = self.shared.settings_full();
+        let Identity { user, client, .. } = identity;
+        let authenticator = &settings.authenticator;
+        let claims = authenticator.subscription_of(token, user, client, SystemTime::now());
+        let claims = claims.await;
+        let metrics = self.shared.metrics();
+        metrics.count_token(TokenKind::Subscription, &claims);
+        claims.map_err(Refusal::of_subscription)
+    }
+
     /// Says how a client is to be subscribed, if it may.
     pub(crate) fn plan(
         &self,

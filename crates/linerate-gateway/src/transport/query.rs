@@ -28,7 +28,7 @@ pub(super) enum QueryError {
     Positions { positions: usize, channels: usize },
     /// A parameter that is not known, or twice where only one makes sense.
     #[error(
-        "unknown or repeated parameter; known are channel, token, filter, batch_interval_ms, conflate, since and gaps"
+        "unknown or repeated parameter; known are channel, token, channel_token, filter, batch_interval_ms, conflate, since and gaps"
     )]
     Parameter,
 }
@@ -65,6 +65,7 @@ pub(super) struct Asked {
 struct Parsed {
     channels: Vec<String>,
     token: Option<String>,
+    channel_tokens: Vec<String>,
     filter: Option<String>,
     batch_interval: Option<Duration>,
     conflate: Option<String>,
@@ -79,6 +80,7 @@ impl Parsed {
             "since" => self
                 .since
                 .push(position_of(value).ok_or(QueryError::Position)?),
+            "channel_token" => self.channel_tokens.push(value.into()),
             "token" => once(&mut self.token, value.into())?,
             "filter" => once(&mut self.filter, value.into())?,
             "conflate" => once(&mut self.conflate, value.into())?,
@@ -115,6 +117,7 @@ impl Parsed {
         let wish = Wish {
             subscriptions: self.channels.into_iter().map(subscribe).collect(),
             token: self.token.unwrap_or_default(),
+            channel_tokens: self.channel_tokens,
         };
         Ok(Asked {
             wish,

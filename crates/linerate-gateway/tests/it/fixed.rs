@@ -207,3 +207,53 @@ async fn a_payload_that_an_event_stream_can_t_carry_ends_it() {
     assert!(!rest.contains("retry: "), "it is not to come back: {rest}");
     assert_eq!(in_time(other.recv()).await.unwrap(), Some(b"\xFF".into()));
 }
+
+#[tokio::test]
+async fn tokens_for_single_channels_open_these_and_end_the_connection_with_them() {
+    let gateway = Gateway::guarded("[[namespace]]\nname = \"open\"\nallow_subscribe = true").await;
+    let user = token(&json!({"sub": "ann"}));
+    let grant = |channel: &str, seconds| {
+        let claims = json!({"sub": "ann", "channel": channel, "exp": seconds_from_now(seconds)});
+        format!("&channel_token={}", token(&claims))
+    };
+    let (a, b) = (grant("a", 100), grant("b", 100));
+    for (query, status) in [
+        (format!("channel=a&channel=b{a}{b}"), 200),
+        (format!("channel=b&channel=open:x&channel=a{a}{b}"), 200),
+        (format!("{}{b}", &a[1..]), 200),
+        (format!("channel=a&channel=b{a}"), 403),
+        (format!("channel=open:x{a}"), 400),
+        (format!("channel=a{}", grant("a", -100)), 401),
+        (format!("channel=a{a}x"), 403),
+        (format!("channel=a&channel_token={user}"), 403),
+        (format!("channel=a&channel_token={}", other_user()), 403),
+        (format!("channel=a{}", a.repeat(129)), 429),
+    ] {
+        let target = format!("GET /sse?{query}&token={user}");
+        let answer = request(gateway.address, &target, "", b"").await;
+        assert_eq!(answer.status, status, "{query}");
+    }
+    let answer = request(gateway.address, &format!("GET /sse?channel=a{a}"), "", b"").await;
+    assert_eq!(
+        answer.status, 401,
+        "a token for a channel opens no connection"
+    );
+
+    let soon = grant("b", 2);
+    let query = format!("token={user}{a}{soon}");
+    let mut ws = gateway.raw(&Client::new(), &query).await;
+    for channel in ["a", "b"] {
+        gateway.publish(channel, channel).await;
+        assert_eq!(in_time(ws.recv()).await.unwrap(), Some(channel.into()));
+    }
+    closed(&mut ws, 3006).await;
+    let target = format!("GET /sse?token={user}{}", grant("b", 1));
+    let mut answer = request(gateway.address, &target, "", b"").await;
+    let said = answer.rest().await;
+    assert!(said.contains("\"code\":3006"), "{said}");
+    assert_eq!(gateway.node.counts().subscriptions(), 0);
+}
+
+fn other_user() -> String {
+    token(&json!({"sub": "bob", "channel": "a"}))
+}
