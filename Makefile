@@ -14,7 +14,7 @@ export CHROMIUM_BIN := $(or $(CHROMIUM_BIN),$(shell command -v chromium),/usr/bi
 DRIVER := $(abspath $(TARGET)/release/examples/autobahn_client)
 
 # What continuous integration runs, in this order. The pages come before all Rust: the binary embeds them.
-TEST_STEPS := setup web lint deny docs build unit web-test browser-test sdk-test conformance bench-test
+TEST_STEPS := setup web lint deny docs build unit web-test browser-test sdk-test packaging-test conformance bench-test
 
 .PHONY: help
 help: ## this list
@@ -102,6 +102,10 @@ sdk-tests/node_modules/.stamp: sdk-tests/package.json sdk-tests/package-lock.jso
 	python3 -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
+
+.PHONY: packaging-test
+packaging-test: build ## what packaging/ holds, with Prometheus, systemd and the release binary
+	python3 -B -m unittest discover -s packaging/tests
 
 .PHONY: conformance
 conformance: build ## the Autobahn suite: server and client, ws:// and wss://
