@@ -15,8 +15,9 @@ mod tests;
 mod transport;
 
 use std::{
+    future::{Future, poll_fn},
     io,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -28,6 +29,8 @@ use linerate_proto::{
     CloseCode, Endpoint, Engine, MaskKey, Role, SendError,
     engine::{Closed, State},
 };
+
+use tokio::task::unconstrained;
 
 use crate::{
     Error, Frames, Message, Options, Result, TrySendError, clock, counters, options::Settings,
@@ -248,9 +251,7 @@ impl Link {
         &self,
         frames: impl IntoIterator<Item = &'f Frames>,
     ) -> Result<(), TrySendError> {
-        let mut guard = self.lock();
-        let connection = &mut *guard;
-        let is_driver_active = self.is_driver_active();
+        let mut connection = self.lock();
         if connection.engine.state() != State::Open {
             return Err(SendError::Closed.into());
         }
@@ -263,15 +264,20 @@ impl Link {
         for frames in frames {
             connection.push_frames(frames)?;
         }
-        if is_driver_active {
-            return Ok(());
+        Ok(())
+    }
+
+    /// Writes what is queued as far as the socket takes it, and leaves the rest to the driver.
+    pub(crate) fn try_flush(&self) {
+        let mut connection = self.lock();
+        if self.is_driver_active() || connection.outbox.is_empty() {
+            return;
         }
         if connection.inbox.is_empty() {
-            _ = connection.write_now(&mut Context::from_waker(Waker::noop()), false);
+            connection.write_at_once();
         } else {
             connection.wake_driver();
         }
-        Ok(())
     }
 
     /// Ready when there is room in the outbox.
@@ -550,6 +556,16 @@ impl Connection {
             }
         }
         Poll::Ready(())
+    }
+
+    /// Writes what the socket takes, whatever the task that runs has done before: one that sends to thousands would
+    /// have used up tokio's budget after 128 writes, and each further one would be left to a driver.
+    fn write_at_once(&mut self) {
+        let write = poll_fn(|cx| {
+            _ = self.write_now(cx, false);
+            Poll::Ready(())
+        });
+        _ = pin!(unconstrained(write)).poll(&mut Context::from_waker(Waker::noop()));
     }
 
     /// Writes what is queued, control frames at the next frame boundary.

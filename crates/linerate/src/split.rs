@@ -69,7 +69,30 @@ impl Sender {
         &self,
         frames: impl IntoIterator<Item = &'f Frames>,
     ) -> Result<(), TrySendError> {
+        self.link.try_queue_frames(frames)?;
+        self.link.try_flush();
+        Ok(())
+    }
+
+    /// Queues frames that other connections send too, all of them or none, to be written by
+    /// [`try_flush`](Self::try_flush) together with others.
+    ///
+    /// As [`try_send_frames`](Self::try_send_frames) otherwise. What nobody flushes goes out whenever something else
+    /// is written.
+    ///
+    /// # Errors
+    /// As [`try_send_frames`](Self::try_send_frames).
+    pub fn try_feed_frames<'f>(
+        &self,
+        frames: impl IntoIterator<Item = &'f Frames>,
+    ) -> Result<(), TrySendError> {
         self.link.try_queue_frames(frames)
+    }
+
+    /// Writes what is queued as far as the socket takes it, unless input waits to be answered; the rest is written
+    /// in the background.
+    pub fn try_flush(&self) {
+        self.link.try_flush();
     }
 
     /// Returns how many bytes may be sent before sending has to wait; 0 once nothing can be sent.

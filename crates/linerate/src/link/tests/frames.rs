@@ -1,5 +1,8 @@
 //! Frames that are encoded once and sent to many.
 
+use futures_util::FutureExt;
+use tokio::task::consume_budget;
+
 use super::*;
 use crate::{Counters, Frames, MessageKind, SendError, Sender, TrySendError};
 
@@ -142,6 +145,42 @@ async fn what_is_sent_to_an_idle_connection_is_written_in_the_call() {
     let (peer, running) = Place::Server.start(1 << 20, options, application);
     in_time(running).await.expect("it ends");
     assert_eq!(in_time(peer.reader.frames()).await[..3].len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_sent_is_written_in_the_call_even_by_a_task_that_was_busy_for_long() {
+    let application = |ws: WebSocket| async move {
+        let (sender, _receiver) = ws.split();
+        // A task that sends to thousands of connections has used up its share long before the last of them.
+        while consume_budget().now_or_never().is_some() {}
+        sender
+            .try_send_frames([&frames(1, 10)])
+            .expect("there is room");
+        assert_eq!(sender.queued_bytes(), 0);
+    };
+    let (_peer, running) = Place::Server.start(1 << 20, quiet(), application);
+    in_time(running).await.expect("it ends");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_fed_is_written_together_by_a_flush() {
+    let counters = Arc::<Counters>::default();
+    let mut options = quiet();
+    options.counters = Some(counters.clone());
+    let application = |ws: WebSocket| async move {
+        let (sender, _receiver) = ws.split();
+        sender.try_flush();
+        for _ in 0..3 {
+            sender
+                .try_feed_frames([&frames(1, 10)])
+                .expect("there is room");
+        }
+        assert_eq!((sender.queued_bytes(), counters.bytes_sent()), (36, 0));
+        sender.try_flush();
+        assert_eq!((sender.queued_bytes(), counters.bytes_sent()), (0, 36));
+    };
+    let (_peer, running) = Place::Server.start(1 << 20, options, application);
+    in_time(running).await.expect("it ends");
 }
 
 #[tokio::test(start_paused = true)]
