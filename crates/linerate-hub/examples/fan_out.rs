@@ -126,6 +126,7 @@ fn hub_with(names: &[ChannelName], shape: Shape) -> Hub {
                 let guard = Guard {
                     field: "source".to_owned(),
                     value: (index % shape.sources).to_string(),
+                    is_sufficient: true,
                 };
                 options.filter = Some(Arc::new(Source(guard)));
             }

@@ -17,8 +17,8 @@ pub trait Filter: fmt::Debug + Send + Sync {
 
     /// Returns something without which nothing matches, if there is such a thing.
     ///
-    /// Filters with guards on the same field cost a publication a single look at the field, however many they are;
-    /// only those whose guard fits are asked. The answer must always be the same.
+    /// Filters with guards cost a publication a single look at its fields, however many they are; only those
+    /// whose guard fits are asked, and not even those if the guard says it all. The answer must always be the same.
     fn guard(&self) -> Option<&Guard> {
         None
     }
@@ -31,4 +31,6 @@ pub struct Guard {
     pub field: String,
     /// What it must be equal to.
     pub value: String,
+    /// Whether everything that fits the guard matches, so that the filter need not be asked.
+    pub is_sufficient: bool,
 }

@@ -17,7 +17,10 @@ pub(super) fn find(node: &IdedExpr) -> Option<Guard> {
         return None;
     };
     match call.func_name.as_str() {
-        operators::LOGICAL_AND => find(left).or_else(|| find(right)),
+        operators::LOGICAL_AND => find(left).or_else(|| find(right)).map(|guard| Guard {
+            is_sufficient: false,
+            ..guard
+        }),
         operators::EQUALS => compare(left, right).or_else(|| compare(right, left)),
         _ => None,
     }
@@ -29,6 +32,7 @@ fn compare(field: &IdedExpr, value: &IdedExpr) -> Option<Guard> {
             Some(Guard {
                 field: field.clone(),
                 value: value.inner().to_owned(),
+                is_sufficient: true,
             })
         }
         _ => None,
@@ -55,6 +59,14 @@ mod tests {
         ] {
             assert_eq!(guard(text), level, "{text}");
         }
+    }
+
+    #[test]
+    fn a_guard_is_sufficient_if_nothing_else_is_asked() {
+        let is_sufficient = |text| find(&parse(text).unwrap()).unwrap().is_sufficient;
+        assert!(is_sufficient(r#"(level == "error")"#));
+        assert!(!is_sufficient(r#"level == "error" && bytes > 1000"#));
+        assert!(!is_sufficient(r#"level == "error" && host == "a""#));
     }
 
     #[test]

@@ -43,10 +43,12 @@ impl Class {
         }
     }
 
-    /// Takes notice of the newest publication of the ring; returns whether it belongs to the class.
+    /// Takes notice of the newest publication of the ring, which the guard fits; returns whether it belongs to the
+    /// class.
     pub(crate) fn push(&mut self, number: u64, publication: &Publication) -> bool {
         if let Some(filter) = &self.filter {
-            if !filter.matches(publication) {
+            let is_sufficient = filter.guard().is_some_and(|guard| guard.is_sufficient);
+            if !is_sufficient && !filter.matches(publication) {
                 return false;
             }
             self.matched.push_back(number);

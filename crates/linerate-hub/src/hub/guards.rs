@@ -1,5 +1,7 @@
 //! Which classes a publication may belong to.
 
+mod look;
+
 use hashbrown::HashMap;
 
 use crate::{Guard, Publication};
@@ -62,14 +64,13 @@ impl Guards {
         if self.fields.is_empty() {
             return;
         }
-        let Some(object) = publication.value().and_then(|value| value.as_object()) else {
+        // What the look skips is not checked for UTF-8.
+        if !publication.is_text() {
             return;
-        };
-        for field in &self.fields {
-            let value = object.get(&field.name).and_then(|value| value.as_str());
-            let classes = value.and_then(|value| field.classes.get(value));
-            classes.into_iter().flatten().copied().for_each(&mut visit);
         }
+        let found = look::find(&self.fields, publication.payload());
+        let classes = found.into_iter().flatten().flatten();
+        classes.copied().for_each(&mut visit);
     }
 
     fn find(&self, field: &str) -> Option<usize> {
@@ -86,6 +87,7 @@ mod tests {
         Guard {
             field: field.into(),
             value: value.into(),
+            is_sufficient: true,
         }
     }
 
@@ -122,9 +124,35 @@ mod tests {
             "{}",
             r#"{"level":1,"host":null}"#,
             r#"{"level":"debug"}"#,
+            r#"{"level":"error"} x"#,
+            r#"{"level":"error","#,
+            r#"{"level":["error"]}"#,
+            r#"{"level":{"level":"error"}}"#,
+            r#"{"in":{"level":"error"},"Level":"error"}"#,
+            r#"["level","error"]"#,
         ] {
             assert_eq!(visited(&guards, other), [0], "{other}");
         }
+    }
+
+    #[test]
+    fn names_and_values_may_be_escaped_and_the_last_of_a_name_counts() {
+        let guards = guards();
+        for json in [
+            r#"{"a":[{"b":"}"}],"l\u0065vel":"err\u006fr","z":1e999}"#,
+            r#"{"level":"info","level":"error"}"#,
+            r#" { "level" : "error" , "host" : null } "#,
+        ] {
+            assert_eq!(visited(&guards, json), [0, 1, 2], "{json}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_utf8_fits_no_guard() {
+        let publication = Publication::new(b"{\"level\":\"error\",\"x\":\"\xff\"}"[..].into());
+        let mut places = Vec::new();
+        guards().visit(&publication, |place| places.push(place));
+        assert_eq!(places, [0]);
     }
 
     #[test]

@@ -35,6 +35,7 @@ impl Equals {
         let guard = Guard {
             field: "letters".to_owned(),
             value: expression[1..].to_owned(),
+            is_sufficient: true,
         };
         Self(expression, guard)
     }
