@@ -22,7 +22,10 @@ mod subscription;
 mod tick;
 mod totals;
 
-use std::{collections::VecDeque, time::Instant};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::{Duration, Instant},
+};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -78,6 +81,8 @@ pub struct Hub {
     dirty_since: Option<Instant>,
     ticks: Ticks,
     meters: Meters,
+    /// How many groups have which interval.
+    intervals: BTreeMap<Duration, usize>,
     totals: Totals,
 }
 
@@ -97,6 +102,7 @@ impl Hub {
             dirty: Vec::new(),
             dirty_since: None,
             meters: Meters::default(),
+            intervals: BTreeMap::new(),
             totals: Totals::default(),
         }
     }

@@ -11,7 +11,7 @@ use std::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split},
     sync::mpsc,
-    time::{Instant, MissedTickBehavior, interval, sleep},
+    time::{Instant, MissedTickBehavior, interval, sleep, sleep_until},
 };
 
 use super::{
@@ -35,6 +35,9 @@ pub(super) const ORDERS_MAX: usize = 1_024;
 
 /// If the node takes a burst this slowly and the connection ends soon after, Redis has ended it for that.
 const SLOW: Duration = Duration::from_secs(1);
+
+/// A read that brought at least so many bytes is followed by the next one at once.
+const BUSY_BYTES: usize = 32 << 10;
 
 /// What a link is to do.
 #[derive(Debug)]
@@ -100,6 +103,8 @@ struct Session {
     out: Vec<u8>,
     written: usize,
     heard: Instant,
+    /// Nothing is read before, so that what arrives is read together.
+    rest_until: Option<Instant>,
     /// Until the command with this number is answered, and what was missed is made up for, messages wait in `held`.
     resubscribed: Option<u64>,
     held: Held,
@@ -215,6 +220,7 @@ impl Link {
             out: Vec::new(),
             written: 0,
             heard: Instant::now(),
+            rest_until: None,
             resubscribed: None,
             held: Held::default(),
         };
@@ -234,13 +240,19 @@ impl Link {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                read = session.read.read(session.input.space()) => {
-                    match read? {
-                        0 => return Err(Cut::Eof),
-                        count => session.input.filled(count),
+                read = session.read.read(session.input.space()), if session.rest_until.is_none() => {
+                    let count = read?;
+                    if count == 0 {
+                        return Err(Cut::Eof);
                     }
+                    session.input.filled(count);
                     session.heard = Instant::now();
-                    self.take(session).await?;
+                    if self.take(session).await? && count < BUSY_BYTES {
+                        self.rest(session);
+                    }
+                }
+                () = rested(session.rest_until), if session.rest_until.is_some() => {
+                    session.rest_until = None;
                 }
                 written = session.write.write(&session.out[session.written..]),
                     if session.written < session.out.len() =>
@@ -254,6 +266,17 @@ impl Link {
                 _ = ticks.tick() => self.watch(session).await?,
             }
             self.subscriptions.flush(&mut session.out);
+            if !self.subscriptions.is_settled() {
+                session.rest_until = None;
+            }
+        }
+    }
+
+    /// Lets publications gather, if nobody wants them at once.
+    fn rest(&self, session: &mut Session) {
+        let patience = self.shared.patience();
+        if !patience.is_zero() {
+            session.rest_until = Some(session.heard + patience);
         }
     }
 
@@ -264,10 +287,11 @@ impl Link {
         }
     }
 
-    /// Takes everything that one read has brought.
-    async fn take(&mut self, session: &mut Session) -> Result<(), Cut> {
+    /// Takes everything that one read has brought; says whether any of it was handed on.
+    async fn take(&mut self, session: &mut Session) -> Result<bool, Cut> {
         let mut events = Vec::new();
         let outcome = self.sort(session, &mut events);
+        let is_any = !events.is_empty() && session.resubscribed.is_none();
         match session.resubscribed {
             Some(_) => session.held.extend(events),
             None => self.hand_on(session, events).await,
@@ -278,7 +302,7 @@ impl Link {
         {
             self.catch_up(session).await;
         }
-        Ok(())
+        Ok(is_any)
     }
 
     fn sort(&mut self, session: &mut Session, events: &mut Vec<Event>) -> Result<(), Cut> {
@@ -414,6 +438,12 @@ impl Link {
                 sequencer.reset_channel(channel.as_str());
             }
         }
+    }
+}
+
+async fn rested(until: Option<Instant>) {
+    if let Some(until) = until {
+        sleep_until(until).await;
     }
 }
 

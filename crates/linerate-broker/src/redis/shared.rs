@@ -1,6 +1,9 @@
 //! What the parts of the broker share.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
 
 use linerate_hub::ChannelName;
 use tokio::runtime::Handle;
@@ -103,6 +106,10 @@ impl Shared {
 
     pub(super) async fn ingest(&self, events: Vec<Event>) {
         self.ingest.ingest(events).await;
+    }
+
+    pub(super) fn patience(&self) -> Duration {
+        self.ingest.patience()
     }
 
     pub(super) fn kind(&self) -> Kind {

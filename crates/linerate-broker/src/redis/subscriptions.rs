@@ -199,6 +199,11 @@ impl Subscriptions {
         }
     }
 
+    /// Says whether Redis owes no answer.
+    pub(super) fn is_settled(&self) -> bool {
+        self.sent.is_empty() && self.dirty.is_empty()
+    }
+
     /// Says whether the command with this serial number, and all before it, have been answered.
     pub(super) fn is_answered(&self, serial: u64) -> bool {
         self.sent.front().is_none_or(|sent| sent.serial > serial) && self.dirty.is_empty()

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -26,6 +26,8 @@ pub(crate) struct Recorder {
     changed: Notify,
     is_blocked: AtomicBool,
     unblocked: Notify,
+    /// In milliseconds.
+    patience: AtomicU64,
 }
 
 impl Recorder {
@@ -36,6 +38,12 @@ impl Recorder {
     /// Takes nothing more until [`unblock`](Self::unblock).
     pub(crate) fn block(&self) {
         self.is_blocked.store(true, Ordering::SeqCst);
+    }
+
+    /// Is in no hurry from now on.
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        let millis = patience.as_millis() as u64;
+        self.patience.store(millis, Ordering::SeqCst);
     }
 
     pub(crate) fn unblock(&self) {
@@ -91,6 +99,18 @@ impl Recorder {
         let publications = self.publications(channel, count).await;
         let payloads = publications.iter().map(|found| found.payload().clone());
         payloads.collect()
+    }
+
+    /// Waits until `count` publications of a channel have come, and returns when all that have did.
+    pub(crate) async fn times(&self, channel: &str, count: usize) -> Vec<Instant> {
+        let what = format!("{count} publications in {channel}");
+        self.wait(&what, |events| {
+            let is_wanted = |event: &Event| matches!(event, Event::Publication { channel: found, .. } if found.as_str() == channel);
+            let found = events.iter().filter(|(_, event)| is_wanted(event));
+            let found: Vec<_> = found.map(|(at, _)| *at).collect();
+            (found.len() >= count).then_some(found)
+        })
+        .await
     }
 
     pub(crate) fn gaps(&self) -> Vec<Gap> {
@@ -158,6 +178,10 @@ impl Ingest for Recorder {
             self.events().extend(events);
             self.changed.notify_waiters();
         })
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_millis(self.patience.load(Ordering::SeqCst))
     }
 }
 

@@ -258,6 +258,9 @@ impl Outlet for TailOutlet {
         }
     }
 
+    /// Events were offered to the page already.
+    fn flush(&self) {}
+
     fn notify(&self, _: Notice) {}
 
     fn pending_bytes(&self) -> usize {

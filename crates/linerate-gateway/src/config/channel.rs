@@ -130,11 +130,11 @@ impl Default for ChannelOptions {
     fn default() -> Self {
         Self {
             batch_interval: Duration::ZERO,
-            batch_bytes_max: 64 << 10,
+            batch_bytes_max: 128 << 10,
             conflate: None,
             slow: SlowPolicy::default(),
-            ring_messages_max: 1_024,
-            ring_bytes_max: 1 << 20,
+            ring_messages_max: 4_096,
+            ring_bytes_max: 4 << 20,
             history_size: 0,
             history_ttl: Duration::from_secs(300),
             durable: false,

@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -20,6 +20,12 @@ use super::{
 
 /// Messages of other nodes that may wait here before the broker's reader has to wait.
 const CONTROL_MAX: usize = 1_024;
+
+/// What part of the shortest interval of batches publications may come later.
+const PATIENCE_OF_INTERVAL: u32 = 16;
+
+/// How much later publications may come at most.
+const PATIENCE_MAX: Duration = Duration::from_millis(10);
 
 /// Takes what the broker tells, and hands it to the workers of the node.
 ///
@@ -111,6 +117,15 @@ impl Dispatcher {
 impl Ingest for Dispatcher {
     fn ingest(&self, events: Vec<Event>) -> BoxFuture<'_, ()> {
         Box::pin(self.dispatch(events))
+    }
+
+    fn patience(&self) -> Duration {
+        let intervals = self
+            .inboxes
+            .iter()
+            .filter_map(|inbox| inbox.batch_interval());
+        let shortest = intervals.min().unwrap_or_default();
+        (shortest / PATIENCE_OF_INTERVAL).min(PATIENCE_MAX)
     }
 }
 

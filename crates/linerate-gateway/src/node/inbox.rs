@@ -3,8 +3,11 @@
 use std::{
     collections::VecDeque,
     fmt, mem,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use linerate_broker::Gap;
@@ -38,6 +41,8 @@ pub(crate) enum Arrival {
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     queue: Mutex<Queue>,
+    /// The shortest interval of batches on the worker in microseconds, plus one; 0 without subscriptions.
+    batch_interval: AtomicU64,
     arrived: Notify,
     room: Notify,
 }
@@ -68,6 +73,18 @@ impl Inbox {
             }
             room.await;
         }
+    }
+
+    /// Takes note of the shortest interval of batches that a subscription on the worker has.
+    pub(crate) fn set_batch_interval(&self, interval: Option<Duration>) {
+        let micros = interval.map_or(0, |interval| interval.as_micros() as u64 + 1);
+        self.batch_interval.store(micros, Ordering::Relaxed);
+    }
+
+    /// Returns the shortest interval of batches that a subscription on the worker has.
+    pub(crate) fn batch_interval(&self) -> Option<Duration> {
+        let micros = self.batch_interval.load(Ordering::Relaxed).checked_sub(1);
+        micros.map(Duration::from_micros)
     }
 
     /// Adds a job for the worker's thread.

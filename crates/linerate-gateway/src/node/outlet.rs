@@ -17,11 +17,14 @@ pub trait Outlet: fmt::Debug + Send + Sync + 'static {
     /// out without room.
     fn has_room(&self) -> bool;
 
-    /// Takes the next of what is to be sent, in order.
+    /// Takes the next of what is to be sent, in order; it may wait for [`flush`](Self::flush).
     ///
     /// For [`Transmit::Gap`] the protocol says that something was missed; for [`Transmit::Slow`] and
     /// [`Transmit::Unencodable`] the session ends the connection with its code.
     fn transmit(&self, transmit: Transmit);
+
+    /// Lets go what was transmitted: called once a turn, so that it is one write.
+    fn flush(&self);
 
     /// Takes something that is sent ahead of data, or done.
     fn notify(&self, notice: Notice);

@@ -205,6 +205,8 @@ impl Worker {
             subscribe.ring,
             options,
         )?;
+        self.inbox
+            .set_batch_interval(state.hub.batch_interval_min());
         let member = Member {
             subscription,
             presence: None,

@@ -230,6 +230,8 @@ impl Outlet for Memo {
         self.arrived.notify_one();
     }
 
+    fn flush(&self) {}
+
     fn notify(&self, notice: Notice) {
         self.notices.lock().unwrap().push_back(notice);
         self.arrived.notify_one();

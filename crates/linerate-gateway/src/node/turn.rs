@@ -7,7 +7,7 @@ use std::{
 
 use linerate_broker::{Gap, GapReason};
 use linerate_hub::{GapCause, Hub};
-use tokio::task::yield_now;
+use tokio::{task::yield_now, time::sleep};
 
 use super::{
     Worker,
@@ -22,10 +22,17 @@ const CLIENTS_A_LOOK: usize = 16;
 
 /// Publications that go into the hub before their blocks are handed out, unless a ring is half full earlier:
 /// a client that keeps up is never overtaken by its ring.
-const PUBLICATIONS_A_TURN: usize = 256;
+const PUBLICATIONS_A_TURN: usize = 512;
 
 /// Bytes of payload that go into the hub before their blocks are handed out.
-const BYTES_A_TURN: usize = 256 * 1024;
+const BYTES_A_TURN: usize = 512 * 1024;
+
+/// After handing out for so long, a worker that has nothing more to do rests as long as it was busy. A write costs
+/// the same for one publication as for many, so under load twice as many go with each.
+const LONG: Duration = Duration::from_millis(1);
+
+/// The longest rest.
+const REST_MAX: Duration = Duration::from_millis(2);
 
 /// Jobs done before the sockets are served again.
 const JOBS_A_TURN: usize = 64;
@@ -41,8 +48,11 @@ impl Worker {
                 self.inbox.take(&mut arrivals);
             }
             self.absorb(&mut arrivals);
-            self.transmit().await;
+            let busy = self.transmit().await;
             if arrivals.is_empty() {
+                if busy >= LONG {
+                    sleep(busy.min(REST_MAX)).await;
+                }
                 self.wait().await;
             }
         }
@@ -82,20 +92,23 @@ impl Worker {
         }
     }
 
-    /// Hands out what is ready, in slices between which sockets are served.
-    async fn transmit(&self) {
+    /// Hands out what is ready, in slices between which sockets are served; returns how long that took.
+    async fn transmit(&self) -> Duration {
+        let mut busy = Duration::ZERO;
         let mut is_done = false;
         while !is_done {
-            is_done = self.transmit_slice();
+            let begun = Instant::now();
+            is_done = self.transmit_slice(begun);
+            busy += begun.elapsed();
             yield_now().await;
         }
+        busy
     }
 
     /// Hands out blocks until nothing is ready or the turn is over; says whether nothing is ready.
-    fn transmit_slice(&self) -> bool {
+    fn transmit_slice(&self, now: Instant) -> bool {
         let mut state = self.state();
         let state = &mut *state;
-        let now = Instant::now();
         let mut served = 0;
         while let Some(client) = state.hub.poll_ready() {
             let Some(known) = state.clients.get(&client) else {
@@ -107,6 +120,7 @@ impl Worker {
                     None => break,
                 }
             }
+            known.outlet.flush();
             served += 1;
             if served % CLIENTS_A_LOOK == 0 && now.elapsed() >= TURN {
                 return false;

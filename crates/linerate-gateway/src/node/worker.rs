@@ -100,6 +100,8 @@ impl Worker {
             return;
         };
         let emptied = state.hub.disconnect(client);
+        self.inbox
+            .set_batch_interval(state.hub.batch_interval_min());
         for channel in gone.channels.keys() {
             state.unfollow(client, channel);
         }
@@ -119,6 +121,8 @@ impl Worker {
     pub fn unsubscribe(&self, client: ClientId, channel: &ChannelName) -> bool {
         let mut state = self.state();
         let ended = state.hub.unsubscribe(client, channel);
+        self.inbox
+            .set_batch_interval(state.hub.batch_interval_min());
         let gone = state.clients.get_mut(&client);
         let member = gone.and_then(|client| client.channels.remove(channel));
         state.unfollow(client, channel);

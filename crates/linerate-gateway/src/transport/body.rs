@@ -108,6 +108,9 @@ impl Wire for BodyWire {
         }
     }
 
+    /// Whoever reads the body was woken.
+    fn flush(&self) {}
+
     fn room(&self) -> usize {
         let queue = self.shared.queue();
         match queue.is_over {

@@ -99,7 +99,8 @@ impl ClientOutlet {
             return;
         }
         if state.control.is_empty() && self.wire.room() > 0 {
-            return self.wire.send(bytes, 1);
+            self.wire.send(bytes, 1);
+            return self.wire.flush();
         }
         // One is taken beyond the bound, so that the length of a single reply is no reason.
         if state.control_bytes > self.control_bytes_max {
@@ -114,7 +115,7 @@ impl ClientOutlet {
 
     /// Ends the stream behind what is with the wire. Replies that wait are sent if there is room.
     pub(crate) fn close(&self, disconnect: &Disconnect) {
-        self.flush();
+        self.send_waiting();
         let mut state = self.state();
         state.is_closed = true;
         state.control.clear();
@@ -148,6 +149,7 @@ impl ClientOutlet {
         }
         if !notice.is_empty() {
             self.wire.send(notice.into(), 1);
+            self.wire.flush();
         }
     }
 
@@ -196,7 +198,7 @@ impl ClientOutlet {
                 }
                 // Ready without room: the client is gone, and replies to it are dropped.
                 let is_gone = self.wire.room() == 0;
-                if self.flush() || is_gone {
+                if self.send_waiting() || is_gone {
                     self.state().is_full = false;
                     return Poll::Ready(!is_gone);
                 }
@@ -206,15 +208,16 @@ impl ClientOutlet {
     }
 
     /// Sends replies that wait while there is room; says whether none waits any more.
-    fn flush(&self) -> bool {
+    fn send_waiting(&self) -> bool {
         let mut state = self.state();
         while self.wire.room() > 0 {
             let Some(bytes) = state.control.pop_front() else {
-                return true;
+                break;
             };
             state.control_bytes -= bytes.len();
             self.wire.send(bytes, 1);
         }
+        self.wire.flush();
         state.control.is_empty()
     }
 
@@ -261,6 +264,10 @@ impl Outlet for ClientOutlet {
             Transmit::Unencodable { channel, .. } => self.push(Event::Unencodable(channel)),
             _ => {}
         }
+    }
+
+    fn flush(&self) {
+        self.wire.flush();
     }
 
     fn notify(&self, notice: Notice) {

@@ -13,9 +13,13 @@ use crate::protocol::centrifuge::Disconnect;
 
 /// The way of bytes to one client. Never waits, and is called on the thread of the client's worker.
 pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
-    /// Takes bytes as the protocol's encoder made them, framing included. Accepted whatever their length while
-    /// there is room; what is sent to somebody who is gone is dropped.
+    /// Takes bytes as the protocol's encoder made them, framing included, which may wait for
+    /// [`flush`](Self::flush). Accepted whatever their length while there is room; what is sent to somebody who is
+    /// gone is dropped.
     fn send(&self, bytes: Bytes, messages: u64);
+
+    /// Lets go what was sent.
+    fn flush(&self);
 
     /// Returns how many bytes may be sent; at least one if any may.
     fn room(&self) -> usize;
@@ -52,6 +56,12 @@ impl Wire for PendingWire {
         }
     }
 
+    fn flush(&self) {
+        if let Some(wire) = self.0.get() {
+            wire.flush();
+        }
+    }
+
     fn room(&self) -> usize {
         self.0.get().map_or(0, Wire::room)
     }
@@ -76,9 +86,13 @@ impl Wire for PendingWire {
 impl Wire for WebSocketWire {
     fn send(&self, bytes: Bytes, messages: u64) {
         let frames = Frames::danger_from_framed(bytes, messages);
-        if let Err(error) = self.0.try_send_frames([&frames]) {
+        if let Err(error) = self.0.try_feed_frames([&frames]) {
             tracing::debug!(%error, "client takes nothing more");
         }
+    }
+
+    fn flush(&self) {
+        self.0.try_flush();
     }
 
     fn room(&self) -> usize {

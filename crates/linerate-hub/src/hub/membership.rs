@@ -1,6 +1,9 @@
 //! Who subscribes to what.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::btree_map::Entry,
+    time::{Duration, Instant},
+};
 
 use crate::{
     ChannelName, ChannelOptions, EncodingId, SubscriptionOptions,
@@ -174,6 +177,12 @@ impl Hub {
         self.subscriptions.len()
     }
 
+    /// Returns the shortest interval of batches that a subscription has, 0 if one has none; `None` without
+    /// subscriptions.
+    pub fn batch_interval_min(&self) -> Option<Duration> {
+        self.intervals.keys().next().copied()
+    }
+
     /// Returns what was done so far.
     pub fn totals(&self) -> Totals {
         let mut totals = self.totals;
@@ -283,6 +292,7 @@ impl Hub {
         if let Some(index) = groups.iter().find(is_same) {
             return *index;
         }
+        *self.intervals.entry(kind.batch_interval).or_default() += 1;
         let meter = self.meters.find_or_add(kind.label, kind.encoding);
         let group = Group::new(stream_index, stream, class_index, (kind, meter));
         stream.ticking += usize::from(group.is_ticking());
@@ -323,6 +333,12 @@ impl Hub {
 
     fn end_group(&mut self, index: u32) {
         let group = self.groups.remove(index);
+        if let Entry::Occupied(mut count) = self.intervals.entry(group.kind.batch_interval) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
         let stream = &mut self.streams[group.channel];
         stream.ticking -= usize::from(group.is_ticking());
         let class = &mut stream.classes[group.class];

@@ -42,6 +42,22 @@ fn the_ticks_of_channels_are_spread_over_the_interval() {
 }
 
 #[test]
+fn the_shortest_interval_is_that_of_who_is_still_there() {
+    let mut world = World::new();
+    assert_eq!(world.hub.batch_interval_min(), None);
+    let patient = world.listen("a", ticking());
+    assert_eq!(world.hub.batch_interval_min(), Some(INTERVAL));
+    let hasty = [world.listen("a", text()), world.listen("b", text())];
+    for client in hasty {
+        assert_eq!(world.hub.batch_interval_min(), Some(Duration::ZERO));
+        world.hub.disconnect(client);
+    }
+    assert_eq!(world.hub.batch_interval_min(), Some(INTERVAL));
+    world.hub.disconnect(patient);
+    assert_eq!(world.hub.batch_interval_min(), None);
+}
+
+#[test]
 fn subscribers_of_a_channel_with_the_same_interval_tick_together() {
     let mut world = World::new();
     let early = world.listen("a", ticking());

@@ -1,5 +1,7 @@
 //! Publishers that know nothing of us, options, and the URL.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use linerate_broker::{Broker, BrokerError, BrokerOptions, GapReason, Redis};
 use linerate_testkit::server::RedisServer;
@@ -28,6 +30,37 @@ async fn what_redis_cli_publishes_arrives_byte_for_byte() {
         let received = node.recorder.payloads(subscription, 2).await;
         assert_eq!(received, ["hello".into(), expected.clone()]);
     }
+}
+
+#[tokio::test]
+async fn what_nobody_is_in_a_hurry_for_is_read_together() {
+    let Some(service) = Standalone::start() else {
+        return;
+    };
+    let options = BrokerOptions {
+        // No answers are awaited meanwhile.
+        probe_interval: Duration::from_secs(60),
+        ..BrokerOptions::default()
+    };
+    let node = Node::with(&service, options).await;
+    node.subscribe("ticks", BARE).await;
+    node.recorder.set_patience(Duration::from_secs(10));
+    let rounds = (0..10).map(|round| 4 * round);
+    for before in rounds {
+        service.server.cli(&["PUBLISH", "ticks", "0"]);
+        node.recorder.times("ticks", before + 1).await;
+        for payload in ["1", "2", "3"] {
+            service.server.cli(&["PUBLISH", "ticks", payload]);
+        }
+        // Who subscribes need not wait.
+        node.subscribe(&format!("other{before}"), BARE).await;
+        let came = node.recorder.times("ticks", before + 4).await;
+        // Unless Redis still owed the answer to the first PING.
+        if came[before + 1] == came[before + 3] {
+            return;
+        }
+    }
+    panic!("each publication is read alone");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use linerate_broker::{Event, Gap, GapReason};
+use linerate_broker::{Event, Gap, GapReason, Ingest};
 use linerate_hub::{ChannelOptions, GapCause, Publication, SlowPolicy, Transmit};
 
 use super::{Bus, channel, connect, node_on, publish, subscription};
@@ -46,6 +46,31 @@ async fn what_arrives_together_leaves_together() {
         panic!("a block");
     };
     assert_eq!(messages, 50);
+}
+
+#[tokio::test]
+async fn publications_may_come_later_if_all_subscribers_gather_batches() {
+    let (node, workers) = node_on(&Arc::new(Bus::default()), 2);
+    let patience = || node.dispatcher().patience();
+    assert_eq!(patience(), Duration::ZERO);
+    let batches = |millis| {
+        let mut batches = subscription("news");
+        batches.options.batch_interval = Duration::from_millis(millis);
+        batches
+    };
+    let (client, _memo) = connect(&workers[0], "", "c");
+    workers[0].subscribe(client, batches(1_000)).await.unwrap();
+    assert_eq!(patience(), Duration::from_millis(10), "the most there is");
+    let (other, _memo) = connect(&workers[1], "", "d");
+    workers[1].subscribe(other, batches(80)).await.unwrap();
+    assert_eq!(patience(), Duration::from_millis(5));
+    let (hasty, _memo) = connect(&workers[1], "", "e");
+    workers[1].subscribe(hasty, batches(0)).await.unwrap();
+    assert_eq!(patience(), Duration::ZERO);
+    workers[1].unsubscribe(hasty, &channel("news"));
+    assert_eq!(patience(), Duration::from_millis(5));
+    workers[1].disconnect(other);
+    assert_eq!(patience(), Duration::from_millis(10));
 }
 
 #[tokio::test]

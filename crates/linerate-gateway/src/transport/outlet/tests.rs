@@ -15,6 +15,8 @@ struct Pipe(Arc<Mutex<PipeState>>);
 #[derive(Debug, Default)]
 struct PipeState {
     room: usize,
+    /// Not flushed yet.
+    held: Vec<u8>,
     sent: Vec<u8>,
     closed: Option<u16>,
 }
@@ -39,7 +41,12 @@ impl Wire for Pipe {
     fn send(&self, bytes: Bytes, _messages: u64) {
         let mut state = self.0.lock().unwrap();
         state.room = state.room.saturating_sub(bytes.len());
-        state.sent.extend_from_slice(&bytes);
+        state.held.extend_from_slice(&bytes);
+    }
+
+    fn flush(&self) {
+        let state = &mut *self.0.lock().unwrap();
+        state.sent.append(&mut state.held);
     }
 
     fn room(&self) -> usize {
@@ -113,6 +120,7 @@ fn replies_that_wait_for_room_go_before_any_further_data() {
     let outlet = ClientOutlet::new(pipe.clone(), GapNotice::None, 100);
     assert!(outlet.has_room());
     outlet.transmit(block("data"));
+    outlet.flush();
     outlet.send("one".into());
     outlet.send("two".into());
     assert!(!outlet.has_room());
@@ -129,6 +137,7 @@ fn replies_that_wait_for_room_go_before_any_further_data() {
     assert_eq!(outlet.room().now_or_never(), Some(true));
     assert!(outlet.has_room() && !outlet.is_full());
     outlet.transmit(block("more"));
+    outlet.flush();
     assert_eq!(pipe.sent(), "dataonetwomore");
 }
 
@@ -189,6 +198,7 @@ fn a_gap_is_told_in_its_place_if_the_protocol_can() {
         outlet.transmit(block("one"));
         outlet.transmit(gap());
         outlet.transmit(block("two"));
+        outlet.flush();
         // The first byte of a binary frame is no text.
         let sent = pipe.0.lock().unwrap().sent.clone();
         let sent: String = sent
@@ -222,6 +232,7 @@ fn nobody_waits_for_a_client_that_is_gone() {
     struct Gone;
     impl Wire for Gone {
         fn send(&self, _: Bytes, _: u64) {}
+        fn flush(&self) {}
         fn room(&self) -> usize {
             0
         }
