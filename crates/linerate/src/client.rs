@@ -1,5 +1,7 @@
 //! Opening connections.
 
+#[cfg(feature = "http2")]
+mod http2;
 mod request;
 
 use std::{
@@ -21,8 +23,8 @@ use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use crate::{
     Error, Options, Result, WebSocket,
     dial::{
-        Deadline, DialError, Dialer, Phase, Proxy, ProxyChoice, RedirectError, Resolve, Target,
-        Timeouts, is_redirect,
+        Deadline, DialError, Dialed, Dialer, Phase, Proxy, ProxyChoice, RedirectError, Resolve,
+        Target, Timeouts, is_redirect,
     },
     link::{Driver, Link, Transport},
     options::Settings,
@@ -49,6 +51,8 @@ pub struct Client {
     request: RequestParts,
     dialer: Dialer,
     redirects_max: u32,
+    #[cfg(feature = "http2")]
+    http2: http2::Wish,
 }
 
 impl Client {
@@ -202,18 +206,21 @@ impl Client {
         let target = Target::parse(url)?;
         let deadline = Deadline::start(self.dialer.timeouts.total);
         let io = Transport::Other(Box::new(stream));
-        match self.upgrade(io, &target, &deadline).await? {
-            Outcome::Opened(ws) => Ok(ws),
-            Outcome::Redirected { error, .. } => Err(error),
+        #[cfg(feature = "http2")]
+        if self.http2 == http2::Wish::Insist {
+            let outcome = self.open_stream(io, &target, &deadline).await?;
+            return outcome.ok_or(DialError::ProtocolUnsupported)?.into_result();
         }
+        self.upgrade(io, &target, &deadline).await?.into_result()
     }
 
     async fn connect_once(&self, target: &Target, deadline: &Deadline) -> Result<Outcome> {
-        let dialed = self.dialer.dial(target, deadline).await?;
-        match dialed.alpn.as_deref() {
-            None | Some(b"http/1.1") => self.upgrade(dialed.io, target, deadline).await,
-            Some(_) => Err(DialError::ProtocolUnsupported.into()),
+        #[cfg(feature = "http2")]
+        if self.http2 != http2::Wish::None {
+            return self.connect_http2(target, deadline).await;
         }
+        let dialed = self.dialer.dial(target, deadline).await?;
+        self.upgrade_dialed(dialed, target, deadline).await
     }
 
     /// Returns where the redirect with this number leads, if it is to be followed.
@@ -243,6 +250,19 @@ impl Client {
         self.dialer.forget_server();
     }
 
+    /// Opens the WebSocket over HTTP/1.1, if that was agreed on.
+    async fn upgrade_dialed(
+        &self,
+        dialed: Dialed,
+        target: &Target,
+        deadline: &Deadline,
+    ) -> Result<Outcome> {
+        match dialed.alpn.as_deref() {
+            None | Some(b"http/1.1") => self.upgrade(dialed.io, target, deadline).await,
+            Some(_) => Err(DialError::ProtocolUnsupported.into()),
+        }
+    }
+
     /// Opens the WebSocket over HTTP/1.1.
     async fn upgrade(
         &self,
@@ -257,12 +277,7 @@ impl Client {
         let (negotiated, leftover) = match deadline.keep(Phase::Handshake, limit, exchanged).await?
         {
             Ok(exchanged) => exchanged,
-            Err(error) => {
-                return match location(&handshake, &error) {
-                    Some(location) => Ok(Outcome::Redirected { location, error }),
-                    None => Err(error),
-                };
-            }
+            Err(error) => return Outcome::refused(&handshake, error),
         };
         let subprotocol = negotiated.subprotocol();
         let link = Link::new(io, Role::Client, &self.settings, &leftover, subprotocol);
@@ -279,6 +294,24 @@ enum Outcome {
         location: String,
         error: Error,
     },
+}
+
+impl Outcome {
+    /// Makes one of a refusal.
+    fn refused(handshake: &ClientHandshake, error: Error) -> Result<Self> {
+        match location(handshake, &error) {
+            Some(location) => Ok(Self::Redirected { location, error }),
+            None => Err(error),
+        }
+    }
+
+    /// Takes it for an error to be asked to go elsewhere.
+    fn into_result(self) -> Result<WebSocket> {
+        match self {
+            Self::Opened(ws) => Ok(ws),
+            Self::Redirected { error, .. } => Err(error),
+        }
+    }
 }
 
 impl fmt::Debug for Client {

@@ -182,6 +182,22 @@ impl Dialer {
         Ok(Dialed { io, alpn })
     }
 
+    /// Returns a dialer that offers `protocols` by ALPN, whatever the TLS configuration offers.
+    #[cfg(feature = "http2")]
+    pub(crate) fn offering(&self, protocols: &[&[u8]]) -> Self {
+        let mut dialer = self.clone();
+        #[cfg(feature = "rustls")]
+        {
+            dialer.alpn = protocols.iter().map(|name| name.to_vec()).collect();
+            if let Some(config) = &mut dialer.tls {
+                Arc::make_mut(config).alpn_protocols = Vec::new();
+            }
+        }
+        #[cfg(not(feature = "rustls"))]
+        let _ = (&mut dialer, protocols);
+        dialer
+    }
+
     #[cfg(not(feature = "rustls"))]
     async fn secure(
         &self,

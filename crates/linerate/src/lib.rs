@@ -56,6 +56,8 @@ mod counters;
 pub mod dial;
 mod error;
 mod frames;
+#[cfg(feature = "http2")]
+mod http2;
 mod link;
 mod message;
 mod options;
@@ -73,12 +75,14 @@ pub use client::{Client, connect};
 pub use counters::Counters;
 pub use error::{Error, Result, TrySendError, UrlError};
 pub use frames::{Frames, FramesError};
+#[cfg(feature = "http2")]
+pub use http2::Http2Limits;
 pub use linerate_proto::{
     CloseCode, Config, Limits, ProtocolError, SendError,
     engine::{Closed, MessageKind, State},
     handshake::{
-        Acceptance, BuildError, HandshakeError, HandshakeLimits, Origin, OriginPolicy, Refusal,
-        Request, Scheme, Upgrade,
+        Acceptance, BuildError, HandshakeError, HandshakeLimits, HttpVersion, Origin, OriginPolicy,
+        Refusal, Request, Scheme, Upgrade,
     },
 };
 pub use message::{Binary, Message, Text};

@@ -45,6 +45,9 @@ pub struct Options {
     /// How many bytes of messages may wait for the application while it does not receive; then
     /// reading stops, and the peer is slowed by TCP. Default: 64 KiB.
     pub recv_queue_bytes_max: usize,
+    /// Limits on a connection of HTTP/2, where WebSockets are streams.
+    #[cfg(feature = "http2")]
+    pub http2: crate::Http2Limits,
     /// Where to count; `None` does not count.
     pub counters: Option<Arc<Counters>>,
 }
@@ -57,6 +60,8 @@ impl Default for Options {
             handshake_timeout: Duration::from_secs(10),
             send_queue_bytes_max: 64 << 10,
             recv_queue_bytes_max: 64 << 10,
+            #[cfg(feature = "http2")]
+            http2: crate::Http2Limits::default(),
             counters: None,
         }
     }

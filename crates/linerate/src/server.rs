@@ -2,6 +2,8 @@
 
 mod accept;
 mod connections;
+#[cfg(feature = "http2")]
+mod http2;
 
 use std::{
     fmt,
@@ -18,10 +20,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::{
     Error, Options, Result, WebSocket,
-    link::{Alarm, Driver},
+    link::{Alarm, Driver, Link},
     options::Settings,
 };
 
+use accept::Accepted;
 use connections::Connections;
 pub(crate) use connections::Slot;
 
@@ -57,8 +60,10 @@ pub struct Server {
     origins: Arc<OriginPolicy>,
     decide: Option<Arc<Decide>>,
     connections_max: usize,
+    #[cfg(feature = "http2")]
+    is_http2: bool,
     #[cfg(feature = "rustls")]
-    tls: Option<tokio_rustls::TlsAcceptor>,
+    tls: Option<Arc<rustls::ServerConfig>>,
 }
 
 impl Server {
@@ -69,6 +74,8 @@ impl Server {
             origins: Arc::default(),
             decide: None,
             connections_max: 100_000,
+            #[cfg(feature = "http2")]
+            is_http2: true,
             #[cfg(feature = "rustls")]
             tls: None,
         }
@@ -87,7 +94,8 @@ impl Server {
     }
 
     /// Sets how many connections may be open at a time, those in the opening handshake included; more
-    /// are refused with 503. Default: 100,000.
+    /// are refused with 503. Over HTTP/2 each WebSocket counts, and so does the connection that they
+    /// share. Default: 100,000.
     pub fn with_connections_max(mut self, connections_max: usize) -> Self {
         self.connections_max = connections_max;
         self
@@ -106,10 +114,18 @@ impl Server {
         self
     }
 
-    /// Serves `wss://`.
+    /// Speaks HTTP/1.1 only. Otherwise the client decides: by ALPN over TLS, by its first bytes
+    /// in the clear.
+    #[cfg(feature = "http2")]
+    pub fn without_http2(mut self) -> Self {
+        self.is_http2 = false;
+        self
+    }
+
+    /// Serves `wss://`. Protocols to choose from by ALPN are added unless `config` has some.
     #[cfg(feature = "rustls")]
     pub fn with_tls(mut self, config: Arc<rustls::ServerConfig>) -> Self {
-        self.tls = Some(config.into());
+        self.tls = Some(config);
         self
     }
 
@@ -129,7 +145,7 @@ impl Server {
     {
         let connections = Connections::new(self.connections_max);
         let close_timeout = self.settings.config.close_timeout;
-        let server = Arc::new(self);
+        let server = Arc::new(self.with_alpn());
         let handler = Arc::new(handler);
         let mut shutdown = pin!(shutdown);
         loop {
@@ -166,26 +182,62 @@ impl Server {
             tokio::spawn(accept::refuse_overload(stream));
             return;
         };
+        #[cfg(feature = "http2")]
+        let connections = connections.clone();
         tokio::spawn(async move {
             match accept::accept(&self, stream).await {
-                // A task of its own, so that the memory of the handshake is not kept.
-                Ok((link, request)) => {
-                    slot.enter(&link);
-                    let ws = WebSocket::new(link.clone());
-                    let alarm = Alarm::Shared(slot);
-                    match catch_unwind(AssertUnwindSafe(|| handler(ws, request))) {
-                        Ok(handler) => tokio::spawn(Driver::new(link, handler, alarm)),
-                        Err(_) => {
-                            tracing::error!("connection handler panicked");
-                            let failed = std::future::ready(Err(Error::Abnormal));
-                            tokio::spawn(Driver::new(link, failed, alarm))
-                        }
+                Ok(Accepted::WebSocket(link, request)) => drive(link, request, slot, &*handler),
+                #[cfg(feature = "http2")]
+                Ok(Accepted::Http2(io, scheme)) => {
+                    let connection = http2::Connection {
+                        server: self,
+                        scheme,
+                        handler,
+                        connections,
                     };
+                    // A task of its own, so that the memory of the handshake is not kept.
+                    tokio::spawn(connection.serve(io, slot));
                 }
                 Err(error) => tracing::debug!(%error, "opening handshake failed"),
             }
         });
     }
+
+    /// Lets clients choose the protocol by ALPN, unless the application has set how.
+    fn with_alpn(self) -> Self {
+        #[cfg(all(feature = "http2", feature = "rustls"))]
+        if let Some(config) = &self.tls
+            && config.alpn_protocols.is_empty()
+            && self.is_http2
+        {
+            let mut config = rustls::ServerConfig::clone(config);
+            config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+            return Self {
+                tls: Some(Arc::new(config)),
+                ..self
+            };
+        }
+        self
+    }
+}
+
+/// Starts the task that runs the handler of an open connection.
+fn drive<H, F>(link: Arc<Link>, request: Request, slot: Slot, handler: &H)
+where
+    H: Fn(WebSocket, Request) -> F,
+    F: Future<Output = Result<()>> + Send + 'static,
+{
+    slot.enter(&link);
+    let ws = WebSocket::new(link.clone());
+    let alarm = Alarm::Shared(slot);
+    match catch_unwind(AssertUnwindSafe(|| handler(ws, request))) {
+        Ok(handler) => tokio::spawn(Driver::new(link, handler, alarm)),
+        Err(_) => {
+            tracing::error!("connection handler panicked");
+            let failed = std::future::ready(Err(Error::Abnormal));
+            tokio::spawn(Driver::new(link, failed, alarm))
+        }
+    };
 }
 
 impl Default for Server {

@@ -102,6 +102,8 @@ pub(crate) async fn connect(
     };
     let connector = TlsConnector::from(config);
     match io {
+        #[cfg(feature = "http2")]
+        Transport::Http2(stream) => Ok(negotiated(connector.connect(name, stream).await?)),
         Transport::Other(io) => Ok(negotiated(connector.connect(name, io).await?)),
         Transport::Tcp(stream) => Ok(negotiated(connector.connect(name, stream).await?)),
     }

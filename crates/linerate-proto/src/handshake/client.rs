@@ -188,13 +188,10 @@ impl ClientHandshake {
     ///
     /// The server refuses, or agrees to what was not offered.
     pub fn handle_response<'a>(
-        &self,
+        &mut self,
         status: u16,
         headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
     ) -> Result<Negotiated, HandshakeError> {
-        if !(200..300).contains(&status) {
-            return Err(HandshakeError::StatusUnexpected { status });
-        }
         let mut head = b"HTTP/1.1 200 OK\r\n".to_vec();
         let mut header_lines = 0;
         for (name, value) in headers {
@@ -203,6 +200,10 @@ impl ClientHandshake {
         }
         head.extend_from_slice(b"\r\n");
         let (_, headers) = parse(head, header_lines)?;
+        if !(200..300).contains(&status) {
+            self.refusal = Some(headers);
+            return Err(HandshakeError::StatusUnexpected { status });
+        }
         self.negotiate(headers)
     }
 
@@ -234,8 +235,8 @@ impl ClientHandshake {
         self.failed.unwrap_or_else(|| self.reader.handle_eof())
     }
 
-    /// Returns the headers of the response if that has another status than 101: where to go
-    /// instead, or when to come back.
+    /// Returns the headers of the response if that does not open the WebSocket by its status: where
+    /// to go instead, or when to come back.
     pub fn refusal_headers(&self) -> Option<&Headers> {
         self.refusal.as_ref()
     }

@@ -211,6 +211,10 @@ impl Connection {
                 Err(error) => self.fail(error.into()),
             }
         }
+        #[cfg(feature = "http2")]
+        if let Some(io) = &mut self.io {
+            io.rest(cx);
+        }
     }
 
     /// Returns whether more is to be read while nobody receives; makes room if it must.

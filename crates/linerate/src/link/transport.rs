@@ -18,13 +18,25 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
 /// A byte stream; a plain socket, which most connections are, costs no allocation.
 pub(crate) enum Transport {
+    #[cfg(feature = "http2")]
+    Http2(Box<crate::http2::Stream>),
     Other(Box<dyn Io>),
     Tcp(TcpStream),
 }
 
 impl Transport {
+    /// Takes note that nothing is to be read for now.
+    #[cfg(feature = "http2")]
+    pub(crate) fn rest(&mut self, cx: &mut Context<'_>) {
+        if let Self::Http2(stream) = self {
+            stream.hold(cx);
+        }
+    }
+
     fn as_io(self: Pin<&mut Self>) -> Pin<&mut dyn Io> {
         match self.get_mut() {
+            #[cfg(feature = "http2")]
+            Self::Http2(stream) => Pin::new(stream.as_mut()),
             Self::Other(io) => Pin::new(io.as_mut()),
             Self::Tcp(stream) => Pin::new(stream),
         }

@@ -4,7 +4,7 @@ use std::{future::poll_fn, pin::Pin, sync::Arc, time::Duration};
 
 use linerate_proto::{
     Role,
-    handshake::{HandshakeError, Refusal, Request, RequestReader, Scheme},
+    handshake::{Acceptance, HandshakeError, Refusal, Request, RequestReader, Scheme},
 };
 use tokio::{
     io::{AsyncRead, AsyncWriteExt, ReadBuf},
@@ -12,7 +12,12 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
+#[cfg(feature = "rustls")]
+use tokio_rustls::TlsAcceptor;
+
 use super::Server;
+#[cfg(feature = "http2")]
+use crate::http2::speaks_http2;
 use crate::{
     Error, Result,
     link::{Link, Transport},
@@ -22,18 +27,41 @@ use crate::{
 /// How long a client that is refused may take to read why.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Takes a new connection through TLS, if any, and the opening handshake, within its budget.
-pub(super) async fn accept(server: &Server, stream: TcpStream) -> Result<(Arc<Link>, Request)> {
+/// What a connection has become.
+pub(super) enum Accepted {
+    /// It speaks HTTP/2, of which nothing is read yet.
+    #[cfg(feature = "http2")]
+    Http2(Transport, Scheme),
+    WebSocket(Arc<Link>, Request),
+}
+
+/// Takes a new connection through TLS, if any, and the opening handshake of HTTP/1.1, within its
+/// budget.
+pub(super) async fn accept(server: &Server, stream: TcpStream) -> Result<Accepted> {
     stream.set_nodelay(true)?;
     let budget = server.settings.options.handshake_timeout;
     let deadline = Instant::now() + budget;
     #[cfg(feature = "rustls")]
     if let Some(tls) = &server.tls {
         // Without TLS there is no way to tell the client why.
-        let secured = timeout_at(deadline, tls.accept(stream)).await;
+        let secured = timeout_at(deadline, TlsAcceptor::from(tls.clone()).accept(stream)).await;
         let stream = secured.map_err(|_| Error::HandshakeTimeout { budget })??;
+        #[cfg(feature = "http2")]
+        let is_http2 = server.is_http2 && stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let io = Transport::Other(Box::new(stream));
+        #[cfg(feature = "http2")]
+        if is_http2 {
+            return Ok(Accepted::Http2(io, Scheme::Https));
+        }
         return upgrade(server, io, Scheme::Https, deadline).await;
+    }
+    #[cfg(feature = "http2")]
+    if server.is_http2 {
+        // A client that says too little is told so by the handshake of HTTP/1.1, whose time is up.
+        let said = timeout_at(deadline, speaks_http2(&stream)).await;
+        if let Ok(true) = said.unwrap_or(Ok(false)) {
+            return Ok(Accepted::Http2(Transport::Tcp(stream), Scheme::Http));
+        }
     }
     upgrade(server, Transport::Tcp(stream), Scheme::Http, deadline).await
 }
@@ -50,7 +78,7 @@ async fn upgrade(
     mut io: Transport,
     scheme: Scheme,
     deadline: Instant,
-) -> Result<(Arc<Link>, Request)> {
+) -> Result<Accepted> {
     let read = timeout_at(deadline, read_request(server, &mut io)).await;
     let time_max = server.settings.options.handshake_timeout;
     let read = read.unwrap_or_else(|_| Err(HandshakeError::TimedOut { time_max }.into()));
@@ -64,7 +92,11 @@ async fn upgrade(
         }
     };
     let mut response = Vec::new();
-    let subprotocol = match decide(server, &request, scheme, &mut response) {
+    let decided = decide(server, &request, scheme, |acceptance| {
+        acceptance.encode(&mut response);
+        acceptance.subprotocol().map(String::from)
+    });
+    let subprotocol = match decided {
         Ok(subprotocol) => subprotocol,
         Err((refusal, error)) => {
             let is_head = request.method() == "HEAD";
@@ -88,7 +120,7 @@ async fn upgrade(
         .map_err(|_| Error::HandshakeTimeout { budget: time_max })??;
     let subprotocol = subprotocol.as_deref();
     let link = Link::new(io, Role::Server, &server.settings, &leftover, subprotocol);
-    Ok((link, request))
+    Ok(Accepted::WebSocket(link, request))
 }
 
 /// Reads the request; what came behind it are the client's first frames.
@@ -118,13 +150,13 @@ async fn read_request(server: &Server, io: &mut Transport) -> Result<(Request, V
     }
 }
 
-/// Judges the request; writes the response if it is accepted, and returns the subprotocol.
-fn decide(
+/// Judges the request; returns what `answer` makes of the acceptance, if it is accepted.
+pub(super) fn decide<T>(
     server: &Server,
     request: &Request,
     scheme: Scheme,
-    response: &mut Vec<u8>,
-) -> std::result::Result<Option<String>, (Refusal, Error)> {
+    answer: impl FnOnce(&Acceptance<'_>) -> T,
+) -> std::result::Result<T, (Refusal, Error)> {
     let refuse = |error: HandshakeError| (Refusal::from(error), error.into());
     let upgrade = request.websocket().map_err(refuse)?;
     server.origins.check(request, scheme).map_err(refuse)?;
@@ -135,8 +167,7 @@ fn decide(
             (refusal, Error::Refused { status })
         })?,
     };
-    acceptance.encode(response);
-    Ok(acceptance.subprotocol().map(Into::into))
+    Ok(answer(&acceptance))
 }
 
 /// Sends a refusal and waits until the client has read it, or its time is up.

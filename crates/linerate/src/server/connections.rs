@@ -19,6 +19,7 @@ use crate::{
 const TICKS: usize = 512;
 
 /// The connections of one server.
+#[derive(Clone)]
 pub(super) struct Connections {
     shared: Arc<Shared>,
     connections_max: usize,
@@ -27,6 +28,8 @@ pub(super) struct Connections {
 struct Shared {
     open: Mutex<Open>,
     all_gone: Notify,
+    /// The server shuts down.
+    shutdown: Notify,
 }
 
 struct Open {
@@ -62,6 +65,7 @@ impl Connections {
         let shared = Arc::new(Shared {
             open: Mutex::new(open),
             all_gone: Notify::new(),
+            shutdown: Notify::new(),
         });
         // A task of its own, so that deadlines are kept for as long as there are connections, also
         // if the server's future is dropped before them.
@@ -90,6 +94,16 @@ impl Connections {
         })
     }
 
+    /// Waits until the server shuts down.
+    #[cfg(feature = "http2")]
+    pub(super) async fn shutdown(&self) {
+        let mut notified = std::pin::pin!(self.shared.shutdown.notified());
+        notified.as_mut().enable();
+        if !self.shared.lock().closing {
+            notified.await;
+        }
+    }
+
     /// Closes all connections and waits until they are gone, at most `timeout`.
     pub(super) async fn close_all(&self, timeout: Duration) {
         let links: Vec<_> = {
@@ -97,6 +111,7 @@ impl Connections {
             open.closing = true;
             open.links.iter().filter_map(Weak::upgrade).collect()
         };
+        self.shared.shutdown.notify_waiters();
         for link in links {
             close(&link);
         }

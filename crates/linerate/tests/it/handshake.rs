@@ -381,7 +381,6 @@ async fn h18_h19_what_nobody_chooses_is_not_mentioned() {
 async fn h20_other_protocols_are_refused_at_once() {
     refuses(
         [
-            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xFC\x03\x03".to_vec(),
             ["PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\r\n", REQUEST]
                 .concat()

@@ -8,6 +8,8 @@ mod dial;
 mod echo;
 mod frames;
 mod handshake;
+#[cfg(feature = "http2")]
+mod http2;
 #[cfg(feature = "rustls")]
 mod identity;
 mod proxy;

@@ -146,10 +146,10 @@ fn a_client_sends_no_trace_of_an_upgrade() {
 
 #[test]
 fn a_client_judges_the_response() {
-    let handshake = ClientHandshake::new("example.com", "/chat", [0; 16])
+    let mut handshake = ClientHandshake::new("example.com", "/chat", [0; 16])
         .and_then(|handshake| handshake.with_subprotocol("wamp"))
         .unwrap();
-    let judge = |status, headers: &[(&str, &[u8])]| {
+    let mut judge = |status, headers: &[(&str, &[u8])]| {
         let negotiated = handshake.handle_response(status, headers.iter().copied())?;
         Ok(negotiated.subprotocol().map(String::from))
     };
@@ -161,6 +161,9 @@ fn a_client_judges_the_response() {
     assert_eq!(judge(200, &[other]), unoffered);
     for status in [101, 302, 404] {
         let unexpected = Err(HandshakeError::StatusUnexpected { status });
-        assert_eq!(judge(status, &[]), unexpected);
+        let elsewhere = ("location", &b"/elsewhere"[..]);
+        assert_eq!(judge(status, &[elsewhere]), unexpected);
     }
+    let headers = handshake.refusal_headers().unwrap();
+    assert_eq!(headers.first("Location"), Some(&b"/elsewhere"[..]));
 }

@@ -1,0 +1,115 @@
+//! Opening WebSockets on streams of HTTP/2 (RFC 8441).
+
+use http::Uri;
+use linerate_proto::Role;
+
+use super::{Client, Outcome};
+use crate::{
+    Error, Result, WebSocket,
+    dial::{Deadline, Phase, Target},
+    http2,
+    link::{Driver, Link, Transport},
+};
+
+const HTTP1: &[u8] = b"http/1.1";
+const HTTP2: &[u8] = b"h2";
+
+/// Whether HTTP/2 is to be spoken.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Wish {
+    /// It is not.
+    #[default]
+    None,
+    /// If the server agrees to it.
+    Offer,
+    /// Without asking.
+    Insist,
+}
+
+impl Client {
+    /// Opens WebSockets on streams of HTTP/2 where the server agrees to that by ALPN and allows it by
+    /// its settings, and over HTTP/1.1 where it does not. Without TLS that is over HTTP/1.1.
+    pub fn with_http2(mut self) -> Self {
+        self.http2 = Wish::Offer;
+        self
+    }
+
+    /// Speaks HTTP/2 without asking first whether the server does (RFC 9113 §3.3). If it does not
+    /// allow WebSockets on streams, they are opened over HTTP/1.1.
+    pub fn with_http2_prior_knowledge(mut self) -> Self {
+        self.http2 = Wish::Insist;
+        self
+    }
+
+    /// Opens the WebSocket over HTTP/2, or over HTTP/1.1 if the server does not want that.
+    pub(super) async fn connect_http2(
+        &self,
+        target: &Target,
+        deadline: &Deadline,
+    ) -> Result<Outcome> {
+        let offered: &[&[u8]] = match self.http2 {
+            Wish::Insist => &[HTTP2],
+            _ => &[HTTP2, HTTP1],
+        };
+        let dialed = self.dialer.offering(offered).dial(target, deadline).await?;
+        let is_http2 = match dialed.alpn.as_deref() {
+            Some(protocol) => protocol == HTTP2,
+            None => self.http2 == Wish::Insist,
+        };
+        if !is_http2 {
+            return self.upgrade_dialed(dialed, target, deadline).await;
+        }
+        if let Some(outcome) = self.open_stream(dialed.io, target, deadline).await? {
+            return Ok(outcome);
+        }
+        tracing::debug!("the server has no WebSockets over HTTP/2");
+        let dialed = self
+            .dialer
+            .offering(&[HTTP1])
+            .dial(target, deadline)
+            .await?;
+        self.upgrade_dialed(dialed, target, deadline).await
+    }
+
+    /// Opens the WebSocket on the first stream of `io`; `None` if the server does not allow it.
+    pub(super) async fn open_stream(
+        &self,
+        io: Transport,
+        target: &Target,
+        deadline: &Deadline,
+    ) -> Result<Option<Outcome>> {
+        let limit = self.settings.options.handshake_timeout;
+        let opening = self.try_open_stream(io, target);
+        deadline.keep(Phase::Handshake, limit, opening).await?
+    }
+
+    async fn try_open_stream(&self, io: Transport, target: &Target) -> Result<Option<Outcome>> {
+        let options = &self.settings.options;
+        let mut handshake = self.request.handshake(target, options.handshake)?;
+        let uri = uri(target)?;
+        let Some(connection) = http2::connect(io, &options.http2).await? else {
+            return Ok(None);
+        };
+        let (negotiated, stream) = match connection.open(uri, &mut handshake).await {
+            Ok(opened) => opened,
+            Err(error) => return Outcome::refused(&handshake, error).map(Some),
+        };
+        let io = Transport::Http2(Box::new(stream));
+        let subprotocol = negotiated.subprotocol();
+        let link = Link::new(io, Role::Client, &self.settings, b"", subprotocol);
+        tokio::spawn(Driver::without_handler(link.clone()));
+        Ok(Some(Outcome::Opened(WebSocket::new(link))))
+    }
+}
+
+/// RFC 8441 §5: "The scheme of the target URI … MUST be "https" for "wss"-schemed WebSockets and
+/// "http" for "ws"-schemed WebSockets."
+fn uri(target: &Target) -> Result<Uri> {
+    let scheme = if target.is_secure { "https" } else { "http" };
+    Uri::builder()
+        .scheme(scheme)
+        .authority(&*target.authority)
+        .path_and_query(&*target.path_and_query)
+        .build()
+        .map_err(|_| Error::Url(crate::UrlError::HostMissing))
+}

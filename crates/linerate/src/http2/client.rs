@@ -1,0 +1,119 @@
+//! One stream, from the client's side.
+
+use std::{
+    future::{Future, poll_fn},
+    io,
+    pin::{Pin, pin},
+    task::Poll,
+};
+
+use bytes::Bytes;
+use h2::{
+    Ping,
+    client::{Builder, SendRequest},
+};
+use http::{Method, Request, Uri, Version};
+use linerate_proto::handshake::{ClientHandshake, HandshakeError, Negotiated};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Http2Limits, SMALL_FRAMES_MAX, Stream, stream::into_io};
+use crate::{Error, Result};
+
+/// What a client's streams are asked for with.
+pub(crate) struct Outgoing(SendRequest<Bytes>);
+
+/// Speaks HTTP/2 on `io`; `None` if the server does not allow WebSockets on streams.
+///
+/// RFC 8441 §3: a client "MUST NOT" use extended CONNECT before the server's setting has come. The
+/// answer to a PING comes behind the settings, whatever they are.
+///
+/// # Errors
+/// The connection was lost, or the server breaks the rules of HTTP/2.
+pub(crate) async fn connect<T>(io: T, limits: &Http2Limits) -> io::Result<Option<Outgoing>>
+where
+    T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (send, mut connection) = builder(limits).handshake(io).await.map_err(into_io)?;
+    let mut pings = connection.ping_pong();
+    let is_allowed = {
+        let mut settled = pin!(async {
+            match &mut pings {
+                Some(pings) => pings.ping(Ping::opaque()).await.map(drop),
+                None => Ok(()),
+            }
+        });
+        poll_fn(|cx| {
+            if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
+                ended?;
+                return Poll::Ready(Ok(false));
+            }
+            let is_allowed = send.is_extended_connect_protocol_enabled();
+            match settled.as_mut().poll(cx) {
+                Poll::Pending if !is_allowed => Poll::Pending,
+                Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                _ => Poll::Ready(Ok(is_allowed)),
+            }
+        })
+        .await
+        .map_err(into_io)?
+    };
+    if !is_allowed {
+        return Ok(None);
+    }
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "connection of HTTP/2 failed");
+        }
+    });
+    Ok(Some(Outgoing(send)))
+}
+
+fn builder(limits: &Http2Limits) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .enable_push(false)
+        .max_header_list_size(limits.header_list_bytes_max)
+        .initial_window_size(limits.stream_window_bytes)
+        .initial_connection_window_size(limits.connection_window_bytes())
+        .max_send_buffer_size(limits.send_buffer_bytes_max)
+        .data_frame_budget(SMALL_FRAMES_MAX * 256);
+    builder
+}
+
+impl Outgoing {
+    /// Asks for a WebSocket at `uri`, whose scheme is `http` or `https`.
+    ///
+    /// # Errors
+    /// The server refuses, or the connection was lost.
+    pub(crate) async fn open(
+        self,
+        uri: Uri,
+        handshake: &mut ClientHandshake,
+    ) -> Result<(Negotiated, Stream)> {
+        let request = request(uri, handshake)?;
+        let mut send = self.0.ready().await.map_err(into_io)?;
+        let (response, stream) = send.send_request(request, false).map_err(into_io)?;
+        let (parts, body) = response.await.map_err(into_io)?.into_parts();
+        let headers = parts
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let negotiated = handshake.handle_response(parts.status.as_u16(), headers)?;
+        Ok((negotiated, Stream::new(stream, body, None)))
+    }
+}
+
+/// Returns the CONNECT that asks for a WebSocket (RFC 8441 §5).
+fn request(uri: Uri, handshake: &ClientHandshake) -> Result<Request<()>> {
+    let mut request = Request::builder()
+        .method(Method::CONNECT)
+        .version(Version::HTTP_2)
+        .uri(uri)
+        .extension(h2::ext::Protocol::from_static("websocket"));
+    for (name, value) in handshake.fields() {
+        request = request.header(name, &*value);
+    }
+    request
+        .body(())
+        .map_err(|_| Error::from(HandshakeError::HeaderValueInvalid))
+}

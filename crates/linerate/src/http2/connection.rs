@@ -1,0 +1,222 @@
+//! The streams of one connection, from the server's side.
+
+use std::{
+    future::Future,
+    io,
+    pin::{Pin, pin},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use h2::{
+    Reason, RecvStream,
+    server::{Builder, Connection, SendResponse},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::Notify,
+    time::{Instant, Sleep, sleep, timeout},
+};
+
+use super::{Http2Limits, SMALL_FRAMES_MAX, resets::Resets, stream::into_io};
+use crate::clock;
+
+/// How long a connection that is to end may take to say so.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Streams that the client may give up before they are looked at, of which h2 counts those that wait.
+const PENDING_RESETS_MAX: usize = 100;
+
+/// Streams that we may give up because of what the client does wrong, as long as the connection lasts.
+const ERROR_RESETS_MAX: usize = 1_000;
+
+/// A request that has arrived, but for its body.
+pub(crate) struct Incoming {
+    pub(crate) request: http::Request<()>,
+    pub(crate) body: RecvStream,
+    pub(crate) respond: SendResponse<Bytes>,
+    pub(crate) place: Place,
+}
+
+/// Serves the streams of one connection until it ends; `start` is called for each and must not wait.
+///
+/// When `goodbye` is ready, no more streams are taken, and the connection ends with those that are open.
+///
+/// # Errors
+/// The client broke the rules of HTTP/2, asked for too much, or the connection was lost.
+pub(crate) async fn serve_connection<T>(
+    io: T,
+    limits: &Arc<Http2Limits>,
+    handshake_timeout: Duration,
+    goodbye: impl Future<Output = ()>,
+    start: impl FnMut(Incoming),
+) -> io::Result<()>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let handshake = builder(limits).handshake(io);
+    let h2 = timeout(handshake_timeout, handshake)
+        .await
+        .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+        .map_err(into_io)?;
+    let serving = Serving {
+        h2,
+        shared: Arc::new(Shared::new(limits.clone())),
+        phase: Phase::Open,
+    };
+    serving.run(goodbye, start).await
+}
+
+fn builder(limits: &Http2Limits) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .enable_connect_protocol()
+        .max_concurrent_streams(limits.streams_max)
+        .max_header_list_size(limits.header_list_bytes_max)
+        .initial_window_size(limits.stream_window_bytes)
+        .initial_connection_window_size(limits.connection_window_bytes())
+        .max_send_buffer_size(limits.send_buffer_bytes_max)
+        .data_frame_budget(SMALL_FRAMES_MAX * 256)
+        .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
+        .max_local_error_reset_streams(Some(ERROR_RESETS_MAX));
+    builder
+}
+
+/// How far a connection is on its way to its end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    Open,
+    /// The client knows that no more streams are taken.
+    Leaving,
+    /// The client has been told what it did too often.
+    Ended,
+}
+
+struct Serving<T> {
+    h2: Connection<T, Bytes>,
+    shared: Arc<Shared>,
+    phase: Phase,
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
+    async fn run(
+        mut self,
+        goodbye: impl Future<Output = ()>,
+        mut start: impl FnMut(Incoming),
+    ) -> io::Result<()> {
+        let shared = self.shared.clone();
+        let mut goodbye = pin!(goodbye);
+        let mut deadline = pin!(sleep(shared.limits.idle_timeout));
+        loop {
+            tokio::select! {
+                biased;
+                () = shared.changed.notified() => self.note_change(deadline.as_mut()),
+                () = &mut goodbye, if self.phase == Phase::Open => self.leave(deadline.as_mut()),
+                () = &mut deadline, if self.has_deadline() => match self.phase {
+                    Phase::Open => self.leave(deadline.as_mut()),
+                    Phase::Leaving => return Ok(()),
+                    Phase::Ended => return Err(io::ErrorKind::TimedOut.into()),
+                },
+                accepted = self.h2.accept() => match accepted {
+                    Some(Ok((request, respond))) => start(self.incoming(request, respond)),
+                    Some(Err(error)) => return Err(into_io(error)),
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    fn incoming(
+        &self,
+        request: http::Request<RecvStream>,
+        respond: SendResponse<Bytes>,
+    ) -> Incoming {
+        let (parts, body) = request.into_parts();
+        Incoming {
+            request: http::Request::from_parts(parts, ()),
+            body,
+            respond,
+            place: Place::take(self.shared.clone()),
+        }
+    }
+
+    /// Looks at what the streams have reported.
+    fn note_change(&mut self, deadline: Pin<&mut Sleep>) {
+        let now = Instant::now();
+        if self.shared.is_calm_wanted() && self.phase != Phase::Ended {
+            tracing::debug!("connection ended: too many streams given up");
+            self.phase = Phase::Ended;
+            self.h2.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+            deadline.reset(now + LINGER);
+        } else if self.phase == Phase::Open {
+            deadline.reset(now + self.shared.limits.idle_timeout);
+        } else if self.phase == Phase::Leaving {
+            deadline.reset(now + LINGER);
+        }
+    }
+
+    /// Tells the client to open no more streams.
+    fn leave(&mut self, deadline: Pin<&mut Sleep>) {
+        self.phase = Phase::Leaving;
+        self.h2.graceful_shutdown();
+        deadline.reset(Instant::now() + LINGER);
+    }
+
+    /// A connection lasts as long as its streams do, unless the client is not to have them.
+    fn has_deadline(&self) -> bool {
+        self.phase == Phase::Ended || self.shared.streams.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// What the streams of a connection report to it.
+#[derive(Debug)]
+struct Shared {
+    limits: Arc<Http2Limits>,
+    streams: AtomicU32,
+    resets: Mutex<(Resets, bool)>,
+    /// A stream has ended.
+    changed: Notify,
+}
+
+impl Shared {
+    fn new(limits: Arc<Http2Limits>) -> Self {
+        Self {
+            limits,
+            streams: AtomicU32::new(0),
+            resets: Mutex::new((Resets::new(clock::now()), false)),
+            changed: Notify::new(),
+        }
+    }
+
+    fn is_calm_wanted(&self) -> bool {
+        self.resets.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+}
+
+/// The place of a stream on its connection; given back on drop.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<Shared>);
+
+impl Place {
+    fn take(shared: Arc<Shared>) -> Self {
+        shared.streams.fetch_add(1, Ordering::Relaxed);
+        Self(shared)
+    }
+
+    /// Takes note that the stream did not come to its end.
+    pub(crate) fn note_reset(&mut self) {
+        let mut resets = self.0.resets.lock().unwrap_or_else(PoisonError::into_inner);
+        resets.1 |= resets.0.count(clock::now(), &self.0.limits);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        self.0.changed.notify_one();
+    }
+}

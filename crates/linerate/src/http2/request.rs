@@ -1,0 +1,68 @@
+//! What opens a WebSocket, in the form of HTTP/1.1, and what answers it (RFC 8441 §5).
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use http::{Request as HttpRequest, Response, StatusCode};
+use linerate_proto::handshake::{
+    Acceptance, HandshakeError, HandshakeLimits, PseudoHeaders, Refusal, Request,
+};
+
+/// Returns the request in the form that the rules of the handshake are written for.
+pub(crate) fn request<B>(
+    request: &HttpRequest<B>,
+    limits: HandshakeLimits,
+) -> Result<Request, HandshakeError> {
+    let uri = request.uri();
+    let protocol = request.extensions().get::<h2::ext::Protocol>();
+    let pseudo = PseudoHeaders {
+        method: request.method().as_str(),
+        protocol: protocol.map(h2::ext::Protocol::as_str),
+        authority: uri.authority().map(http::uri::Authority::as_str),
+        path: uri.path_and_query().map_or("", |path| path.as_str()),
+    };
+    let headers = request
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_bytes()));
+    Request::from_pseudo(pseudo, headers, limits)
+}
+
+/// Returns the response that opens the WebSocket.
+pub(crate) fn response(acceptance: &Acceptance<'_>) -> Result<Response<()>, HandshakeError> {
+    let mut response = Response::builder().status(acceptance.status());
+    for (name, value) in acceptance.headers() {
+        response = response.header(name, value);
+    }
+    response
+        .body(())
+        .map_err(|_| HandshakeError::HeaderValueInvalid)
+}
+
+/// Refuses a request.
+///
+/// # Errors
+/// The stream is over.
+pub(crate) fn refuse(
+    respond: &mut SendResponse<Bytes>,
+    refusal: &Refusal,
+) -> Result<(), h2::Error> {
+    let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    for (name, value) in refusal.headers() {
+        // RFC 9113 §8.2.2: "An endpoint MUST NOT generate an HTTP/2 message containing
+        // connection-specific header fields."
+        if name.eq_ignore_ascii_case("Connection") || name.eq_ignore_ascii_case("Upgrade") {
+            continue;
+        }
+        if let (Ok(name), Ok(value)) = (
+            http::HeaderName::try_from(name),
+            http::HeaderValue::try_from(value),
+        ) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    let text = Bytes::copy_from_slice(refusal.text().as_bytes());
+    let mut stream = respond.send_response(response, false)?;
+    stream.send_data(text, true)
+}

@@ -1,0 +1,92 @@
+//! Streams that are given up, by the peer or because of its faults.
+//!
+//! To open a stream and give it up at once costs a client two small frames, and a server a request.
+//! So it may do that often only for a moment (CVE-2023-44487), also where it makes the server give up
+//! the stream (CVE-2025-8671).
+
+use std::time::Duration;
+
+use super::Http2Limits;
+
+/// A bucket that leaks.
+#[derive(Debug)]
+pub(super) struct Resets {
+    counted: u32,
+    /// Until when the leak is accounted for.
+    leaked_until: Duration,
+}
+
+impl Resets {
+    pub(super) const fn new(now: Duration) -> Self {
+        Self {
+            counted: 0,
+            leaked_until: now,
+        }
+    }
+
+    /// Counts one; returns whether that is too many.
+    pub(super) fn count(&mut self, now: Duration, limits: &Http2Limits) -> bool {
+        self.leak(now, limits.resets_per_second);
+        self.counted = self.counted.saturating_add(1);
+        self.counted > limits.resets_max
+    }
+
+    fn leak(&mut self, now: Duration, per_second: u32) {
+        if self.counted == 0 || per_second == 0 {
+            self.leaked_until = now;
+            return;
+        }
+        let each = Duration::from_secs(1) / per_second;
+        let elapsed = now.saturating_sub(self.leaked_until);
+        let leaked = elapsed.as_nanos() / each.as_nanos().max(1);
+        let leaked = u32::try_from(leaked).unwrap_or(u32::MAX).min(self.counted);
+        self.counted -= leaked;
+        self.leaked_until = match self.counted {
+            0 => now,
+            _ => self.leaked_until + each * leaked,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> Http2Limits {
+        Http2Limits {
+            resets_max: 3,
+            resets_per_second: 10,
+            ..Http2Limits::default()
+        }
+    }
+
+    #[test]
+    fn s01_the_last_one_allowed_is_allowed_and_the_next_is_not() {
+        let mut resets = Resets::new(Duration::ZERO);
+        let counted: Vec<_> = (0..4)
+            .map(|_| resets.count(Duration::ZERO, &limits()))
+            .collect();
+        assert_eq!(counted, [false, false, false, true]);
+    }
+
+    #[test]
+    fn time_makes_room_for_as_many_as_are_allowed_in_the_long_run() {
+        let mut resets = Resets::new(Duration::from_secs(7));
+        for tenth in 0..100 {
+            let now = Duration::from_secs(7) + Duration::from_millis(100) * tenth;
+            assert!(!resets.count(now, &limits()), "{tenth}");
+        }
+        let now = Duration::from_millis(16_900);
+        let counted: Vec<_> = (0..3).map(|_| resets.count(now, &limits())).collect();
+        assert_eq!(counted, [false, false, true]);
+    }
+
+    #[test]
+    fn a_rest_makes_room_for_no_more_than_the_first_time() {
+        let mut resets = Resets::new(Duration::ZERO);
+        assert!(!resets.count(Duration::ZERO, &limits()));
+        let now = Duration::from_secs(3_600);
+        let counted: Vec<_> = (0..4).map(|_| resets.count(now, &limits())).collect();
+        assert_eq!(counted, [false, false, false, true]);
+    }
+}
