@@ -36,6 +36,7 @@ mod dial;
 mod link;
 mod loopback;
 mod pump;
+mod servers;
 mod session;
 mod shared;
 mod streams;

@@ -33,6 +33,11 @@ pub struct BrokerOptions {
     pub reconnect_delay_min: Duration,
     /// Limits of what this node keeps of plain channels.
     pub sequencer: SequencerLimits,
+    /// The most bytes of a durable channel's stream; the oldest publications give way. By default 64 MiB, which is also
+    /// what is read of a stream at most. NATS only: Redis counts publications.
+    pub stream_bytes_max: u64,
+    /// On how many servers of a cluster a durable channel's stream is kept, 1 to 5. By default 1. NATS only.
+    pub stream_replicas: u8,
     /// Certificates of the authorities to trust, as PEM, in place of the system's.
     pub tls_authorities: Option<Vec<u8>>,
 }
@@ -52,6 +57,8 @@ impl Default for BrokerOptions {
             reconnect_delay_max: Duration::from_secs(5),
             reconnect_delay_min: Duration::from_millis(100),
             sequencer: SequencerLimits::default(),
+            stream_bytes_max: 64 << 20,
+            stream_replicas: 1,
             tls_authorities: None,
         }
     }

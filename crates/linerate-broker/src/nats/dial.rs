@@ -162,6 +162,14 @@ impl Dial {
         &self.servers
     }
 
+    /// Returns what stands before the addresses that servers tell of.
+    pub(super) const fn scheme(&self) -> &'static str {
+        match self.is_tls {
+            true => "tls",
+            false => "nats",
+        }
+    }
+
     /// Returns how one connects to any of the servers.
     pub(super) fn connect_options(&self) -> Result<ConnectOptions, NatsConfigError> {
         let options = ConnectOptions::new()

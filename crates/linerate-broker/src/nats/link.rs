@@ -115,6 +115,11 @@ impl Link {
         })
     }
 
+    /// Returns what the server says of its cluster: hosts and ports at which clients are taken.
+    pub(super) fn cluster(&self) -> Vec<String> {
+        self.client.server_info().connect_urls
+    }
+
     /// Publishes in a plain channel; ready when the server has taken it.
     pub(super) async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), BrokerError> {
         let before = self.signals.refusals().publishing.get(subject).copied();

@@ -20,6 +20,7 @@ use super::{
     dial::Dial,
     link::Link,
     pump::{Command, Pump},
+    servers::Servers,
     shared::{Current, Shared},
 };
 use crate::event::{Event, GapReason, LinkState};
@@ -44,14 +45,13 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Each link has a runtime of its own, and everything that belongs to it ends with that, also what async-nats
 /// does in the background.
 pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
-    let servers = dial.servers();
-    let mut server = rand::rng().random_range(0..servers.len());
+    let mut servers = Servers::new(dial.servers());
     let mut delay = Duration::ZERO;
     let mut ended = GapReason::LinkLost;
     while !shared.is_shut_down() {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let result = match &runtime {
-            Ok(runtime) => runtime.block_on(session(shared, dial, &servers[server], delay, ended)),
+            Ok(runtime) => runtime.block_on(session(shared, dial, &mut servers, delay, ended)),
             Err(error) => {
                 thread::sleep(delay);
                 Err(error.to_string())
@@ -66,13 +66,10 @@ pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
                 delay = Duration::ZERO;
             }
             Err(reason) => {
-                tracing::warn!(
-                    server = servers[server].as_url_str(),
-                    reason,
-                    "no link to NATS"
-                );
+                let server = servers.current().map(ServerAddr::as_url_str);
+                tracing::warn!(server, reason, "no link to NATS");
                 shared.set_current(Current::Down { reason });
-                server = (server + 1) % servers.len();
+                servers.advance();
             }
         }
         delay = longer(delay, shared);
@@ -90,7 +87,7 @@ fn longer(delay: Duration, shared: &Shared) -> Duration {
 async fn session(
     shared: &Arc<Shared>,
     dial: &Dial,
-    server: &ServerAddr,
+    servers: &mut Servers,
     delay: Duration,
     before: GapReason,
 ) -> Result<GapReason, String> {
@@ -99,8 +96,10 @@ async fn session(
         () = shared.shut_down() => return Ok(GapReason::LinkLost),
     }
     let (commands, queue) = mpsc::channel(COMMANDS_MAX);
-    let link = Link::connect(dial, server, &shared.options, commands.clone()).await?;
+    let server = servers.current().cloned().ok_or("no server")?;
+    let link = Link::connect(dial, &server, &shared.options, commands.clone()).await?;
     let link = Arc::new(link);
+    servers.learn(dial.scheme(), &link.cluster());
     let mut pump = Pump::new(Arc::clone(shared), Arc::clone(&link));
     start_loopback(&link).await?;
     pump.subscribe_all()
@@ -113,13 +112,14 @@ async fn session(
     tracing::info!(server = server.as_url_str(), "linked to NATS");
     tokio::select! {
         () = pump.run(queue) => (),
-        () = watch(shared, dial, &link, &commands) => (),
+        () = watch(shared, servers, &link, &commands) => (),
         _ = link.ended() => (),
         () = shared.shut_down() => {
             // What was published but not yet written.
             let _ = timeout(shared.options.probe_timeout, link.client().flush()).await;
         }
     }
+    servers.learn(dial.scheme(), &link.cluster());
     // The first reason that was given counts.
     link.end(GapReason::LinkLost);
     let reason = link.ended().await;
@@ -148,10 +148,10 @@ async fn start_loopback(link: &Arc<Link>) -> Result<(), String> {
 }
 
 /// Watches a link until it has to be given up.
-async fn watch(shared: &Shared, dial: &Dial, link: &Link, commands: &mpsc::Sender<Command>) {
+async fn watch(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc::Sender<Command>) {
     tokio::select! {
         () = watch_backlog(link) => (),
-        () = probe(shared, dial, link, commands) => (),
+        () = probe(shared, servers, link, commands) => (),
         () = sweep(shared, link) => (),
     }
 }
@@ -181,7 +181,7 @@ async fn watch_backlog(link: &Link) {
 }
 
 /// Sends a message around every now and then, and says how that went. Ends when the link is dead.
-async fn probe(shared: &Shared, dial: &Dial, link: &Link, commands: &mpsc::Sender<Command>) {
+async fn probe(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc::Sender<Command>) {
     let options = &shared.options;
     let tell = async |state| {
         shared.set_state(state);
@@ -198,7 +198,7 @@ async fn probe(shared: &Shared, dial: &Dial, link: &Link, commands: &mpsc::Sende
                 tell(LinkState::Deaf).await;
                 tokio::select! {
                     back = &mut round_trip => back,
-                    () = is_dead(dial, options.dead_after.saturating_sub(sent.elapsed())) => return,
+                    () = is_dead(servers, options.dead_after.saturating_sub(sent.elapsed())) => return,
                 }
             }
         };
@@ -214,10 +214,10 @@ async fn probe(shared: &Shared, dial: &Dial, link: &Link, commands: &mpsc::Sende
 ///
 /// A server that was only paused greets nobody either. Then the old link goes on where it was, and nothing is
 /// lost, while a new one would have to begin anew.
-async fn is_dead(dial: &Dial, after: Duration) {
+async fn is_dead(servers: &Servers, after: Duration) {
     sleep(after).await;
     loop {
-        for server in dial.servers() {
+        for server in servers.all() {
             if timeout(GREETING_MAX, greets(server)).await == Ok(true) {
                 sleep(GRACE).await;
                 return;

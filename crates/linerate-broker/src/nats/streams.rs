@@ -283,7 +283,16 @@ impl Streams {
     async fn reconfigure(&self, durable: &Durable, opened: &Opened) -> Result<(), BrokerError> {
         let is = &opened.stream.cached_info().config;
         let wanted = self.config(durable, opened.epoch.as_str());
-        if is.max_messages == wanted.max_messages && is.max_age == wanted.max_age {
+        let limits = |config: &Config| {
+            let replicas = config.num_replicas;
+            (
+                config.max_messages,
+                config.max_age,
+                config.max_bytes,
+                replicas,
+            )
+        };
+        if limits(is) == limits(&wanted) {
             return Ok(());
         }
         self.update(wanted).await.map(|_| ())
@@ -312,7 +321,8 @@ impl Streams {
             retention: RetentionPolicy::Limits,
             discard: DiscardPolicy::Old,
             storage: StorageType::File,
-            num_replicas: 1,
+            num_replicas: self.options.stream_replicas.into(),
+            max_bytes: self.options.stream_bytes_max.try_into().unwrap_or(i64::MAX),
             max_messages: size_max.try_into().unwrap_or(i64::MAX),
             max_age: ttl,
             // The server wants no window that is longer than messages live.

@@ -10,6 +10,7 @@ use crate::{
 };
 
 mod access;
+mod cluster;
 mod durable;
 mod outage;
 mod server;

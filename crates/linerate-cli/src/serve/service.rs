@@ -224,6 +224,8 @@ fn broker_options(config: &Config) -> anyhow::Result<BrokerOptions> {
         probe_interval: broker.probe_interval,
         probe_timeout: broker.probe_timeout,
         reconnect_delay_max: broker.reconnect_wait_max,
+        stream_bytes_max: broker.stream_bytes_max,
+        stream_replicas: broker.stream_replicas,
         tls_authorities: authorities.transpose()?,
         ..BrokerOptions::default()
     })

@@ -26,6 +26,10 @@ pub struct BrokerOptions {
     /// After how long without it the link counts as deaf.
     #[serde(rename = "probe_timeout_ms", with = "unit::milliseconds")]
     pub probe_timeout: Duration,
+    /// Bytes of a durable channel's stream in NATS.
+    pub stream_bytes_max: u64,
+    /// On how many servers of a NATS cluster a durable channel's stream is kept.
+    pub stream_replicas: u8,
     /// The longest wait between two attempts to connect.
     #[serde(rename = "reconnect_wait_max_ms", with = "unit::milliseconds")]
     pub reconnect_wait_max: Duration,
@@ -54,6 +58,8 @@ impl BrokerOptions {
             10..=60_000,
         );
         check.range("probe_timeout_ms", millis(self.probe_timeout), 10..=60_000);
+        check.range("stream_bytes_max", self.stream_bytes_max, 1_024..=64 << 20);
+        check.range("stream_replicas", self.stream_replicas, 1..=5);
         let wait = millis(self.reconnect_wait_max);
         check.range("reconnect_wait_max_ms", wait, 10..=600_000);
     }
@@ -68,6 +74,8 @@ impl Default for BrokerOptions {
             request_timeout: Duration::from_secs(5),
             probe_interval: Duration::from_secs(1),
             probe_timeout: Duration::from_secs(2),
+            stream_bytes_max: 64 << 20,
+            stream_replicas: 1,
             reconnect_wait_max: Duration::from_secs(2),
         }
     }
