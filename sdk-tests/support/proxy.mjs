@@ -28,6 +28,11 @@ class Proxy {
     this.url = `http://127.0.0.1:${this.#listener.address().port}`;
   }
 
+  /** Leads new connections to another server. */
+  lead(url) {
+    this.#target = new URL(url);
+  }
+
   /** Cuts all connections, and lets no other through until `mend`. */
   cut() {
     this.#isUp = false;

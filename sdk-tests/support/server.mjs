@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { within } from "./journal.mjs";
 
@@ -57,6 +58,21 @@ class Server {
     for (const data of payloads) {
       await this.api("publish", { channel, data });
     }
+  }
+
+  /** Waits until it knows so many nodes, itself included, and hears the broker. */
+  async untilNodes(count) {
+    const know = async () => {
+      for (;;) {
+        const { nodes } = await this.api("info", {});
+        const { status } = await fetch(`${this.url}/ready`);
+        if (nodes.length === count && status === 200) {
+          return;
+        }
+        await pause(50);
+      }
+    };
+    await within(know(), `${count} nodes`);
   }
 
   /** Asks the server to end, which tells its clients first. */

@@ -1,6 +1,7 @@
 // Runs the same tests over every transport, each file against a server of its own.
 
 import { after, afterEach, before, describe, test } from "node:test";
+import { missing, startBroker } from "./brokers.mjs";
 import { Journal } from "./journal.mjs";
 import { startServer } from "./server.mjs";
 import { connectionToken } from "./tokens.mjs";
@@ -23,24 +24,49 @@ const SUBSCRIPTION_EVENTS = [
  * `environment` changes the configuration of the server.
  */
 export function overEveryTransport(tests, environment) {
-  let server;
-  before(async () => (server = await startServer(environment)));
-  after(() => server.stop());
+  declare(tests, async () => {
+    const server = await startServer(environment);
+    return { nodes: [server], stop: () => server.stop() };
+  });
+}
+
+/** Declares `tests` likewise, with two nodes on one broker: `bench.server`, and `bench.other`. */
+export function overEveryTransportOnTwoNodes(broker, tests) {
+  describe(broker.name, { skip: missing(broker) }, () => {
+    declare(tests, async () => {
+      const started = await startBroker(broker);
+      const environment = { LINERATE_BROKER_URL: started.url };
+      const nodes = await Promise.all([startServer(environment), startServer(environment)]);
+      await Promise.all(nodes.map((node) => node.untilNodes(nodes.length)));
+      const stop = async () => {
+        await Promise.all(nodes.map((node) => node.stop()));
+        await started.stop();
+      };
+      return { nodes, stop };
+    });
+  });
+}
+
+function declare(tests, start) {
+  let started;
+  before(async () => (started = await start()));
+  after(() => started.stop());
   let channels = 0;
   for (const transport of TRANSPORTS) {
     describe(transport.name, () => {
       afterEach(() => transport.close());
       for (const [name, run] of Object.entries(tests)) {
-        test(name, () => run(new Bench(server, transport, ++channels)));
+        test(name, () => run(new Bench(started.nodes, transport, ++channels)));
       }
     });
   }
 }
 
-/** What a test works with: a server, a transport, and names that no other test has. */
+/** What a test works with: one or two servers, a transport, and names that no other test has. */
 class Bench {
-  constructor(server, transport, number) {
+  constructor([server, other], transport, number) {
     this.server = server;
+    this.other = other;
     this.transport = transport;
     this.user = `user-${number}`;
     this.number = number;

@@ -1,0 +1,99 @@
+// Two nodes on one broker are one service.
+
+import assert from "node:assert/strict";
+import { BROKERS } from "../support/brokers.mjs";
+import { startProxy } from "../support/proxy.mjs";
+import { overEveryTransportOnTwoNodes } from "../support/suite.mjs";
+
+/** Returns a client of the other node. */
+const elsewhere = (bench, options) => bench.connected({ url: bench.other.url, ...options });
+
+const TESTS = {
+  async "what is published on one node arrives on the other, in order"(bench) {
+    for (const namespace of ["shared", "live"]) {
+      const channel = bench.channel(namespace);
+      const { client } = await elsewhere(bench);
+      const { journal } = await bench.subscribed(client, channel);
+      await bench.server.publish(channel, 1, 2, 3);
+      assert.deepEqual(await bench.payloads(journal, 3), [1, 2, 3]);
+    }
+  },
+
+  async "what a client publishes arrives at clients of both nodes"(bench) {
+    const channel = bench.channel("shared");
+    const { client } = await bench.connected({ user: "ann" });
+    const here = await bench.subscribed(client, channel);
+    const bob = await elsewhere(bench, { user: "bob" });
+    const there = await bench.subscribed(bob.client, channel);
+    await there.subscription.publish(bench.transport.encode({ from: "bob" }));
+    for (const { journal } of [here, there]) {
+      const { data, info } = await journal.next("publication");
+      assert.deepEqual([bench.transport.decode(data), info.user], [{ from: "bob" }, "bob"]);
+    }
+  },
+
+  async "after a cut a client recovers on the other node"(bench) {
+    const proxy = await startProxy(bench.server.url);
+    try {
+      const { client, journal: journalOfClient } = await bench.connected({ url: proxy.url });
+      const channel = bench.channel("shared");
+      const { journal } = await bench.subscribed(client, channel);
+      await bench.server.publish(channel, 1, 2);
+      assert.deepEqual(await bench.payloads(journal, 2), [1, 2]);
+      proxy.cut();
+      await journalOfClient.next("connecting");
+      await bench.server.publish(channel, 3, 4);
+      await bench.other.publish(channel, 5);
+      proxy.lead(bench.other.url);
+      proxy.mend();
+      const { wasRecovering, recovered } = await journal.next("subscribed");
+      assert.deepEqual([wasRecovering, recovered], [true, true]);
+      await bench.server.publish(channel, 6);
+      assert.deepEqual(await bench.payloads(journal, 4), [3, 4, 5, 6]);
+    } finally {
+      proxy.stop();
+    }
+  },
+
+  async "history is the same on both nodes"(bench) {
+    const channel = bench.channel("shared");
+    await bench.server.publish(channel, 1, 2);
+    await bench.other.publish(channel, 3);
+    const { client } = await elsewhere(bench);
+    await bench.subscribed(client, channel);
+    const { publications, offset } = await client.history(channel, { limit: 10 });
+    const payloads = publications.map(({ data }) => bench.transport.decode(data));
+    assert.deepEqual([payloads, offset], [[1, 2, 3], 3]);
+  },
+
+  async "presence, joins and leaves are known on both nodes"(bench) {
+    const channel = bench.channel("shared");
+    const { client } = await bench.connected({ user: "ann" });
+    const { journal } = await bench.subscribed(client, channel, { joinLeave: true });
+    const bob = await elsewhere(bench, { user: "bob" });
+    await bench.subscribed(bob.client, channel);
+    const isBob = ({ info }) => info.user === "bob";
+    await journal.next("join", isBob);
+    for (const one of [client, bob.client]) {
+      const { clients } = await one.presence(channel);
+      const users = Object.values(clients).map(({ user }) => user);
+      assert.deepEqual(users.sort(), ["ann", "bob"]);
+    }
+    bob.client.disconnect();
+    await journal.next("leave", isBob);
+  },
+
+  async "an application reaches clients of the other node"(bench) {
+    const { client, journal } = await elsewhere(bench);
+    const channel = bench.channel("shared");
+    const subscription = await bench.subscribed(client, channel);
+    await bench.server.api("unsubscribe", { user: bench.user, channel });
+    assert.equal((await subscription.journal.next("unsubscribed")).code, 2000);
+    await bench.server.api("disconnect", { user: bench.user });
+    assert.equal((await journal.next("disconnected")).code, 3503);
+  },
+};
+
+for (const broker of BROKERS) {
+  overEveryTransportOnTwoNodes(broker, TESTS);
+}
