@@ -11,6 +11,8 @@ MAKEFLAGS += --no-builtin-rules
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export LINERATE_BIN := $(abspath $(TARGET)/release/linerate)
 export CHROMIUM_BIN := $(or $(CHROMIUM_BIN),$(shell command -v chromium),/usr/bin/chromium)
+# Only the test of centrifuge-go needs it; Debian's is too old.
+GO := $(or $(shell command -v go),$(wildcard /usr/local/go/bin/go))
 DRIVER := $(abspath $(TARGET)/release/examples/autobahn_client)
 
 # What continuous integration runs, in this order. The pages come before all Rust: the binary embeds them.
@@ -93,6 +95,11 @@ browser-test: build ## the tests of the pages in Chromium, against the release b
 sdk-test: build sdk-tests/node_modules/.stamp .cache/sdk-python/.stamp ## published SDKs of Centrifugo against the release binary
 	cd sdk-tests && npm test --silent
 	.cache/sdk-python/bin/python -B -m unittest discover -s sdk-tests/python
+ifeq ($(GO),)
+	@echo 'sdk-test: Go is not installed, so centrifuge-go was SKIPPED' >&2
+else
+	cd sdk-tests/go && test -z "$$($(GO)fmt -l .)" && $(GO) vet ./... && $(GO) test -count=1 ./...
+endif
 
 sdk-tests/node_modules/.stamp: sdk-tests/package.json sdk-tests/package-lock.json
 	cd sdk-tests && npm ci --no-audit --no-fund

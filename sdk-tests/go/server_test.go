@@ -1,0 +1,113 @@
+package sdktests
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// As in the configuration.
+const (
+	apiKey       = "the key of the sdk tests"
+	secret       = "the secret of the sdk tests"
+	refreshGrace = 2 * time.Second
+)
+
+// address is where the server under test is, for all tests.
+var address string
+
+func TestMain(m *testing.M) {
+	os.Exit(runWithServer(m))
+}
+
+// runWithServer starts `linerate serve` on a free port, runs the tests and ends it.
+func runWithServer(m *testing.M) int {
+	binary := os.Getenv("LINERATE_BIN")
+	if binary == "" {
+		binary = "../../target/release/linerate"
+	}
+	server := exec.Command(binary, "serve", "--config", "../linerate.toml")
+	stdout, err := server.StdoutPipe()
+	if err != nil {
+		panic(err)
+	}
+	if err := server.Start(); err != nil {
+		panic(err)
+	}
+	defer func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	}()
+	lines := bufio.NewScanner(stdout)
+	for address == "" {
+		if !lines.Scan() {
+			panic(binary + " printed no address")
+		}
+		address = regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(lines.Text())
+	}
+	go func() {
+		// A full pipe would stop the server.
+		for lines.Scan() {
+		}
+	}()
+	return m.Run()
+}
+
+// api calls the server API.
+func api(t *testing.T, method string, parameters map[string]any) {
+	t.Helper()
+	body, err := json.Marshal(parameters)
+	must(t, err)
+	request, err := http.NewRequest("POST", "http://"+address+"/api/"+method, bytes.NewReader(body))
+	must(t, err)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-API-Key", apiKey)
+	response, err := http.DefaultClient.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	var reply struct{ Error any }
+	must(t, json.NewDecoder(response.Body).Decode(&reply))
+	if response.StatusCode != http.StatusOK || reply.Error != nil {
+		t.Fatalf("%s: %s %v", method, response.Status, reply.Error)
+	}
+}
+
+// publish publishes one after the other.
+func publish(t *testing.T, channel string, payloads ...any) {
+	t.Helper()
+	for _, data := range payloads {
+		api(t, "publish", map[string]any{"channel": channel, "data": data})
+	}
+}
+
+// token makes a token of a user, as an application's backend would.
+func token(user string, lasts time.Duration) string {
+	claims := fmt.Sprintf(`{"sub":%q,"exp":%d}`, user, time.Now().Add(lasts).Unix())
+	parts := []string{encoded([]byte(`{"alg":"HS256","typ":"JWT"}`)), encoded([]byte(claims))}
+	head := strings.Join(parts, ".")
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(head))
+	return head + "." + encoded(mac.Sum(nil))
+}
+
+func encoded(data []byte) string {
+	return base64.RawURLEncoding.EncodeToString(data)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
