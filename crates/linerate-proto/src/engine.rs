@@ -13,6 +13,7 @@ mod framing;
 mod keepalive;
 mod receive;
 mod send;
+mod unread;
 
 use alloc::{boxed::Box, sync::Arc};
 use core::time::Duration;

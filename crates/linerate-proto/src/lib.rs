@@ -8,6 +8,7 @@
 //!   output appended to a buffer of the caller. It never buffers a payload; what it keeps of an
 //!   unfinished frame is at most a header or the payload of a control frame.
 //! - [`handshake`] is the opening handshake over HTTP/1.1, for client and server.
+//! - [`relay`] passes frames from one connection to another.
 //!
 //! With the feature `deflate` messages can be compressed (RFC 7692); with `std` as well, the states
 //! for that can be shared by all connections of a thread.
@@ -48,6 +49,7 @@ pub mod engine;
 mod error;
 pub mod frame;
 pub mod handshake;
+pub mod relay;
 mod role;
 
 pub use close::{CloseCode, CloseFrame};

@@ -223,3 +223,19 @@ fn closing_allocates_one_payload() {
     });
     assert_eq!(info.count_total, 1, "{info:?}");
 }
+
+#[test]
+fn relaying_allocates_nothing() {
+    use linerate_proto::relay::{Pings, Relay, Step};
+
+    let wire = messages(Role::Server);
+    let mut input = wire.clone();
+    let mut relay = Relay::new(Role::Server, Client::new(|| KEY), Pings::Answer);
+    assert_no_allocation("relay", || {
+        for _ in 0..ROUNDS {
+            input.copy_from_slice(&wire);
+            let step = relay.next(&mut input).expect("the frames are legal");
+            assert_eq!(step, Some(Step::Forward { bytes: wire.len() }));
+        }
+    });
+}

@@ -61,7 +61,9 @@ mod http2;
 mod link;
 mod message;
 mod options;
+mod parts;
 mod pool;
+mod relay;
 pub mod server;
 mod sink;
 mod split;
@@ -78,15 +80,18 @@ pub use frames::{Frames, FramesError};
 #[cfg(feature = "http2")]
 pub use http2::Http2Limits;
 pub use linerate_proto::{
-    CloseCode, Config, Limits, ProtocolError, SendError,
+    CloseCode, Config, Limits, ProtocolError, Role, SendError,
     engine::{Closed, MessageKind, State},
     handshake::{
         Acceptance, BuildError, HandshakeError, HandshakeLimits, HttpVersion, Origin, OriginPolicy,
         Refusal, Request, Scheme, Upgrade,
     },
+    relay::Pings,
 };
 pub use message::{Binary, Message, Text};
 pub use options::Options;
+pub use parts::{Parts, PartsError, RawStream};
+pub use relay::{Passed, Relay, RelayEnd, RelayError, Relayed};
 pub use server::{Server, serve};
 pub use split::{Receiver, Sender};
 pub use streaming::{Reader, Writer};

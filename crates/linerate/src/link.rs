@@ -33,7 +33,9 @@ use linerate_proto::{
 use tokio::task::unconstrained;
 
 use crate::{
-    Error, Frames, Message, Options, Result, TrySendError, clock, counters, options::Settings,
+    Error, Frames, Message, Options, Result, TrySendError, clock, counters,
+    options::Settings,
+    parts::{Parts, PartsError, RawStream},
 };
 
 pub(crate) use alarm::{Alarm, Tick};
@@ -368,6 +370,11 @@ impl Link {
         }
     }
 
+    /// Takes the connection apart; for everybody who still has a part in it, it is over.
+    pub(crate) fn take_parts(&self) -> Result<Parts, PartsError> {
+        self.lock().take_parts()
+    }
+
     pub(crate) fn add_handle(&self) {
         self.lock().handles += 1;
     }
@@ -609,6 +616,37 @@ impl Connection {
             counters.connections.fetch_sub(1, Ordering::Relaxed);
         }
         self.wake_all();
+    }
+
+    fn take_parts(&mut self) -> Result<Parts, PartsError> {
+        if self.engine.state() != State::Open {
+            return Err(PartsError::Closed);
+        }
+        if self.engine.is_message_in_progress() {
+            return Err(PartsError::MessageInProgress);
+        }
+        let Some(io) = self.io.take() else {
+            return Err(PartsError::Closed);
+        };
+        let Some(unread) = self.inbox.take_unread(&self.engine) else {
+            self.io = Some(io);
+            return Err(PartsError::Compressed);
+        };
+        self.outbox.take_control(&mut self.engine);
+        let unsent = self.outbox.take_unsent();
+        if let Some(counters) = &self.options.counters {
+            counters.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+        let subprotocol = self.subprotocol().map(Into::into);
+        let role = self.engine.endpoint().role();
+        self.end(None);
+        Ok(Parts {
+            role,
+            stream: RawStream(io),
+            unread,
+            unsent,
+            subprotocol,
+        })
     }
 
     fn count_messages(&mut self) {

@@ -14,7 +14,7 @@ use linerate_proto::{
 };
 
 use crate::{
-    Message, Result,
+    Message, Parts, PartsError, Result,
     link::{Link, Mode, Urgency},
     split::{Receiver, Sender},
     streaming::{Reader, Writer},
@@ -148,6 +148,21 @@ impl WebSocket {
             Sender::new(self.link.clone()),
             Receiver::new(self.link.clone()),
         )
+    }
+
+    /// Takes the connection apart: the stream, what has arrived and was not received, what was sent and
+    /// not written.
+    ///
+    /// # Errors
+    /// The connection is closing or closed, a message was begun and not ended, or messages may be
+    /// compressed. The connection comes back with the error, as it was.
+    #[allow(
+        clippy::result_large_err,
+        reason = "the error is what the caller had before"
+    )]
+    pub fn into_parts(self) -> Result<Parts, (Self, PartsError)> {
+        let taken = self.link.take_parts();
+        taken.map_err(|error| (self, error))
     }
 
     /// Returns the subprotocol that the opening handshake agreed on.

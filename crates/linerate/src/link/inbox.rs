@@ -11,7 +11,7 @@ use std::{
 };
 
 use linerate_proto::{
-    Engine, ProtocolError,
+    Engine, Header, MaskKey, Opcode, ProtocolError, Role,
     engine::{Data, MessageKind, RawEvent, State},
 };
 use linerate_simd::utf8::TextBuf;
@@ -221,6 +221,40 @@ impl Inbox {
         self.time_told = false;
     }
 
+    /// Takes out all that the application has not received, as frames from the peer; `None` if the engine
+    /// can't tell.
+    pub(crate) fn take_unread(&mut self, engine: &Engine<Side>) -> Option<Vec<u8>> {
+        let begun = engine.unread()?;
+        let role = engine.endpoint().0;
+        let mut unread = Vec::new();
+        let mut continues = self.streaming;
+        if let Some(ahead) = &mut self.ahead {
+            ahead.queued_bytes = 0;
+            for piece in ahead.queued.drain(..) {
+                let kind = (!continues).then(|| piece.message.kind());
+                append_frame(
+                    &mut unread,
+                    role,
+                    kind,
+                    piece.message.as_bytes(),
+                    piece.ends,
+                );
+                continues = !piece.ends;
+            }
+        }
+        if let Some(incoming) = self.message.take() {
+            let (kind, bytes) = incoming.into_bytes();
+            if !continues || !bytes.is_empty() {
+                let kind = (!continues).then_some(kind);
+                append_frame(&mut unread, role, kind, &bytes, false);
+            }
+        }
+        unread.extend_from_slice(&begun);
+        unread.extend_from_slice(&self.rest[self.at as usize..self.end as usize]);
+        self.give_rest();
+        Some(unread)
+    }
+
     /// Forgets input that means nothing any more.
     pub(crate) fn discard_input(&mut self) {
         self.give_rest();
@@ -354,6 +388,27 @@ impl Inbox {
     }
 }
 
+/// Appends a frame as the peer of `role` may have sent it; without a kind it goes on with a message.
+fn append_frame(
+    wire: &mut Vec<u8>,
+    role: Role,
+    kind: Option<MessageKind>,
+    payload: &[u8],
+    fin: bool,
+) {
+    let opcode = kind.map_or(Opcode::Continuation, MessageKind::opcode);
+    // A key of zeros leaves the payload as it is.
+    let mask = role.expects_masked().then(MaskKey::default);
+    let header = Header {
+        fin,
+        ..Header::new(opcode, payload.len() as u64, mask)
+    };
+    let mut bytes = [0; Header::BYTES_MAX];
+    let len = header.encode(&mut bytes);
+    wire.extend_from_slice(&bytes[..len]);
+    wire.extend_from_slice(payload);
+}
+
 /// Adds `data` to the message; returns the message once it is whole, or a piece if asked for.
 fn take_data(
     message: &mut Option<Incoming>,
@@ -408,6 +463,13 @@ impl Incoming {
         match data.kind {
             MessageKind::Binary => Self::Binary(memory),
             MessageKind::Text => Self::Text(TextBuf::from_recycled(memory)),
+        }
+    }
+
+    fn into_bytes(self) -> (MessageKind, Vec<u8>) {
+        match self {
+            Self::Binary(bytes) => (MessageKind::Binary, bytes),
+            Self::Text(text) => (MessageKind::Text, text.into_bytes()),
         }
     }
 

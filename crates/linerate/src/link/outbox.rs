@@ -69,6 +69,13 @@ impl Outbox {
         self.front.len() - self.sent + segments
     }
 
+    /// Takes out all that waits.
+    pub(crate) fn take_unsent(&mut self) -> Vec<u8> {
+        let unsent = self.pieces().flatten().copied().collect();
+        *self = Self::default();
+        unsent
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.front.len() == self.sent && self.first().is_none()
     }

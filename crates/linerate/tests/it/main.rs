@@ -15,6 +15,7 @@ mod identity;
 mod proxy;
 mod raw;
 mod redirect;
+mod relay;
 mod server;
 mod support;
 #[cfg(feature = "rustls")]

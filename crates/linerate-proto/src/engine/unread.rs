@@ -1,0 +1,79 @@
+//! What the engine keeps of input that it has taken, for those who go on without it.
+
+use alloc::vec::Vec;
+
+use linerate_simd::mask;
+
+use super::{Arriving, Engine, Frame};
+use crate::{
+    close::ControlPayload,
+    frame::{Header, MaskKey, Opcode},
+    role::Endpoint,
+};
+
+impl<E: Endpoint> Engine<E> {
+    /// Returns what stands for the input that was taken and has not come out in any event, as bytes to
+    /// be read before those that follow: the beginning of a header, the header of what is left of a
+    /// frame, the beginning of a control frame.
+    ///
+    /// `None` if messages may be compressed: nobody else could read on, because what comes refers to
+    /// what has come.
+    pub fn unread(&self) -> Option<Vec<u8>> {
+        #[cfg(feature = "deflate")]
+        if self.deflate.is_some() {
+            return None;
+        }
+        let mut wire = Vec::new();
+        match &self.receiving.frame {
+            Arriving::Nothing => {}
+            Arriving::Header { bytes, len } => wire.extend_from_slice(&bytes[..(*len).into()]),
+            #[cfg(feature = "deflate")]
+            Arriving::Compressed(_) => return None,
+            Arriving::Payload(frame) if frame.opcode.is_control() => {
+                let begun = self.receiving.control.as_deref();
+                let begun = begun.map_or(&[][..], ControlPayload::as_slice);
+                append_control(frame, begun, &mut wire);
+            }
+            Arriving::Payload(frame) => {
+                let begun = self.receiving.message.is_some_and(|message| message.begun);
+                append_rest(frame, begun, &mut wire);
+            }
+        }
+        Some(wire)
+    }
+}
+
+/// Appends a control frame as far as it has arrived.
+fn append_control(frame: &Frame, begun: &[u8], wire: &mut Vec<u8>) {
+    let bytes = frame.left + begun.len() as u64;
+    append_header(Header::new(frame.opcode, bytes, frame.mask), wire);
+    match frame.mask {
+        Some(MaskKey(key)) => mask::append(key, 0, begun, wire),
+        None => wire.extend_from_slice(begun),
+    }
+}
+
+/// Appends the header of what is left of a data frame, a fragment of its own if a part of the message is
+/// known already.
+fn append_rest(frame: &Frame, begun: bool, wire: &mut Vec<u8>) {
+    let key = frame.mask.map(|MaskKey(mut key)| {
+        key.rotate_left(usize::from(frame.phase % 4));
+        MaskKey(key)
+    });
+    let opcode = if begun {
+        Opcode::Continuation
+    } else {
+        frame.opcode
+    };
+    let header = Header {
+        fin: frame.fin,
+        ..Header::new(opcode, frame.left, key)
+    };
+    append_header(header, wire);
+}
+
+fn append_header(header: Header, wire: &mut Vec<u8>) {
+    let mut bytes = [0; Header::BYTES_MAX];
+    let len = header.encode(&mut bytes);
+    wire.extend_from_slice(&bytes[..len]);
+}

@@ -1,0 +1,34 @@
+//! A reverse proxy for WebSocket: `cargo run --example relay -- 127.0.0.1:9000 ws://127.0.0.1:9001`.
+
+use linerate::{Client, Relay, Request, Result, Server, WebSocket};
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(address), Some(upstream)) = (arguments.next(), arguments.next()) else {
+        eprintln!("usage: relay ADDRESS URL");
+        std::process::exit(2);
+    };
+    let listener = tokio::net::TcpListener::bind(address).await?;
+    let handler = move |ws, request| pass_on(ws, request, upstream.clone());
+    let stop = async { _ = tokio::signal::ctrl_c().await };
+    Server::new().serve(listener, handler, stop).await
+}
+
+/// Passes a client on to the same path upstream.
+async fn pass_on(ws: WebSocket, request: Request, upstream: String) -> Result<()> {
+    let url = format!("{upstream}{}", request.target());
+    let upstream = Client::new().connect(&url).await?;
+    let (client, upstream) = match (ws.into_parts(), upstream.into_parts()) {
+        (Ok(client), Ok(upstream)) => (client, upstream),
+        (Err((_, error)), _) | (_, Err((_, error))) => {
+            eprintln!("{url}: {error}");
+            return Ok(());
+        }
+    };
+    match Relay::new().run(client, upstream).await {
+        Ok(relayed) => println!("{url}: {relayed:?}"),
+        Err(error) => eprintln!("{url}: {error}"),
+    }
+    Ok(())
+}

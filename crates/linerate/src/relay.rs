@@ -1,0 +1,280 @@
+//! Passing frames from one connection to another and back, without looking at what they carry.
+
+mod error;
+mod way;
+
+use std::{
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use linerate_proto::{CloseCode, relay::Pings};
+use tokio::{
+    io::AsyncWriteExt,
+    time::{Instant, Sleep, sleep, timeout},
+};
+
+use crate::{
+    link::Side,
+    parts::{Parts, RawStream},
+};
+pub use error::{RelayEnd, RelayError};
+use way::{Way, append_close};
+
+/// Passes frames between two connections, in both directions, until both are closed.
+///
+/// Payloads are neither validated nor put together. Between a client and a server they are changed to the
+/// other masking key where they were read to, in one pass; the way back they are not touched. Memory is
+/// one read buffer a direction while the receiver is slower than the sender, which is then slowed by
+/// TCP, and none while nothing moves.
+///
+/// Both connections must agree on what is spoken: the same subprotocol, and no extension, or with
+/// [`Parts::new`] the same one.
+///
+/// ```no_run
+/// use linerate::{Client, Relay, Request, Result, WebSocket};
+///
+/// /// A handler of a server that hands its clients on to another one.
+/// async fn pass_on(ws: WebSocket, request: Request) -> Result<()> {
+///     let url = format!("ws://127.0.0.1:9001{}", request.path());
+///     let upstream = Client::new().connect(&url).await?;
+///     let (Ok(client), Ok(upstream)) = (ws.into_parts(), upstream.into_parts()) else {
+///         return Ok(()); // One of them is closed already.
+///     };
+///     match Relay::new().run(client, upstream).await {
+///         Ok(relayed) => println!("{relayed:?}"),
+///         Err(error) => eprintln!("{error}"),
+///     }
+///     Ok(())
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Relay {
+    pings: Pings,
+    idle_timeout: Duration,
+    close_timeout: Duration,
+}
+
+/// What a relay has passed on, each way.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Relayed {
+    /// What came from the first connection.
+    pub from_first: Passed,
+    /// What came from the second connection.
+    pub from_second: Passed,
+}
+
+/// What a relay has passed on, one way.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Passed {
+    /// Bytes that were written, headers included.
+    pub bytes: u64,
+    /// Whether a Close frame has passed; if not, the stream ended without.
+    pub closed: bool,
+    /// The code in the Close frame.
+    pub code: Option<u16>,
+}
+
+impl Relay {
+    /// Creates a relay that passes Pings and Pongs on like all else.
+    pub fn new() -> Self {
+        Self {
+            pings: Pings::Forward,
+            idle_timeout: Duration::from_secs(300),
+            close_timeout: Duration::from_secs(10),
+        }
+    }
+
+    /// Sets who answers Pings. By default they pass.
+    pub fn with_pings(mut self, pings: Pings) -> Self {
+        self.pings = pings;
+        self
+    }
+
+    /// Sets how long nothing may come from either side. Default: five minutes, in which whoever wants
+    /// to keep a connection has sent a Ping.
+    pub fn with_idle_timeout(mut self, idle_timeout: Duration) -> Self {
+        self.idle_timeout = idle_timeout;
+        self
+    }
+
+    /// Sets how long one direction may go on after the other has ended. Default: 10 s.
+    pub fn with_close_timeout(mut self, close_timeout: Duration) -> Self {
+        self.close_timeout = close_timeout;
+        self
+    }
+
+    /// Passes frames until both directions have ended, each with a Close frame or with its stream.
+    ///
+    /// Dropping the future ends both connections without a closing handshake.
+    ///
+    /// # Errors
+    /// A stream failed, a peer broke the rules of framing, or nothing came for too long.
+    pub async fn run(self, first: Parts, second: Parts) -> Result<Relayed, RelayError> {
+        let mut passing = Passing::new(self, first, second);
+        let mut timer = pin!(sleep(self.idle_timeout));
+        let result = poll_fn(|cx| passing.poll(cx, timer.as_mut())).await;
+        if let Err(RelayError::Protocol { end, .. }) = result {
+            passing.tell_both(end).await;
+        }
+        if !matches!(result, Err(RelayError::Io { .. } | RelayError::Idle { .. })) {
+            passing.shut_down().await;
+        }
+        result.map(|()| passing.relayed())
+    }
+}
+
+impl Default for Relay {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A relay at work.
+struct Passing {
+    relay: Relay,
+    first: RawStream,
+    second: RawStream,
+    from_first: Way,
+    from_second: Way,
+    /// When something was last read.
+    moved: Instant,
+    bytes_read: u64,
+    /// When the first direction ended.
+    ended: Option<Instant>,
+}
+
+impl Passing {
+    fn new(relay: Relay, first: Parts, second: Parts) -> Self {
+        let (to_first, to_second) = (Side(first.role), Side(second.role));
+        Self {
+            relay,
+            from_first: Way::new(
+                to_first,
+                to_second,
+                relay.pings,
+                first.unread,
+                second.unsent,
+            ),
+            from_second: Way::new(
+                to_second,
+                to_first,
+                relay.pings,
+                second.unread,
+                first.unsent,
+            ),
+            first: first.stream,
+            second: second.stream,
+            moved: Instant::now(),
+            bytes_read: 0,
+            ended: None,
+        }
+    }
+
+    /// Does what can be done now.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        timer: Pin<&mut Sleep>,
+    ) -> Poll<Result<(), RelayError>> {
+        loop {
+            let first =
+                self.from_first
+                    .poll(cx, &mut self.first, &mut self.second, RelayEnd::First)?;
+            let second =
+                self.from_second
+                    .poll(cx, &mut self.second, &mut self.first, RelayEnd::Second)?;
+            // A Ping is answered on the way back, which may be the one that was polled before.
+            let answers = self.from_first.take_answers();
+            let mut has_answers = !answers.is_empty();
+            self.from_second.insert(&answers);
+            let answers = self.from_second.take_answers();
+            has_answers |= !answers.is_empty();
+            self.from_first.insert(&answers);
+            match (first, second) {
+                (Poll::Ready(()), Poll::Ready(())) => return Poll::Ready(Ok(())),
+                (Poll::Pending, Poll::Pending) => {}
+                _ => _ = self.ended.get_or_insert_with(Instant::now),
+            }
+            if !has_answers {
+                return self.poll_timer(cx, timer);
+            }
+        }
+    }
+
+    /// Ready when it has taken too long.
+    fn poll_timer(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut timer: Pin<&mut Sleep>,
+    ) -> Poll<Result<(), RelayError>> {
+        let bytes_read = self.from_first.bytes_read() + self.from_second.bytes_read();
+        if bytes_read != self.bytes_read {
+            self.bytes_read = bytes_read;
+            self.moved = Instant::now();
+        }
+        loop {
+            let (due, error) = self.due();
+            if timer.deadline() > due {
+                timer.as_mut().reset(due);
+            }
+            ready!(timer.as_mut().poll(cx));
+            // The timer is not moved for each read; it may have come too early.
+            if Instant::now() >= due {
+                return Poll::Ready(Err(error));
+            }
+            timer.as_mut().reset(due);
+        }
+    }
+
+    /// Returns when it will have taken too long, and what.
+    fn due(&self) -> (Instant, RelayError) {
+        let limit = self.relay.idle_timeout;
+        let idle = self.moved + limit;
+        let close = self.ended.map(|ended| ended + self.relay.close_timeout);
+        match close.filter(|close| *close < idle) {
+            Some(close) => {
+                let limit = self.relay.close_timeout;
+                (close, RelayError::CloseTimeout { limit })
+            }
+            None => (idle, RelayError::Idle { limit }),
+        }
+    }
+
+    /// Sends a Close frame to each side that can hear one, because of a fault at `end`.
+    async fn tell_both(&mut self, end: RelayEnd) {
+        let (to_first, to_second) = match end {
+            RelayEnd::First => (CloseCode::PROTOCOL_ERROR, CloseCode::GOING_AWAY),
+            RelayEnd::Second => (CloseCode::GOING_AWAY, CloseCode::PROTOCOL_ERROR),
+        };
+        for (way, sink, code) in [
+            (&mut self.from_second, &mut self.first, to_first),
+            (&mut self.from_first, &mut self.second, to_second),
+        ] {
+            if way.is_between_frames() {
+                let mut frame = Vec::new();
+                append_close(way.sink(), code, &mut frame);
+                // Who does not read it does not want to know.
+                _ = timeout(self.relay.close_timeout, sink.write_all(&frame)).await;
+            }
+        }
+    }
+
+    async fn shut_down(&mut self) {
+        for stream in [&mut self.first, &mut self.second] {
+            // What matters has been written; the peer may have closed the stream before us.
+            _ = timeout(self.relay.close_timeout, stream.shutdown()).await;
+        }
+    }
+
+    fn relayed(&self) -> Relayed {
+        Relayed {
+            from_first: self.from_first.passed(),
+            from_second: self.from_second.passed(),
+        }
+    }
+}
