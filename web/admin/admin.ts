@@ -44,6 +44,7 @@ element("forget-key").addEventListener("click", () => {
   askForKey("");
 });
 element("drain").addEventListener("click", () => void drain());
+element("undrain").addEventListener("click", () => void undrain());
 start();
 
 /** Asks for the figures again and again until the server wants another key. */
@@ -126,7 +127,7 @@ async function drain(): Promise<void> {
     title: "Drain this node?",
     detail:
       "It says that it is not ready, and sends its clients away over the configured window. " +
-      "They connect again, to other nodes if there are any. This can’t be taken back without a restart.",
+      "They connect again, to other nodes if there are any.",
     verb: "Drain",
   });
   if (answer === undefined) {
@@ -137,5 +138,14 @@ async function drain(): Promise<void> {
     report("The node is being drained.");
   } catch (error) {
     report(`Draining failed: ${String(error)}`);
+  }
+}
+
+async function undrain(): Promise<void> {
+  try {
+    await api.post<Done>("undrain", {});
+    report("The node takes clients again.");
+  } catch (error) {
+    report(`Taking clients again failed: ${String(error)}`);
   }
 }

@@ -17,6 +17,7 @@
 //! | `POST unsubscribe` [`view::Unsubscribe`] | [`view::Done`] |
 //! | `POST publish` [`view::Publish`] | [`view::Done`] |
 //! | `POST drain` `{}` | [`view::Done`]; the node is not ready from then on and sends its clients away |
+//! | `POST undrain` `{}` | [`view::Done`]; the node is ready again, and who is still there stays |
 //!
 //! `disconnect` and `unsubscribe` reach all nodes. `connections` and `channels` are those of the node that
 //! answers, which is why the page names it.
@@ -90,6 +91,7 @@ impl Admin {
             .route("/admin/api/unsubscribe", post(unsubscribe))
             .route("/admin/api/publish", post(publish))
             .route("/admin/api/drain", post(drain))
+            .route("/admin/api/undrain", post(undrain))
             .with_state(desk)
     }
 }
@@ -204,6 +206,12 @@ async fn publish(
 
 async fn drain(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::Done> {
     node.drain();
+    let clients = node.counts().clients();
+    Json(view::Done { clients })
+}
+
+async fn undrain(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::Done> {
+    node.undrain();
     let clients = node.counts().clients();
     Json(view::Done { clients })
 }

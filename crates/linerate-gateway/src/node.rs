@@ -136,6 +136,11 @@ impl Node {
         self.is_draining.send_replace(true);
     }
 
+    /// Lets clients stay again, those who have not been sent away yet.
+    pub fn undrain(&self) {
+        self.is_draining.send_replace(false);
+    }
+
     /// Says goodbye to the other nodes, and ends the tasks of the node and its broker.
     pub async fn shut_down(&self) {
         self.say(Body::Goodbye).await;

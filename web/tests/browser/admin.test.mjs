@@ -185,7 +185,7 @@ test("broker and nodes are shown", async () => {
   await page.close();
 });
 
-test("a node is drained after a question, and says so", async (t) => {
+test("a node is drained after a question, says so, and takes clients again", async (t) => {
   const doomed = await startServer({ environment: ENVIRONMENT });
   t.after(() => doomed.kill());
   const { client } = await subscriber(t, "drained", doomed.url);
@@ -198,6 +198,9 @@ test("a node is drained after a question, and says so", async (t) => {
   await page.waitForSelector('body[data-draining="true"]');
   assert.equal((await fetch(`${doomed.url}/ready`)).status, 503);
   assert.equal((await cut).code, 3001);
+  await page.click(byId("undrain"));
+  await page.waitForSelector('body[data-draining="false"]');
+  assert.equal((await fetch(`${doomed.url}/ready`)).status, 200);
   await page.close();
 });
 

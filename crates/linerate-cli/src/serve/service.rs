@@ -187,25 +187,36 @@ impl Desk {
     }
 }
 
-/// Sends the clients of a worker away when the server stops, or an administrator wants it.
+/// Sends the clients of a worker away when the server stops, or an administrator wants it and until the latter changes
+/// that again.
 async fn send_away_when_told(worker: Arc<Worker>, front: Arc<Front>, shared: Arc<Shared>) {
     let mut draining = worker.node().draining();
-    tokio::select! {
-        () = front.stopped.leaving() => {}
-        // An error means that nobody can want it any more.
-        _ = draining.wait_for(|is_draining| *is_draining) => {}
+    loop {
+        tokio::select! {
+            () = front.stopped.leaving() => break,
+            told = draining.wait_for(|is_draining| *is_draining) => if told.is_err() {
+                break;
+            }
+        }
+        let options = &shared.settings_full().config.server.drain;
+        let window = options.window_of(front.admission.open());
+        tokio::select! {
+            () = front.stopped.leaving() => break,
+            _ = draining.wait_for(|is_draining| !*is_draining) => continue,
+            () = send_away(worker.clone(), window) => {}
+        }
+        // Those who come meanwhile may stay until the server stops.
+        tokio::select! {
+            () = front.stopped.leaving() => break,
+            _ = draining.wait_for(|is_draining| !*is_draining) => {}
+        }
     }
+    front.stopped.leaving().await;
     let window = match front.stopped.phase() {
         Phase::Leaving { window, .. } => window,
-        _ => {
-            let options = &shared.settings_full().config.server.drain;
-            options.window_of(front.admission.open())
-        }
+        _ => Duration::ZERO,
     };
-    send_away(worker.clone(), window).await;
-    // Those who came meanwhile go when the server does.
-    front.stopped.leaving().await;
-    send_away(worker, Duration::ZERO).await;
+    send_away(worker, window).await;
 }
 
 fn bind_operations(address: SocketAddr) -> anyhow::Result<std::net::TcpListener> {

@@ -8,6 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::json;
+use tokio::time::timeout;
+
 use crate::support::{PATIENCE, Server, linerate};
 
 const SECRET: &str = "a secret of tests only";
@@ -130,6 +133,34 @@ async fn a_server_that_drains_says_so_before_it_turns_anybody_away() {
     server.signal("-TERM");
     assert!(server.child.wait().unwrap().success());
     assert!(started.elapsed() < Duration::from_secs(3));
+}
+
+#[tokio::test]
+async fn a_drain_can_be_taken_back() {
+    let slow = "server.drain.connections_per_second_min=1";
+    let server = Server::start_with(&["--set", slow]);
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        clients.push(server.connect("/raw?channel=demo:x").await);
+    }
+    assert_eq!(server.post("/admin/api/drain", "{}").await.status, 200);
+    until(&server, "/ready", |text| text.contains("draining")).await;
+    assert_eq!(server.post("/admin/api/undrain", "{}").await.status, 200);
+    until(&server, "/ready", |text| text.starts_with("200")).await;
+    // One in a second would have gone.
+    server
+        .api("publish", json!({"channel": "demo:x", "data": 1}))
+        .await;
+    let mut stayed = 0;
+    for client in &mut clients {
+        let message = timeout(PATIENCE, client.recv()).await.unwrap().unwrap();
+        stayed += usize::from(message.is_some());
+    }
+    assert!(stayed > 10, "{stayed} of 20");
+    assert_eq!(server.post("/admin/api/drain", "{}").await.status, 200);
+    for client in &mut clients {
+        while let Ok(Some(_)) = timeout(PATIENCE, client.recv()).await.unwrap() {}
+    }
 }
 
 #[tokio::test]

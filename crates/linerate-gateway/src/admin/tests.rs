@@ -196,6 +196,8 @@ async fn clients_are_sent_away_and_unsubscribed() {
     assert_eq!(rig.post("drain", json!({})).await["clients"], 1);
     assert!(*rig.node.draining().borrow());
     assert_eq!(rig.get("overview").await["is_draining"], true);
+    assert_eq!(rig.post("undrain", json!({})).await["clients"], 1);
+    assert_eq!(rig.get("overview").await["is_draining"], false);
 }
 
 #[tokio::test]
@@ -245,7 +247,7 @@ async fn nobody_gets_in_without_the_key() {
         let response = rig.routes.clone().call(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{path}");
     }
-    for path in ["disconnect", "unsubscribe", "publish", "drain"] {
+    for path in ["disconnect", "unsubscribe", "publish", "drain", "undrain"] {
         let request = Request::post(format!("/admin/api/{path}")).header("x-admin-key", "wrong");
         let request = request.body(Body::from("{\"user\":\"a\"}")).unwrap();
         let response = rig.routes.clone().call(request).await.unwrap();
