@@ -164,6 +164,44 @@ async fn a_drain_can_be_taken_back() {
 }
 
 #[tokio::test]
+async fn a_server_that_ends_warns_of_nothing() {
+    let mut child = linerate(&["serve", "--listen", "127.0.0.1:0", "--workers", "2"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let (_, address) = line.trim().split_once("://").unwrap();
+    let address = address.trim_end_matches('/').parse().unwrap();
+    let mut errors = child.stderr.take().unwrap();
+    let mut server = Server { child, address };
+    // Clients whose leaving is told to others.
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        let mut ws = server.connect("/connection/websocket").await;
+        for command in [
+            r#"{"id":1,"connect":{}}"#,
+            r#"{"id":2,"subscribe":{"channel":"demo:x","join_leave":true}}"#,
+        ] {
+            ws.send(command).await.unwrap();
+            ws.recv().await.unwrap().unwrap();
+        }
+        clients.push(ws);
+    }
+    server.signal("-TERM");
+    for client in &mut clients {
+        while let Ok(Some(_)) = timeout(PATIENCE, client.recv()).await.unwrap() {}
+    }
+    assert!(server.child.wait().unwrap().success());
+    let mut log = String::new();
+    errors.read_to_string(&mut log).unwrap();
+    assert!(!log.contains("WARN"), "{log}");
+}
+
+#[tokio::test]
 async fn r07_a_server_without_file_descriptors_recovers_and_does_not_spin() {
     let binary = env!("CARGO_BIN_EXE_linerate");
     let limited =

@@ -96,6 +96,9 @@ impl Snapshot {
         );
         let help = "Bursts in which they came";
         self.counter("broker_bursts", help, arrived.bursts as f64);
+        let help = "Publications thrown away for workers that took nothing";
+        let overflowed = arrived.overflowed as f64;
+        self.counter("broker_overflowed_messages", help, overflowed);
         let help = "Publications from the broker that wait for the workers";
         self.gauge("broker_waiting_messages", help, dispatcher.waiting() as f64);
         let (is_up, round_trip) = match node.broker().link() {

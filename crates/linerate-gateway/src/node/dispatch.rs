@@ -39,6 +39,7 @@ pub struct Dispatcher {
     publications: AtomicU64,
     bytes: AtomicU64,
     bursts: AtomicU64,
+    overflowed: AtomicU64,
 }
 
 /// What other nodes say, in order.
@@ -54,6 +55,8 @@ pub struct Arrived {
     pub bytes: u64,
     /// Bursts, each of which arrived together.
     pub bursts: u64,
+    /// Publications that were thrown away for a worker that took nothing, once for each such worker.
+    pub overflowed: u64,
 }
 
 impl Dispatcher {
@@ -71,6 +74,7 @@ impl Dispatcher {
             publications: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             bursts: AtomicU64::new(0),
+            overflowed: AtomicU64::new(0),
         };
         (Arc::new(dispatcher), Control(receiver))
     }
@@ -81,6 +85,7 @@ impl Dispatcher {
             publications: self.publications.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
             bursts: self.bursts.load(Ordering::Relaxed),
+            overflowed: self.overflowed.load(Ordering::Relaxed),
         }
     }
 
@@ -104,7 +109,8 @@ impl Dispatcher {
         }
         for (inbox, arrivals) in self.inboxes.iter().zip(sorted.arrivals) {
             if !arrivals.is_empty() {
-                inbox.deliver(arrivals).await;
+                let overflowed = inbox.deliver(arrivals).await;
+                self.overflowed.fetch_add(overflowed, Ordering::Relaxed);
             }
         }
         for message in sorted.control {

@@ -1,4 +1,9 @@
 //! The bounded queue between the broker's reader and a worker.
+//!
+//! A worker that is slow makes the reader wait, so that the broker sees it. One that takes nothing at all does so
+//! once; then what has no room for it is thrown away and told as a gap, and everybody else goes on.
+
+mod lost;
 
 use std::{
     collections::VecDeque,
@@ -12,15 +17,19 @@ use std::{
 
 use linerate_broker::Gap;
 use linerate_hub::{ChannelName, Publication};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::timeout};
 
 use super::Worker;
+use lost::Lost;
 
 /// Publications that a worker may have waiting before the broker's reader has to wait.
 const PUBLICATIONS_MAX: usize = 16_384;
 
 /// Bytes of payload that a worker may have waiting before the broker's reader has to wait.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How long the broker's reader waits for a worker that takes nothing.
+const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Jobs that a worker may have waiting.
 const JOBS_MAX: usize = 4_096;
@@ -53,25 +62,42 @@ struct Queue {
     bytes: usize,
     jobs: VecDeque<Job>,
     is_closed: bool,
+    /// What was thrown away since the worker took something last.
+    lost: Option<Lost>,
 }
 
-/// A worker has more jobs waiting than it may have, or has ended.
+/// Why a worker does not take a job.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("worker has ended, or has {JOBS_MAX} jobs waiting already")]
-pub(crate) struct Busy;
+pub(crate) enum Declined {
+    /// It has more jobs waiting than it may have.
+    #[error("worker has {JOBS_MAX} jobs waiting already")]
+    Busy,
+    /// It has ended.
+    #[error("worker has ended")]
+    Ended,
+}
 
 impl Inbox {
-    /// Adds what arrived together, with one wake; waits for room first.
-    pub(crate) async fn deliver(&self, arrivals: Vec<Arrival>) {
+    /// Adds what arrived together, with one wake; waits for room first, but not for long.
+    ///
+    /// Returns how many publications were thrown away instead.
+    pub(crate) async fn deliver(&self, arrivals: Vec<Arrival>) -> u64 {
         let bytes = arrivals.iter().map(Arrival::bytes).sum();
         let mut arrivals = Some(arrivals);
-        loop {
-            // Registered before the look, so that no room is missed.
-            let room = self.room.notified();
-            if self.offer(&mut arrivals, bytes) {
-                return;
+        let taken = timeout(WAIT_MAX, async {
+            loop {
+                // Registered before the look, so that no room is missed.
+                let room = self.room.notified();
+                if let Some(lost) = self.offer(&mut arrivals, bytes, true) {
+                    return lost;
+                }
+                room.await;
             }
-            room.await;
+        });
+        match taken.await {
+            Ok(lost) => lost,
+            // The worker has taken nothing all the time.
+            Err(_) => self.offer(&mut arrivals, bytes, false).unwrap_or_default(),
         }
     }
 
@@ -88,10 +114,13 @@ impl Inbox {
     }
 
     /// Adds a job for the worker's thread.
-    pub(crate) fn submit(&self, job: Job) -> Result<(), Busy> {
+    pub(crate) fn submit(&self, job: Job) -> Result<(), Declined> {
         let mut queue = self.queue();
-        if queue.is_closed || queue.jobs.len() == JOBS_MAX {
-            return Err(Busy);
+        if queue.is_closed {
+            return Err(Declined::Ended);
+        }
+        if queue.jobs.len() == JOBS_MAX {
+            return Err(Declined::Busy);
         }
         queue.jobs.push_back(job);
         drop(queue);
@@ -115,7 +144,16 @@ impl Inbox {
         let mut queue = self.queue();
         mem::swap(&mut queue.arrivals, into);
         queue.bytes = 0;
+        let lost = queue.lost.take();
         drop(queue);
+        if let Some(lost) = lost {
+            let publications = lost.publications();
+            tracing::warn!(
+                publications,
+                "a worker took nothing for long, and has missed"
+            );
+            into.push_back(Arrival::Gap(lost.to_gap(Instant::now())));
+        }
         if !into.is_empty() {
             self.room.notify_one();
         }
@@ -143,23 +181,38 @@ impl Inbox {
         (queue.arrivals.len(), queue.bytes)
     }
 
-    /// Takes `arrivals` if there is room; a burst larger than all room is taken when nothing else waits.
-    fn offer(&self, arrivals: &mut Option<Vec<Arrival>>, bytes: usize) -> bool {
+    /// Takes `arrivals` if there is room; a burst larger than all room is taken when nothing else waits. What follows
+    /// on something that was thrown away is thrown away as well, or it would come before the gap.
+    ///
+    /// Returns how many publications were thrown away, or `None` if the caller is to wait, where it may.
+    fn offer(
+        &self,
+        arrivals: &mut Option<Vec<Arrival>>,
+        bytes: usize,
+        may_wait: bool,
+    ) -> Option<u64> {
         let mut queue = self.queue();
+        if queue.is_closed {
+            arrivals.take();
+            return Some(0);
+        }
         let count = arrivals.as_ref().map_or(0, Vec::len);
         let fits =
             queue.arrivals.len() + count <= PUBLICATIONS_MAX && queue.bytes + bytes <= BYTES_MAX;
-        if !queue.is_closed && !fits && !queue.arrivals.is_empty() {
-            return false;
+        let has_room = queue.lost.is_none() && (fits || queue.arrivals.is_empty());
+        if !has_room && queue.lost.is_none() && may_wait {
+            return None;
         }
         let arrivals = arrivals.take().unwrap_or_default();
-        if !queue.is_closed {
-            queue.bytes += bytes;
-            queue.arrivals.extend(arrivals);
-            drop(queue);
-            self.arrived.notify_one();
+        if !has_room {
+            let lost = queue.lost.get_or_insert_with(|| Lost::new(Instant::now()));
+            return Some(lost.add(arrivals));
         }
-        true
+        queue.bytes += bytes;
+        queue.arrivals.extend(arrivals);
+        drop(queue);
+        self.arrived.notify_one();
+        Some(0)
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -189,16 +242,13 @@ impl fmt::Debug for Queue {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        collections::VecDeque,
-        sync::Arc,
-        time::{Duration, Instant},
-    };
+    use std::{collections::VecDeque, sync::Arc, time::Instant};
 
+    use linerate_broker::GapReason;
     use linerate_hub::{ChannelName, Publication};
     use tokio::time::timeout;
 
-    use super::{Arrival, BYTES_MAX, Busy, Inbox, JOBS_MAX, PUBLICATIONS_MAX};
+    use super::{Arrival, BYTES_MAX, Declined, Inbox, JOBS_MAX, PUBLICATIONS_MAX, WAIT_MAX};
 
     fn publications(count: usize, bytes: usize) -> Vec<Arrival> {
         let channel = ChannelName::new("news").unwrap();
@@ -212,11 +262,34 @@ mod tests {
             let inbox = inbox.clone();
             async move { inbox.deliver(more).await }
         });
-        let early = timeout(Duration::from_secs(1), &mut delivered).await;
+        let early = timeout(WAIT_MAX / 2, &mut delivered).await;
         assert!(early.is_err(), "it has to wait for room");
         inbox.take(&mut VecDeque::new());
-        delivered.await.unwrap();
+        assert_eq!(delivered.await.unwrap(), 0);
         assert_eq!(inbox.waiting().0, count);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_that_takes_nothing_is_waited_for_once_and_told_what_it_missed() {
+        let inbox = Inbox::default();
+        assert_eq!(inbox.deliver(publications(PUBLICATIONS_MAX, 1)).await, 0);
+        let start = tokio::time::Instant::now();
+        assert_eq!(inbox.deliver(publications(3, 1)).await, 3);
+        assert_eq!(start.elapsed(), WAIT_MAX);
+        assert_eq!(inbox.deliver(publications(4, 1)).await, 4);
+        assert_eq!(start.elapsed(), WAIT_MAX, "everybody else goes on");
+        let mut taken = VecDeque::new();
+        inbox.take(&mut taken);
+        assert_eq!(taken.len(), PUBLICATIONS_MAX + 1);
+        let Some(Arrival::Gap(gap)) = taken.pop_back() else {
+            panic!("a gap behind what was there");
+        };
+        assert_eq!(gap.reason, GapReason::Overflow);
+        assert_eq!(gap.channels.map(|channels| channels.len()), Some(1));
+        taken.clear();
+        assert_eq!(inbox.deliver(publications(1, 1)).await, 0);
+        inbox.take(&mut taken);
+        assert!(matches!(taken.pop_back(), Some(Arrival::Publication(..))));
     }
 
     #[tokio::test(start_paused = true)]
@@ -247,7 +320,7 @@ mod tests {
         inbox.close();
         inbox.deliver(publications(2, 1)).await;
         assert_eq!(inbox.waiting(), (0, 0));
-        assert_eq!(inbox.submit(Box::new(|_| ())), Err(Busy));
+        assert_eq!(inbox.submit(Box::new(|_| ())), Err(Declined::Ended));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use tracing::warn;
 use super::{
     Node, Notice, Worker,
     cluster::message::{Body, Move, Person},
+    inbox::Declined,
     worker::Member,
 };
 
@@ -149,7 +150,8 @@ impl Node {
         for inbox in &self.dispatcher.inboxes {
             let moves = moves.clone();
             let told = inbox.submit(Box::new(move |worker| worker.tell_moves(&moves)));
-            if let Err(error) = told {
+            // Who has ended, as before the node stops, has no clients.
+            if let Err(error @ Declined::Busy) = told {
                 warn!(%error, "a worker's clients are not told who comes and goes");
             }
         }

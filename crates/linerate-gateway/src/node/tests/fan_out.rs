@@ -1,11 +1,13 @@
 //! From the broker to the clients.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use linerate_broker::{Event, Gap, GapReason, Ingest};
 use linerate_hub::{ChannelOptions, GapCause, Publication, SlowPolicy, Transmit};
+use tokio::time::Instant;
 
 use super::{Bus, channel, connect, node_on, publish, subscription};
+use crate::node::Dispatcher;
 
 #[tokio::test]
 async fn a_publication_gets_to_the_subscribers_of_its_channel_on_all_workers() {
@@ -161,4 +163,31 @@ async fn a_channel_without_subscribers_goes_to_no_worker() {
         (node.counts().clients(), node.counts().subscriptions()),
         (0, 0)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_takes_nothing_holds_up_nobody_else() {
+    let (dispatcher, _control) = Dispatcher::new(2);
+    for worker in 0..2 {
+        dispatcher.routes.add(&channel("news"), worker);
+    }
+    let start = Instant::now();
+    let mut arrived = 0;
+    for _ in 0..100 {
+        let publication = Publication::new("1".into());
+        let burst = (0..1_000).map(|_| Event::Publication {
+            channel: channel("news"),
+            publication: publication.clone(),
+        });
+        dispatcher.ingest(burst.collect()).await;
+        let mut taken = VecDeque::new();
+        dispatcher.inboxes[1].take(&mut taken);
+        arrived += taken.len();
+    }
+    assert_eq!(arrived, 100_000);
+    assert!(start.elapsed() <= Duration::from_secs(1), "waited once");
+    let mut stuck = VecDeque::new();
+    dispatcher.inboxes[0].take(&mut stuck);
+    let kept = stuck.len() as u64 - 1;
+    assert_eq!(dispatcher.arrived().overflowed, 100_000 - kept);
 }
