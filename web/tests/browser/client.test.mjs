@@ -248,17 +248,40 @@ test("a token that is none is final", { timeout: 60_000 }, async (t) => {
   }
 });
 
-test("where WebSocket is blocked, the client streams over HTTP", { timeout: 60_000 }, async (t) => {
-  const proxy = await startBlockingProxy(server.url);
-  t.after(() => proxy.stop());
-  const client = linerate.connect(proxy.url, { environment: { WebSocket } });
-  t.after(() => client.close());
+/** Subscribes, publishes, and tells what carried it. */
+async function throughTheWall({ linerate, url, options }) {
+  const client = linerate.connect(url, options);
   const subscription = client.subscribe("demo:blocked");
   await new Promise((resolve) => subscription.on("subscribed", resolve));
-  assert.equal(client.transport, "http_stream");
   const arrived = subscription[Symbol.asyncIterator]().next();
   await client.publish("demo:blocked", "through the wall");
-  assert.equal((await arrived).value.json(), "through the wall");
+  const heard = (await arrived).value.json();
+  const { transport } = client;
+  client.close();
+  return { transport, heard };
+}
+
+const EXPECTED = { transport: "http_stream", heard: "through the wall" };
+
+test("where WebSocket is blocked, Node.js streams over HTTP", { timeout: 60_000 }, async (t) => {
+  const proxy = await startBlockingProxy(server.url);
+  t.after(() => proxy.stop());
+  const options = { environment: { WebSocket } };
+  assert.deepEqual(await throughTheWall({ linerate, url: proxy.url, options }), EXPECTED);
+  assert.ok(proxy.refused > 0, "it has tried");
+});
+
+test("where WebSocket is blocked, Chromium streams over HTTP", { timeout: 60_000 }, async (t) => {
+  const proxy = await startBlockingProxy(server.url);
+  t.after(() => proxy.stop());
+  const behind = await openPage(chromium.browser, `${proxy.url}/logs`);
+  t.after(() => behind.page.close());
+  const found = await behind.page.evaluate(`(async () => {
+    const linerate = await import("/assets/linerate.js");
+    return (${throughTheWall})({ linerate, url: "", options: {} });
+  })()`);
+  assert.deepEqual(found, EXPECTED);
+  assert.ok(proxy.refused > 0, "it has tried");
 });
 
 /** Starts a proxy that passes HTTP on and refuses every upgrade, as some companies' do. */
@@ -274,14 +297,24 @@ async function startBlockingProxy(target) {
     outgoing.on("close", () => onward.destroy());
     incoming.pipe(onward);
   });
-  proxy.on("upgrade", (_request, socket) => socket.end("HTTP/1.1 403 Forbidden\r\n\r\n"));
+  let refused = 0;
+  proxy.on("upgrade", (_request, socket) => {
+    refused += 1;
+    socket.end("HTTP/1.1 403 Forbidden\r\n\r\n");
+  });
   proxy.listen(0, "127.0.0.1");
   await once(proxy, "listening");
   const stop = () => {
     proxy.closeAllConnections();
     proxy.close();
   };
-  return { url: `http://127.0.0.1:${proxy.address().port}`, stop };
+  return {
+    url: `http://127.0.0.1:${proxy.address().port}`,
+    stop,
+    get refused() {
+      return refused;
+    },
+  };
 }
 
 /** Waits until `check` holds; the test's own timeout bounds that. */

@@ -1,0 +1,135 @@
+// The npm package as others get it: packed, installed elsewhere, imported in Node.js, checked by TypeScript.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFile, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { startServer, temporaryFolder } from "./support.mjs";
+
+const WEB = fileURLToPath(new URL("../../", import.meta.url));
+const CLIENT = join(WEB, "client");
+
+/** Runs a program to its end; its output is the error if it fails. */
+async function run(program, args, cwd) {
+  const options = { cwd, timeout: 120_000 };
+  const failed = ({ stdout, stderr }) => assert.fail(`${program}: ${stdout}${stderr}`);
+  return (await promisify(execFile)(program, args, options).catch(failed)).stdout;
+}
+
+let folder, server;
+
+before(async () => {
+  server = await startServer();
+  folder = await temporaryFolder();
+  const pack = ["pack", "--silent", "--pack-destination", folder.path];
+  const archive = (await run("npm", pack, CLIENT)).trim().split("\n").at(-1);
+  await writeFile(join(folder.path, "package.json"), '{ "private": true, "type": "module" }');
+  // Without dependencies there is nothing to ask a registry for.
+  await run("npm", ["install", "--offline", "--no-audit", "--no-fund", archive], folder.path);
+});
+
+after(async () => {
+  await server?.stop();
+  await folder?.remove();
+});
+
+test("the package holds its code, its types and its manual, and nothing else", async () => {
+  const inPackage = join(folder.path, "node_modules/linerate");
+  const files = await readdir(inPackage, { recursive: true });
+  const isMeant = (file) =>
+    /^(dist(\/[a-z-]+(\.d\.ts|\.js))?|README\.md|package\.json)$/.test(file);
+  assert.deepEqual(
+    files.filter((file) => !isMeant(file)),
+    [],
+  );
+  assert.ok(files.includes("dist/linerate.js") && files.includes("dist/linerate.d.ts"));
+  const manifest = JSON.parse(await readFile(join(inPackage, "package.json"), "utf8"));
+  assert.equal(manifest.dependencies, undefined);
+});
+
+test("Node.js imports it and talks to the server", async () => {
+  const program = `
+    import { connect } from "linerate";
+    const client = connect(process.argv[2], globalThis.WebSocket ? {} : { transports: ["http_stream"] });
+    const channel = client.subscribe("demo:package");
+    await new Promise((resolve) => channel.on("subscribed", resolve));
+    const first = channel[Symbol.asyncIterator]().next();
+    await client.publish("demo:package", { hello: "world" });
+    console.log(JSON.stringify((await first).value.json()));
+    client.close();
+  `;
+  await writeFile(join(folder.path, "consumer.mjs"), program);
+  const printed = await run(process.execPath, ["consumer.mjs", server.url], folder.path);
+  assert.deepEqual(JSON.parse(printed), { hello: "world" });
+});
+
+/** What TypeScript has to accept of an application, and what it has to refuse. */
+const APPLICATION = `
+  import { connect, ServerError, TimedOut, Unauthorized, type Gap, type Publication } from "linerate";
+
+  const client = connect("https://example.org", {
+    token: async () => {
+      const answer = await fetch("/token");
+      if (answer.status === 403) throw new Unauthorized("no token");
+      return answer.text();
+    },
+    transports: ["websocket", "http_stream"],
+  });
+  client.on("connected", ({ client: id, transport }) => console.log(id.length, transport));
+  const prices = client.subscribe("prices", { filter: "price > 10", conflate: "/symbol", batchIntervalMs: 200 });
+  const told: Gap[] = [];
+  prices.on("gap", (gap) => told.push(gap));
+  prices.on("batch", (batch: readonly Publication[]) => console.log(batch.length));
+  for await (const publication of prices) {
+    const bytes: Uint8Array = publication.bytes();
+    const text: string = publication.text();
+    console.log(bytes.length, text, publication.offset, publication.gap?.missed);
+  }
+  try {
+    await client.publish("prices", { price: 1 });
+  } catch (error) {
+    if (error instanceof ServerError) console.log(error.code, error.temporary);
+    if (error instanceof TimedOut) console.log(error.message);
+  }
+  // @ts-expect-error There is no such transport.
+  connect("", { transports: ["smoke"] });
+  // @ts-expect-error There is no such event.
+  prices.on("smoke", () => {});
+  // @ts-expect-error The interval is a number.
+  client.subscribe("prices", { batchIntervalMs: "200" });
+`;
+
+/** The examples of the manual are one program after the other, and this is what they take for granted. */
+async function manual() {
+  const text = await readFile(join(CLIENT, "README.md"), "utf8");
+  const examples = [...text.matchAll(/^```js\n([^]*?)^```$/gm)].map(([, example]) => example);
+  assert.ok(examples.length >= 2, "the manual has examples");
+  return ["declare function draw(publications: readonly unknown[]): void;", ...examples].join("\n");
+}
+
+for (const [module, resolution] of [
+  ["nodenext", "nodenext"],
+  ["esnext", "bundler"],
+]) {
+  test(`TypeScript accepts its types with resolution by ${resolution}`, async () => {
+    await writeFile(join(folder.path, "application.ts"), APPLICATION);
+    await writeFile(join(folder.path, "manual.ts"), await manual());
+    const compilerOptions = {
+      lib: ["ES2022", "DOM", "DOM.Iterable"],
+      module,
+      moduleResolution: resolution,
+      noEmit: true,
+      // Those of the package are to be checked as well.
+      skipLibCheck: false,
+      strict: true,
+      target: "es2022",
+      types: [],
+    };
+    const configuration = { compilerOptions, files: ["application.ts", "manual.ts"] };
+    await writeFile(join(folder.path, "tsconfig.json"), JSON.stringify(configuration));
+    await run(join(WEB, "node_modules/.bin/tsc"), ["-p", "."], folder.path);
+  });
+}
