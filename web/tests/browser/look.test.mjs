@@ -44,6 +44,21 @@ async function assertFits(page, what) {
   assert.ok(content <= window, `${what}: ${content} px of content in ${window} px`);
 }
 
+/** Fails if what a person may be looking at has moved since the page was opened. */
+async function assertStays(page, what) {
+  const shifts = await page.evaluate(async () => {
+    const seen = [];
+    const observer = new PerformanceObserver((list) => seen.push(...list.getEntries()));
+    observer.observe({ type: "layout-shift", buffered: true });
+    await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+    seen.push(...observer.takeRecords());
+    return seen.map(({ value, sources }) => [value, sources.map(({ node }) => node?.className)]);
+  });
+  // A figure that grows by a digit is a thousandth; a tenth is what people are annoyed by.
+  const moved = shifts.reduce((sum, [value]) => sum + value, 0);
+  assert.ok(moved < 0.02, `${what} moved: ${JSON.stringify(shifts)}`);
+}
+
 for (const scheme of ["light", "dark"]) {
   for (const [width, height] of [
     [360, 740],
@@ -64,6 +79,7 @@ for (const scheme of ["light", "dark"]) {
         byId("chart-rate-now"),
       );
       await assertFits(overview.page, "overview");
+      await assertStays(overview.page, "overview");
       await picture(overview.page, "overview");
       assert.deepEqual(overview.complaints, []);
 
@@ -71,6 +87,7 @@ for (const scheme of ["light", "dark"]) {
       await admin.page.waitForSelector('body[data-state="open"][data-live="live"]');
       await admin.page.waitForSelector(`${byId("connections")} tr:not(.empty)`);
       await assertFits(admin.page, "admin");
+      await assertStays(admin.page, "admin");
       await picture(admin.page, "admin");
       assert.deepEqual(admin.complaints, []);
       await admin.page.close();
