@@ -18,6 +18,8 @@ const READ_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub struct Audience {
     seats: Vec<Seat>,
+    /// Connections of which nothing is read.
+    _stalled: Vec<Subscriber>,
     watch: Watch,
     start: Instant,
     buffer: Vec<u8>,
@@ -95,6 +97,10 @@ impl Audience {
             })
         });
         let seats = seats.collect::<Result<Vec<_>, StoryError>>()?;
+        let stalled = (0..cell.stalled).map(|number| {
+            Subscriber::open_slow(address, dialect, number % cell.sources, cell.batch_ms)
+        });
+        let stalled = stalled.collect::<Result<Vec<_>, StoryError>>()?;
         let watch = Watch::new(seats.iter().map(|seat| &seat.subscriber));
         Ok(Self {
             watch: watch.map_err(|error| StoryError::System {
@@ -102,6 +108,7 @@ impl Audience {
                 source: io::Error::other(error),
             })?,
             seats,
+            _stalled: stalled,
             start,
             buffer: vec![0; READ_BYTES],
             trial: 0,

@@ -75,6 +75,7 @@ mod tests {
             subscribers: 1,
             sources: 1,
             batch_ms: 0,
+            stalled: 0,
             rate,
             seconds: 1.0,
             published: 1,

@@ -7,12 +7,16 @@ use std::time::Duration;
 
 use linerate_proto::handshake::ClientHandshake;
 use linerate_proto::{Header, MaskKey, Opcode};
+use socket2::{Domain, Socket, Type};
 
 use super::dialect::Dialect;
 use super::{StoryError, system};
 
 /// Opening and subscribing take no longer.
 const OPENING_MAX: Duration = Duration::from_secs(10);
+
+/// What the socket of a client holds that reads nothing.
+const SLOW_BUFFER_BYTES: usize = 8 << 10;
 
 /// The masking key of the few messages that a client sends.
 const MASK: [u8; 4] = [0x21, 0x43, 0x65, 0x87];
@@ -34,11 +38,35 @@ impl Subscriber {
         source: u32,
         batch_ms: u32,
     ) -> Result<Self, StoryError> {
-        let refused = |error: io::Error| StoryError::NotSubscribed {
-            peer: dialect.name().into(),
-            what: error.to_string(),
+        let stream = TcpStream::connect(address).map_err(|error| refused(dialect, &error))?;
+        Self::subscribe(stream, address, dialect, source, batch_ms)
+    }
+
+    /// Like [`open`](Self::open), for a client that will read nothing: its socket holds little.
+    pub(super) fn open_slow(
+        address: SocketAddr,
+        dialect: Dialect,
+        source: u32,
+        batch_ms: u32,
+    ) -> Result<Self, StoryError> {
+        let connect = || {
+            let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+            socket.set_recv_buffer_size(SLOW_BUFFER_BYTES)?;
+            socket.connect(&address.into())?;
+            Ok(socket.into())
         };
-        let stream = TcpStream::connect(address).map_err(refused)?;
+        let stream = connect().map_err(|error| refused(dialect, &error))?;
+        Self::subscribe(stream, address, dialect, source, batch_ms)
+    }
+
+    fn subscribe(
+        stream: TcpStream,
+        address: SocketAddr,
+        dialect: Dialect,
+        source: u32,
+        batch_ms: u32,
+    ) -> Result<Self, StoryError> {
+        let refused = |error: io::Error| refused(dialect, &error);
         stream
             .set_nodelay(true)
             .map_err(system("TCP_NODELAY can't be set"))?;
@@ -195,6 +223,13 @@ impl Subscriber {
 impl AsFd for Subscriber {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
+    }
+}
+
+fn refused(dialect: Dialect, error: &io::Error) -> StoryError {
+    StoryError::NotSubscribed {
+        peer: dialect.name().into(),
+        what: error.to_string(),
     }
 }
 

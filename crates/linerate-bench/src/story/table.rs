@@ -30,7 +30,10 @@ pub fn markdown(rows: &[Row]) -> String {
             "| {} | {} | {} | {} | {} | {} | {} | {} |",
             calm.peer,
             calm.dialect,
-            calm.subscribers,
+            match calm.stalled {
+                0 => calm.subscribers.to_string(),
+                stalled => format!("{} + {stalled} stalled", calm.subscribers),
+            },
             if calm.batch_ms == 0 {
                 "–".into()
             } else {

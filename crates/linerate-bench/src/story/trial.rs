@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::audience::{Audience, Heard};
 use super::feed::{Fed, Feed};
+use super::message::mean_bytes;
 use super::{Peer, PeerServer, Redis, StoryError};
 use crate::load::Probe;
 use crate::record::Latency;
@@ -27,6 +28,16 @@ const LATENCY_MAX: Duration = Duration::from_millis(500);
 /// How long subscribers may take to get their first messages.
 const FIRST_MAX: Duration = Duration::from_secs(10);
 
+/// Messages are delivered so often in a second while nothing is measured.
+const GENTLE_DELIVERIES: f64 = 60_000.0;
+
+/// For so long, until each subscriber has got something.
+const GENTLE_TIME: Duration = Duration::from_millis(300);
+
+/// What is published for a subscriber that reads nothing before it counts as stalled: more than its socket and its
+/// queue in the server hold.
+const FILL_BYTES: f64 = 600e3;
+
 /// A server, its subscribers and whether they want batches.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell {
@@ -36,6 +47,19 @@ pub struct Cell {
     pub sources: u32,
     /// The interval of the batches, in milliseconds; 0 is none.
     pub batch_ms: u32,
+    /// How many more subscribers there are that read nothing.
+    pub stalled: u32,
+}
+
+impl Cell {
+    /// Returns a rate at which no server has much to do, in messages a second, but each source has a message in
+    /// 300 ms.
+    fn gentle_rate(self) -> f64 {
+        let deliveries = self.subscribers.div_ceil(self.sources).max(1);
+        (GENTLE_DELIVERIES / f64::from(deliveries))
+            .min(1_000.0)
+            .max(f64::from(self.sources) / GENTLE_TIME.as_secs_f64())
+    }
 }
 
 /// What one rate gave.
@@ -51,6 +75,8 @@ pub struct Trial {
     pub sources: u32,
     /// The interval of the batches, in milliseconds; 0 is none.
     pub batch_ms: u32,
+    /// How many more subscribers read nothing.
+    pub stalled: u32,
     /// Messages a second that were to be published.
     pub rate: f64,
     /// How long they were published, in seconds.
@@ -141,7 +167,18 @@ impl<'a> Stage<'a> {
             trials: 0,
         };
         stage.wait_for_all()?;
+        if cell.stalled > 0 {
+            stage.fill()?;
+        }
         Ok(stage)
+    }
+
+    /// Publishes until whoever reads nothing has filled what there is between it and the server.
+    fn fill(&mut self) -> Result<(), StoryError> {
+        let rate = 6.0 * self.cell.gentle_rate();
+        let messages = FILL_BYTES * f64::from(self.cell.sources) / mean_bytes();
+        self.try_rate(rate, Duration::from_secs_f64(messages / rate))
+            .map(drop)
     }
 
     /// Publishes slowly until every subscriber has got a message.
@@ -152,7 +189,7 @@ impl<'a> Stage<'a> {
             self.audience.begin(self.trials);
             let fed = self
                 .feed
-                .publish(self.trials, 1_000.0, Duration::from_millis(300))?;
+                .publish(self.trials, self.cell.gentle_rate(), GENTLE_TIME)?;
             let until = Instant::now() + Duration::from_millis(700);
             while self.audience.waiting(&fed.counts) > 0 && Instant::now() < until {
                 self.audience.listen(STEP)?;
@@ -233,6 +270,7 @@ fn describe(peer: &Peer, cell: Cell, rate: f64, fed: &Fed, heard: &Heard) -> Tri
         subscribers: cell.subscribers,
         sources: cell.sources,
         batch_ms: cell.batch_ms,
+        stalled: cell.stalled,
         rate,
         seconds: fed.elapsed.as_secs_f64(),
         published: fed.counts.iter().sum(),

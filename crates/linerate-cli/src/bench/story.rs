@@ -29,6 +29,7 @@ Examples:
   scripts/story-peers                   build the other servers, once
   linerate bench story                  all servers, 10, 230 and 525 subscribers, with and without batches
   linerate bench story --subscribers 10 --batch-ms 0 --peer linerate --record story.jsonl
+  linerate bench story --subscribers 10000 --sources 1 --stalled 1000 --batch-ms 0 --common-rate 20 --rate-max 20 --peer linerate
 
 JSON of 250 B (84 %), 3 kB (15 %) and 30 kB (1 %) from ten sources is published in a Redis channel; each subscriber
 asks for the messages of one source. Every message is checked: one that is lost, comes twice or out of order ends the
@@ -52,6 +53,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
     sources: u32,
 
+    /// More subscribers that read nothing, which must not slow down the others.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    stalled: u32,
+
     /// Only servers with this in their name; may be repeated.
     #[arg(long, value_name = "PART")]
     peer: Vec<String>,
@@ -61,11 +66,11 @@ pub(super) struct Arguments {
     seconds: u32,
 
     /// Messages a second at which all servers are compared, and from which the climb begins.
-    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     common_rate: u32,
 
     /// Messages a second at which the climb ends.
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate_max: u32,
 
     /// The record to write, a trial a line.
@@ -115,6 +120,7 @@ impl Arguments {
                 subscribers,
                 sources: self.sources,
                 batch_ms,
+                stalled: self.stalled,
             })
         });
         cells.collect()
@@ -232,7 +238,8 @@ impl Arguments {
 fn write_config() -> anyhow::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile()?;
     file.write_all(
-        b"[auth]\nanonymous = true\n[channel]\nallow_subscribe = true\nallow_anonymous = true\nallow_filter = true\n\
+        b"[server]\nconnections_max = 25000\nconnections_per_address_max = 25000\naccepts_per_second_max = 100000\n\
+          [auth]\nanonymous = true\n[channel]\nallow_subscribe = true\nallow_anonymous = true\nallow_filter = true\n\
           allow_batch_override = true\n",
     )?;
     Ok(file)
