@@ -1,11 +1,12 @@
 //! `linerate connect`: an interactive client.
 
 mod input;
+mod network;
 mod talk;
 mod tls;
 mod transcript;
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
@@ -17,8 +18,13 @@ Examples:
   echo hello | linerate connect ws://127.0.0.1:8080/echo
   linerate connect ws://127.0.0.1:8080/counters --wait 5 --json < /dev/null
   linerate connect wss://example.com/feed -H 'Authorization: Bearer …' --subprotocol feed.v1
+  echo 'de ad be ef' | linerate connect ws://127.0.0.1:8080/echo --input hex
+  linerate connect ws://127.0.0.1:8080/echo --file picture.png --json < /dev/null
+  linerate connect wss://example.com/ --proxy socks5h://127.0.0.1:1080 --cookie session=7
+  linerate connect ws://127.0.0.1:8080/echo --ping 0.5 --wait 10 < /dev/null   # round-trip times
 
-Each line of the input is sent as a text message. Messages that arrive go to standard output, all
+Each line of the input is sent as a message: as text, or decoded from hexadecimal digits or Base64 as
+a binary one. Messages that arrive go to standard output, all
 else (pongs, how it ended) to standard error. The exit status is 0 if the connection was closed in
 order, with whatever code.";
 
@@ -37,6 +43,10 @@ pub(crate) struct Arguments {
     #[arg(long, short = 'H', value_name = "NAME: VALUE", value_parser = header)]
     header: Vec<(String, String)>,
 
+    /// Send a cookie; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = cookie)]
+    cookie: Vec<(String, String)>,
+
     /// Offer a subprotocol; may be repeated.
     #[arg(long, value_name = "NAME")]
     subprotocol: Vec<String>,
@@ -45,11 +55,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     origin: Option<Origin>,
 
+    /// What a line of the input stands for.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    input: input::Format,
+
+    /// Send the content of this file as a binary message, before the input; may be repeated.
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+
     /// Seconds without a message, after the end of the input, before the connection is closed.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     wait: Duration,
 
-    /// Seconds of silence before a Ping.
+    /// Seconds of silence before a Ping. Each Pong tells the round-trip time, the end sums them up.
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = seconds)]
     ping: Duration,
 
@@ -57,13 +75,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Trust the certificates in this PEM file, and no others.
-    #[arg(long, value_name = "FILE", conflicts_with = "tls_insecure")]
-    tls_ca: Option<PathBuf>,
-
-    /// DANGER: accept any certificate. Whoever sits in between can read and change everything.
-    #[arg(long)]
-    tls_insecure: bool,
+    #[command(flatten)]
+    network: network::Network,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
@@ -83,7 +96,8 @@ async fn connect(client: &Client, arguments: &Arguments) -> anyhow::Result<()> {
     let ws = connected.with_context(|| format!("can't connect to {}", arguments.url))?;
     let transcript = transcript::Transcript::new(arguments.json);
     transcript.opened(&arguments.url, ws.subprotocol().as_deref())?;
-    talk::talk(ws, input::lines(), &transcript, arguments.wait).await
+    let input = input::messages(arguments.input, arguments.file.clone());
+    talk::talk(ws, input, &transcript, arguments.wait).await
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -105,19 +119,21 @@ fn client(arguments: &Arguments) -> anyhow::Result<Client> {
     if let Some(origin) = &arguments.origin {
         client = client.with_origin(origin.clone());
     }
-    if let Some(file) = &arguments.tls_ca {
-        client = client.with_tls(Arc::new(tls::trusting(file)?));
-    } else if arguments.tls_insecure {
-        client = client.with_tls(Arc::new(
-            linerate::tls::danger_client_config_trusting_anybody(),
-        ));
+    for (name, value) in &arguments.cookie {
+        let added = client.with_cookie(name, value);
+        client = added.with_context(|| format!("the cookie {name} can't be sent"))?;
     }
-    Ok(client)
+    arguments.network.apply(client)
 }
 
 fn header(text: &str) -> Result<(String, String), &'static str> {
     let (name, value) = text.split_once(':').ok_or("a header is NAME: VALUE")?;
     Ok((name.trim().into(), value.trim().into()))
+}
+
+fn cookie(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("a cookie is NAME=VALUE")?;
+    Ok((name.into(), value.into()))
 }
 
 fn origin(text: &str) -> Result<Origin, &'static str> {
@@ -138,7 +154,13 @@ fn seconds(text: &str) -> Result<Duration, &'static str> {
 mod tests {
     use std::time::Duration;
 
-    use super::{header, origin, seconds};
+    use super::{cookie, header, origin, seconds};
+
+    #[test]
+    fn cookies_are_split_at_the_first_equals_sign() {
+        assert_eq!(cookie("a=b=c"), Ok(("a".into(), "b=c".into())));
+        assert!(cookie("a").is_err());
+    }
 
     #[test]
     fn headers_are_split_at_the_first_colon() {

@@ -49,7 +49,7 @@ enum Verb {
     /// Show what there is to configure, or check a file.
     Config(config::Arguments),
     /// Open a WebSocket: type to send, see what arrives.
-    Connect(connect::Arguments),
+    Connect(Box<connect::Arguments>),
     /// Send each message back: for conformance tests and benchmarks.
     Echo(echo::Arguments),
     /// Show the figures of access logs.
@@ -71,7 +71,7 @@ fn main() -> anyhow::Result<()> {
     match arguments.verb {
         Verb::Bench(arguments) => bench::run(*arguments),
         Verb::Config(arguments) => config::run(arguments),
-        Verb::Connect(arguments) => connect::run(arguments),
+        Verb::Connect(arguments) => connect::run(*arguments),
         Verb::Echo(arguments) => echo::run(arguments),
         Verb::Logs(arguments) => logs::run(arguments),
         Verb::Publish(arguments) => publish::run(arguments),

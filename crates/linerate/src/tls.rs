@@ -25,11 +25,16 @@ use crate::link::Transport;
 /// Returns the configuration of clients that have not been given another: it trusts the roots of
 /// the system, or bundled ones if the system has none.
 pub fn default_client_config() -> Arc<ClientConfig> {
-    static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
-        let roots = Some(system_roots()).filter(|roots| !roots.is_empty());
-        Arc::new(client_config(roots.unwrap_or_else(bundled_roots)))
-    });
+    static CONFIG: LazyLock<Arc<ClientConfig>> =
+        LazyLock::new(|| Arc::new(client_config(default_roots())));
     CONFIG.clone()
+}
+
+/// Returns the roots that clients trust which have not been told whom to trust: those of the system, or
+/// bundled ones if the system has none.
+pub fn default_roots() -> RootCertStore {
+    let roots = Some(system_roots()).filter(|roots| !roots.is_empty());
+    roots.unwrap_or_else(bundled_roots)
 }
 
 /// Returns the roots that the system trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.

@@ -1,30 +1,58 @@
-//! The lines of standard input.
+//! What is sent: files, then the lines of standard input.
 
 use std::{
+    fs::File,
     io::{self, BufRead, Read},
+    path::{Path, PathBuf},
     thread,
 };
 
-use anyhow::bail;
+use anyhow::{Context, bail};
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use clap::ValueEnum;
+use linerate::Message;
 use tokio::sync::mpsc;
 
-/// The longest line: no larger a message is sent.
+/// The longest line.
 const LINE_BYTES_MAX: usize = 16 << 20;
 
-/// How many lines are read ahead.
-const LINES_AHEAD: usize = 16;
+/// The longest file.
+const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Starts to read lines. The thread is left behind at the end, because nothing can interrupt a
-/// read from a terminal.
-pub(super) fn lines() -> mpsc::Receiver<anyhow::Result<String>> {
-    let (sender, receiver) = mpsc::channel(LINES_AHEAD);
+/// How many messages are read ahead.
+const MESSAGES_AHEAD: usize = 16;
+
+/// What a line stands for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Format {
+    /// A binary message in Base64, padded or not.
+    Base64,
+    /// A binary message in hexadecimal digits, with or without spaces.
+    Hex,
+    /// A text message.
+    Text,
+}
+
+/// Starts to read. The thread is left behind at the end, because nothing can interrupt a read from a
+/// terminal.
+pub(super) fn messages(
+    format: Format,
+    files: Vec<PathBuf>,
+) -> mpsc::Receiver<anyhow::Result<Message>> {
+    let (sender, receiver) = mpsc::channel(MESSAGES_AHEAD);
     thread::spawn(move || {
         let mut input = io::stdin().lock();
-        for number in 1.. {
-            let line = next_line(&mut input, number, LINE_BYTES_MAX).transpose();
-            let Some(line) = line else { return };
-            let is_last = line.is_err();
-            if sender.blocking_send(line).is_err() || is_last {
+        let lines = (1..).map_while(|number| {
+            let line = next_line(&mut input, number, LINE_BYTES_MAX).transpose()?;
+            Some(line.and_then(|line| format.message(line, number)))
+        });
+        let files = files.iter().map(|file| content(file, FILE_BYTES_MAX));
+        for message in files.chain(lines) {
+            let is_last = message.is_err();
+            if sender.blocking_send(message).is_err() || is_last {
                 return;
             }
         }
@@ -32,12 +60,62 @@ pub(super) fn lines() -> mpsc::Receiver<anyhow::Result<String>> {
     receiver
 }
 
+impl Format {
+    /// Returns the message that a line stands for.
+    fn message(self, line: Vec<u8>, number: u64) -> anyhow::Result<Message> {
+        match self {
+            Self::Base64 => match BASE64.decode(line.trim_ascii()) {
+                Ok(bytes) => Ok(bytes.into()),
+                Err(_) => bail!("line {number} of the input is not Base64"),
+            },
+            Self::Hex => match bytes_of_hex(&line) {
+                Some(bytes) => Ok(bytes.into()),
+                None => bail!("line {number} of the input is not an even number of hex digits"),
+            },
+            Self::Text => match String::from_utf8(line) {
+                Ok(line) => Ok(line.into()),
+                Err(_) => bail!("line {number} of the input is not UTF-8, as text messages are"),
+            },
+        }
+    }
+}
+
+/// The usual alphabet, with padding or without.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+fn bytes_of_hex(line: &[u8]) -> Option<Vec<u8>> {
+    let digits = line.iter().filter(|byte| !byte.is_ascii_whitespace());
+    let digits: Option<Vec<u8>> = digits
+        .map(|digit| char::from(*digit).to_digit(16).map(|digit| digit as u8))
+        .collect();
+    let digits = digits?;
+    let (pairs, []) = digits.as_chunks::<2>() else {
+        return None;
+    };
+    Some(pairs.iter().map(|[high, low]| high << 4 | low).collect())
+}
+
+/// Returns the content of a file as a message.
+fn content(file: &Path, bytes_max: u64) -> anyhow::Result<Message> {
+    let name = file.display();
+    let mut bytes = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(bytes_max + 1).read_to_end(&mut bytes));
+    read.with_context(|| format!("can't read {name}"))?;
+    if bytes.len() as u64 > bytes_max {
+        bail!("{name} is longer than {bytes_max} bytes");
+    }
+    Ok(bytes.into())
+}
+
 /// Reads a line without its end; `None` at the end of the input.
 fn next_line(
     input: &mut impl BufRead,
     number: u64,
     bytes_max: usize,
-) -> anyhow::Result<Option<String>> {
+) -> anyhow::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     // Room for the longest line and its end, which may be CR LF.
     input
@@ -52,15 +130,12 @@ fn next_line(
     if line.len() > bytes_max {
         bail!("line {number} of the input is longer than {bytes_max} bytes");
     }
-    match String::from_utf8(line) {
-        Ok(line) => Ok(Some(line)),
-        Err(_) => bail!("line {number} of the input is not UTF-8, as text messages are"),
-    }
+    Ok(Some(line))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::next_line;
+    use super::{Format, content, next_line};
 
     #[test]
     fn lines_lose_their_ends_and_nothing_else() {
@@ -68,7 +143,7 @@ mod tests {
         for expected in ["one", "", " two ", "three"] {
             assert_eq!(
                 next_line(&mut input, 1, 5).unwrap().as_deref(),
-                Some(expected)
+                Some(expected.as_bytes())
             );
         }
         assert_eq!(next_line(&mut input, 1, 5).unwrap(), None);
@@ -80,7 +155,7 @@ mod tests {
             let line = format!("12345{end}");
             assert_eq!(
                 next_line(&mut line.as_bytes(), 1, 5).unwrap().as_deref(),
-                Some("12345")
+                Some(&b"12345"[..])
             );
             let line = format!("123456{end}");
             let error = next_line(&mut line.as_bytes(), 7, 5).unwrap_err();
@@ -92,12 +167,49 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf8_is_an_error() {
-        let error = next_line(&mut &b"a\xff\n"[..], 3, 5).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("line 3 of the input is not UTF-8")
-        );
+    fn lines_are_what_their_format_says() {
+        let message = |format: Format, line: &[u8]| format.message(line.to_vec(), 3);
+        assert_eq!(message(Format::Text, b"de ad").unwrap(), "de ad".into());
+        let bytes = vec![0xDE, 0xAD];
+        for line in [&b"de ad"[..], b"DEAD", b" d e a d\t"] {
+            assert_eq!(message(Format::Hex, line).unwrap(), bytes.clone().into());
+        }
+        for line in [&b"3q0="[..], b"3q0", b" 3q0= "] {
+            assert_eq!(message(Format::Base64, line).unwrap(), bytes.clone().into());
+        }
+        for format in [Format::Hex, Format::Base64] {
+            assert!(message(format, b"").unwrap().is_empty());
+        }
+        for (format, line, expected) in [
+            (
+                Format::Text,
+                &b"a\xff"[..],
+                "line 3 of the input is not UTF-8, as text messages are",
+            ),
+            (
+                Format::Hex,
+                b"dea",
+                "line 3 of the input is not an even number of hex digits",
+            ),
+            (
+                Format::Hex,
+                b"xy",
+                "line 3 of the input is not an even number of hex digits",
+            ),
+            (Format::Base64, b"!", "line 3 of the input is not Base64"),
+        ] {
+            assert_eq!(message(format, line).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_file_of_the_greatest_length_is_taken_and_one_byte_more_is_not() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("file");
+        std::fs::write(&file, b"12345").unwrap();
+        assert_eq!(content(&file, 5).unwrap(), b"12345".to_vec().into());
+        let error = content(&file, 4).unwrap_err().to_string();
+        assert!(error.ends_with("file is longer than 4 bytes"), "{error}");
+        assert!(content(&directory.path().join("none"), 5).is_err());
     }
 }

@@ -2,34 +2,35 @@
 
 use std::{pin::pin, time::Duration};
 
-use linerate::{CloseCode, Sender, WebSocket};
+use linerate::{CloseCode, Message, Sender, WebSocket};
 use tokio::{
     sync::mpsc,
     time::{Instant, interval, sleep_until},
 };
 
-use super::transcript::Transcript;
+use super::transcript::{RoundTrips, Transcript};
 
 /// How often it is looked whether a Pong has come.
 const PONG_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Sends all lines and shows all that arrives.
+/// Sends all messages and shows all that arrives.
 ///
-/// Closes after ctrl-c, or when for `wait` after the end of the lines no message has come.
+/// Closes after ctrl-c, or when for `wait` after the end of the input no message has come.
 ///
 /// # Errors
-/// The connection was lost, a line can't be sent, or nothing can be shown any more.
+/// The connection was lost, a message can't be read, or nothing can be shown any more.
 pub(super) async fn talk(
     ws: WebSocket,
-    lines: mpsc::Receiver<anyhow::Result<String>>,
+    messages: mpsc::Receiver<anyhow::Result<Message>>,
     transcript: &Transcript,
     wait: Duration,
 ) -> anyhow::Result<()> {
     let (sender, mut receiver) = ws.split();
-    let mut sending = pin!(send_all(lines, &sender, transcript));
+    let mut sending = pin!(send_all(messages, &sender, transcript));
     let mut interrupted = pin!(tokio::signal::ctrl_c());
     let mut look_for_pong = interval(PONG_INTERVAL);
     let mut latency = receiver.latency();
+    let mut round_trips = RoundTrips::default();
     let mut all_sent = None;
     let mut last_sign = Instant::now();
     loop {
@@ -47,7 +48,10 @@ pub(super) async fn talk(
             _ = look_for_pong.tick() => {
                 if latency != receiver.latency() {
                     latency = receiver.latency();
-                    latency.map_or(Ok(()), |latency| transcript.pong(latency))?;
+                    if let Some(latency) = latency {
+                        round_trips.add(latency);
+                        transcript.pong(latency)?;
+                    }
                 }
             }
             _ = &mut interrupted => break,
@@ -58,22 +62,23 @@ pub(super) async fn talk(
     while let Some(message) = receiver.recv().await? {
         transcript.received(&message)?;
     }
+    transcript.round_trips(&round_trips)?;
     if let Some((closed, reason)) = receiver.closed() {
         transcript.closed(closed, &reason)?;
     }
     all_sent.unwrap_or(Ok(()))
 }
 
-/// Sends lines until there are no more, or the connection takes no more: why, receiving tells.
+/// Sends messages until there are no more, or the connection takes no more: why, receiving tells.
 async fn send_all(
-    mut lines: mpsc::Receiver<anyhow::Result<String>>,
+    mut messages: mpsc::Receiver<anyhow::Result<Message>>,
     sender: &Sender,
     transcript: &Transcript,
 ) -> anyhow::Result<()> {
-    while let Some(line) = lines.recv().await {
-        let line = line?;
-        transcript.sent(&line)?;
-        if sender.send(line).await.is_err() {
+    while let Some(message) = messages.recv().await {
+        let message = message?;
+        transcript.sent(&message)?;
+        if sender.send(message).await.is_err() {
             break;
         }
     }

@@ -41,6 +41,13 @@ enum Event<'a> {
     Pong {
         latency_ms: f64,
     },
+    #[serde(rename = "round_trips")]
+    RoundTrips {
+        count: u32,
+        min_ms: f64,
+        mean_ms: f64,
+        max_ms: f64,
+    },
     Sent(Payload<'a>),
 }
 
@@ -76,10 +83,10 @@ impl Transcript {
         self.note(&text, Event::Open { url, subprotocol })
     }
 
-    pub(super) fn sent(&self, text: &str) -> io::Result<()> {
+    pub(super) fn sent(&self, message: &Message) -> io::Result<()> {
         // People have just typed it.
         if self.json {
-            self.write_json(Event::Sent(Payload::Text { text }))
+            self.write_json(Event::Sent(Payload::of(message)))
         } else {
             Ok(())
         }
@@ -98,10 +105,33 @@ impl Transcript {
     }
 
     pub(super) fn pong(&self, latency: Duration) -> io::Result<()> {
-        let latency_ms = latency.as_secs_f64() * 1_000.0;
+        let latency_ms = milliseconds(latency);
         self.note(
             &format!("pong after {latency_ms:.1} ms"),
             Event::Pong { latency_ms },
+        )
+    }
+
+    /// Sums up the round-trip times, if there were any.
+    pub(super) fn round_trips(&self, round_trips: &RoundTrips) -> io::Result<()> {
+        let RoundTrips {
+            count,
+            min,
+            sum,
+            max,
+        } = *round_trips;
+        if count == 0 {
+            return Ok(());
+        }
+        let [min_ms, mean_ms, max_ms] = [min, sum / count, max].map(milliseconds);
+        self.note(
+            &format!("{count} round trips: {min_ms:.1}/{mean_ms:.1}/{max_ms:.1} ms (min/mean/max)"),
+            Event::RoundTrips {
+                count,
+                min_ms,
+                mean_ms,
+                max_ms,
+            },
         )
     }
 
@@ -140,6 +170,32 @@ impl Transcript {
         let at_ms = self.opened.elapsed().as_millis();
         write_line(&serde_json::to_string(&Line { at_ms, event })?)
     }
+}
+
+/// The times from Pings to their Pongs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RoundTrips {
+    count: u32,
+    min: Duration,
+    sum: Duration,
+    max: Duration,
+}
+
+impl RoundTrips {
+    pub(super) fn add(&mut self, time: Duration) {
+        self.min = if self.count == 0 {
+            time
+        } else {
+            self.min.min(time)
+        };
+        self.max = self.max.max(time);
+        self.sum += time;
+        self.count += 1;
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1_000.0
 }
 
 impl<'a> Payload<'a> {

@@ -1,5 +1,7 @@
 //! `linerate connect`, with a pipe in the place of a person.
 
+mod network;
+
 use std::{
     io::{BufRead, BufReader, Read, Write},
     path::Path,
