@@ -37,6 +37,9 @@ const KEPT: [(&str, Protocol); 2] = [
     ("kept:2", Protocol::Centrifuge),
 ];
 
+/// A channel of which the broker keeps next to nothing.
+const SHORT: [(&str, Protocol); 1] = [("short:1", Protocol::Centrifuge)];
+
 /// Channels that nobody but the node keeps, in which strangers publish.
 const PLAIN: [(&str, Protocol); 2] = [
     ("plain:1", Protocol::Centrifuge),
@@ -62,7 +65,7 @@ impl Stage {
         let proxy = Proxy::start(server.port()).await;
         let unharmed = Node::start(&kind.url(server.port())).await;
         let node = Node::start(&kind.url(proxy.port())).await;
-        let subscribers = KEPT.iter().chain(&PLAIN);
+        let subscribers = KEPT.iter().chain(&PLAIN).chain(&SHORT);
         let subscribers: Vec<_> = subscribers
             .map(|(channel, protocol)| Subscriber::start(node.address, channel, *protocol))
             .collect();
@@ -71,6 +74,7 @@ impl Stage {
         let publishers = vec![
             Publisher::start("kept:1", api, padding),
             Publisher::start("kept:2", api, padding),
+            Publisher::start("short:1", api, padding),
             Publisher::start("plain:1", broker, padding),
         ];
         let stage = Self {
@@ -176,6 +180,13 @@ impl Judged {
         }
     }
 
+    /// Checks that more was missed in a channel of which little is kept than could be recovered.
+    fn check_beyond(&self) {
+        if self.channel.starts_with("short:") {
+            assert!(self.verdict.announced > 0, "{:?}", self.verdict);
+        }
+    }
+
     fn check_red(&self) {
         assert!(
             self.red.is_some_and(|red| red < RED_MAX),
@@ -271,7 +282,37 @@ async fn cut_the_way_to_the_broker(kind: Kind) {
     stage.proxy.mend();
     for judged in stage.judge(broken).await {
         judged.check();
+        judged.check_beyond();
         judged.check_red();
+    }
+}
+
+async fn silence_the_way_to_the_broker(kind: Kind) {
+    let Some(stage) = Stage::set("silent connection", kind, 0).await else {
+        return;
+    };
+    let broken = Instant::now();
+    stage.proxy.silence();
+    sleep(outage(6, 30)).await;
+    stage.proxy.mend();
+    for judged in stage.judge(broken).await {
+        judged.check();
+        judged.check_red();
+    }
+}
+
+async fn restart_the_node(kind: Kind) {
+    let Some(mut stage) = Stage::set("restart of the node", kind, 0).await else {
+        return;
+    };
+    let broken = Instant::now();
+    for _ in 0..outage(2, 10).as_secs() {
+        stage.node.terminate().await;
+        stage.node.restart().await;
+        sleep(Duration::from_secs(1)).await;
+    }
+    for judged in stage.judge(broken).await {
+        judged.check();
     }
 }
 
@@ -353,6 +394,10 @@ with_both_brokers! {
     pause_the_broker: a_paused_redis_loses_nothing_that_is_kept, a_paused_nats_loses_nothing_that_is_kept;
     cut_the_way_to_the_broker: a_cut_way_to_redis_loses_nothing_that_is_kept,
         a_cut_way_to_nats_loses_nothing_that_is_kept;
+    silence_the_way_to_the_broker: g01_a_silent_way_to_redis_is_found_out_and_loses_nothing_that_is_kept,
+        g01_a_silent_way_to_nats_is_found_out_and_loses_nothing_that_is_kept;
+    restart_the_node: g06_a_restarted_node_on_redis_loses_nothing_that_is_kept,
+        g06_a_restarted_node_on_nats_loses_nothing_that_is_kept;
     kill_the_node: g06_a_killed_node_on_redis_loses_nothing_that_is_kept,
         g06_a_killed_node_on_nats_loses_nothing_that_is_kept;
     slow_down_some_clients: slow_clients_on_redis_are_told_and_others_do_not_suffer,

@@ -3,7 +3,7 @@
 use std::{
     fs,
     net::SocketAddr,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::{
     io::AsyncWriteExt,
     net::TcpStream,
-    task::JoinHandle,
+    task::{JoinHandle, spawn_blocking},
     time::{sleep, timeout},
 };
 
@@ -28,7 +28,7 @@ const REQUEST_MAX: Duration = Duration::from_secs(10);
 /// How often a node is asked whether it is ready.
 const READY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// `linerate serve` with channels whose names begin with `kept:` and with `plain:`. Killed when dropped.
+/// `linerate serve` with channels whose names begin with `kept:`, `short:` and `plain:`. Killed when dropped.
 pub(crate) struct Node {
     pub(crate) address: SocketAddr,
     directory: TempDir,
@@ -66,6 +66,10 @@ allow_anonymous = true
 name = "kept"
 durable = true
 [[namespace]]
+name = "short"
+durable = true
+history_size = 5
+[[namespace]]
 name = "plain"
 "#
         );
@@ -85,6 +89,18 @@ name = "plain"
             process.kill().unwrap();
             process.wait().unwrap();
         }
+    }
+
+    /// Asks the process to end, and waits until it has sent its clients away.
+    pub(crate) async fn terminate(&mut self) {
+        let Some(mut process) = self.process.take() else {
+            return;
+        };
+        let pid = process.id().to_string();
+        let told = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(told.unwrap().success());
+        let ended = spawn_blocking(move || process.wait()).await.unwrap();
+        assert!(ended.unwrap().success());
     }
 
     /// Starts the process, and waits until it is ready.

@@ -1,6 +1,7 @@
-//! A way from a node to its broker that can be cut.
+//! A way from a node to its broker that can be cut, or fall silent.
 
 use std::{
+    io,
     net::SocketAddr,
     sync::{
         Arc, Mutex,
@@ -9,8 +10,9 @@ use std::{
 };
 
 use tokio::{
-    io::copy_bidirectional,
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::watch,
     task::JoinSet,
 };
 
@@ -19,6 +21,7 @@ pub(crate) struct Proxy {
     address: SocketAddr,
     connections: Arc<Mutex<JoinSet<()>>>,
     is_cut: Arc<AtomicBool>,
+    is_silent: watch::Sender<bool>,
 }
 
 impl Proxy {
@@ -28,12 +31,15 @@ impl Proxy {
             address: listener.local_addr().unwrap(),
             connections: Arc::default(),
             is_cut: Arc::default(),
+            is_silent: watch::Sender::new(false),
         };
         let (connections, is_cut) = (Arc::clone(&proxy.connections), Arc::clone(&proxy.is_cut));
+        let is_silent = proxy.is_silent.subscribe();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 if !is_cut.load(Ordering::SeqCst) {
-                    connections.lock().unwrap().spawn(forward(client, to));
+                    let forward = forward(client, to, is_silent.clone());
+                    connections.lock().unwrap().spawn(forward);
                 }
             }
         });
@@ -50,14 +56,42 @@ impl Proxy {
         self.connections.lock().unwrap().abort_all();
     }
 
+    /// Passes nothing on, and closes nothing, until [`mend`](Self::mend).
+    pub(crate) fn silence(&self) {
+        self.is_silent.send_replace(true);
+    }
+
     pub(crate) fn mend(&self) {
         self.is_cut.store(false, Ordering::SeqCst);
+        self.is_silent.send_replace(false);
     }
 }
 
-async fn forward(mut client: TcpStream, to: u16) {
-    if let Ok(mut server) = TcpStream::connect(("127.0.0.1", to)).await {
+async fn forward(client: TcpStream, to: u16, is_silent: watch::Receiver<bool>) {
+    if let Ok(server) = TcpStream::connect(("127.0.0.1", to)).await {
+        let (from_client, to_client) = client.into_split();
+        let (from_server, to_server) = server.into_split();
         // Whichever side ends, both do.
-        let _ = copy_bidirectional(&mut client, &mut server).await;
+        tokio::select! {
+            _ = pass(from_client, to_server, is_silent.clone()) => {}
+            _ = pass(from_server, to_client, is_silent) => {}
+        }
+    }
+}
+
+async fn pass(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut is_silent: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let mut bytes = vec![0; 64 << 10];
+    loop {
+        let read = from.read(&mut bytes).await?;
+        // An error means that the proxy is gone.
+        let passes = is_silent.wait_for(|is_silent| !is_silent).await.is_ok();
+        if read == 0 || !passes {
+            return Ok(());
+        }
+        to.write_all(&bytes[..read]).await?;
     }
 }
