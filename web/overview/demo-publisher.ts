@@ -31,6 +31,9 @@ export class DemoPublisher {
     this.#client = new Client("", { name: "demo" });
     this.#client.on("connecting", ({ reason, retryInMs }) => {
       setText(this.#state, retryInMs === 0 ? "connecting …" : `${reason}, connecting again …`);
+      if (retryInMs > 0) {
+        void this.#explain();
+      }
     });
     this.#client.on("connected", () => {
       setText(this.#trouble, "");
@@ -72,6 +75,19 @@ export class DemoPublisher {
       }
     } finally {
       this.#pending -= 1;
+    }
+  }
+
+  /** Says why, if the server lets no page of its own connect: a browser tells nobody what a handshake ended with. */
+  async #explain(): Promise<void> {
+    const request = { method: "POST", body: "" };
+    const answer = await fetch("/connection/http_stream", request).catch(() => undefined);
+    await answer?.body?.cancel();
+    if (answer?.status === 403) {
+      setText(
+        this.#trouble,
+        `This server lists in server.origins whose pages may connect, and ${location.origin} is not among them.`,
+      );
     }
   }
 

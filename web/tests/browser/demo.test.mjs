@@ -179,3 +179,17 @@ test("a lost server is said to be lost, and its return is noticed", async (t) =>
   assert.ok((await figure(page, "publisher-state")) >= 0);
   await page.close();
 });
+
+test("a server that does not list its own origin says so on its page", async () => {
+  const environment = { LINERATE_SERVER_ORIGINS: "http://elsewhere.example" };
+  const strict = await startServer({ environment });
+  const { page } = await openPage(chromium.browser, strict.url);
+  await page.waitForFunction(
+    (selector) => document.querySelector(selector).textContent.includes("server.origins"),
+    {},
+    byId("demo-trouble"),
+  );
+  assert.ok((await textOf(page, "demo-trouble")).includes(strict.url));
+  await page.close();
+  await strict.stop();
+});
