@@ -7,6 +7,7 @@ mod brokers;
 mod connect;
 mod crowd;
 mod delivery;
+mod documents;
 mod echo;
 mod limits;
 mod logs;
