@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Link, Session};
 use crate::{
+    broker::BrokerError,
     event::{Event, Gap, GapReason},
     redis::{
         delivery::{is_covered, is_stream},
@@ -16,6 +17,9 @@ use crate::{
     },
     request::{History, HistoryRequest},
 };
+
+/// How long is waited before a stream is read again that could not be.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// How many streams are read at a time.
 const READS_MAX: usize = 16;
@@ -106,8 +110,13 @@ impl Link {
                 since: Some(newest),
                 ..HistoryRequest::default()
             };
-            let history = shared.history(&channel, options, &request).await;
-            (channel, history)
+            loop {
+                match shared.history(&channel, options, &request).await {
+                    // The connection for commands was cut as well, and only its next use finds out.
+                    Err(BrokerError::Away { .. }) => sleep(RETRY_DELAY).await,
+                    history => return (channel, history),
+                }
+            }
         });
         let end = sleep(shared.options.command_timeout);
         let reads = stream::iter(reads).buffer_unordered(READS_MAX);

@@ -293,6 +293,43 @@ async fn g04_a_cut_under_load_loses_and_repeats_nothing_in_durable_channels() {
 }
 
 #[tokio::test]
+async fn g04_a_cut_of_all_connections_is_no_gap_in_durable_channels() {
+    let Some(service) = Standalone::start() else {
+        return;
+    };
+    let proxy = Proxy::start(service.server.port()).await;
+    let recorder = Recorder::new();
+    let url = format!("redis://127.0.0.1:{}", proxy.port());
+    let broker = Redis::new(&url, BrokerOptions::default(), recorder.clone()).unwrap();
+    let node = Node {
+        broker: Arc::new(broker),
+        recorder,
+    };
+    node.recorder.link(true).await;
+    let publisher = Node::of(&service).await;
+    let channels: Vec<String> = (0..20).map(|number| format!("durable{number}")).collect();
+    for channel in &channels {
+        node.subscribe(channel, DURABLE).await;
+        publisher.publish(channel, "0", DURABLE).await;
+        node.recorder.until(channel, "0").await;
+    }
+    for round in 1..=5 {
+        proxy.cut();
+        for channel in &channels {
+            publisher.publish(channel, round.to_string(), DURABLE).await;
+        }
+        for channel in &channels {
+            let received = node.recorder.until(channel, &round.to_string()).await;
+            let offsets: Vec<u64> = received.iter().map(|found| found.offset()).collect();
+            let expected: Vec<u64> = (1..=round + 1).collect();
+            assert_eq!(offsets, expected);
+        }
+    }
+    let gaps = node.recorder.gaps();
+    assert!(gaps.is_empty(), "{gaps:?}");
+}
+
+#[tokio::test]
 async fn g04_what_a_stream_no_longer_holds_after_a_cut_is_a_gap() {
     let Some(service) = Standalone::start() else {
         return;
