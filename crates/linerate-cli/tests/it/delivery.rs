@@ -15,6 +15,7 @@ use publisher::{Publisher, Way};
 use servers::{BrokerServer, Kind};
 use subscriber::{Protocol, Subscriber};
 
+mod event_stream;
 mod ledger;
 mod node;
 mod proxy;
@@ -32,9 +33,10 @@ const SETTLE_MAX: Duration = Duration::from_secs(20);
 const PUBLICATIONS_MIN: u64 = 50;
 
 /// Channels that the broker keeps, and their protocols.
-const KEPT: [(&str, Protocol); 2] = [
+const KEPT: [(&str, Protocol); 3] = [
     ("kept:1", Protocol::Centrifuge),
     ("kept:2", Protocol::Centrifuge),
+    ("kept:2", Protocol::EventStream),
 ];
 
 /// A channel of which the broker keeps next to nothing.

@@ -6,9 +6,13 @@ use linerate_testkit::Frame;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    time::timeout,
 };
 
 use crate::support::{Gateway, in_time};
+
+/// How long a server may take to give a connection up, the closing handshake included.
+const GIVEN_UP_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// A connection that is open, and whose client answers nothing.
 pub(crate) struct Bare {
@@ -57,7 +61,8 @@ impl Bare {
     pub(crate) async fn rest(mut self) -> Vec<u8> {
         let mut said = Vec::new();
         // A reset is an end too.
-        _ = in_time(self.stream.read_to_end(&mut said)).await;
+        let end = self.stream.read_to_end(&mut said);
+        _ = timeout(GIVEN_UP_AFTER_MAX, end).await.expect("in time");
         said
     }
 
@@ -72,7 +77,9 @@ impl Bare {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            _ = in_time(reader.read_to_end(&mut said)) => {}
+            ended = timeout(GIVEN_UP_AFTER_MAX, reader.read_to_end(&mut said)) => {
+                _ = ended.expect("in time");
+            }
             () = drip => {}
         }
         said

@@ -14,7 +14,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::ledger::Seen;
+use super::{
+    event_stream::{Event, EventStream},
+    ledger::Seen,
+};
 
 /// How long is waited before a subscriber comes back.
 const BACK_AFTER: Duration = Duration::from_millis(200);
@@ -30,6 +33,8 @@ const UNRECOVERABLE: u64 = 112;
 pub(crate) enum Protocol {
     /// Centrifuge's in JSON, with recovery.
     Centrifuge,
+    /// Events over HTTP, with recovery.
+    EventStream,
     /// Raw, told of gaps, without recovery.
     Raw,
 }
@@ -63,6 +68,7 @@ impl Subscriber {
         let task = tokio::spawn(async move {
             match protocol {
                 Protocol::Centrifuge => running.run_centrifuge().await,
+                Protocol::EventStream => running.run_event_stream().await,
                 Protocol::Raw => running.run_raw().await,
             }
         });
@@ -123,6 +129,37 @@ impl State {
             }
             sleep(BACK_AFTER).await;
         }
+    }
+
+    async fn run_event_stream(&self) {
+        let mut last: Option<String> = None;
+        loop {
+            let opened = EventStream::open(self.address, &self.channel, last.as_deref()).await;
+            if let Some(mut stream) = opened {
+                if last.is_none() {
+                    // What came before is not asked for.
+                    self.see(Seen::Gap);
+                }
+                while let Some(event) = self.next_event(&mut stream).await {
+                    match event.name.as_str() {
+                        "" => {
+                            self.see(Seen::Number(event.number()));
+                            last = Some(event.id);
+                        }
+                        "gap" => self.see(Seen::Gap),
+                        "disconnect" => break,
+                        other => panic!("event stream got {other}"),
+                    }
+                }
+            }
+            sleep(BACK_AFTER).await;
+        }
+    }
+
+    async fn next_event(&self, stream: &mut EventStream) -> Option<Event> {
+        let mut is_reading = self.is_reading.subscribe();
+        is_reading.wait_for(|is_reading| *is_reading).await.ok()?;
+        timeout(SILENCE_MAX, stream.next()).await.ok()?
     }
 
     async fn run_centrifuge(&self) {
