@@ -260,7 +260,7 @@ async fn ask_tls(served: &Served, expected: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn a_new_certificate_is_used_for_new_connections_and_a_broken_one_is_not() {
+async fn t06_a_new_certificate_is_used_for_new_connections_and_a_broken_one_is_not() {
     let directory = tempfile::tempdir().unwrap();
     let tls = tls_options(directory.path());
     let first = certify(&tls);

@@ -8,6 +8,7 @@ mod dial;
 mod echo;
 mod frames;
 mod handshake;
+mod hostile;
 #[cfg(feature = "http2")]
 mod http2;
 #[cfg(feature = "rustls")]

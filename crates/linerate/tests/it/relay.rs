@@ -177,7 +177,7 @@ async fn what_was_sent_and_not_written_is_among_the_parts() {
 }
 
 /// Reads a request and accepts it.
-async fn answer_handshake(stream: &mut DuplexStream) {
+pub(crate) async fn answer_handshake(stream: &mut DuplexStream) {
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {
         assert_ne!(stream.read_buf(&mut request).await.unwrap(), 0);

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use linerate::{
     Client, CloseCode, Error, Frames, MessageKind, Options, Server,
-    dial::DialError,
+    dial::{DialError, Phase, Timeouts},
     tls::{self, rustls},
 };
 use rcgen::{CertifiedKey, generate_simple_self_signed};
@@ -173,6 +173,51 @@ async fn t01_a_client_that_says_nothing_is_dropped_at_the_deadline() {
     assert!(answer.starts_with(b"HTTP/1.1 408 Request Timeout\r\n"));
     drop(stream);
     server.stop().await;
+}
+
+/// An alert that says: I will send nothing more (RFC 8446 §6.1).
+const CLOSE_NOTIFY: &[u8] = b"\x15\x03\x03\x00\x02\x01\x00";
+
+#[tokio::test]
+async fn t02_close_notify_during_the_handshake_ends_it() {
+    let (server, _) = secure(Options::default()).await;
+    let mut raw = Raw::connect(server.address).await;
+    raw.send(CLOSE_NOTIFY).await;
+    assert!(!raw.rest().await.starts_with(b"HTTP"));
+    server.stop().await;
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let closing = async {
+        let mut raw = Raw::new(listener.accept().await.unwrap().0);
+        raw.send(CLOSE_NOTIFY).await;
+        raw.rest().await
+    };
+    let url = format!("wss://{address}/");
+    let mut timeouts = Timeouts::default();
+    timeouts.tls = Duration::from_millis(100);
+    let client = Client::new().with_timeouts(timeouts);
+    let connecting = async { client.connect(&url).await.unwrap_err() };
+    let (error, _) = in_time(async { tokio::join!(connecting, closing) }).await;
+    // The client waits for more, and not for ever.
+    assert!(
+        matches!(
+            error,
+            Error::Dial(DialError::TimedOut {
+                phase: Phase::Tls,
+                ..
+            })
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn t08_early_data_is_neither_sent_nor_taken() {
+    let (config, roots) = certificate("localhost");
+    assert_eq!(config.max_early_data_size, 0);
+    assert!(!tls::client_config(roots).enable_early_data);
+    assert!(!tls::default_client_config().enable_early_data);
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
 //! Ways to get in, and being kept out.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
 use linerate_broker::{Broker, BrokerError, BrokerOptions, LinkState, Nats};
+
+use tempfile::TempDir;
 
 use super::NatsServer;
 use crate::{
@@ -79,31 +81,65 @@ async fn keys_get_in_without_a_password() {
     works(&url, BrokerOptions::default()).await;
 }
 
+/// A certificate for one name, and the configuration of a server that has it.
+struct Certified {
+    pem: String,
+    tls: String,
+    file: PathBuf,
+    _directory: TempDir,
+}
+
+impl Certified {
+    fn new(name: &str) -> Self {
+        let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+        let pem = made.cert.pem();
+        let directory = tempfile::tempdir().unwrap();
+        let (file, key) = (directory.path().join("cert"), directory.path().join("key"));
+        fs::write(&file, &pem).unwrap();
+        fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        let (cert, key) = (file.display(), key.display());
+        Self {
+            tls: format!("tls {{ cert_file: \"{cert}\", key_file: \"{key}\" }}"),
+            pem,
+            file,
+            _directory: directory,
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tls_is_spoken_and_authorities_are_checked() {
-    let names = vec!["127.0.0.1".to_owned()];
-    let made = rcgen::generate_simple_self_signed(names).unwrap();
-    let certificate = made.cert.pem();
-    let directory = tempfile::tempdir().unwrap();
-    let (cert, key) = (directory.path().join("cert"), directory.path().join("key"));
-    fs::write(&cert, &certificate).unwrap();
-    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let (cert, key) = (cert.display(), key.display());
-    let tls = format!("tls {{ cert_file: \"{cert}\", key_file: \"{key}\" }}");
-    let Some(server) = NatsServer::with(&tls) else {
+    let certified = Certified::new("127.0.0.1");
+    let Some(server) = NatsServer::with(&certified.tls) else {
         return;
     };
     let secure = server.url().replace("nats://", "tls://");
     let options = BrokerOptions {
-        tls_authorities: Some(certificate.into_bytes()),
+        tls_authorities: Some(certified.pem.into_bytes()),
         ..BrokerOptions::default()
     };
     works(&secure, options.clone()).await;
     // The server wants TLS, whatever the URL says.
     works(&server.url(), options).await;
-    works(&format!("{secure}?tls_ca={cert}"), BrokerOptions::default()).await;
+    let trusting = format!("{secure}?tls_ca={}", certified.file.display());
+    works(&trusting, BrokerOptions::default()).await;
     let error = refused(&secure).await;
     assert!(error.contains("certificate"), "{error}");
+}
+
+/// A server that we come to by one name says that it has another, and has a certificate for that one.
+#[tokio::test(flavor = "multi_thread")]
+async fn t09_a_certificate_is_checked_for_the_name_that_we_know_not_for_one_that_the_server_tells()
+{
+    let certified = Certified::new("evil.test");
+    let says = "server_name: \"evil.test\"\nclient_advertise: \"evil.test:4222\"\n";
+    let Some(server) = NatsServer::with(&format!("{says}{}", certified.tls)) else {
+        return;
+    };
+    for url in [server.url(), server.url().replace("nats://", "tls://")] {
+        let error = refused(&format!("{url}?tls_ca={}", certified.file.display())).await;
+        assert!(error.contains("certificate"), "{error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
