@@ -16,6 +16,8 @@
 //! let app: Router = Router::new().route("/echo", any(echo));
 //! ```
 
+mod service;
+
 use std::{fmt, future::Future};
 
 use axum::{
@@ -37,6 +39,8 @@ use crate::{
     link::{Alarm, Driver, Link, Transport},
     options::Settings,
 };
+
+pub use service::{Answering, WebSocketService};
 
 /// A request that asks for a WebSocket and keeps all rules of the opening handshake.
 ///

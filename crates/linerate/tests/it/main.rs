@@ -18,6 +18,8 @@ mod raw;
 mod redirect;
 mod relay;
 mod server;
+#[cfg(feature = "axum")]
+mod service;
 mod support;
 #[cfg(feature = "rustls")]
 mod tls;
