@@ -133,11 +133,12 @@ impl State {
 
     async fn run_event_stream(&self) {
         let mut last: Option<String> = None;
+        let mut is_first = true;
         loop {
             let opened = EventStream::open(self.address, &self.channel, last.as_deref()).await;
             if let Some(mut stream) = opened {
-                if last.is_none() {
-                    // What came before is not asked for.
+                if !std::mem::take(&mut is_first) && last.is_none() {
+                    // There was nothing to come back with, and its client knows.
                     self.see(Seen::Gap);
                 }
                 while let Some(event) = self.next_event(&mut stream).await {
