@@ -3,7 +3,7 @@
 import re
 
 # What each section is about, and how many cases it has: a suite that holds fewer must not pass for the whole.
-# (Sections 8 and 11 do not exist; 12 and 13 are about compression, which linerate declines.)
+# (Sections 8 and 11 do not exist.)
 SECTIONS = {
     "1": ("framing", 16),
     "2": ("pings and pongs", 11),
@@ -14,8 +14,13 @@ SECTIONS = {
     "7": ("closing handshake", 37),
     "9": ("limits and performance", 54),
     "10": ("automatic fragmentation", 1),
+    "12": ("compression", 90),
+    "13": ("compression as agreed", 126),
 }
 COUNT = sum(count for _, count in SECTIONS.values())
+
+# The sections about compression, which the reactor declines.
+COMPRESSION = {"12", "13"}
 
 # A valid message precedes an invalid frame in these, and the suite's verdict, OK or NON-STRICT, hangs on whether it
 # reads the echo before it notices the end of the connection.

@@ -29,6 +29,8 @@ RULES = [
     ("hexadecimal form of a byte string", SUITE, r"\bbinascii\b", r"octets"),
     ("validation of a byte string", SUITE, r"\.validate\((vss\[:i\])\)", r".validate(octets.to_bytes(\1))"),
     ("decoding of a byte string", SUITE, r"\bdd\.decode\(", r"octets.to_bytes(dd).decode("),
+    ("decoding of a byte string", SUITE, r"\bmsg\.decode\(", r"octets.to_bytes(msg).decode("),
+    ("hash of a byte string", SUITE, r"\bm\.update\(msg\)", r"m.update(octets.to_bytes(msg))"),
     ("division of integers", SUITE, r"(len\(self\.payload\)) / (self\.p\.autoFragmentSize)", r"\1 // \2"),
     ("division of integers", "autobahn", r"(payload_len) / (len\(payload\))", r"\1 // \2"),
 ]

@@ -12,6 +12,8 @@ use anyhow::Context;
 use clap::Args;
 use linerate::{Client, Options, Origin};
 
+use crate::compression::Compression;
+
 const EXAMPLES: &str = "\
 Examples:
   linerate connect ws://127.0.0.1:8080/echo
@@ -71,6 +73,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = seconds)]
     ping: Duration,
 
+    /// Offer to compress messages.
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Compression::On)]
+    compression: Compression,
+
     /// Write all that happens to standard output, one JSON object a line.
     #[arg(long)]
     json: bool,
@@ -95,7 +101,7 @@ async fn connect(client: &Client, arguments: &Arguments) -> anyhow::Result<()> {
     let connected = client.connect(&arguments.url).await;
     let ws = connected.with_context(|| format!("can't connect to {}", arguments.url))?;
     let transcript = transcript::Transcript::new(arguments.json);
-    transcript.opened(&arguments.url, ws.subprotocol().as_deref())?;
+    transcript.opened(&arguments.url, &ws)?;
     let input = input::messages(arguments.input, arguments.file.clone());
     talk::talk(ws, input, &transcript, arguments.wait).await
 }
@@ -109,6 +115,7 @@ fn client(arguments: &Arguments) -> anyhow::Result<Client> {
     let mut options = Options::default();
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX;
     options.config.ping_interval = Some(arguments.ping);
+    options.deflate = arguments.compression.deflate();
     let mut client = Client::new().with_options(options);
     for (name, value) in &arguments.header {
         client = client.with_header(name, value);

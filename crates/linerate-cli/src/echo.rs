@@ -9,7 +9,7 @@ use clap::{
 use linerate::{Options, OriginPolicy, Server};
 use linerate_reactor::DriverKind;
 
-use crate::{certificate, workers};
+use crate::{certificate, compression::Compression, workers};
 
 /// The largest message that comes back. Larger than the library's default, because conformance
 /// tests and benchmarks send large messages.
@@ -21,6 +21,7 @@ Examples:
   linerate echo --listen 127.0.0.1:9001 --workers 1
   linerate echo --engine reactor
   linerate echo --engine reactor --driver io-uring
+  linerate echo --compression on
   linerate echo --listen 127.0.0.1:0 --tls-self-signed";
 
 /// Sends each message back: for conformance tests and benchmarks.
@@ -37,6 +38,10 @@ pub(crate) struct Arguments {
     /// How the reactor talks to the kernel: epoll, io-uring, or auto for what is best for most.
     #[arg(long, value_name = "DRIVER", value_parser = driver())]
     driver: Option<DriverKind>,
+
+    /// Compress messages; the reactor does not.
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Compression::Off)]
+    compression: Compression,
 
     /// Serve wss:// with a self-signed certificate made for this run.
     #[arg(long)]
@@ -69,6 +74,10 @@ fn driver() -> impl TypedValueParser<Value = DriverKind> {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     if arguments.engine == Engine::Reactor {
+        anyhow::ensure!(
+            arguments.compression == Compression::Off,
+            "the reactor does not compress messages; for `--compression` use `--engine tokio`"
+        );
         let driver = arguments.driver.unwrap_or_default();
         return reactor::run(&arguments.workers, driver, arguments.tls_self_signed);
     }
@@ -79,6 +88,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let workers = workers::Workers::bind(&arguments.workers)?;
     let mut options = Options::default();
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX;
+    options.deflate = arguments.compression.deflate();
     // An echo tells a page nothing that the page did not know.
     let mut server = Server::new()
         .with_options(options)

@@ -3,6 +3,7 @@
 
 mod bench;
 mod certificate;
+mod compression;
 mod config;
 mod connect;
 mod echo;

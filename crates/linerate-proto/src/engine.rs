@@ -62,9 +62,7 @@ pub struct Engine<E> {
     receiving: Receiving,
     /// The kind of the fragmented message that is being sent.
     sending: Option<MessageKind>,
-    /// The answer to the newest Ping, or our Close frame, after which no Ping is answered; kept
-    /// allocated once there was one.
-    answer: Option<Box<ControlPayload>>,
+    aside: Option<Box<Aside>>,
     /// The opcode of the answer, until it is handed out.
     answer_due: Option<Opcode>,
     input: Direction,
@@ -72,7 +70,14 @@ pub struct Engine<E> {
     /// The code of the peer's Close frame: 0 before, [`Closed::NO_STATUS`] if it had none.
     peer_code: u16,
     keepalive: keepalive::Keepalive,
-    /// Exists if messages may be compressed.
+}
+
+/// What a connection that nobody has pinged, and that does not compress, does without; kept allocated
+/// once there was any.
+#[derive(Debug)]
+struct Aside {
+    /// The answer to the newest Ping, or our Close frame, after which no Ping is answered.
+    answer: ControlPayload,
     #[cfg(feature = "deflate")]
     deflate: Option<Box<crate::deflate::Codec>>,
 }
@@ -112,9 +117,6 @@ enum Arriving {
         bytes: [u8; Header::BYTES_MAX],
         len: u8,
     },
-    /// The payload of a frame of a compressed message.
-    #[cfg(feature = "deflate")]
-    Compressed(Frame),
     /// The payload.
     Payload(Frame),
 }
@@ -144,6 +146,19 @@ struct Unfinished {
     compressed: bool,
 }
 
+impl Aside {
+    /// Returns what is in `place`, which is made if there is nothing.
+    fn of(place: &mut Option<Box<Self>>) -> &mut Self {
+        place.get_or_insert_with(|| {
+            Box::new(Self {
+                answer: ControlPayload::new(),
+                #[cfg(feature = "deflate")]
+                deflate: None,
+            })
+        })
+    }
+}
+
 /// Nanoseconds since the caller's fixed moment.
 type Time = u64;
 
@@ -161,14 +176,12 @@ impl<E: Endpoint> Engine<E> {
             config,
             receiving: Receiving::default(),
             sending: None,
-            answer: None,
+            aside: None,
             answer_due: None,
             input: Direction::Open,
             output: Direction::Open,
             peer_code: 0,
             keepalive: keepalive::Keepalive::new(time(now)),
-            #[cfg(feature = "deflate")]
-            deflate: None,
         }
     }
 
@@ -210,9 +223,7 @@ impl<E: Endpoint> Engine<E> {
 
     /// Queues a control frame in the place of one that is still queued.
     fn queue_answer(&mut self, opcode: Opcode, payload: &[u8]) {
-        self.answer
-            .get_or_insert_with(|| Box::new(ControlPayload::new()))
-            .set(payload);
+        Aside::of(&mut self.aside).answer.set(payload);
         self.answer_due = Some(opcode);
     }
 

@@ -1,6 +1,6 @@
 //! A reverse proxy for WebSocket: `cargo run --example relay -- 127.0.0.1:9000 ws://127.0.0.1:9001`.
 
-use linerate::{Client, Relay, Request, Result, Server, WebSocket};
+use linerate::{Client, Options, Relay, Request, Result, Server, WebSocket};
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
@@ -12,13 +12,17 @@ async fn main() -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::bind(address).await?;
     let handler = move |ws, request| pass_on(ws, request, upstream.clone());
     let stop = async { _ = tokio::signal::ctrl_c().await };
-    Server::new().serve(listener, handler, stop).await
+    Server::new()
+        .with_options(Options::default().without_compression())
+        .serve(listener, handler, stop)
+        .await
 }
 
 /// Passes a client on to the same path upstream.
 async fn pass_on(ws: WebSocket, request: Request, upstream: String) -> Result<()> {
     let url = format!("{upstream}{}", request.target());
-    let upstream = Client::new().connect(&url).await?;
+    let options = Options::default().without_compression();
+    let upstream = Client::new().with_options(options).connect(&url).await?;
     let (client, upstream) = match (ws.into_parts(), upstream.into_parts()) {
         (Ok(client), Ok(upstream)) => (client, upstream),
         (Err((_, error)), _) | (_, Err((_, error))) => {

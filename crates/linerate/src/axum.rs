@@ -36,7 +36,7 @@ use tokio::net::TcpStream;
 
 use crate::{
     Options, Result, WebSocket,
-    link::{Alarm, Driver, Link, Transport},
+    link::{Agreed, Alarm, Driver, Link, Transport},
     options::Settings,
 };
 
@@ -119,8 +119,9 @@ impl WebSocketUpgrade {
             subprotocol,
             ..
         } = self;
-        let response = match switching_protocols(&request, subprotocol.as_deref()) {
-            Ok(response) => response,
+        let answered = switching_protocols(&request, subprotocol.as_deref(), &settings);
+        let (response, agreed) = match answered {
+            Ok(answered) => answered,
             Err(error) => return HandshakeRejection(error).into_response(),
         };
         tokio::spawn(async move {
@@ -128,8 +129,7 @@ impl WebSocketUpgrade {
                 Ok(upgraded) => into_io(upgraded),
                 Err(error) => return tracing::debug!(%error, "upgrade failed"),
             };
-            let subprotocol = subprotocol.as_deref();
-            let link = Link::new(io, Role::Server, &settings, &leftover, subprotocol);
+            let link = Link::new(io, Role::Server, &settings, &leftover, agreed);
             let handler = handler(WebSocket::new(link.clone()));
             tokio::spawn(Driver::new(link, handler, Alarm::own()));
         });
@@ -213,10 +213,15 @@ fn request(parts: &Parts) -> std::result::Result<Request, HandshakeError> {
     Request::from_parts(parts.method.as_str(), target, version, headers, limits)
 }
 
+#[cfg_attr(
+    not(feature = "deflate"),
+    expect(unused_variables, reason = "no setting concerns the answer")
+)]
 fn switching_protocols(
     request: &Request,
     subprotocol: Option<&str>,
-) -> std::result::Result<Response, HandshakeError> {
+    settings: &Settings,
+) -> std::result::Result<(Response, Agreed), HandshakeError> {
     let upgrade = request.websocket()?;
     let mut acceptance = upgrade.accept();
     if let Some(subprotocol) = subprotocol {
@@ -224,13 +229,18 @@ fn switching_protocols(
             .with_subprotocol(subprotocol)
             .map_err(|_| HandshakeError::SubprotocolUnoffered)?;
     }
+    #[cfg(feature = "deflate")]
+    if let Some(deflate) = &settings.options.deflate {
+        acceptance = acceptance.with_deflate(deflate);
+    }
+    let agreed = Agreed::from(&acceptance);
     let mut response = Response::builder().status(StatusCode::SWITCHING_PROTOCOLS);
     for (name, value) in acceptance.headers() {
         response = response.header(name, value);
     }
-    response
-        .body(Body::empty())
-        .map_err(|_| HandshakeError::HeaderValueInvalid)
+    let response = response.body(Body::empty());
+    let response = response.map_err(|_| HandshakeError::HeaderValueInvalid)?;
+    Ok((response, agreed))
 }
 
 /// Returns the connection itself where it is a plain socket, and what was read from it too early.

@@ -26,7 +26,7 @@ use crate::{
         Deadline, DialError, Dialed, Dialer, Phase, Proxy, ProxyChoice, RedirectError, Resolve,
         Target, Timeouts, is_redirect,
     },
-    link::{Driver, Link, Transport},
+    link::{Agreed, Driver, Link, Transport},
     options::Settings,
     pool,
 };
@@ -263,6 +263,17 @@ impl Client {
         }
     }
 
+    /// Returns the handshake that asks `target` for what the application has set.
+    fn handshake(&self, target: &Target) -> Result<ClientHandshake> {
+        let options = &self.settings.options;
+        let handshake = self.request.handshake(target, options.handshake)?;
+        #[cfg(feature = "deflate")]
+        if let Some(deflate) = options.deflate {
+            return Ok(handshake.with_deflate(deflate));
+        }
+        Ok(handshake)
+    }
+
     /// Opens the WebSocket over HTTP/1.1.
     async fn upgrade(
         &self,
@@ -271,7 +282,7 @@ impl Client {
         deadline: &Deadline,
     ) -> Result<Outcome> {
         let options = &self.settings.options;
-        let mut handshake = self.request.handshake(target, options.handshake)?;
+        let mut handshake = self.handshake(target)?;
         let exchanged = exchange(&mut handshake, &mut io);
         let limit = options.handshake_timeout;
         let (negotiated, leftover) = match deadline.keep(Phase::Handshake, limit, exchanged).await?
@@ -279,8 +290,8 @@ impl Client {
             Ok(exchanged) => exchanged,
             Err(error) => return Outcome::refused(&handshake, error),
         };
-        let subprotocol = negotiated.subprotocol();
-        let link = Link::new(io, Role::Client, &self.settings, &leftover, subprotocol);
+        let agreed = Agreed::from(&negotiated);
+        let link = Link::new(io, Role::Client, &self.settings, &leftover, agreed);
         tokio::spawn(Driver::without_handler(link.clone()));
         Ok(Outcome::Opened(WebSocket::new(link)))
     }

@@ -79,6 +79,8 @@ pub use error::{Error, Result, TrySendError, UrlError};
 pub use frames::{Frames, FramesError};
 #[cfg(feature = "http2")]
 pub use http2::Http2Limits;
+#[cfg(feature = "deflate")]
+pub use linerate_proto::deflate::{Agreement, Budget, Deflate};
 pub use linerate_proto::{
     CloseCode, Config, Limits, ProtocolError, Role, SendError,
     engine::{Closed, MessageKind, State},

@@ -25,9 +25,12 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
+#[cfg(feature = "deflate")]
+use linerate_proto::deflate::{Agreement, ThreadPool};
 use linerate_proto::{
     CloseCode, Endpoint, Engine, MaskKey, Role, SendError,
     engine::{Closed, State},
+    handshake::{Acceptance, Negotiated},
 };
 
 use tokio::task::unconstrained;
@@ -59,6 +62,34 @@ impl Endpoint for Side {
         match self.0 {
             Role::Client => Some(MaskKey(rand::random())),
             Role::Server => None,
+        }
+    }
+}
+
+/// What the opening handshake agreed on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Agreed {
+    subprotocol: Option<Box<str>>,
+    #[cfg(feature = "deflate")]
+    deflate: Option<Agreement>,
+}
+
+impl From<&Acceptance<'_>> for Agreed {
+    fn from(acceptance: &Acceptance<'_>) -> Self {
+        Self {
+            subprotocol: acceptance.subprotocol().map(Into::into),
+            #[cfg(feature = "deflate")]
+            deflate: acceptance.deflate(),
+        }
+    }
+}
+
+impl From<&Negotiated> for Agreed {
+    fn from(negotiated: &Negotiated) -> Self {
+        Self {
+            subprotocol: negotiated.subprotocol().map(Into::into),
+            #[cfg(feature = "deflate")]
+            deflate: negotiated.deflate(),
         }
     }
 }
@@ -130,25 +161,33 @@ impl Link {
         role: Role,
         settings: &Settings,
         leftover: &[u8],
-        subprotocol: Option<&str>,
+        agreed: Agreed,
     ) -> Arc<Self> {
         if let Some(counters) = &settings.options.counters {
             counters::add(&counters.connections, 1);
             counters::add(&counters.connections_total, 1);
         }
+        let engine = Engine::new(Side(role), settings.config.clone(), clock::now());
+        #[cfg(feature = "deflate")]
+        let engine = match (agreed.deflate, &settings.options.deflate) {
+            (Some(agreement), Some(options)) => {
+                engine.with_deflate(agreement, options, &ThreadPool)
+            }
+            _ => engine,
+        };
         Arc::new(Self {
             driver_active: AtomicBool::new(false),
             connection: Mutex::new(Connection {
-                engine: Engine::new(Side(role), settings.config.clone(), clock::now()),
+                engine,
                 io: Some(io),
                 options: settings.options.clone(),
                 inbox: Inbox::new(leftover),
                 outbox: Outbox::default(),
                 receiver: Receiver::Absent,
                 driver: None,
-                aside: subprotocol.map(|subprotocol| {
+                aside: agreed.subprotocol.map(|subprotocol| {
                     Box::new(Aside {
-                        subprotocol: Some(subprotocol.into()),
+                        subprotocol: Some(subprotocol),
                         ..Aside::default()
                     })
                 }),

@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+#[cfg(feature = "deflate")]
+use linerate_proto::deflate::Deflate;
 use linerate_proto::{Config, handshake::HandshakeLimits};
 
 use crate::counters::Counters;
@@ -48,8 +50,32 @@ pub struct Options {
     /// Limits on a connection of HTTP/2, where WebSockets are streams.
     #[cfg(feature = "http2")]
     pub http2: crate::Http2Limits,
+    /// Whether messages are compressed where the peer can do that, and how; `None` never does. Default:
+    /// yes, with windows of 4 KiB each way and no compressor of its own, see
+    /// [`Deflate`].
+    ///
+    /// Compression lets those who see the length of messages guess at what is in them. What is secret
+    /// goes by [`send_uncompressed`](crate::WebSocket::send_uncompressed).
+    #[cfg(feature = "deflate")]
+    pub deflate: Option<Deflate>,
     /// Where to count; `None` does not count.
     pub counters: Option<Arc<Counters>>,
+}
+
+impl Options {
+    /// Compresses no message, as it must be with connections that are to be
+    /// [relayed](crate::Relay).
+    #[cfg_attr(
+        not(feature = "deflate"),
+        expect(unused_mut, reason = "there is nothing to switch off")
+    )]
+    pub fn without_compression(mut self) -> Self {
+        #[cfg(feature = "deflate")]
+        {
+            self.deflate = None;
+        }
+        self
+    }
 }
 
 impl Default for Options {
@@ -62,6 +88,8 @@ impl Default for Options {
             recv_queue_bytes_max: 64 << 10,
             #[cfg(feature = "http2")]
             http2: crate::Http2Limits::default(),
+            #[cfg(feature = "deflate")]
+            deflate: Some(Deflate::default()),
             counters: None,
         }
     }

@@ -30,16 +30,19 @@ use way::{Way, append_close};
 /// one read buffer a direction while the receiver is slower than the sender, which is then slowed by
 /// TCP, and none while nothing moves.
 ///
-/// Both connections must agree on what is spoken: the same subprotocol, and no extension, or with
-/// [`Parts::new`] the same one.
+/// Both connections must agree on what is spoken: the same subprotocol, and no extension (see
+/// [`Options::without_compression`](crate::Options::without_compression)), or with [`Parts::new`] the
+/// same one.
 ///
 /// ```no_run
-/// use linerate::{Client, Relay, Request, Result, WebSocket};
+/// use linerate::{Client, Options, Relay, Request, Result, WebSocket};
 ///
 /// /// A handler of a server that hands its clients on to another one.
 /// async fn pass_on(ws: WebSocket, request: Request) -> Result<()> {
 ///     let url = format!("ws://127.0.0.1:9001{}", request.path());
-///     let upstream = Client::new().connect(&url).await?;
+///     // The server that calls this handler has the same options.
+///     let options = Options::default().without_compression();
+///     let upstream = Client::new().with_options(options).connect(&url).await?;
 ///     let (Ok(client), Ok(upstream)) = (ws.into_parts(), upstream.into_parts()) else {
 ///         return Ok(()); // One of them is closed already.
 ///     };

@@ -12,7 +12,7 @@ use linerate_proto::{CloseCode, engine::Closed};
 
 use crate::{
     Frames, Message, Result, TrySendError,
-    link::Link,
+    link::{Link, Urgency},
     streaming::Reader,
     websocket::{self, Recv},
 };
@@ -53,6 +53,15 @@ impl Sender {
         message: impl Into<Message>,
     ) -> impl Future<Output = Result<()>> + Send + '_ {
         websocket::Send::<true>::new(&self.link, message.into())
+    }
+
+    /// Sends a message that is never compressed, as
+    /// [`WebSocket::send_uncompressed`](crate::WebSocket::send_uncompressed) does.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), whose cancel safety it shares.
+    pub async fn send_uncompressed(&self, message: impl Into<Message>) -> Result<()> {
+        websocket::send_uncompressed(&self.link, Urgency::Gather, message.into()).await
     }
 
     /// Sends frames that other connections send too, all of them or none, and does not wait.

@@ -66,6 +66,16 @@ impl WebSocket {
         Send::<false>::new(&self.link, message.into())
     }
 
+    /// Sends a message that is never compressed, as [`send`](Self::send) does otherwise: for what is
+    /// secret and stands beside what others can choose (RFC 7692 §8), and for what is compressed
+    /// already.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), whose cancel safety it shares.
+    pub async fn send_uncompressed(&mut self, message: impl Into<Message>) -> Result<()> {
+        send_uncompressed(&self.link, Urgency::Now, message.into()).await
+    }
+
     /// Sends a text message, copying it straight behind its frame header.
     ///
     /// # Errors
@@ -170,6 +180,12 @@ impl WebSocket {
         self.link.lock().subprotocol().map(Into::into)
     }
 
+    /// Returns how messages of this side are compressed, `None` if they are not.
+    #[cfg(feature = "deflate")]
+    pub fn deflates(&self) -> Option<linerate_proto::deflate::Context> {
+        self.link.lock().engine().deflates()
+    }
+
     /// Returns the state of the connection.
     pub fn state(&self) -> State {
         self.link.lock().engine().state()
@@ -246,6 +262,22 @@ impl<const GATHER: bool> Future for Send<'_, GATHER> {
             None => Ok(0),
         })
     }
+}
+
+/// Queues a message that is never compressed.
+pub(crate) async fn send_uncompressed(
+    link: &Link,
+    urgency: Urgency,
+    message: Message,
+) -> Result<()> {
+    let mut message = Some(message);
+    std::future::poll_fn(|cx| {
+        link.poll_queue(cx, urgency, |outbox, engine| match message.take() {
+            Some(message) => outbox.push_uncompressed(engine, message).map(|()| 1),
+            None => Ok(0),
+        })
+    })
+    .await
 }
 
 /// Receives one message; takes itself off the link when it is dropped while it waits.

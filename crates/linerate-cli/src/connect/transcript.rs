@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linerate::{Closed, Message};
+use linerate::{Closed, Message, WebSocket};
 use serde::Serialize;
 
 use crate::terminal::printable;
@@ -37,6 +37,9 @@ enum Event<'a> {
     Open {
         url: &'a str,
         subprotocol: Option<&'a str>,
+        /// The window that our messages refer back to, if they are compressed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        compression_window_bits: Option<u8>,
     },
     Pong {
         latency_ms: f64,
@@ -77,10 +80,19 @@ impl Transcript {
         }
     }
 
-    pub(super) fn opened(&self, url: &str, subprotocol: Option<&str>) -> io::Result<()> {
+    pub(super) fn opened(&self, url: &str, ws: &WebSocket) -> io::Result<()> {
+        let subprotocol = ws.subprotocol();
+        let subprotocol = subprotocol.as_deref();
         let chosen = subprotocol.map(|name| format!(", subprotocol {}", printable(name, &[])));
-        let text = format!("connected to {url}{}", chosen.unwrap_or_default());
-        self.note(&text, Event::Open { url, subprotocol })
+        let deflates = ws.deflates();
+        let compressed = deflates.map(|context| format!(", compressed with {context}"));
+        let [chosen, compressed] = [chosen, compressed].map(Option::unwrap_or_default);
+        let open = Event::Open {
+            url,
+            subprotocol,
+            compression_window_bits: deflates.map(|context| context.window_bits),
+        };
+        self.note(&format!("connected to {url}{chosen}{compressed}"), open)
     }
 
     pub(super) fn sent(&self, message: &Message) -> io::Result<()> {

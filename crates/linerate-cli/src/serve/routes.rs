@@ -42,7 +42,7 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(uploads_max: usize) -> Self {
         let counters = Arc::new(Counters::default());
-        let mut options = Options::default();
+        let mut options = Options::default().without_compression();
         options.counters = Some(counters.clone());
         Self {
             counters,

@@ -69,6 +69,34 @@ where
 }
 
 #[tokio::test]
+async fn compression_is_offered_and_told_unless_it_is_off() {
+    let server = Server::start_verb("echo", &["--compression", "on"]);
+    let url = server.url("/");
+    let line = "to be or not to be, that is the question ".repeat(5) + "\n";
+    for (flags, told) in [
+        (&[][..], ", compressed with 12 bits and takeover\n"),
+        (
+            &["--compression", "each"],
+            ", compressed with 12 bits and no takeover\n",
+        ),
+        (&["--compression", "off"], "\n"),
+    ] {
+        let arguments = [&[&*url], flags].concat();
+        let output = connect(&arguments, line.repeat(2).as_bytes()).await;
+        assert_eq!(text(&output.stdout), line.repeat(2));
+        let notes = text(&output.stderr);
+        assert!(
+            notes.starts_with(&format!("connected to {url}{told}")),
+            "{notes}"
+        );
+    }
+    let output = connect(&[&url, "--json"], b"").await;
+    let first = text(&output.stdout).lines().next().unwrap();
+    let first: Value = serde_json::from_str(first).unwrap();
+    assert_eq!(first["compression_window_bits"], json!(12));
+}
+
+#[tokio::test]
 async fn lines_are_sent_and_their_echoes_shown() {
     let server = Server::start();
     let output = connect(&[&server.url("/echo")], "hi\ngrößer €\n".as_bytes()).await;
@@ -164,7 +192,7 @@ async fn the_request_carries_what_was_asked_for() {
         text(&output.stdout),
         format!("1\na: b\n{origin}\na, b\n{preview}\n")
     );
-    assert!(text(&output.stderr).contains(", subprotocol b\n"));
+    assert!(text(&output.stderr).contains(", subprotocol b, compressed with "));
 }
 
 #[tokio::test]

@@ -128,7 +128,7 @@ impl<E: Endpoint> Engine<E> {
         self.input = Direction::Failed;
         self.receiving.frame = Arriving::Nothing;
         #[cfg(feature = "deflate")]
-        if let Some(codec) = &mut self.deflate {
+        if let Some(codec) = self.codec_mut() {
             codec.stop();
         }
     }

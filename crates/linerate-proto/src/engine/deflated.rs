@@ -5,7 +5,9 @@ use core::mem;
 
 use linerate_simd::mask;
 
-use super::{Arriving, Chunk, Engine, Event, Events, MessageKind, framing::Piece, framing::Step};
+use super::{
+    Arriving, Aside, Chunk, Engine, Event, Events, MessageKind, framing::Piece, framing::Step,
+};
 use crate::{
     deflate::{Agreement, Codec, Context, Deflate, Part, Pool, Prepared, Round},
     error::{ProtocolError, SendError},
@@ -27,22 +29,21 @@ impl<E: Endpoint> Engine<E> {
         options: &Deflate,
         pool: &'static dyn Pool,
     ) -> Self {
-        self.deflate = Some(Box::new(Codec::new(agreement, options, pool)));
+        let codec = Codec::new(agreement, options, pool);
+        Aside::of(&mut self.aside).deflate = Some(Box::new(codec));
         self.receiving.rsv_known = RSV1;
         self
     }
 
     /// Returns what our compressed messages keep to, `None` if there are none.
     pub fn deflates(&self) -> Option<Context> {
-        self.deflate.as_ref().map(|codec| codec.sending())
+        self.codec().map(Codec::sending)
     }
 
     /// Returns whether [`send`](Self::send) would try to compress this payload.
     #[inline]
     pub fn would_deflate(&self, payload: &[u8]) -> bool {
-        self.deflate
-            .as_ref()
-            .is_some_and(|codec| codec.is_worth(payload))
+        self.codec().is_some_and(|codec| codec.is_worth(payload))
     }
 
     /// Appends a message to `out` that was compressed for many, or its payload as it is where the
@@ -57,8 +58,10 @@ impl<E: Endpoint> Engine<E> {
     ) -> Result<(), SendError> {
         self.check_message_may_begin()?;
         let opcode = prepared.kind().opcode();
-        let codec = self.deflate.as_mut();
-        match codec.and_then(|codec| codec.keep_prepared(prepared)) {
+        match self
+            .codec_mut()
+            .and_then(|codec| codec.keep_prepared(prepared))
+        {
             Some(compressed) => self.append_compressed(out, true, opcode, compressed),
             None => self.append_frame(out, true, opcode, prepared.payload()),
         }
@@ -73,7 +76,7 @@ impl<E: Endpoint> Engine<E> {
         kind: MessageKind,
         payload: &[u8],
     ) -> bool {
-        let Some(mut codec) = self.deflate.take() else {
+        let Some(mut codec) = self.take_codec() else {
             return false;
         };
         let mut sent = false;
@@ -87,7 +90,7 @@ impl<E: Endpoint> Engine<E> {
                 codec.discard(compressor);
             }
         }
-        self.deflate = Some(codec);
+        Aside::of(&mut self.aside).deflate = Some(codec);
         sent
     }
 
@@ -100,7 +103,7 @@ impl<E: Endpoint> Engine<E> {
         payload: &[u8],
         fin: bool,
     ) -> bool {
-        let Some(mut codec) = self.deflate.take() else {
+        let Some(mut codec) = self.take_codec() else {
             return false;
         };
         if opcode != Opcode::Continuation {
@@ -114,16 +117,29 @@ impl<E: Endpoint> Engine<E> {
             codec.keep(compressor, payload);
             codec.is_sending = !fin;
         }
-        self.deflate = Some(codec);
+        Aside::of(&mut self.aside).deflate = Some(codec);
         compressed
     }
 
     /// Fails if the message that is being sent is compressed.
     pub(super) fn check_not_compressing(&self) -> Result<(), SendError> {
-        match &self.deflate {
+        match self.codec() {
             Some(codec) if codec.is_sending => Err(SendError::MessageCompressed),
             _ => Ok(()),
         }
+    }
+
+    pub(super) fn codec(&self) -> Option<&Codec> {
+        self.aside.as_ref()?.deflate.as_deref()
+    }
+
+    pub(super) fn codec_mut(&mut self) -> Option<&mut Codec> {
+        codec_in(&mut self.aside)
+    }
+
+    /// Takes the codec out, to be put back.
+    fn take_codec(&mut self) -> Option<Box<Codec>> {
+        self.aside.as_mut()?.deflate.take()
     }
 
     fn append_compressed(&mut self, out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: &[u8]) {
@@ -145,15 +161,20 @@ impl<E: Endpoint> Engine<E> {
     }
 }
 
+/// Returns the codec among what an engine has aside.
+fn codec_in(aside: &mut Option<Box<Aside>>) -> Option<&mut Codec> {
+    aside.as_mut()?.deflate.as_deref_mut()
+}
+
 impl<E: Endpoint> Events<'_, '_, E> {
     /// Inflates what there is of a compressed frame, as far as it can be lent at once.
     pub(super) fn step_compressed(&mut self) -> Result<Step, ProtocolError> {
         self.spent = None;
         let engine = &mut *self.engine;
-        let (Arriving::Compressed(frame), Some(message), Some(codec)) = (
+        let (Arriving::Payload(frame), Some(message), Some(codec)) = (
             &mut engine.receiving.frame,
             &mut engine.receiving.message,
-            &mut engine.deflate,
+            codec_in(&mut engine.aside),
         ) else {
             return Ok(Step::Feed);
         };
@@ -206,9 +227,9 @@ impl<E: Endpoint> Events<'_, '_, E> {
         } = piece;
         if kind == MessageKind::Text {
             let Engine {
-                receiving, deflate, ..
+                receiving, aside, ..
             } = &mut *self.engine;
-            let bytes = match (&mut self.spent, deflate) {
+            let bytes = match (&mut self.spent, codec_in(aside)) {
                 (Some(spent), _) => &*spent.output(),
                 (None, Some(codec)) => &*codec.output(),
                 (None, None) => &[],
@@ -226,7 +247,7 @@ impl<E: Endpoint> Events<'_, '_, E> {
     }
 
     pub(super) fn inflated_bytes(&mut self) -> &mut [u8] {
-        match (&mut self.spent, &mut self.engine.deflate) {
+        match (&mut self.spent, self.engine.codec_mut()) {
             (Some(spent), _) => spent.output(),
             (None, Some(codec)) => codec.output(),
             (None, None) => &mut [],

@@ -184,20 +184,13 @@ impl Receiving {
         } else {
             self.begin_data_frame(header, limits)?;
         }
-        let frame = Frame {
+        self.frame = Arriving::Payload(Frame {
             left: header.payload_bytes,
             phase: 0,
             mask: header.mask,
             opcode: header.opcode,
             fin: header.fin,
-        };
-        self.frame = match &self.message {
-            #[cfg(feature = "deflate")]
-            Some(message) if message.compressed && !header.opcode.is_control() => {
-                Arriving::Compressed(frame)
-            }
-            _ => Arriving::Payload(frame),
-        };
+        });
         Ok(())
     }
 
@@ -308,7 +301,7 @@ impl Receiving {
             return None;
         };
         let message = self.message.as_mut()?;
-        if frame.opcode.is_control() || frame.left <= available as u64 {
+        if frame.opcode.is_control() || message.compressed || frame.left <= available as u64 {
             return None;
         }
         let (bytes, phase) = frame.take(available);

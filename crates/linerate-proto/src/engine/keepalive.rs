@@ -148,7 +148,7 @@ impl<E: Endpoint> Engine<E> {
         self.keepalive.sent = now;
         self.keepalive.ping_due = true;
         #[cfg(feature = "deflate")]
-        if let Some(codec) = &mut self.deflate {
+        if let Some(codec) = self.codec_mut() {
             codec.tick();
         }
         Ok(())

@@ -1,15 +1,15 @@
 //! Input: from frames to events (RFC 6455 §6.2, §8.1).
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::vec::Vec;
 
 use linerate_simd::{mask, utf8};
 
 use super::{
-    Arriving, Chunk, Direction, Engine, Event, Message, MessageKind, RawEvent, Taken,
+    Arriving, Aside, Chunk, Direction, Engine, Event, Message, MessageKind, RawEvent, Taken,
     framing::{ControlFrame, Piece, Step},
 };
 use crate::{
-    close::{CloseFrame, ControlPayload},
+    close::CloseFrame,
     error::ProtocolError,
     frame::{Header, MaskKey, Opcode},
     role::{Endpoint, Role},
@@ -173,7 +173,7 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             return Ok(Step::Feed);
         }
         let receiving = &mut self.engine.receiving;
-        if let Arriving::Nothing | Arriving::Header { .. } = receiving.frame {
+        if !matches!(receiving.frame, Arriving::Payload(_)) {
             let rest = &self.input[self.at..];
             let (header, bytes) = receiving.read_header(rest, self.engine.endpoint.role())?;
             self.at += bytes;
@@ -182,13 +182,14 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             };
             receiving.begin_frame(header, &self.engine.config.limits)?;
         }
-        let frame = match &mut receiving.frame {
-            Arriving::Payload(frame) => frame,
-            #[cfg(feature = "deflate")]
-            Arriving::Compressed(_) => return self.step_compressed(),
-            Arriving::Nothing | Arriving::Header { .. } => return Ok(Step::Feed),
+        let Arriving::Payload(frame) = &mut receiving.frame else {
+            return Ok(Step::Feed);
         };
         if !frame.opcode.is_control() {
+            #[cfg(feature = "deflate")]
+            if receiving.message.is_some_and(|message| message.compressed) {
+                return self.step_compressed();
+            }
             return Ok(match self.take_piece() {
                 Some((piece, bytes)) => Step::Data(piece, bytes),
                 None => Step::Feed,
@@ -232,10 +233,7 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             return Ok(Control::Pong(payload));
         }
         if engine.output == Direction::Open {
-            let answer = engine
-                .answer
-                .get_or_insert_with(|| Box::new(ControlPayload::new()));
-            answer.set(payload);
+            Aside::of(&mut engine.aside).answer.set(payload);
             engine.answer_due = Some(Opcode::Pong);
         }
         Ok(Control::Ping(payload))

@@ -46,7 +46,7 @@ impl<E: Endpoint> Engine<E> {
     ) -> Result<(), SendError> {
         self.check_message_may_begin()?;
         #[cfg(feature = "deflate")]
-        if self.deflate.is_some() && self.try_send_compressed(out, kind, payload) {
+        if self.receiving.rsv_known != 0 && self.try_send_compressed(out, kind, payload) {
             return Ok(());
         }
         self.append_frame(out, true, kind.opcode(), payload);
@@ -160,9 +160,11 @@ impl<E: Endpoint> Engine<E> {
         if let Some(ping) = self.keepalive.take_ping() {
             self.append_frame(out, true, Opcode::Ping, &ping);
         }
-        if let (Some(opcode), Some(answer)) = (self.answer_due.take(), self.answer.take()) {
-            self.append_frame(out, true, opcode, answer.as_slice());
-            self.answer = Some(answer);
+        if let Some(opcode) = self.answer_due.take()
+            && let Some(aside) = self.aside.take()
+        {
+            self.append_frame(out, true, opcode, aside.answer.as_slice());
+            self.aside = Some(aside);
         }
         out.len() > before
     }

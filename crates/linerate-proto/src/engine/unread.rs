@@ -20,15 +20,13 @@ impl<E: Endpoint> Engine<E> {
     /// what has come.
     pub fn unread(&self) -> Option<Vec<u8>> {
         #[cfg(feature = "deflate")]
-        if self.deflate.is_some() {
+        if self.codec().is_some() {
             return None;
         }
         let mut wire = Vec::new();
         match &self.receiving.frame {
             Arriving::Nothing => {}
             Arriving::Header { bytes, len } => wire.extend_from_slice(&bytes[..(*len).into()]),
-            #[cfg(feature = "deflate")]
-            Arriving::Compressed(_) => return None,
             Arriving::Payload(frame) if frame.opcode.is_control() => {
                 let begun = self.receiving.control.as_deref();
                 let begun = begun.map_or(&[][..], ControlPayload::as_slice);

@@ -8,7 +8,7 @@ use crate::{
     Error, Result, WebSocket,
     dial::{Deadline, Phase, Target},
     http2,
-    link::{Driver, Link, Transport},
+    link::{Agreed, Driver, Link, Transport},
 };
 
 const HTTP1: &[u8] = b"http/1.1";
@@ -85,7 +85,7 @@ impl Client {
 
     async fn try_open_stream(&self, io: Transport, target: &Target) -> Result<Option<Outcome>> {
         let options = &self.settings.options;
-        let mut handshake = self.request.handshake(target, options.handshake)?;
+        let mut handshake = self.handshake(target)?;
         let uri = uri(target)?;
         let Some(connection) = http2::connect(io, &options.http2).await? else {
             return Ok(None);
@@ -95,8 +95,8 @@ impl Client {
             Err(error) => return Outcome::refused(&handshake, error).map(Some),
         };
         let io = Transport::Http2(Box::new(stream));
-        let subprotocol = negotiated.subprotocol();
-        let link = Link::new(io, Role::Client, &self.settings, b"", subprotocol);
+        let agreed = Agreed::from(&negotiated);
+        let link = Link::new(io, Role::Client, &self.settings, b"", agreed);
         tokio::spawn(Driver::without_handler(link.clone()));
         Ok(Some(Outcome::Opened(WebSocket::new(link))))
     }

@@ -82,10 +82,32 @@ impl Outbox {
 
     /// Queues a message.
     pub(crate) fn push(&mut self, engine: &mut Engine<Side>, message: Message) -> Result<()> {
-        if message.len() <= COPIED_BYTES_MAX {
+        let is_copied = message.len() <= COPIED_BYTES_MAX;
+        #[cfg(feature = "deflate")]
+        let is_copied = is_copied || engine.would_deflate(message.as_bytes());
+        if is_copied {
             self.push_copy(engine, message.kind(), message.as_bytes())?;
             return Ok(());
         }
+        self.push_in_place(engine, message)
+    }
+
+    /// Queues a message that is never compressed.
+    pub(crate) fn push_uncompressed(
+        &mut self,
+        engine: &mut Engine<Side>,
+        message: Message,
+    ) -> Result<()> {
+        if message.len() > COPIED_BYTES_MAX {
+            return self.push_in_place(engine, message);
+        }
+        let tail = self.tail(Header::BYTES_MAX + message.len());
+        engine.send_uncompressed(tail, message.kind(), message.as_bytes())?;
+        Ok(())
+    }
+
+    /// Queues a message whose payload is written from where it is.
+    fn push_in_place(&mut self, engine: &mut Engine<Side>, message: Message) -> Result<()> {
         let kind = message.kind();
         let prefix =
             engine.send_prefix(self.tail(Header::BYTES_MAX), kind, message.len() as u64)?;

@@ -20,7 +20,7 @@ use super::Server;
 use crate::http2::speaks_http2;
 use crate::{
     Error, Result,
-    link::{Link, Transport},
+    link::{Agreed, Link, Transport},
     pool,
 };
 
@@ -94,10 +94,10 @@ async fn upgrade(
     let mut response = Vec::new();
     let decided = decide(server, &request, scheme, |acceptance| {
         acceptance.encode(&mut response);
-        acceptance.subprotocol().map(String::from)
+        Agreed::from(acceptance)
     });
-    let subprotocol = match decided {
-        Ok(subprotocol) => subprotocol,
+    let agreed = match decided {
+        Ok(agreed) => agreed,
         Err((refusal, error)) => {
             let is_head = request.method() == "HEAD";
             refuse(
@@ -118,8 +118,7 @@ async fn upgrade(
     });
     sent.await
         .map_err(|_| Error::HandshakeTimeout { budget: time_max })??;
-    let subprotocol = subprotocol.as_deref();
-    let link = Link::new(io, Role::Server, &server.settings, &leftover, subprotocol);
+    let link = Link::new(io, Role::Server, &server.settings, &leftover, agreed);
     Ok(Accepted::WebSocket(link, request))
 }
 
@@ -166,6 +165,11 @@ pub(super) fn decide<T>(
             let status = refusal.status();
             (refusal, Error::Refused { status })
         })?,
+    };
+    #[cfg(feature = "deflate")]
+    let acceptance = match &server.settings.options.deflate {
+        Some(deflate) => acceptance.with_deflate(deflate),
+        None => acceptance,
     };
     Ok(answer(&acceptance))
 }

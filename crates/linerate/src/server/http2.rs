@@ -11,7 +11,7 @@ use super::{Connections, Server, Slot, accept::decide, drive};
 use crate::{
     Error, Result, WebSocket,
     http2::{self, Incoming, Stream, serve_connection},
-    link::{Link, Transport},
+    link::{Agreed, Link, Transport},
 };
 
 /// What the WebSockets of a connection share.
@@ -61,15 +61,14 @@ where
         })?;
         let limits = self.server.settings.options.handshake;
         let request = http2::request(&incoming.request, limits).map_err(refuse)?;
-        let (response, subprotocol) = decide(&self.server, &request, self.scheme, |acceptance| {
-            let subprotocol = acceptance.subprotocol().map(String::from);
-            (http2::response(acceptance), subprotocol)
+        let (response, agreed) = decide(&self.server, &request, self.scheme, |acceptance| {
+            (http2::response(acceptance), Agreed::from(acceptance))
         })?;
         Ok(Opening {
             response: response.map_err(refuse)?,
             request,
             slot,
-            subprotocol,
+            agreed,
         })
     }
 
@@ -83,8 +82,7 @@ where
         };
         let stream = Stream::new(send, incoming.body, Some(incoming.place));
         let io = Transport::Http2(Box::new(stream));
-        let subprotocol = opening.subprotocol.as_deref();
-        let link = Link::new(io, Role::Server, &self.server.settings, b"", subprotocol);
+        let link = Link::new(io, Role::Server, &self.server.settings, b"", opening.agreed);
         drive(link, opening.request, opening.slot, &*self.handler);
     }
 }
@@ -94,5 +92,5 @@ struct Opening {
     request: Request,
     response: http::Response<()>,
     slot: Slot,
-    subprotocol: Option<String>,
+    agreed: Agreed,
 }

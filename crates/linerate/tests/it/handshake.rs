@@ -361,7 +361,7 @@ async fn h17_pages_of_other_origins_are_refused() {
 async fn h18_h19_what_nobody_chooses_is_not_mentioned() {
     accepts([
         with_line("Sec-WebSocket-Protocol: soap, wamp"),
-        with_line("Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits"),
+        with_line("Sec-WebSocket-Extensions: x-webkit-deflate-frame; client_max_window_bits"),
     ])
     .await;
     refuses(

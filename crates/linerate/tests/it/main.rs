@@ -4,6 +4,8 @@
 #[cfg(feature = "axum")]
 mod axum;
 mod client;
+#[cfg(feature = "deflate")]
+mod deflate;
 mod dial;
 mod echo;
 mod frames;

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use linerate::{
-    Client, CloseCode, MessageKind, Parts, PartsError, Pings, Relay, RelayEnd, RelayError, Relayed,
-    Role, Server, State,
+    Client, CloseCode, MessageKind, Options, Parts, PartsError, Pings, Relay, RelayEnd, RelayError,
+    Relayed, Role, Server, State, WebSocket,
 };
 use linerate_proto::{Opcode, frame::listen};
 use linerate_testkit::Frame;
@@ -18,6 +18,16 @@ use crate::{
     support::Running,
 };
 
+/// What relays need: a connection whose frames mean the same to everybody.
+fn options() -> Options {
+    Options::default().without_compression()
+}
+
+/// A connection that can be relayed.
+async fn connect(url: &str) -> linerate::Result<WebSocket> {
+    Client::new().with_options(options()).connect(url).await
+}
+
 /// A server that passes its clients on to `upstream`, and tells how each relay ended.
 async fn passing_on(
     upstream: String,
@@ -27,10 +37,10 @@ async fn passing_on(
     mpsc::UnboundedReceiver<Result<Relayed, RelayError>>,
 ) {
     let (report, reports) = mpsc::unbounded_channel();
-    let server = Running::start(Server::new(), move |ws, _| {
+    let server = Running::start(Server::new().with_options(options()), move |ws, _| {
         let (report, upstream) = (report.clone(), upstream.clone());
         async move {
-            let upstream = linerate::connect(&upstream).await?;
+            let upstream = connect(&upstream).await?;
             let (client, upstream) = (ws.into_parts().unwrap(), upstream.into_parts().unwrap());
             report.send(relay.run(client, upstream).await).unwrap();
             Ok(())
@@ -116,12 +126,12 @@ async fn nothing_is_lost_when_a_connection_is_taken_apart() {
     let (url, may_go_on) = (upstream.url(), Arc::new(Notify::new()));
     let (go_on, is_relaying) = (may_go_on.clone(), Arc::new(Notify::new()));
     let relaying = is_relaying.clone();
-    let server = Running::start(Server::new(), move |ws, _| {
+    let server = Running::start(Server::new().with_options(options()), move |ws, _| {
         let (url, may_go_on) = (url.clone(), may_go_on.clone());
         let relaying = relaying.clone();
         async move {
             may_go_on.notified().await;
-            let upstream = linerate::connect(&url).await?.into_parts().unwrap();
+            let upstream = connect(&url).await?.into_parts().unwrap();
             let parts = ws.into_parts().unwrap();
             relaying.notify_one();
             let relayed = Relay::new().run(parts, upstream).await;
@@ -423,11 +433,13 @@ async fn a_connection_over_tls_is_relayed_too() {
     let upstream = Running::echo().await;
     let url = upstream.url();
     let (config, roots) = crate::tls::certificate("localhost");
-    let server = Server::new().with_tls(Arc::new(config));
+    let server = Server::new()
+        .with_options(options())
+        .with_tls(Arc::new(config));
     let server = Running::start(server, move |ws, _| {
         let url = url.clone();
         async move {
-            let upstream = linerate::connect(&url).await?.into_parts().unwrap();
+            let upstream = connect(&url).await?.into_parts().unwrap();
             let relayed = Relay::new().run(ws.into_parts().unwrap(), upstream).await;
             assert!(relayed.unwrap().from_second.closed);
             Ok(())

@@ -28,7 +28,9 @@ fn held_bytes_max(message_bytes: usize) -> usize {
 async fn flooding(message_bytes: usize) -> (Running, Arc<AtomicUsize>) {
     let sent = Arc::<AtomicUsize>::default();
     let counter = sent.clone();
-    let server = Running::start(Server::new(), move |mut ws, request| {
+    // What is counted is what is on its way.
+    let server = Server::new().with_options(Options::default().without_compression());
+    let server = Running::start(server, move |mut ws, request| {
         let sent = counter.clone();
         async move {
             if request.path() == "/echo" {

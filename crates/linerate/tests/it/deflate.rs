@@ -1,0 +1,195 @@
+//! Compressed messages between client and server (RFC 7692).
+
+use std::sync::Arc;
+
+use linerate::{
+    Budget, Client, Counters, Deflate, Error, Message, MessageKind, Options, ProtocolError, Server,
+};
+use linerate_testkit::Frame;
+
+use crate::{
+    raw::{Raw, in_time, with_line},
+    support::{Running, echo},
+};
+
+const TEXT: &str =
+    r#"{"id":9182,"symbol":"ABC","price":123.45,"size":100,"side":"buy","venue":"XNAS"}"#;
+
+fn options(deflate: Option<Deflate>, counters: &Arc<Counters>) -> Options {
+    let mut options = Options::default();
+    options.deflate = deflate;
+    options.counters = Some(counters.clone());
+    options
+}
+
+#[tokio::test]
+async fn messages_are_compressed_both_ways_unless_one_side_does_not_want_it() {
+    let on = Some(Deflate::default());
+    for (server, client, expected) in [(on, on, true), (on, None, false), (None, on, false)] {
+        let counters = Arc::default();
+        let server = Server::new().with_options(options(server, &counters));
+        let server = Running::start(server, echo).await;
+        let client = Client::new().with_options(options(client, &Arc::default()));
+        let mut ws = client.connect(&server.url()).await.unwrap();
+        assert_eq!(ws.deflates().is_some(), expected);
+        for _ in 0..20 {
+            ws.send(TEXT).await.unwrap();
+            assert_eq!(ws.recv().await.unwrap(), Some(Message::from(TEXT)));
+        }
+        let plain = 20 * TEXT.len() as u64;
+        for bytes in [counters.bytes_received(), counters.bytes_sent()] {
+            assert_eq!(bytes < plain / 3, expected, "{bytes} of {plain}");
+        }
+        drop(ws);
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn large_messages_are_compressed_and_streamed() {
+    let counters = Arc::default();
+    let mut options = options(Some(Deflate::default()), &counters);
+    options.config.limits.message_bytes_max = 8 << 20;
+    let server = Server::new().with_options(options.clone());
+    let server = Running::start(server, |mut ws, _| async move {
+        // Whatever comes in pieces goes back in pieces.
+        while let Some(mut reader) = ws.reader().await? {
+            let (kind, mut pieces) = (reader.kind(), Vec::new());
+            while let Some(piece) = reader.chunk().await? {
+                assert!(
+                    piece.len() <= 16 << 10,
+                    "{} bytes in one piece",
+                    piece.len()
+                );
+                pieces.push(piece.into_bytes());
+            }
+            let mut writer = ws.writer(kind);
+            for piece in pieces {
+                writer.write(&piece).await?;
+            }
+            writer.finish().await?;
+        }
+        Ok(())
+    })
+    .await;
+    let mut ws = Client::new()
+        .with_options(options)
+        .connect(&server.url())
+        .await
+        .unwrap();
+    let text = TEXT.repeat(50_000);
+    for _ in 0..2 {
+        ws.send(text.as_str()).await.unwrap();
+        let echoed = in_time(ws.recv()).await.unwrap().unwrap();
+        assert!(echoed.as_text() == Some(&text), "not what was sent");
+    }
+    // The client counts as well.
+    assert!(counters.bytes_sent() < 4 * text.len() as u64 / 50);
+    drop(ws);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn x13_what_is_secret_is_sent_as_it_is() {
+    let server = Running::start(Server::new(), |mut ws, _| async move {
+        ws.send_uncompressed(TEXT).await?;
+        ws.send(TEXT).await?;
+        let (sender, mut receiver) = ws.split();
+        sender.send_uncompressed(TEXT).await?;
+        while receiver.recv().await?.is_some() {}
+        Ok(())
+    })
+    .await;
+    let mut raw = Raw::connect(server.address).await;
+    raw.send(with_line(
+        "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits",
+    ))
+    .await;
+    let head = raw.head().await;
+    assert!(head.contains(
+        "\r\nSec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=12\r\n"
+    ));
+    assert_eq!(raw.frame().await, Some((0x81, TEXT.into())));
+    let (first, compressed) = raw.frame().await.unwrap();
+    assert_eq!(first, 0xC1);
+    assert!(
+        compressed.len() > TEXT.len() / 2,
+        "it refers back to a secret"
+    );
+    assert_eq!(raw.frame().await, Some((0x81, TEXT.into())));
+    drop(raw);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn x01_a_bomb_is_answered_1009() {
+    let server = Running::start(Server::new(), |mut ws, _| async move {
+        let error = loop {
+            match ws.recv().await {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("the bomb was taken for a message"),
+                Err(error) => break error,
+            }
+        };
+        let Error::Protocol(ProtocolError::MessageTooBig { bytes, bytes_max }) = error else {
+            panic!("{error}");
+        };
+        assert_eq!((bytes, bytes_max), ((1 << 20) + 1, 1 << 20));
+        Err(error)
+    })
+    .await;
+    let mut raw = Raw::connect(server.address).await;
+    raw.send(with_line("Sec-WebSocket-Extensions: permessage-deflate"))
+        .await;
+    raw.head().await;
+    // What zlib makes of megabytes of zeros: a block of codes, and then two bits for each 258 bytes.
+    let codes = b"\xec\xc1\x01\x01\x00\x00\x00\x80\x90\xfe\xaf\xee\x08\x0a";
+    let bomb = [&codes[..], &[0; 9_000]].concat();
+    let frame = Frame::new(2, &bomb).with_rsv(4);
+    raw.send_frame(frame).await;
+    assert_eq!(
+        raw.frame().await,
+        Some((0x88, 1_009_u16.to_be_bytes().into()))
+    );
+    drop(raw);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn x12_connections_count_their_windows_and_give_them_back() {
+    static BUDGET: Budget = Budget::new(1 << 20);
+    let deflate = Deflate {
+        budget: &BUDGET,
+        ..Deflate::default()
+    };
+    let server = Server::new().with_options(options(Some(deflate), &Arc::default()));
+    let server = Running::start(server, echo).await;
+    let mut ws = linerate::connect(&server.url()).await.unwrap();
+    assert_eq!(BUDGET.used(), 4_096);
+    for _ in 0..3 {
+        ws.send(TEXT).await.unwrap();
+        ws.recv().await.unwrap();
+    }
+    assert_eq!(BUDGET.used(), 4_096 + 256);
+    drop(ws);
+    server.stop().await;
+    assert_eq!(BUDGET.used(), 0);
+}
+
+#[tokio::test]
+async fn the_kinds_of_messages_stay_what_they_are() {
+    let server = Running::echo().await;
+    let mut ws = linerate::connect(&server.url()).await.unwrap();
+    let bytes: Vec<u8> = (0..100_000_u32).map(|i| (i / 1_000) as u8).collect();
+    for message in [Message::from(bytes), Message::from(TEXT), Message::from("")] {
+        ws.send(message.clone()).await.unwrap();
+        let echoed = ws.recv().await.unwrap().unwrap();
+        assert!(echoed == message, "{:?}", message.kind());
+        assert!(matches!(
+            echoed.kind(),
+            MessageKind::Binary | MessageKind::Text
+        ));
+    }
+    drop(ws);
+    server.stop().await;
+}
