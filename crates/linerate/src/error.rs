@@ -236,3 +236,52 @@ impl From<UrlError> for Error {
         Self::Url(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dial::{Phase, ProxyError, RedirectError};
+
+    fn refused(status: u16) -> Error {
+        HandshakeError::StatusUnexpected { status }.into()
+    }
+
+    #[test]
+    fn what_the_next_attempt_may_not_meet_again_is_transient() {
+        let second = Duration::from_secs(1);
+        let timed_out = DialError::TimedOut {
+            phase: Phase::Tls,
+            elapsed: second,
+            limit: second,
+        };
+        for error in [
+            Error::Abnormal,
+            Error::Io(io::ErrorKind::ConnectionReset.into()),
+            timed_out.into(),
+            DialError::ResolveFailed(io::ErrorKind::NotFound.into()).into(),
+            DialError::Proxy(ProxyError::SocksRefused { reply: 5 }).into(),
+        ] {
+            assert!(error.is_transient(), "{error}");
+        }
+        for status in [200, 408, 425, 429, 500, 503] {
+            assert!(refused(status).is_transient(), "{status}");
+        }
+    }
+
+    #[test]
+    fn what_the_next_attempt_meets_again_is_not_transient() {
+        for error in [
+            Error::Url(UrlError::Scheme),
+            Error::Build(BuildError::HeaderReserved),
+            AttemptsExhausted { attempts_max: 3 }.into(),
+            DialError::AddressesDenied { addresses: 1 }.into(),
+            DialError::Redirect(RedirectError::Insecure).into(),
+            DialError::Proxy(ProxyError::CredentialsRefused).into(),
+        ] {
+            assert!(!error.is_transient(), "{error}");
+        }
+        for status in [300, 302, 400, 401, 403, 404, 426] {
+            assert!(!refused(status).is_transient(), "{status}");
+        }
+    }
+}

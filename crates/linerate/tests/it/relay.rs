@@ -456,3 +456,23 @@ async fn a_connection_over_tls_is_relayed_too() {
     server.stop().await;
     upstream.stop().await;
 }
+
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn a_stream_of_http2_is_relayed_like_a_connection() {
+    let upstream = Running::echo().await;
+    let (server, mut reports) = passing_on(upstream.url(), Relay::new()).await;
+    let client = Client::new().with_http2_prior_knowledge();
+    let mut ws = in_time(client.connect(&server.url())).await.unwrap();
+    for bytes in [0, 125, 70_001, 900_000] {
+        let message = vec![bytes as u8; bytes];
+        ws.send(message.clone()).await.unwrap();
+        let echoed = in_time(ws.recv()).await.unwrap().unwrap();
+        assert!(echoed.as_bytes() == message, "{bytes} bytes");
+    }
+    assert!(ws.close(CloseCode::NORMAL, "").await.unwrap().clean);
+    let relayed = in_time(reports.recv()).await.unwrap().unwrap();
+    assert_eq!(relayed.from_second.code, Some(1000));
+    server.stop().await;
+    upstream.stop().await;
+}
