@@ -336,3 +336,24 @@ fn c04_a_length_that_nobody_has_memory_for_is_only_a_number() {
     }
     assert!(!relay.is_between_frames());
 }
+
+/// All headers by their first two bytes, then any bytes: whatever it means, it means the same however it
+/// is cut, up to the first error.
+#[test]
+fn any_bytes_are_relayed_or_refused_alike_however_they_are_cut() {
+    let mut rng = Rng::new(9);
+    for head in 0..=u16::MAX {
+        let (source, sink) = (ROLES[usize::from(head & 1)], ROLES[rng.below(2)]);
+        let pings = [Pings::Answer, Pings::Forward][rng.below(2)];
+        let mut wire = head.to_be_bytes().to_vec();
+        // Frames of this role, and not: a header in two is masked as it must be.
+        if source == Role::Server {
+            wire[1] |= 0x80;
+        }
+        wire.extend((0..rng.below(60)).map(|_| rng.below(256) as u8));
+        let whole = fed(&mut relay(source, sink, pings), &wire, Cuts::Whole, false);
+        let cuts = Cuts::Random(u64::from(head));
+        let cut = fed(&mut relay(source, sink, pings), &wire, cuts, false);
+        assert_eq!(cut, whole, "{wire:02x?}, {source:?} to {sink:?}, {pings:?}");
+    }
+}
