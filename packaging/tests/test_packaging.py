@@ -122,7 +122,7 @@ class Prometheus:
         self.directory = tempfile.TemporaryDirectory()
         directory = Path(self.directory.name)
         configuration = (PACKAGING / "prometheus" / "prometheus.yml").read_text()
-        for before, after in [("127.0.0.1:9090", target), ("scrape_interval: 15s", "scrape_interval: 1s")]:
+        for before, after in [("127.0.0.1:9090", target), ("interval: 15s", "interval: 1s")]:
             assert before in configuration, before
             configuration = configuration.replace(before, after)
         (directory / "prometheus.yml").write_text(configuration)
