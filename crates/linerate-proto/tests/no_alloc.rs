@@ -239,3 +239,74 @@ fn relaying_allocates_nothing() {
         }
     });
 }
+
+#[cfg(all(feature = "deflate", feature = "std"))]
+mod deflate {
+    use linerate_proto::deflate::{Agreement, Context, Deflate, ThreadPool};
+
+    use super::*;
+
+    const TEXT: &str = r#"{"id":9182,"symbol":"ABC","price":123.45,"size":100,"side":"buy"}"#;
+
+    fn engine<E: Endpoint>(endpoint: E) -> Engine<E> {
+        let context = Context {
+            window_bits: 12,
+            takeover: true,
+        };
+        let agreement = Agreement {
+            sending: context,
+            receiving: context,
+        };
+        let engine = Engine::new(endpoint, Arc::default(), Duration::ZERO);
+        engine.with_deflate(agreement, &Deflate::default(), &ThreadPool)
+    }
+
+    /// Sends messages from one engine to the other, and back.
+    fn exchange(
+        ends: &mut (Engine<Server>, Engine<Client<impl FnMut() -> MaskKey>>),
+        wire: &mut Vec<u8>,
+    ) {
+        for _ in 0..ROUNDS {
+            wire.clear();
+            ends.0.send_text(wire, TEXT).expect("it is open");
+            assert_eq!(drive(&mut ends.1, wire, usize::MAX), 1);
+            wire.clear();
+            ends.1.send_text(wire, TEXT).expect("it is open");
+            assert_eq!(drive(&mut ends.0, wire, usize::MAX), 1);
+        }
+    }
+
+    #[test]
+    fn compressed_messages_allocate_nothing_once_the_windows_are_full() {
+        let mut ends = (engine(Server), engine(Client::new(|| KEY)));
+        let mut wire = Vec::with_capacity(1_000);
+        exchange(&mut ends, &mut wire);
+        assert_no_allocation("compressed", || exchange(&mut ends, &mut wire));
+    }
+
+    #[test]
+    fn x12_an_idle_compressed_connection_keeps_its_windows_and_little_else() {
+        let mut wire = Vec::with_capacity(1_000);
+        // The states that all connections of the thread share are as many as there may be.
+        for _ in 0..10 {
+            let mut others = (engine(Server), engine(Client::new(|| KEY)));
+            exchange(&mut others, &mut wire);
+        }
+        let mut ends = None;
+        let before_any = measure(|| {
+            ends = Some((engine(Server), engine(Client::new(|| KEY))));
+        });
+        let ends = ends.as_mut().expect("they are made");
+        let fresh = before_any.bytes_current / 4;
+        assert!(
+            fresh <= 512,
+            "{fresh} bytes a direction before the first message"
+        );
+        let used = measure(|| exchange(ends, &mut wire));
+        let held = fresh + used.bytes_current / 4;
+        assert!(
+            (4_096..=4_096 + 512).contains(&held),
+            "{held} bytes a direction"
+        );
+    }
+}

@@ -10,7 +10,7 @@ use linerate_proto::{
 use linerate_testkit::{Cuts, Rng, Seen, TestEndpoint, feed};
 use proptest::prelude::*;
 
-use super::{FULL, engine, engine_of};
+use super::{FULL, compressed, deflated, engine, engine_of, wire};
 
 type Engine = linerate_proto::Engine<TestEndpoint>;
 
@@ -104,6 +104,36 @@ proptest! {
         let cuts = if seed % 3 == 0 { Cuts::Whole } else { Cuts::Random(seed) };
         let record = feed(&mut receiver, &wire, cuts);
         prop_assert!(record.seen == expected, "not what was sent");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn x03_damaged_messages_mean_the_same_however_they_arrive(
+        message in sent(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        window_bits in 8_u8..=15,
+        takeover: bool,
+        seed: u64,
+    ) {
+        let mut payload = deflated(&payload(message.seed, message.bytes % 3_000));
+        for (at, byte) in damage {
+            let at = at.index(payload.len());
+            payload[at] = byte;
+        }
+        let context = Context { window_bits, takeover };
+        let wire = wire(&[compressed(2, &payload), compressed(1, &payload)]);
+        let read = |cuts| {
+            let options = Deflate::default();
+            let mut server = engine_of(Role::Server, &Arc::default(), context, &options);
+            feed(&mut server, &wire, cuts)
+        };
+        let whole = read(Cuts::Whole);
+        for cuts in [Cuts::Every(1), Cuts::Random(seed)] {
+            prop_assert!(read(cuts) == whole, "{:?}", cuts);
+        }
     }
 }
 
