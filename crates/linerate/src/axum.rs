@@ -1,4 +1,5 @@
-//! An axum extractor that upgrades a request to a [`WebSocket`].
+//! An axum extractor that upgrades a request to a [`WebSocket`], over HTTP/1.1 or HTTP/2, and a server of
+//! HTTP/2 for tower services with such requests among others.
 //!
 //! ```no_run
 //! use axum::{Router, response::Response, routing::any};
@@ -26,16 +27,21 @@ use axum::{
     http::{StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::{
+    ext::Protocol,
+    upgrade::{OnUpgrade, Upgraded},
+};
 use hyper_util::rt::TokioIo;
 use linerate_proto::{
     Role,
     handshake::{HandshakeError, HandshakeLimits, HttpVersion, OriginPolicy, Request, Scheme},
 };
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, sync::oneshot};
 
+pub use crate::http2::{RequestBody, serve_http2, speaks_http2};
 use crate::{
     Options, Result, WebSocket,
+    http2::{self, Connect, Stream},
     link::{Agreed, Alarm, Driver, Link, Transport},
     options::Settings,
 };
@@ -50,7 +56,7 @@ pub use service::{Answering, WebSocketService};
 #[must_use]
 pub struct WebSocketUpgrade {
     request: Request,
-    upgrade: OnUpgrade,
+    way: Way,
     settings: Settings,
     subprotocol: Option<String>,
     origin_policy: OriginPolicy,
@@ -114,20 +120,19 @@ impl WebSocketUpgrade {
         }
         let Self {
             request,
-            upgrade,
+            way,
             settings,
             subprotocol,
             ..
         } = self;
-        let answered = switching_protocols(&request, subprotocol.as_deref(), &settings);
+        let answered = accepting(&request, subprotocol.as_deref(), &settings);
         let (response, agreed) = match answered {
             Ok(answered) => answered,
             Err(error) => return HandshakeRejection(error).into_response(),
         };
         tokio::spawn(async move {
-            let (io, leftover) = match upgrade.await {
-                Ok(upgraded) => into_io(upgraded),
-                Err(error) => return tracing::debug!(%error, "upgrade failed"),
+            let Some((io, leftover)) = way.into_io().await else {
+                return;
             };
             let link = Link::new(io, Role::Server, &settings, &leftover, agreed);
             let handler = handler(WebSocket::new(link.clone()));
@@ -154,18 +159,51 @@ impl<S: Sync> FromRequestParts<S> for WebSocketUpgrade {
     ) -> std::result::Result<Self, HandshakeRejection> {
         let request = request(parts).map_err(HandshakeRejection)?;
         request.websocket().map_err(HandshakeRejection)?;
-        let upgrade = parts
-            .extensions
-            .remove::<OnUpgrade>()
-            .ok_or(HandshakeRejection(HandshakeError::ConnectionNotUpgrade))?;
+        let way =
+            Way::take(parts).ok_or(HandshakeRejection(HandshakeError::ConnectionNotUpgrade))?;
         Ok(Self {
             request,
-            upgrade,
+            way,
             settings: Settings::default(),
             subprotocol: None,
             origin_policy: OriginPolicy::default(),
             scheme: Scheme::Http,
         })
+    }
+}
+
+/// How the request becomes a stream of bytes.
+enum Way {
+    /// By a stream of HTTP/2, of [`serve_http2`].
+    Stream(oneshot::Receiver<Stream>),
+    /// By an upgrade that hyper arranges, over HTTP/1.1 or on its own streams of HTTP/2.
+    Upgrade(OnUpgrade),
+}
+
+impl Way {
+    fn take(parts: &mut Parts) -> Option<Self> {
+        match parts.extensions.get::<Connect>() {
+            Some(connect) => connect.take().map(Self::Stream),
+            None => parts.extensions.remove::<OnUpgrade>().map(Self::Upgrade),
+        }
+    }
+
+    /// Waits until the response has opened the stream; returns it with what was read of it too early.
+    async fn into_io(self) -> Option<(Transport, Vec<u8>)> {
+        match self {
+            // Nothing comes if the client is gone, which it is free to be.
+            Self::Stream(stream) => {
+                let stream = stream.await.ok()?;
+                Some((Transport::Http2(Box::new(stream)), Vec::new()))
+            }
+            Self::Upgrade(upgrade) => match upgrade.await {
+                Ok(upgraded) => Some(into_io(upgraded)),
+                Err(error) => {
+                    tracing::debug!(%error, "upgrade failed");
+                    None
+                }
+            },
+        }
     }
 }
 
@@ -196,9 +234,11 @@ impl IntoResponse for HandshakeRejection {
 
 /// Returns the request in the form that the rules of the handshake are written for.
 fn request(parts: &Parts) -> std::result::Result<Request, HandshakeError> {
+    let limits = HandshakeLimits::default();
     let version = match parts.version {
         axum::http::Version::HTTP_10 => HttpVersion::Http10,
         axum::http::Version::HTTP_11 => HttpVersion::Http11,
+        axum::http::Version::HTTP_2 => return http2_request(parts, limits),
         _ => return Err(HandshakeError::HttpVersionUnsupported),
     };
     let target = parts
@@ -209,15 +249,26 @@ fn request(parts: &Parts) -> std::result::Result<Request, HandshakeError> {
         .headers
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let limits = HandshakeLimits::default();
     Request::from_parts(parts.method.as_str(), target, version, headers, limits)
+}
+
+/// Returns a request of HTTP/2, whichever implementation has read it.
+fn http2_request(
+    parts: &Parts,
+    limits: HandshakeLimits,
+) -> std::result::Result<Request, HandshakeError> {
+    let ours = parts.extensions.get::<h2::ext::Protocol>();
+    let hypers = parts.extensions.get::<Protocol>();
+    let protocol = ours.map(h2::ext::Protocol::as_str);
+    let protocol = protocol.or(hypers.map(Protocol::as_str));
+    http2::request(parts, protocol, limits)
 }
 
 #[cfg_attr(
     not(feature = "deflate"),
     expect(unused_variables, reason = "no setting concerns the answer")
 )]
-fn switching_protocols(
+fn accepting(
     request: &Request,
     subprotocol: Option<&str>,
     settings: &Settings,
@@ -234,7 +285,7 @@ fn switching_protocols(
         acceptance = acceptance.with_deflate(deflate);
     }
     let agreed = Agreed::from(&acceptance);
-    let mut response = Response::builder().status(StatusCode::SWITCHING_PROTOCOLS);
+    let mut response = Response::builder().status(acceptance.status());
     for (name, value) in acceptance.headers() {
         response = response.header(name, value);
     }

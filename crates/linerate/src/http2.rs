@@ -6,27 +6,48 @@
 //!
 //! | room | what happens there |
 //! | --- | --- |
+//! | `answer` | responses to requests that are no WebSockets |
+//! | `body` | the bodies of such requests |
 //! | `client` | one stream, from the client's side |
+//! | `connect` | a stream on its way to whoever answers the CONNECT |
 //! | `connection` | the streams of one connection, from the server's side |
 //! | `limits` | how much one connection may ask for |
+//! | `linger` | requests that are answered before they have come |
 //! | `request` | what opens a WebSocket, in the form of HTTP/1.1, and what answers it |
 //! | `resets` | streams that are given up, which are counted |
+//! | `service` | a tower service on the streams of a connection |
 //! | `sniff` | which HTTP a connection speaks |
 //! | `stream` | one stream as a byte stream |
 
+#[cfg(feature = "axum")]
+mod answer;
+#[cfg(feature = "axum")]
+mod body;
 mod client;
+#[cfg(feature = "axum")]
+mod connect;
 mod connection;
 mod limits;
+mod linger;
 mod request;
 mod resets;
+#[cfg(feature = "axum")]
+mod service;
 mod sniff;
 mod stream;
 
+#[cfg(feature = "axum")]
+pub use body::RequestBody;
 pub(crate) use client::connect;
+#[cfg(feature = "axum")]
+pub(crate) use connect::Connect;
 pub(crate) use connection::{Incoming, serve_connection};
 pub use limits::Http2Limits;
+pub(crate) use linger::linger;
 pub(crate) use request::{refuse, request, response};
-pub(crate) use sniff::speaks_http2;
+#[cfg(feature = "axum")]
+pub use service::serve_http2;
+pub use sniff::speaks_http2;
 pub(crate) use stream::Stream;
 
 /// How many frames with data of few bytes may wait to be taken by the tasks of their streams, as many

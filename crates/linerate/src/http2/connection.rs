@@ -36,7 +36,7 @@ const ERROR_RESETS_MAX: usize = 1_000;
 
 /// A request that has arrived, but for its body.
 pub(crate) struct Incoming {
-    pub(crate) request: http::Request<()>,
+    pub(crate) head: http::request::Parts,
     pub(crate) body: RecvStream,
     pub(crate) respond: SendResponse<Bytes>,
     pub(crate) place: Place,
@@ -135,9 +135,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
         request: http::Request<RecvStream>,
         respond: SendResponse<Bytes>,
     ) -> Incoming {
-        let (parts, body) = request.into_parts();
+        let (head, body) = request.into_parts();
         Incoming {
-            request: http::Request::from_parts(parts, ()),
+            head,
             body,
             respond,
             place: Place::take(self.shared.clone()),

@@ -2,26 +2,26 @@
 
 use bytes::Bytes;
 use h2::server::SendResponse;
-use http::{Request as HttpRequest, Response, StatusCode};
+use http::{Response, StatusCode, request::Parts};
 use linerate_proto::handshake::{
     Acceptance, HandshakeError, HandshakeLimits, PseudoHeaders, Refusal, Request,
 };
 
 /// Returns the request in the form that the rules of the handshake are written for.
-pub(crate) fn request<B>(
-    request: &HttpRequest<B>,
+pub(crate) fn request(
+    parts: &Parts,
+    protocol: Option<&str>,
     limits: HandshakeLimits,
 ) -> Result<Request, HandshakeError> {
-    let uri = request.uri();
-    let protocol = request.extensions().get::<h2::ext::Protocol>();
+    let uri = &parts.uri;
     let pseudo = PseudoHeaders {
-        method: request.method().as_str(),
-        protocol: protocol.map(h2::ext::Protocol::as_str),
+        method: parts.method.as_str(),
+        protocol,
         authority: uri.authority().map(http::uri::Authority::as_str),
         path: uri.path_and_query().map_or("", |path| path.as_str()),
     };
-    let headers = request
-        .headers()
+    let headers = parts
+        .headers
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()));
     Request::from_pseudo(pseudo, headers, limits)

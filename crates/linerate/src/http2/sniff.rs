@@ -8,8 +8,12 @@ use tokio::{io::Interest, net::TcpStream};
 /// What a client says first if it knows that the server speaks HTTP/2.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Waits until the client has said which HTTP it speaks; nothing is read.
-pub(crate) async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
+/// Waits until the client has said which HTTP it speaks, for those who accept connections themselves;
+/// nothing is read. A client may be slow to say so: give it a deadline.
+///
+/// # Errors
+/// The socket failed.
+pub async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     // "Would block" makes tokio wait until more has come, although bytes lie there unread.
     stream
         .async_io(Interest::READABLE, || {

@@ -44,9 +44,13 @@ where
             Ok(opening) => self.open(incoming, opening),
             Err((refusal, error)) => {
                 tracing::debug!(%error, "opening handshake failed");
-                if let Err(error) = http2::refuse(&mut incoming.respond, &refusal) {
-                    incoming.place.note_reset();
-                    tracing::debug!(%error, "refusal not delivered");
+                match http2::refuse(&mut incoming.respond, &refusal) {
+                    Ok(()) if incoming.body.is_end_stream() => {}
+                    Ok(()) => _ = tokio::spawn(refused(incoming)),
+                    Err(error) => {
+                        incoming.place.note_reset();
+                        tracing::debug!(%error, "refusal not delivered");
+                    }
                 }
             }
         }
@@ -60,7 +64,9 @@ where
             (refusal, Error::Refused { status: 503 })
         })?;
         let limits = self.server.settings.options.handshake;
-        let request = http2::request(&incoming.request, limits).map_err(refuse)?;
+        let protocol = incoming.head.extensions.get::<h2::ext::Protocol>();
+        let protocol = protocol.map(h2::ext::Protocol::as_str);
+        let request = http2::request(&incoming.head, protocol, limits).map_err(refuse)?;
         let (response, agreed) = decide(&self.server, &request, self.scheme, |acceptance| {
             (http2::response(acceptance), Agreed::from(acceptance))
         })?;
@@ -85,6 +91,13 @@ where
         let link = Link::new(io, Role::Server, &self.server.settings, b"", opening.agreed);
         drive(link, opening.request, opening.slot, &*self.handler);
     }
+}
+
+/// Waits for the rest of a request that was refused, which holds its place meanwhile.
+async fn refused(incoming: Incoming) {
+    let Incoming { body, place, .. } = incoming;
+    http2::linger(body).await;
+    drop(place);
 }
 
 /// A WebSocket that is about to be opened.

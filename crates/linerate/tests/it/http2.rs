@@ -1,9 +1,12 @@
 //! WebSockets over HTTP/2 (RFC 8441).
 
+mod cancel;
 mod choice;
 mod floods;
 mod flow;
 mod rules;
+#[cfg(feature = "axum")]
+mod service;
 mod wire;
 
 use linerate::{

@@ -233,3 +233,19 @@ async fn s11_fields_over_the_limit_are_refused_with_431() {
     assert_eq!(answer, Verdict::Status("431".into()));
     server.abort();
 }
+
+#[tokio::test]
+async fn s08_a_body_of_another_length_than_announced_is_an_error_though_nobody_reads_it() {
+    let server = Running::start(Server::new(), echo_http2).await;
+    let mut wire = Wire::open(server.address, &[]).await;
+    let mut fields = vec![(":method", "POST"), (":scheme", "http"), (":path", "/")];
+    fields.extend([(":authority", "example.com"), ("content-length", "4")]);
+    let answer = verdict(&mut wire, 1, &fields).await;
+    assert_eq!(answer, Verdict::Status("400".into()));
+    wire.send(frame(DATA, END_STREAM, 1, b"Spam!")).await;
+    let reset = wire.next_of(RST_STREAM, 1).await;
+    assert_eq!(reset.code(), PROTOCOL_ERROR);
+    wire.connect(3).await;
+    wire.echo(3, "Spam").await;
+    server.abort();
+}

@@ -1,0 +1,61 @@
+//! A page and an echo of WebSockets by axum, over HTTP/1.1 and HTTP/2 on one port.
+//!
+//! ```text
+//! cargo run --example axum_http2 --features axum
+//! curl --http2-prior-knowledge http://127.0.0.1:9001/
+//! ```
+
+use std::{io, sync::Arc, time::Duration};
+
+use axum::{Router, response::Response, routing::any};
+use hyper_util::{rt::TokioIo, service::TowerToHyperService};
+use linerate::{
+    Http2Limits,
+    axum::{WebSocketUpgrade, serve_http2, speaks_http2},
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+
+/// How long a client may take to say what it speaks.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+async fn echo(upgrade: WebSocketUpgrade) -> Response {
+    upgrade.on_upgrade(|mut ws| async move {
+        while let Some(message) = ws.recv().await? {
+            ws.send(message).await?;
+        }
+        Ok(())
+    })
+}
+
+#[tokio::main]
+async fn main() -> io::Result<()> {
+    let app = Router::new()
+        .route("/", any(|| async { "a page\n" }))
+        .route("/echo", any(echo));
+    let limits = Arc::new(Http2Limits::default());
+    let listener = TcpListener::bind("127.0.0.1:9001").await?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let (app, limits) = (app.clone(), limits.clone());
+        tokio::spawn(async move {
+            if let Err(error) = serve(stream, app, &limits).await {
+                eprintln!("{error}");
+            }
+        });
+    }
+}
+
+async fn serve(stream: TcpStream, app: Router, limits: &Arc<Http2Limits>) -> io::Result<()> {
+    if timeout(HANDSHAKE_TIMEOUT, speaks_http2(&stream)).await?? {
+        let never = std::future::pending();
+        return serve_http2(stream, app, limits, HANDSHAKE_TIMEOUT, never).await;
+    }
+    hyper::server::conn::http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app))
+        .with_upgrades()
+        .await
+        .map_err(io::Error::other)
+}

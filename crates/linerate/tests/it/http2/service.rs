@@ -1,0 +1,248 @@
+//! Tower services on the streams of a connection: pages, bodies, and WebSockets among them.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    http::{HeaderMap, StatusCode},
+    response::Response,
+    routing::{any, get, post},
+};
+use futures_util::stream;
+use linerate::{
+    CloseCode, Error, HandshakeError, Http2Limits, HttpVersion, Message,
+    axum::{WebSocketUpgrade, serve_http2, speaks_http2},
+};
+use tokio::{net::TcpListener, sync::oneshot};
+
+use super::{client, wire::*};
+use crate::{raw::in_time, support::echo};
+
+/// The longest body of a test.
+const BODY_BYTES: usize = 3 << 20;
+
+async fn upgraded(upgrade: WebSocketUpgrade) -> Response {
+    let upgrade = upgrade.with_subprotocols(&["wamp"]);
+    let request = upgrade.request().clone();
+    assert_eq!(request.version(), HttpVersion::Http2);
+    upgrade.on_upgrade(|ws| echo(ws, request))
+}
+
+/// Answers with as many bytes as have come.
+async fn length(body: Bytes) -> String {
+    body.len().to_string()
+}
+
+async fn host(headers: HeaderMap) -> Vec<u8> {
+    headers["host"].as_bytes().to_vec()
+}
+
+/// Sends without end; counts.
+async fn endless(sent: Arc<AtomicUsize>) -> Body {
+    Body::from_stream(stream::repeat_with(move || {
+        sent.fetch_add(10_000, Ordering::Relaxed);
+        Ok::<_, std::io::Error>(Bytes::from_static(&[7; 10_000]))
+    }))
+}
+
+fn app(sent: Arc<AtomicUsize>) -> Router {
+    Router::new()
+        .route("/chat", any(upgraded))
+        .route("/host", get(host))
+        .route("/length", post(length))
+        .route("/page", get(|| async { vec![7; BODY_BYTES] }))
+        .route("/endless", get(move || endless(sent)))
+        .route("/refused", any(|| async { StatusCode::UNAUTHORIZED }))
+        .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES))
+}
+
+/// Serves connections by our own HTTP/2; the sender says goodbye to them.
+async fn start() -> (SocketAddr, Arc<AtomicUsize>, oneshot::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let sent = Arc::<AtomicUsize>::default();
+    let app = app(sent.clone());
+    let (leave, left) = oneshot::channel();
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        assert!(speaks_http2(&stream).await.unwrap());
+        let limits = Arc::new(Http2Limits::default());
+        let goodbye = async { _ = left.await };
+        serve_http2(stream, app, &limits, Duration::from_secs(10), goodbye).await
+    });
+    (address, sent, leave)
+}
+
+fn get_of(path: &'static str) -> [(&'static str, &'static str); 4] {
+    [
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", "example.com"),
+    ]
+}
+
+/// Reads a body to its end, and lets the server send as much more.
+async fn body(wire: &mut Wire, stream: u32) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let data = wire.next_of(DATA, stream).await;
+        body.extend_from_slice(&data.payload);
+        if data.flags & END_STREAM != 0 {
+            return body;
+        }
+        let more = (data.payload.len() as u32).to_be_bytes();
+        for stream in [0, stream] {
+            wire.send_as_far(frame(WINDOW_UPDATE, 0, stream, &more))
+                .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_and_websockets_share_a_connection() {
+    let (address, _, _leave) = start().await;
+    let mut wire = Wire::open(address, &[]).await;
+    wire.connect(1).await;
+    wire.headers(3, &get_of("/page")).await;
+    assert_eq!(wire.next_of(HEADERS, 3).await.status(), "200");
+    let page = body(&mut wire, 3).await;
+    assert!(page == vec![7; BODY_BYTES]);
+    wire.echo(1, "Spam").await;
+    wire.headers(5, &get_of("/none")).await;
+    assert_eq!(wire.next_of(HEADERS, 5).await.status(), "404");
+    wire.headers(7, &get_of("/host")).await;
+    wire.next_of(HEADERS, 7).await;
+    assert_eq!(body(&mut wire, 7).await, b"example.com");
+    wire.echo(1, "Spam").await;
+}
+
+#[tokio::test]
+async fn bodies_of_requests_may_be_longer_than_the_window() {
+    let (address, _, _leave) = start().await;
+    let (mut send, connection) = h2::client::Builder::new()
+        .max_send_buffer_size(BODY_BYTES)
+        .handshake::<_, Bytes>(tokio::net::TcpStream::connect(address).await.unwrap())
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let request = axum::http::Request::post(format!("http://{address}/length"));
+    let request = request.body(()).unwrap();
+    let (response, mut stream) = send.send_request(request, false).unwrap();
+    stream
+        .send_data(Bytes::from(vec![7; BODY_BYTES]), true)
+        .unwrap();
+    let mut response = in_time(response).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert!(response.headers().contains_key("date"));
+    let length = in_time(response.body_mut().data()).await.unwrap().unwrap();
+    assert_eq!(length, BODY_BYTES.to_string());
+}
+
+#[tokio::test]
+async fn a_client_opens_a_websocket_among_pages() {
+    let (address, _, leave) = start().await;
+    let asking = client().with_subprotocol("wamp");
+    let mut ws = asking
+        .connect(&format!("ws://{address}/chat"))
+        .await
+        .unwrap();
+    assert_eq!(ws.subprotocol().as_deref(), Some("wamp"));
+    let message = Message::from(vec![7; 300_000]);
+    ws.send(message.clone()).await.unwrap();
+    assert_eq!(in_time(ws.recv()).await.unwrap(), Some(message));
+    // What is open goes on.
+    leave.send(()).unwrap();
+    ws.send("Spam").await.unwrap();
+    assert_eq!(in_time(ws.recv()).await.unwrap(), Some("Spam".into()));
+    let closed = ws.close(CloseCode::NORMAL, "").await.unwrap();
+    assert!(closed.clean);
+}
+
+#[tokio::test]
+async fn other_answers_to_a_connect_refuse_it() {
+    for (path, refused) in [("refused", 401), ("page", 405), ("none", 404)] {
+        let (address, _, _leave) = start().await;
+        let error = client()
+            .connect(&format!("ws://{address}/{path}"))
+            .await
+            .unwrap_err();
+        match error {
+            Error::Handshake(HandshakeError::StatusUnexpected { status }) => {
+                assert_eq!(status, refused);
+            }
+            error => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn s06_an_answer_waits_for_the_window_of_its_reader() {
+    let (address, sent, _leave) = start().await;
+    let mut wire = Wire::open(address, &[]).await;
+    wire.headers(1, &get_of("/endless")).await;
+    let mut received = 0;
+    while received < 65_535 {
+        received += wire.next_of(DATA, 1).await.payload.len();
+    }
+    assert_eq!(wire.settle().await, []);
+    let sent = sent.load(Ordering::Relaxed);
+    let bytes_max = received + Http2Limits::default().send_buffer_bytes_max + 20_000;
+    assert!(sent <= bytes_max, "{sent} bytes, of at most {bytes_max}");
+}
+
+#[tokio::test]
+async fn s01_requests_that_are_given_up_count() {
+    let (address, _, _leave) = start().await;
+    let mut wire = Wire::open(address, &[]).await;
+    let code = 'ended: loop {
+        for index in 0.. {
+            let stream = 1 + 2 * index;
+            let mut burst = frame(HEADERS, END_HEADERS, stream, &block(&get_of("/endless")));
+            burst.extend(frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes()));
+            wire.send_as_far(burst).await;
+            if index % 50 == 49 {
+                let ping = frame(PING, 0, 0, &[0; 8]);
+                wire.send_as_far(ping).await;
+                loop {
+                    let frame = wire.next().await.expect("an answer");
+                    match frame.kind {
+                        GOAWAY => break 'ended frame.code(),
+                        PING => break,
+                        _ => {}
+                    }
+                }
+            }
+            assert!(index < 5_000, "{index} requests");
+        }
+    };
+    assert_eq!(code, ENHANCE_YOUR_CALM);
+}
+
+#[tokio::test]
+async fn the_extractor_works_on_the_streams_of_hyper_too() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}/chat", listener.local_addr().unwrap());
+    let app = app(Arc::default());
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let service = hyper_util::service::TowerToHyperService::new(app);
+        hyper::server::conn::http2::Builder::new(hyper_util::rt::TokioExecutor::new())
+            .enable_connect_protocol()
+            .serve_connection(hyper_util::rt::TokioIo::new(stream), service)
+            .await
+    });
+    let mut ws = client().connect(&url).await.unwrap();
+    ws.send("größer €").await.unwrap();
+    assert_eq!(in_time(ws.recv()).await.unwrap(), Some("größer €".into()));
+    let closed = ws.close(CloseCode::NORMAL, "").await.unwrap();
+    assert!(closed.clean);
+}
