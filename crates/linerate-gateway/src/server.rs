@@ -6,6 +6,7 @@
 //! | `admission` | how many connections there may be, in all and from one address |
 //! | `connection` | one connection: proxy header, TLS, requests, goodbye |
 //! | `drain` | sends clients away a few at a time |
+//! | `http2` | requests and WebSockets on the streams of a connection |
 //! | `listener` | sockets that listen |
 //! | `proxy` | what trusted proxies say of a client's address |
 //! | `quiet` | logs that can't be flooded |
@@ -18,6 +19,7 @@ mod accept;
 mod admission;
 mod connection;
 mod drain;
+mod http2;
 mod listener;
 mod proxy;
 mod quiet;

@@ -11,7 +11,7 @@ use axum::{
     routing::get,
 };
 use linerate::{Counters, Options, axum::WebSocketUpgrade};
-use linerate_gateway::server::Visit;
+use linerate_gateway::{server::Visit, transport::Peer};
 use linerate_logview::session::SUBPROTOCOL;
 use tokio::sync::Semaphore;
 
@@ -67,9 +67,9 @@ pub(super) fn routes(shared: Arc<Shared>, clients: Router) -> Router {
         .route("/admin", get(assets::admin))
         .route("/logs", get(assets::logs))
         .route("/assets/{name}", get(assets::asset))
-        .route("/echo", get(echo))
-        .route("/counters", get(counters))
-        .route("/logs/upload", get(upload))
+        .route("/echo", get(echo).connect(echo))
+        .route("/counters", get(counters).connect(counters))
+        .route("/logs/upload", get(upload).connect(upload))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(shared)
@@ -80,23 +80,31 @@ pub(super) fn routes(shared: Arc<Shared>, clients: Router) -> Router {
 async fn echo(
     State(shared): State<Arc<Shared>>,
     Extension(visit): Extension<Visit>,
+    Extension(peer): Extension<Peer>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    attend(upgrade.with_options(shared.options.clone()), visit, Echo)
+    let upgrade = upgrade.with_options(shared.options.clone());
+    attend(upgrade.with_scheme(peer.scheme), visit, Echo)
 }
 
 async fn counters(
     State(shared): State<Arc<Shared>>,
     Extension(visit): Extension<Visit>,
+    Extension(peer): Extension<Peer>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let upgrade = upgrade.with_options(shared.options.clone());
-    attend(upgrade, visit, CounterPush::new(shared))
+    attend(
+        upgrade.with_scheme(peer.scheme),
+        visit,
+        CounterPush::new(shared),
+    )
 }
 
 async fn upload(
     State(shared): State<Arc<Shared>>,
     Extension(visit): Extension<Visit>,
+    Extension(peer): Extension<Peer>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let offered = upgrade.request().websocket();
@@ -106,6 +114,7 @@ async fn upload(
     }
     let upgrade = upgrade
         .with_options(shared.upload_options.clone())
+        .with_scheme(peer.scheme)
         .with_subprotocols(&[SUBPROTOCOL]);
     attend(upgrade, visit, Upload::new(shared.uploads.clone()))
 }

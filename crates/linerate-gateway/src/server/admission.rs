@@ -181,6 +181,11 @@ impl Visit {
         self.stopped.goodbye(self.part).await;
     }
 
+    /// Returns a visit of somebody else on the same connection, who leaves at a time of their own.
+    pub(super) fn beside(&self, place: Place) -> Self {
+        Self::new(place, self.place.1.clone(), self.stopped.clone())
+    }
+
     /// Returns a visit that holds the place of an address as well.
     pub(super) fn with_address(&self, place: AddressPlace) -> Self {
         Self {

@@ -12,14 +12,14 @@ use std::{
 };
 
 use axum::{
-    Router,
-    body::{Body, HttpBody},
+    BoxError, Router,
+    body::{Body, Bytes, HttpBody},
     http::{Request, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use linerate::Scheme;
+use linerate::{Scheme, axum::speaks_http2};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
@@ -28,17 +28,18 @@ use tokio::{
 };
 use tower_service::Service;
 
-use super::{Front, Visit, admission::AddressPlace, proxy, timed::Timed};
+use super::{Front, Visit, admission::AddressPlace, http2, proxy, timed::Timed};
 use crate::transport::Peer;
 
 /// How long the head of a request may take, the wait for its first byte included.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many bytes the head of a request may have.
-const HEAD_BYTES_MAX: usize = 64 << 10;
+pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
 /// How long a proxy header and the handshake of TLS may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection may serve requests; WebSockets and answers that go on may last longer.
-const REQUESTS_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a connection may serve requests; WebSockets and answers that go on may last longer. Over HTTP/2,
+/// how long it may be without any.
+pub(super) const REQUESTS_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a request may take that is under way when the connection is to end.
 const LAST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a client that is refused may take to read why.
@@ -52,12 +53,12 @@ const OVERLOAD: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
 
 /// What is known of a connection before its first request.
 #[derive(Clone, Debug)]
-struct Origin {
+pub(super) struct Origin {
     front: Arc<Front>,
     /// Who speaks to us, or for whom a header of the PROXY protocol says that the proxy speaks.
     address: IpAddr,
     is_tls: bool,
-    visit: Visit,
+    pub(super) visit: Visit,
     /// Whether an answer is under way whose end is not known.
     is_streaming: Arc<AtomicBool>,
 }
@@ -90,11 +91,17 @@ pub(super) async fn attend(front: Arc<Front>, mut stream: TcpStream, app: Router
         is_streaming: Arc::default(),
     };
     match certificate {
-        None => serve(origin, stream, app).await,
+        None => match is_http2(&origin, &stream).await {
+            Ok(is_http2) => serve_either(origin, stream, app, is_http2).await,
+            Err(error) => tracing::debug!(%error, "connection said nothing"),
+        },
         Some(certificate) => {
             let handshake = certificate.acceptor().accept(stream);
             match timeout(HANDSHAKE_TIMEOUT, handshake).await {
-                Ok(Ok(stream)) => serve(origin, stream, app).await,
+                Ok(Ok(stream)) => {
+                    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                    serve_either(origin, stream, app, is_http2).await;
+                }
                 Ok(Err(error)) => tracing::debug!(%error, "TLS failed"),
                 Err(_) => tracing::debug!("TLS took too long"),
             }
@@ -117,6 +124,29 @@ async fn prepare(front: &Front, stream: &mut TcpStream) -> io::Result<IpAddr> {
     }
     let told = proxy::read_header(stream).await?;
     Ok(told.map_or(address, |told| told.ip().to_canonical()))
+}
+
+/// Finds out which HTTP a client speaks that has not been asked.
+async fn is_http2(origin: &Origin, stream: &TcpStream) -> io::Result<bool> {
+    tokio::select! {
+        said = timeout(HEAD_TIMEOUT, speaks_http2(stream)) => match said {
+            Ok(said) => said,
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        },
+        () = origin.visit.goodbye() => Err(io::ErrorKind::ConnectionAborted.into()),
+    }
+}
+
+async fn serve_either<S>(origin: Origin, stream: S, app: Router, is_http2: bool)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    if !is_http2 {
+        return serve(origin, stream, app).await;
+    }
+    if let Err(error) = http2::serve(origin, stream, app).await {
+        tracing::debug!(%error, "connection failed");
+    }
 }
 
 /// Serves the requests of one connection until it ends or becomes a WebSocket.
@@ -156,11 +186,21 @@ where
 }
 
 /// Answers a request, with what is known of where it comes from among its extensions.
-async fn answer(
+pub(super) async fn answer<B>(
     origin: Origin,
     mut app: Router,
-    request: Request<Incoming>,
-) -> Result<Response, std::convert::Infallible> {
+    request: Request<B>,
+) -> Result<Response, std::convert::Infallible>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    tracing::debug!(
+        version = ?request.version(),
+        method = %request.method(),
+        path = request.uri().path(),
+        "request"
+    );
     let mut request = request.map(|body| match body.is_end_stream() {
         true => Body::empty(),
         false => Body::new(Timed::new(body)),
@@ -183,6 +223,19 @@ async fn answer(
 }
 
 impl Origin {
+    /// Returns one of a WebSocket on a stream, with places of its own; `None` if there are none.
+    pub(super) fn for_stream(&self) -> Option<Self> {
+        let admission = &self.front.admission;
+        let mut visit = self.visit.beside(admission.admit()?);
+        if !admission.trusts(self.address) {
+            visit = visit.with_address(admission.admit_address(self.address)?);
+        }
+        Some(Self {
+            visit,
+            ..self.clone()
+        })
+    }
+
     /// Returns where a request comes from, and the place that its address takes if a proxy has told of it.
     fn peer(
         &self,

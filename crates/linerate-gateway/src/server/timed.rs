@@ -8,7 +8,7 @@ use std::{
 };
 
 use axum::body::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
 /// How long the whole body of a request may take.
@@ -16,13 +16,13 @@ pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The body of a request. It fails when its time is over, however much of it has come.
 #[derive(Debug)]
-pub(super) struct Timed {
-    body: Incoming,
+pub(super) struct Timed<B> {
+    body: B,
     over: Pin<Box<Sleep>>,
 }
 
-impl Timed {
-    pub(super) fn new(body: Incoming) -> Self {
+impl<B> Timed<B> {
+    pub(super) fn new(body: B) -> Self {
         Self {
             body,
             over: Box::pin(sleep(BODY_TIMEOUT)),
@@ -30,7 +30,11 @@ impl Timed {
     }
 }
 
-impl Body for Timed {
+impl<B> Body for Timed<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<axum::BoxError>,
+{
     type Data = Bytes;
     type Error = io::Error;
 

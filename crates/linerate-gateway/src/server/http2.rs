@@ -1,0 +1,86 @@
+//! Connections of HTTP/2: requests and WebSockets on streams.
+
+use std::{
+    convert::Infallible,
+    io,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    http::{Method, Request, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::future::BoxFuture;
+use linerate::{
+    Http2Limits,
+    axum::{RequestBody, serve_http2},
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tower_service::Service;
+
+use super::connection::{HEAD_BYTES_MAX, Origin, REQUESTS_TIMEOUT, answer};
+
+/// How long a client may take to say what it speaks.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Serves the streams of one connection until it ends.
+pub(super) async fn serve<S>(origin: Origin, stream: S, app: Router) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let mut limits = Http2Limits::default();
+    limits.header_list_bytes_max = HEAD_BYTES_MAX as u32;
+    limits.idle_timeout = REQUESTS_TIMEOUT;
+    let visit = origin.visit.clone();
+    let goodbye = visit.goodbye();
+    let streams = Streams { origin, app };
+    serve_http2(
+        stream,
+        streams,
+        &Arc::new(limits),
+        HANDSHAKE_TIMEOUT,
+        goodbye,
+    )
+    .await
+}
+
+/// Answers the requests of one connection.
+#[derive(Clone)]
+struct Streams {
+    origin: Origin,
+    app: Router,
+}
+
+impl Service<Request<RequestBody>> for Streams {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        let Self { origin, app } = self.clone();
+        Box::pin(async move {
+            // What a WebSocket takes does not depend on how it came, so each counts as a connection.
+            let origin = match request.method() {
+                &Method::CONNECT => match origin.for_stream() {
+                    Some(origin) => origin,
+                    None => return Ok(too_many()),
+                },
+                _ => origin,
+            };
+            answer(origin, app, request).await
+        })
+    }
+}
+
+fn too_many() -> Response {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    let retry = [(header::RETRY_AFTER, "5")];
+    (status, retry, "too many connections\n").into_response()
+}
