@@ -16,7 +16,7 @@ GO := $(or $(shell command -v go),$(wildcard /usr/local/go/bin/go))
 DRIVER := $(abspath $(TARGET)/release/examples/autobahn_client)
 
 # What continuous integration runs, in this order. The pages come before all Rust: the binary embeds them.
-TEST_STEPS := setup web lint deny docs build unit web-test browser-test sdk-test packaging-test conformance bench-test
+TEST_STEPS := setup web lint deny docs build unit web-test browser-test sdk-test packaging-test conformance h2spec bench-test
 
 .PHONY: help
 help: ## this list
@@ -118,6 +118,14 @@ packaging-test: build ## what packaging/ holds, with Prometheus, systemd and the
 conformance: build ## the Autobahn suite: server and client, ws:// and wss://
 	cargo build --locked --release -p linerate --example autobahn_client
 	conformance/run --bin $(LINERATE_BIN) --driver $(DRIVER)
+
+.PHONY: h2spec
+h2spec: build ## h2spec against what speaks HTTP/2, strictly
+ifeq ($(GO),)
+	@echo 'h2spec: Go is not installed, so it was SKIPPED' >&2
+else
+	conformance/h2spec $(LINERATE_BIN)
+endif
 
 .PHONY: exhaustive
 exhaustive: ## UTF-8 validation of every sequence of up to four bytes, at every split (minutes)

@@ -22,13 +22,16 @@ const PATIENCE_MS = 90_000;
 
 /**
  * Starts `linerate serve`, on a free port unless one is given, configured by `environment` beyond the defaults; `stop`
- * ends it, `kill` does so without a goodbye.
+ * ends it, `kill` does so without a goodbye. `log`, if given, takes the lines of the server's log.
  */
-export async function startServer({ port = 0, environment = {} } = {}) {
+export async function startServer({ port = 0, environment = {}, log } = {}) {
   const child = spawn(SERVER, ["serve", "--listen", `127.0.0.1:${port}`], {
     env: { ...process.env, ...environment },
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", "pipe", log === undefined ? "inherit" : "pipe"],
   });
+  if (log !== undefined) {
+    createInterface(child.stderr).on("line", log);
+  }
   const exited = once(child, "exit");
   const url = await Promise.race([
     addressFrom(child.stdout),
@@ -44,7 +47,7 @@ export async function startServer({ port = 0, environment = {} } = {}) {
 
 async function addressFrom(stdout) {
   for await (const line of createInterface(stdout)) {
-    const [address] = /http:\/\/127\.0\.0\.1:\d+/.exec(line) ?? [];
+    const [address] = /https?:\/\/127\.0\.0\.1:\d+/.exec(line) ?? [];
     if (address !== undefined) {
       stdout.resume(); // A full pipe would stop the server.
       return address;
@@ -62,9 +65,9 @@ function failAfter(ms, message) {
 /**
  * Starts Chromium with a profile of its own, which `close` removes.
  *
- * `networkEnabled` lets it report what it sends, every WebSocket message in base64: to measure, do without.
+ * `extraArguments` are added to its command line. `networkEnabled` lets it report what it sends, every WebSocket message in base64: to measure, do without.
  */
-export async function startBrowser({ networkEnabled = true } = {}) {
+export async function startBrowser({ networkEnabled = true, extraArguments = [] } = {}) {
   const profile = await mkdtemp(join(tmpdir(), "linerate-chromium-"));
   const browser = await puppeteer.launch({
     executablePath: CHROMIUM,
@@ -81,6 +84,7 @@ export async function startBrowser({ networkEnabled = true } = {}) {
       "--disable-background-networking",
       "--disable-component-update",
       "--disable-sync",
+      ...extraArguments,
     ],
   });
   return {
