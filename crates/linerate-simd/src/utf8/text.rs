@@ -150,6 +150,24 @@ impl TextBuf {
         Ok(Text(unsafe { String::from_utf8_unchecked(self.bytes) }))
     }
 
+    /// Goes on in `larger`, whose content is forgotten; returns the memory that was used until now.
+    ///
+    /// ```
+    /// use linerate_simd::utf8::TextBuf;
+    ///
+    /// let mut text = TextBuf::new();
+    /// text.push(b"3 \xe2\x82")?;
+    /// text.move_to(Vec::with_capacity(100));
+    /// text.push(b"\xac")?;
+    /// assert_eq!(text.take_finished(Vec::new()).as_str(), "3 \u{20ac}");
+    /// # Ok::<(), linerate_simd::utf8::Utf8Error>(())
+    /// ```
+    pub fn move_to(&mut self, mut larger: Vec<u8>) -> Vec<u8> {
+        larger.clear();
+        larger.extend_from_slice(&self.bytes);
+        core::mem::replace(&mut self.bytes, larger)
+    }
+
     /// Takes out the code points that are finished; the rest, at most 3 bytes, moves into the memory
     /// of `recycled`, whose content is dropped, and can be continued there.
     ///

@@ -423,10 +423,9 @@ fn take_data(
             data.append_to(bytes);
         }
         Incoming::Text(text) => {
-            if mode != Mode::Messages && text.capacity() - text.len() < data.len() {
-                // Only an unfinished code point is left in it; it moves to the larger buffer.
-                let empty = text.take_finished(pool::take(text.len() + data.len()));
-                pool::give(empty.into_string().into_bytes());
+            if text.capacity() - text.len() < data.len() {
+                let bytes = (text.len() + data.len()).max(2 * text.len());
+                pool::give(text.move_to(pool::take(bytes)));
             }
             data.append_text_to(text)?;
         }
