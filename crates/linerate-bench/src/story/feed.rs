@@ -5,11 +5,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::message::{Stamp, source_name};
+use super::message::{SIZES, Stamp, size, source_name};
 use super::{CHANNEL, StoryError, system};
 
 /// What is due is published so often.
 const STEP: Duration = Duration::from_millis(1);
+
+/// The size of the largest messages.
+pub const LARGE_BYTES: usize = SIZES[2].0;
 
 /// How the payload stands in Redis.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,6 +31,7 @@ pub struct Feed {
     sources: u32,
     /// The time that stamps count from.
     start: Instant,
+    is_large: bool,
     text: String,
     commands: Vec<u8>,
     /// The end of a reply that has not come whole.
@@ -65,10 +69,16 @@ impl Feed {
             envelope,
             sources,
             start,
+            is_large: false,
             text: String::new(),
             commands: Vec::new(),
             replies: Vec::new(),
         })
+    }
+
+    /// Chooses whether all messages have [`LARGE_BYTES`] from now on.
+    pub fn set_large(&mut self, is_large: bool) {
+        self.is_large = is_large;
     }
 
     /// Publishes `rate` messages a second for `time`, each when it is due or as soon as Redis takes it.
@@ -109,7 +119,11 @@ impl Feed {
             due: due - self.start,
         };
         *count += 1;
-        stamp.write(turn, &mut self.text);
+        let bytes = match self.is_large {
+            true => LARGE_BYTES,
+            false => size(turn),
+        };
+        stamp.write(bytes, &mut self.text);
         match self.envelope {
             Envelope::Plain => put_publish(&mut self.commands, CHANNEL, self.text.as_bytes()),
             Envelope::Centrifuge => {

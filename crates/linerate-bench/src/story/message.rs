@@ -23,9 +23,8 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Writes the message that carries the stamp into `out`, instead of what was there. `turn` counts all messages of a
-    /// trial and decides about the size.
-    pub fn write(&self, turn: u64, out: &mut String) {
+    /// Writes the message of `bytes` that carries the stamp into `out`, instead of what was there.
+    pub fn write(&self, bytes: usize, out: &mut String) {
         out.clear();
         // Writing to a string can't fail.
         _ = write!(
@@ -38,7 +37,7 @@ impl Stamp {
             source_name(self.source),
         );
         let end = format!("\",\"end\":{}}}", self.number);
-        let text_bytes = size(turn).saturating_sub(out.len() + end.len());
+        let text_bytes = bytes.saturating_sub(out.len() + end.len());
         out.extend(TEXT.chars().cycle().take(text_bytes));
         out.push_str(&end);
     }
@@ -60,8 +59,9 @@ pub fn mean_bytes() -> f64 {
 
 const TEXT: &str = "the quick brown fox jumps over the lazy dog and runs ";
 
-/// Sizes are spread over the sources and over time, the same way in each run.
-fn size(turn: u64) -> usize {
+/// Returns the size of a message in bytes; `turn` counts all messages of a trial. Sizes are spread over the sources and over
+/// time, the same way in each run.
+pub fn size(turn: u64) -> usize {
     let mut draw = (turn.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as u32 % 100;
     for (bytes, share) in SIZES {
         match draw.checked_sub(share) {
@@ -125,7 +125,7 @@ mod tests {
     fn a_message_is_json_of_its_size_and_carries_its_stamp() {
         let mut text = String::new();
         for turn in 0..1_000 {
-            STAMP.write(turn, &mut text);
+            STAMP.write(size(turn), &mut text);
             assert_eq!(text.len(), size(turn));
         }
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn stamps_are_found_in_whatever_stands_around_them() {
         let mut text = String::new();
-        STAMP.write(0, &mut text);
+        STAMP.write(SIZES[0].0, &mut text);
         let frame = format!("42[\"story\",{text}]\0\x01{text}");
         assert_eq!(
             stamps(frame.as_bytes()).collect::<Vec<_>>(),
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_message_that_is_cut_or_mixed_with_another_has_no_stamp() {
         let mut text = String::new();
-        STAMP.write(0, &mut text);
+        STAMP.write(SIZES[0].0, &mut text);
         for end in 9..text.len() {
             assert!(
                 stamps(&text.as_bytes()[..end]).all(|stamp| stamp.is_none()),

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::audience::{Audience, Heard};
-use super::feed::{Fed, Feed};
-use super::message::mean_bytes;
+use super::feed::{Fed, Feed, LARGE_BYTES};
 use super::{Peer, PeerServer, Redis, StoryError};
 use crate::load::Probe;
 use crate::record::Latency;
@@ -34,9 +33,9 @@ const GENTLE_DELIVERIES: f64 = 60_000.0;
 /// For so long, until each subscriber has got something.
 const GENTLE_TIME: Duration = Duration::from_millis(300);
 
-/// What is published for a subscriber that reads nothing before it counts as stalled: more than its socket and its
-/// queue in the server hold.
-const FILL_BYTES: f64 = 600e3;
+/// What is published for a subscriber that reads nothing before it counts as stalled: more than its socket, which the
+/// kernel lets grow to 2.6 MB on the loopback, and its queue in the server hold.
+const FILL_BYTES: f64 = 3.6e6;
 
 /// A server, its subscribers and whether they want batches.
 #[derive(Clone, Copy, Debug)]
@@ -175,10 +174,12 @@ impl<'a> Stage<'a> {
 
     /// Publishes until whoever reads nothing has filled what there is between it and the server.
     fn fill(&mut self) -> Result<(), StoryError> {
-        let rate = 6.0 * self.cell.gentle_rate();
-        let messages = FILL_BYTES * f64::from(self.cell.sources) / mean_bytes();
-        self.try_rate(rate, Duration::from_secs_f64(messages / rate))
-            .map(drop)
+        let rate = 1.5 * self.cell.gentle_rate();
+        let messages = FILL_BYTES * f64::from(self.cell.sources) / LARGE_BYTES as f64;
+        self.feed.set_large(true);
+        let filled = self.try_rate(rate, Duration::from_secs_f64(messages / rate));
+        self.feed.set_large(false);
+        filled.map(drop)
     }
 
     /// Publishes slowly until every subscriber has got a message.
