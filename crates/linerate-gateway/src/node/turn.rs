@@ -6,7 +6,7 @@ use std::{
 };
 
 use linerate_broker::{Gap, GapReason};
-use linerate_hub::{GapCause, Hub};
+use linerate_hub::{GapCause, Hub, Transmit};
 use tokio::{task::yield_now, time::sleep};
 
 use super::{
@@ -27,12 +27,12 @@ const PUBLICATIONS_A_TURN: usize = 512;
 /// Bytes of payload that go into the hub before their blocks are handed out.
 const BYTES_A_TURN: usize = 512 * 1024;
 
-/// After handing out for so long, a worker that has nothing more to do rests as long as it was busy. A write costs
-/// the same for one publication as for many, so under load twice as many go with each.
+/// A worker rests that has been handing out for so long, if that gathers what goes together: a write costs the same for
+/// one publication as for many.
 const LONG: Duration = Duration::from_millis(1);
 
-/// The longest rest.
-const REST_MAX: Duration = Duration::from_millis(2);
+/// How long it rests.
+const REST: Duration = Duration::from_millis(2);
 
 /// Jobs done before the sockets are served again.
 const JOBS_A_TURN: usize = 64;
@@ -48,10 +48,10 @@ impl Worker {
                 self.inbox.take(&mut arrivals);
             }
             self.absorb(&mut arrivals);
-            let busy = self.transmit().await;
+            let handed = self.transmit().await;
             if arrivals.is_empty() {
-                if busy >= LONG {
-                    sleep(busy.min(REST_MAX)).await;
+                if handed.is_worth_a_rest() {
+                    sleep(REST).await;
                 }
                 self.wait().await;
             }
@@ -92,21 +92,21 @@ impl Worker {
         }
     }
 
-    /// Hands out what is ready, in slices between which sockets are served; returns how long that took.
-    async fn transmit(&self) -> Duration {
-        let mut busy = Duration::ZERO;
+    /// Hands out what is ready, in slices between which sockets are served.
+    async fn transmit(&self) -> Handed {
+        let mut handed = Handed::default();
         let mut is_done = false;
         while !is_done {
             let begun = Instant::now();
-            is_done = self.transmit_slice(begun);
-            busy += begun.elapsed();
+            is_done = self.transmit_slice(begun, &mut handed);
+            handed.busy += begun.elapsed();
             yield_now().await;
         }
-        busy
+        handed
     }
 
     /// Hands out blocks until nothing is ready or the turn is over; says whether nothing is ready.
-    fn transmit_slice(&self, now: Instant) -> bool {
+    fn transmit_slice(&self, now: Instant, handed: &mut Handed) -> bool {
         let mut state = self.state();
         let state = &mut *state;
         let mut served = 0;
@@ -116,7 +116,10 @@ impl Worker {
             };
             while known.outlet.has_room() || state.hub.is_slow(client) {
                 match state.hub.poll_transmit(now, client) {
-                    Some(transmit) => known.outlet.transmit(transmit),
+                    Some(transmit) => {
+                        handed.count(&transmit);
+                        known.outlet.transmit(transmit);
+                    }
                     None => break,
                 }
             }
@@ -139,6 +142,29 @@ impl Worker {
                 _ = tokio::time::timeout_at(due.into(), self.inbox.arrived()).await;
             }
         }
+    }
+}
+
+/// What was handed out in a turn.
+#[derive(Clone, Copy, Debug, Default)]
+struct Handed {
+    busy: Duration,
+    blocks: u64,
+    messages: u64,
+}
+
+impl Handed {
+    fn count(&mut self, transmit: &Transmit) {
+        if let Transmit::Block { messages, .. } = transmit {
+            self.blocks += 1;
+            self.messages += u64::from(*messages);
+        }
+    }
+
+    /// Says whether the load is such that clients get several publications with each write: then waiting a little
+    /// makes it more. Otherwise it would only make them wait.
+    fn is_worth_a_rest(self) -> bool {
+        self.busy >= LONG && self.messages >= 2 * self.blocks
     }
 }
 
