@@ -24,7 +24,8 @@ let folder, server;
 before(async () => {
   server = await startServer();
   folder = await temporaryFolder();
-  const pack = ["pack", "--silent", "--pack-destination", folder.path];
+  // Packing builds; `npm run` hands its own settings on, by which nothing is.
+  const pack = ["pack", "--silent", "--ignore-scripts=false", "--pack-destination", folder.path];
   const archive = (await run("npm", pack, CLIENT)).trim().split("\n").at(-1);
   await writeFile(join(folder.path, "package.json"), '{ "private": true, "type": "module" }');
   // Without dependencies there is nothing to ask a registry for.
