@@ -45,7 +45,7 @@ fn commands(page: &str) -> Vec<Vec<&str>> {
     let words = |command| {
         let words = str::split_whitespace(command);
         words
-            .take_while(|word| !["#", ">", "|"].contains(word))
+            .take_while(|word| !["#", ">", "|", "&"].contains(word))
             .collect()
     };
     lines.chain(spans).map(words).collect()
