@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use divan::Bencher;
 use divan::counter::BytesCount;
 use linerate_logview::aggregate::{Aggregator, Limits};
-use linerate_logview::format::Parser;
+use linerate_logview::format::{Format, Parser};
 use linerate_logview::lines::{Line, LineSplitter};
 use linerate_logview::summary::Summary;
 use linerate_simd::newline;
@@ -128,7 +128,7 @@ fn lines(text: &[u8]) -> u64 {
 /// Parses every line and sums up the bytes sent.
 fn parse(text: &[u8]) -> u64 {
     let mut splitter = LineSplitter::new(LINE_BYTES_MAX);
-    let mut parser = Parser::new();
+    let mut parser = Parser::new(Format::default());
     let mut bytes_sent = 0;
     for piece in text.chunks(PIECE_BYTES) {
         splitter.handle_input(piece, |line| {

@@ -6,7 +6,7 @@ mod keys;
 mod samples;
 mod timeline;
 
-use crate::format::{Parser, Reason, Record, RequestLine};
+use crate::format::{Format, Parser, Reason, Record};
 use crate::lines::{Line, LineSplitter};
 use crate::summary::Summary;
 use counts::{Methods, Statuses};
@@ -82,7 +82,7 @@ impl Aggregator {
     pub fn new(limits: Limits) -> Self {
         Self {
             splitter: LineSplitter::new(limits.line_bytes_max),
-            parser: Parser::new(),
+            parser: Parser::new(Format::default()),
             bytes_read: 0,
             top_paths_max: limits.top_paths_max,
             top_path_chars_max: limits.top_path_chars_max,
@@ -225,12 +225,11 @@ impl Figures {
         self.statuses.count(record.status);
         self.timeline.count(record.time, record.status);
         self.addresses.count(record.address);
-        match RequestLine::parse(record.request) {
-            Some(line) => {
-                self.methods.count(line.method);
-                self.paths.count(line.path());
-            }
-            None => self.requests_without_path += 1,
+        if record.method.is_empty() {
+            self.requests_without_path += 1;
+        } else {
+            self.methods.count(record.method);
+            self.paths.count(record.path);
         }
     }
 

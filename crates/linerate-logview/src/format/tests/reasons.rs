@@ -2,14 +2,15 @@
 
 use proptest::prelude::*;
 
-use crate::format::{Parser, Reason, RequestLine, first_up_to_space};
+use crate::format::combined::first_up_to_space;
+use crate::format::{Format, Parser, Reason, RequestLine};
 
 const LINE: &str =
     r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326 "-" "curl""#;
 
 fn reason(line: &str) -> Reason {
-    let parsed = Parser::new().parse(line.as_bytes());
-    parsed.expect_err(line)
+    let mut parser = Parser::new(Format::default());
+    parser.parse(line.as_bytes()).expect_err(line)
 }
 
 /// Replaces a part of a good line.
@@ -20,7 +21,11 @@ fn with(part: &str, by: &str) -> String {
 
 #[test]
 fn good_line_is_parsed() {
-    assert!(Parser::new().parse(LINE.as_bytes()).is_ok());
+    assert!(
+        Parser::new(Format::default())
+            .parse(LINE.as_bytes())
+            .is_ok()
+    );
 }
 
 #[test]
@@ -72,11 +77,11 @@ fn formats_with_a_virtual_host_in_front_are_unknown() {
 fn line_cut_anywhere_is_a_shorter_line_with_a_reason() {
     for end in 0..LINE.len() {
         let cut = &LINE[..end];
-        match Parser::new().parse(cut.as_bytes()) {
+        match Parser::new(Format::default()).parse(cut.as_bytes()) {
             Err(Reason::BadTimestamp) => assert!(end < LINE.find("GET").unwrap()),
             Err(reason) => assert_eq!(reason, cut_reason(end), "{cut}"),
             // A cut within or after the bytes leaves a line in the common format.
-            Ok(record) => assert!(record.headers.is_none() && end > LINE.find("2326").unwrap()),
+            Ok(record) => assert!(record.agent.is_empty() && end > LINE.find("2326").unwrap()),
         }
     }
 }
@@ -131,7 +136,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_parser_panic(line in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = Parser::new().parse(&line);
+        let _ = Parser::new(Format::default()).parse(&line);
         let _ = RequestLine::parse(&line);
     }
 
@@ -143,7 +148,7 @@ proptest! {
     ) {
         let end = (at + removed).min(LINE.len());
         let line = [&LINE.as_bytes()[..at], &inserted, &LINE.as_bytes()[end..]].concat();
-        if let Ok(record) = Parser::new().parse(&line) {
+        if let Ok(record) = Parser::new(Format::default()).parse(&line) {
             prop_assert!(!record.address.is_empty());
             prop_assert!(record.status < 1_000);
             let _ = RequestLine::parse(record.request);

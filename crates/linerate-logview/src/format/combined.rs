@@ -1,0 +1,180 @@
+//! Lines of the `common` and `combined` formats.
+
+use std::net::IpAddr;
+
+use memchr::memchr_iter;
+
+use super::{Reason, Record, RequestLine, quoted, timestamp};
+
+/// The length of `[22/Jan/2021:01:47:05 +0000] "`.
+const STAMP_LEN: usize = timestamp::LEN + 4;
+
+/// Parses one line of either format.
+#[inline]
+pub(super) fn parse<'a>(
+    clock: &mut timestamp::Reader,
+    line: &'a [u8],
+) -> Result<Record<'a>, Reason> {
+    let address = address(line)?;
+    let stamp = stamp(line, address.len())?;
+    let (text, rest) = line[stamp + 1..]
+        .split_first_chunk()
+        .ok_or(Reason::MissingField)?;
+    let time = clock.read(text).ok_or(Reason::BadTimestamp)?;
+    let (request, rest) = quoted::split(&rest[3..]).ok_or(Reason::MissingField)?;
+    let (status, rest) = status(rest)?;
+    let (bytes_sent, rest) = bytes_sent(rest)?;
+    let [referrer, agent] = headers(rest)?;
+    let (method, path) =
+        RequestLine::parse(request).map_or((&b""[..], &b""[..]), |line| (line.method, line.path()));
+    Ok(Record {
+        address,
+        time,
+        request,
+        method,
+        path,
+        status,
+        bytes_sent,
+        referrer,
+        agent,
+        ..Record::default()
+    })
+}
+
+/// Returns the first field: bytes above the space, up to a space.
+#[inline]
+fn address(line: &[u8]) -> Result<&[u8], Reason> {
+    let end = first_up_to_space(line).ok_or(Reason::MissingField)?;
+    if end == 0 || line[end] != b' ' {
+        return Err(Reason::BadAddress);
+    }
+    Ok(&line[..end])
+}
+
+/// Returns the offset of the first space or control byte, eight bytes at a time.
+#[inline]
+pub(super) fn first_up_to_space(text: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 0xFF;
+    let (words, tail) = text.as_chunks::<8>();
+    for (place, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // Bytes below 0x21 borrow into their highest bit. What a borrow from a lower byte adds
+        // stands above the lowest hit, which is the one that counts.
+        let hits = word.wrapping_sub(ONES * 0x21) & !word & (ONES * 0x80);
+        if hits != 0 {
+            return Some(place * 8 + hits.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = tail.iter().position(|&byte| byte <= b' ')?;
+    Some(words.len() * 8 + at)
+}
+
+/// Returns the offset of the bracket that opens the timestamp, `from` the end of the address.
+///
+/// A user name comes from the client and may hold spaces and brackets. It can't hold a quote that
+/// isn't escaped, so the first bracket with a quote at the right distance is the server's own.
+#[inline]
+fn stamp(line: &[u8], from: usize) -> Result<usize, Reason> {
+    const NOBODY: &[u8] = b" - - ";
+    let nobody = from + NOBODY.len();
+    if line[from..].starts_with(NOBODY) && opens_stamp(line, nobody) {
+        return Ok(nobody);
+    }
+    stamp_after_user(line, from)
+}
+
+#[cold]
+fn stamp_after_user(line: &[u8], from: usize) -> Result<usize, Reason> {
+    let stamp = memchr_iter(b'[', &line[from..])
+        .map(|at| from + at)
+        .find(|&at| opens_stamp(line, at))
+        .ok_or(Reason::BadTimestamp)?;
+    let mut fields = line[from..stamp].split(|&byte| byte == b' ').skip(1);
+    let ident = fields.next().unwrap_or_default();
+    // Formats with a virtual host in front have the address second. Their host is no client.
+    if is_ip_address(ident) {
+        return Err(Reason::UnknownFormat);
+    }
+    // A user and the space after it remain.
+    if fields.count() < 2 {
+        return Err(Reason::MissingField);
+    }
+    Ok(stamp)
+}
+
+#[inline]
+fn opens_stamp(line: &[u8], at: usize) -> bool {
+    let Some(stamp) = line.get(at..at + STAMP_LEN) else {
+        return false;
+    };
+    stamp[0] == b'[' && line[at - 1] == b' ' && stamp[STAMP_LEN - 3..] == *b"] \""
+}
+
+fn is_ip_address(field: &[u8]) -> bool {
+    std::str::from_utf8(field).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
+}
+
+/// Splits ` 200` off.
+#[inline]
+fn status(rest: &[u8]) -> Result<(u16, &[u8]), Reason> {
+    let Some((&[b' ', digits @ ..], rest)) = rest.split_first_chunk::<4>() else {
+        return Err(if rest.is_empty() || rest == b" " {
+            Reason::MissingField
+        } else {
+            Reason::BadStatus
+        });
+    };
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Reason::BadStatus);
+    }
+    let [a, b, c] = digits.map(|digit| u16::from(digit - b'0'));
+    Ok((a * 100 + b * 10 + c, rest))
+}
+
+/// Splits ` 654` or ` -` off.
+#[inline]
+fn bytes_sent(rest: &[u8]) -> Result<(u64, &[u8]), Reason> {
+    let rest = match rest {
+        [] | [b' '] => return Err(Reason::MissingField),
+        [b' ', rest @ ..] => rest,
+        _ => return Err(Reason::BadStatus),
+    };
+    let end = rest.iter().position(|&byte| byte == b' ');
+    let (field, rest) = rest.split_at(end.unwrap_or(rest.len()));
+    if field == b"-" {
+        return Ok((0, rest));
+    }
+    Ok((decimal(field).ok_or(Reason::BadBytes)?, rest))
+}
+
+#[inline]
+fn decimal(field: &[u8]) -> Option<u64> {
+    if field.is_empty() {
+        return None;
+    }
+    field.iter().try_fold(0u64, |number, &byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// Reads the referrer and the agent of the `combined` format, if the line goes on with a quote.
+#[inline]
+fn headers(rest: &[u8]) -> Result<[&[u8]; 2], Reason> {
+    let Some(rest) = rest.strip_prefix(b" \"") else {
+        return Ok([b"", b""]);
+    };
+    let (referrer, rest) = quoted::split(rest).ok_or(Reason::MissingField)?;
+    let rest = rest.strip_prefix(b" \"").ok_or(Reason::MissingField)?;
+    let (agent, _) = quoted::split(rest).ok_or(Reason::MissingField)?;
+    Ok([present(referrer), present(agent)])
+}
+
+/// Returns a header, empty for the `-` of one that was not sent.
+#[inline]
+fn present(header: &[u8]) -> &[u8] {
+    if header == b"-" { b"" } else { header }
+}

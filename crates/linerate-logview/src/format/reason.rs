@@ -1,0 +1,52 @@
+//! Why a line is no request.
+
+use std::fmt;
+
+/// Why a line is no [`Record`](super::Record).
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The line does not begin with an address or host name.
+    BadAddress,
+    /// The bytes are neither a number below 2^64 nor `-`.
+    BadBytes,
+    /// The status is not three digits.
+    BadStatus,
+    /// There is no `[22/Jan/2021:01:47:05 +0000]`, or it names no moment since 1970.
+    BadTimestamp,
+    /// The line ends before the format does.
+    MissingField,
+    /// The line is longer than `line_bytes_max`.
+    TooLong,
+    /// The fields are in another order than that of the known formats.
+    UnknownFormat,
+}
+
+impl Reason {
+    /// Returns the name under which the reason is reported: words for people, such as `bad timestamp`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BadAddress => "bad address",
+            Self::BadBytes => "bad bytes",
+            Self::BadStatus => "bad status",
+            Self::BadTimestamp => "bad timestamp",
+            Self::MissingField => "missing field",
+            Self::TooLong => "too long",
+            Self::UnknownFormat => "unknown format",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BadAddress => "the line does not begin with an address",
+            Self::BadBytes => "the number of bytes is no number",
+            Self::BadStatus => "the status is not three digits",
+            Self::BadTimestamp => "there is no valid timestamp",
+            Self::MissingField => "the line ends before its last field",
+            Self::TooLong => "the line is too long",
+            Self::UnknownFormat => "the fields are in an unknown order",
+        })
+    }
+}
