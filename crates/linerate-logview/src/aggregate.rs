@@ -8,7 +8,7 @@ mod timeline;
 
 use crate::format::{Format, Parser, Reason, Record};
 use crate::lines::{Line, LineSplitter};
-use crate::summary::Summary;
+use crate::summary::{Bots, ErrorPaths, Filterable, Firewall, Panels, RowsKept, Summary};
 use counts::{Methods, Statuses};
 use keys::KeyTable;
 use samples::Samples;
@@ -158,6 +158,15 @@ impl Aggregator {
             first_time: figures.timeline.first_time(),
             last_time: figures.timeline.last_time(),
             timeline: figures.timeline.summary(),
+            format: String::new(),
+            approximate: figures.addresses.not_counted() + figures.paths.not_counted() > 0,
+            panels: Panels::default(),
+            bots: Bots::default(),
+            latency: None,
+            error_paths: ErrorPaths::default(),
+            firewall: Firewall::default(),
+            filterable: Filterable::default(),
+            rows_kept: RowsKept::default(),
         }
     }
 

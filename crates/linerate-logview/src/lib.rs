@@ -26,5 +26,6 @@
 pub mod aggregate;
 pub mod format;
 pub mod lines;
+pub mod query;
 pub mod session;
 pub mod summary;

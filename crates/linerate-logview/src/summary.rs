@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+mod panels;
+
+pub use panels::{
+    Bots, ErrorPaths, Filterable, Firewall, Latency, Panel, Panels, Ranked, RowsKept, Suspect,
+};
+
 /// The figures of a log, or of its part that has arrived.
 ///
 /// `requests + unparsed + blank = lines`, and every map of counts sums up to the requests that it
 /// is about, so that nothing is missing silently.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
     /// The lines.
@@ -57,6 +63,24 @@ pub struct Summary {
     pub last_time: Option<i64>,
     /// The requests over time.
     pub timeline: Timeline,
+    /// The name of the log's format; empty as long as it isn't known.
+    pub format: String,
+    /// Whether any figure is an estimate: see the panels for which.
+    pub approximate: bool,
+    /// The most frequent values.
+    pub panels: Panels,
+    /// The requests of programs that say who they are.
+    pub bots: Bots,
+    /// How long requests took; `None` if the format doesn't say.
+    pub latency: Option<Latency>,
+    /// The paths with the most errors.
+    pub error_paths: ErrorPaths,
+    /// The addresses that a firewall's rules would notice.
+    pub firewall: Firewall,
+    /// What is kept for queries.
+    pub filterable: Filterable,
+    /// What is kept of the lines themselves.
+    pub rows_kept: RowsKept,
 }
 
 /// A line that could not be parsed.
@@ -82,6 +106,13 @@ pub struct Timeline {
     pub bucket_seconds: u64,
     /// A list of requests per bucket for each class of status, all equally long.
     pub classes: BTreeMap<&'static str, Vec<u64>>,
+    /// The response bytes per bucket, at most 2^64 - 1 each.
+    pub bytes: Vec<u64>,
+    /// A list of requests per bucket for each method; `(other)` sums up what exceeds the number
+    /// of methods that are told apart.
+    pub by_method: BTreeMap<String, Vec<u64>>,
+    /// A list of requests per bucket for each of the most frequent hosts, and `(other)`.
+    pub by_host: BTreeMap<String, Vec<u64>>,
     /// The requests of moments too far from the others for a common picture.
     pub outside: u64,
 }

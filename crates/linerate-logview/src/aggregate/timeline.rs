@@ -1,6 +1,6 @@
 //! Requests over time in a bounded number of buckets.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::counts::{CLASSES, class};
 use crate::summary;
@@ -97,6 +97,9 @@ impl Timeline {
             start: (!self.buckets.is_empty()).then_some(self.first * self.seconds),
             bucket_seconds: self.seconds.unsigned_abs(),
             classes: classes.collect(),
+            bytes: Vec::new(),
+            by_method: BTreeMap::new(),
+            by_host: BTreeMap::new(),
             outside: self.outside,
         }
     }

@@ -53,7 +53,18 @@ fn compare(log: &[u8]) {
     let expected = expected.as_object().expect("the oracle prints an object");
     assert!(expected.len() >= 15);
     for (figure, value) in expected {
-        assert_eq!(&actual[figure], value, "{figure}");
+        if figure == "timeline" {
+            compare_members(&actual[figure], value);
+        } else {
+            assert_eq!(&actual[figure], value, "{figure}");
+        }
+    }
+}
+
+/// Compares the members that the oracle knows.
+fn compare_members(actual: &Value, expected: &Value) {
+    for (member, value) in expected.as_object().expect("it is an object") {
+        assert_eq!(&actual[member], value, "{member}");
     }
 }
 
