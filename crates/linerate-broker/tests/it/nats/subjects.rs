@@ -1,6 +1,9 @@
 //! Channels as subjects, and publishers that know nothing of linerate.
 
+use std::time::Duration;
+
 use linerate_broker::{BrokerError, BrokerOptions};
+use tokio::time::timeout;
 
 use super::NatsServer;
 use crate::contract::{Node, PLAIN, name, publish};
@@ -37,9 +40,13 @@ async fn subscribers_need_not_know_of_linerate() {
     let node = Node::of(&server).await;
     let client = async_nats::connect(server.url()).await.unwrap();
     let mut subscriber = client.subscribe("news").await.unwrap();
-    client.flush().await.unwrap();
+    // A flush only writes. What the server does for one connection it does in order, so it has subscribed by then.
+    let mut settled = client.subscribe("settled").await.unwrap();
+    client.publish("settled", "".into()).await.unwrap();
+    let patience = Duration::from_secs(30);
+    timeout(patience, settled.next()).await.unwrap().unwrap();
     node.publish("news", "{}", PLAIN).await;
-    let message = subscriber.next().await.unwrap();
+    let message = timeout(patience, subscriber.next()).await.unwrap().unwrap();
     assert_eq!(message.payload, "{}");
     assert!(message.headers.is_none());
 }
