@@ -63,6 +63,7 @@ mod names;
 mod resp;
 mod shards;
 mod shared;
+mod stream;
 mod streams;
 mod subscriptions;
 mod tls;

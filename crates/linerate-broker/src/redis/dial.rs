@@ -4,7 +4,7 @@ use std::{fmt, io, sync::Arc, time::Duration};
 
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     time::timeout,
 };
@@ -14,16 +14,9 @@ use super::{
     address::{Host, Login},
     input::{Input, Item},
     resp::{Reply, RespError},
+    stream::Stream,
     tls::Trust,
 };
-
-/// A connection, with or without TLS.
-pub(super) type Stream = Box<dyn Duplex>;
-
-/// Something to read from and write to.
-pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
 /// How to make connections.
 #[derive(Clone, Debug)]
@@ -93,7 +86,7 @@ impl Dialer {
         let tcp = tcp.await.map_err(failed)?;
         tcp.set_nodelay(true).map_err(failed)?;
         let Some(trust) = &self.trust else {
-            return Ok(Box::new(tcp));
+            return Ok(Stream::Plain(tcp));
         };
         let name = ServerName::try_from(host.name.clone()).map_err(|source| DialError::Name {
             host: host.clone(),
@@ -104,7 +97,7 @@ impl Dialer {
             host: host.clone(),
             source,
         })?;
-        Ok(Box::new(tls))
+        Ok(Stream::Tls(Box::new(tls)))
     }
 }
 

@@ -1,15 +1,19 @@
 //! A connection that subscribes, for as long as the node lives: dialled, watched, lost, dialled again.
 
 use std::{
+    future::poll_fn,
+    io,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    task::{Poll, ready},
     time::Duration,
 };
 
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split},
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval, sleep, sleep_until},
 };
@@ -18,12 +22,13 @@ use super::{
     address::Host,
     backoff::Backoff,
     delivery::{Delivered, Delivery, Phase},
-    dial::{DialError, Stream},
+    dial::DialError,
     health::Probe,
     held::Held,
     input::{Input, Item},
     resp::{Reply, RespError},
     shared::Shared,
+    stream::Stream,
     subscriptions::{Name, Outcome, Subscription, Subscriptions, Target},
 };
 use crate::event::{Event, GapReason, LinkState};
@@ -97,8 +102,7 @@ enum Cut {
 
 /// A connection and what goes on there.
 struct Session {
-    read: ReadHalf<Stream>,
-    write: WriteHalf<Stream>,
+    stream: Stream,
     input: Input,
     out: Vec<u8>,
     written: usize,
@@ -212,10 +216,8 @@ impl Link {
 
     /// Subscribes to everything and hands on what arrives, until the connection is of no more use.
     async fn serve(&mut self, stream: Stream, input: Input) -> Cut {
-        let (read, write) = split(stream);
         let mut session = Session {
-            read,
-            write,
+            stream,
             input,
             out: Vec::new(),
             written: 0,
@@ -239,8 +241,9 @@ impl Link {
         let mut ticks = interval(self.shared.options.probe_interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            let rest_until = session.rest_until;
             tokio::select! {
-                read = session.read.read(session.input.space()), if session.rest_until.is_none() => {
+                read = session.exchange() => {
                     let count = read?;
                     if count == 0 {
                         return Err(Cut::Eof);
@@ -248,17 +251,10 @@ impl Link {
                     session.input.filled(count);
                     session.heard = Instant::now();
                     if self.take(session).await? && count < BUSY_BYTES {
-                        self.rest(session);
+                        self.rest(session)?;
                     }
                 }
-                () = rested(session.rest_until), if session.rest_until.is_some() => {
-                    session.rest_until = None;
-                }
-                written = session.write.write(&session.out[session.written..]),
-                    if session.written < session.out.len() =>
-                {
-                    session.wrote(written?);
-                }
+                () = rested(rest_until), if rest_until.is_some() => session.wake()?,
                 order = self.orders.recv() => match order {
                     Some(order) => self.obey_all(order),
                     None => return Ok(()),
@@ -266,18 +262,20 @@ impl Link {
                 _ = ticks.tick() => self.watch(session).await?,
             }
             self.subscriptions.flush(&mut session.out);
-            if !self.subscriptions.is_settled() {
-                session.rest_until = None;
+            if !session.out.is_empty() || !self.subscriptions.is_settled() {
+                session.wake()?;
             }
         }
     }
 
     /// Lets publications gather, if nobody wants them at once.
-    fn rest(&self, session: &mut Session) {
+    fn rest(&self, session: &mut Session) -> io::Result<()> {
         let patience = self.shared.patience();
-        if !patience.is_zero() {
-            session.rest_until = Some(session.heard + patience);
+        if patience.is_zero() {
+            return Ok(());
         }
+        session.rest_until = Some(session.heard + patience);
+        session.stream.rest()
     }
 
     fn obey_all(&mut self, first: Order) {
@@ -448,11 +446,42 @@ async fn rested(until: Option<Instant>) {
 }
 
 impl Session {
+    /// Writes what there is to write until something was read, and returns how many bytes that were.
+    ///
+    /// Nothing is lost if this is dropped. While the link rests, nothing is read.
+    async fn exchange(&mut self) -> io::Result<usize> {
+        poll_fn(|context| {
+            while self.written < self.out.len() {
+                let bytes = &self.out[self.written..];
+                match Pin::new(&mut self.stream).poll_write(context, bytes)? {
+                    Poll::Ready(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                    Poll::Ready(count) => self.wrote(count),
+                    Poll::Pending => break,
+                }
+            }
+            // What TLS has made of it may still have to go.
+            let _ = Pin::new(&mut self.stream).poll_flush(context)?;
+            if self.rest_until.is_some() {
+                return Poll::Pending;
+            }
+            let mut space = ReadBuf::new(self.input.space());
+            ready!(Pin::new(&mut self.stream).poll_read(context, &mut space))?;
+            Poll::Ready(Ok(space.filled().len()))
+        })
+        .await
+    }
+
     fn wrote(&mut self, count: usize) {
         self.written += count;
         if self.written == self.out.len() {
             self.out.clear();
             self.written = 0;
         }
+    }
+
+    /// Reads again, with what has gathered.
+    fn wake(&mut self) -> io::Result<()> {
+        self.rest_until = None;
+        self.stream.watch()
     }
 }

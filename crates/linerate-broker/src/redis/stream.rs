@@ -1,0 +1,134 @@
+//! The connection of a link, plain or in TLS, which the runtime can be made to forget for a while.
+
+use std::{
+    io, mem, net,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+use tokio_rustls::client::TlsStream;
+
+/// A connection, with or without TLS.
+#[derive(Debug)]
+pub(super) enum Stream {
+    /// Nothing is left, because the runtime would not take it back.
+    Gone,
+    Plain(TcpStream),
+    /// Nothing tells that bytes arrive: they wait in the kernel until [`watch`](Self::watch).
+    Resting(net::TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Has the runtime forget the connection, so that no packet wakes it. One in TLS stays as it is.
+    ///
+    /// # Errors
+    /// The connection is of no more use then.
+    pub(super) fn rest(&mut self) -> io::Result<()> {
+        *self = match mem::replace(self, Self::Gone) {
+            Self::Plain(stream) => Self::Resting(stream.into_std()?),
+            other => other,
+        };
+        Ok(())
+    }
+
+    /// Undoes [`rest`](Self::rest). What arrived meanwhile can be read at once.
+    ///
+    /// # Errors
+    /// The connection is of no more use then.
+    pub(super) fn watch(&mut self) -> io::Result<()> {
+        *self = match mem::replace(self, Self::Gone) {
+            Self::Resting(stream) => Self::Plain(TcpStream::from_std(stream)?),
+            other => other,
+        };
+        Ok(())
+    }
+
+    /// Applies `poll` to the connection that there is.
+    fn poll_with<T>(
+        &mut self,
+        poll: impl FnOnce(Pin<&mut dyn Duplex>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        match self {
+            Self::Gone | Self::Resting(_) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+            Self::Plain(stream) => poll(Pin::new(stream)),
+            Self::Tls(stream) => poll(Pin::new(stream)),
+        }
+    }
+}
+
+/// Something to read from and write to.
+trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.poll_with(|stream| stream.poll_read(context, space))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_with(|stream| stream.poll_write(context, bytes))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if matches!(*self, Self::Resting(_)) {
+            return Poll::Ready(Ok(())); // Only TLS holds anything back.
+        }
+        self.poll_with(|stream| stream.poll_flush(context))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_with(|stream| stream.poll_shutdown(context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::Stream;
+
+    #[tokio::test]
+    async fn what_arrives_while_it_rests_is_read_afterwards() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let ours = TcpStream::connect(listener.local_addr().unwrap()).await;
+        let (mut theirs, _) = listener.accept().await.unwrap();
+        let mut stream = Stream::Plain(ours.unwrap());
+        let mut space = [0; 8];
+        for _ in 0..3 {
+            stream.rest().unwrap();
+            stream.rest().unwrap();
+            theirs.write_all(b"one").await.unwrap();
+            assert!(stream.read(&mut space).await.is_err());
+            stream.watch().unwrap();
+            stream.watch().unwrap();
+            stream.write_all(b"two").await.unwrap();
+            stream.read_exact(&mut space[..3]).await.unwrap();
+            assert_eq!(&space[..3], b"one");
+            theirs.read_exact(&mut space[..3]).await.unwrap();
+            assert_eq!(&space[..3], b"two");
+        }
+        stream.rest().unwrap();
+        drop(theirs);
+        stream.watch().unwrap();
+        assert_eq!(stream.read(&mut space).await.unwrap(), 0);
+    }
+}
