@@ -46,13 +46,18 @@ export interface Summary {
 }
 
 export type ServerMessage =
-  | { type: "ready"; window_bytes: number }
+  /** What can be followed. */
+  | { type: "files"; files: string[] }
+  | { type: "ready"; id: string; window_bytes: number; bytes: number }
   | { type: "ack"; bytes: number }
   | { type: "snapshot"; final: boolean; summary: Summary }
+  | { type: "refused"; seq: number; code: string; message: string }
   | { type: "error"; code: string; message: string };
 
 export type ClientMessage =
-  { type: "start"; name: string; size: number } | { type: "finish" } | { type: "cancel" };
+  | { type: "start"; files: { name: string; size: number }[] }
+  | { type: "finish" }
+  | { type: "cancel" };
 
 /** The server sent what subprotocol linerate.logs.v1 has no place for. */
 export class NotUnderstood extends Error {}
@@ -66,8 +71,15 @@ export function parseServerMessage(text: string): ServerMessage {
   const message = new Fields(parseJson(text), "message");
   const type = message.string("type");
   switch (type) {
+    case "files":
+      return { type, files: message.strings("files") };
     case "ready":
-      return { type, window_bytes: message.count("window_bytes") };
+      return {
+        type,
+        id: message.string("id"),
+        window_bytes: message.count("window_bytes"),
+        bytes: message.count("bytes"),
+      };
     case "ack":
       return { type, bytes: message.count("bytes") };
     case "snapshot":
@@ -75,6 +87,13 @@ export function parseServerMessage(text: string): ServerMessage {
         type,
         final: message.flag("final"),
         summary: parseSummary(message.object("summary")),
+      };
+    case "refused":
+      return {
+        type,
+        seq: message.count("seq"),
+        code: message.string("code"),
+        message: message.string("message"),
       };
     case "error":
       return { type, code: message.string("code"), message: message.string("message") };
@@ -184,6 +203,14 @@ class Fields {
 
   list(name: string): unknown[] {
     return this.#expect(name, (value) => Array.isArray(value));
+  }
+
+  strings(name: string): string[] {
+    const isString = (value: unknown) => typeof value === "string";
+    return this.#expect(
+      name,
+      (value): value is string[] => Array.isArray(value) && value.every(isString),
+    );
   }
 
   object(name: string): Fields {

@@ -71,7 +71,7 @@ export class Upload {
     });
     this.#readyTimer = setTimeout(() => this.#fail({ reason: "unreachable" }), READY_WITHIN_MS);
     socket.addEventListener("open", () => {
-      this.#say({ type: "start", name: file.name, size: file.size });
+      this.#say({ type: "start", files: [{ name: file.name, size: file.size }] });
     });
     socket.addEventListener("message", ({ data }) => this.#handleMessage(data));
     socket.addEventListener("close", () => void this.#handleClose());
@@ -101,6 +101,9 @@ export class Upload {
 
   #handle(message: ServerMessage): void {
     switch (message.type) {
+      case "files":
+      case "refused": // This page follows and asks nothing yet.
+        break;
       case "ready":
         this.#handleReady(message.window_bytes);
         break;

@@ -19,7 +19,7 @@ export async function uploadDirectly(url, path, times) {
   const socket = await upgraded(`${url}/logs/upload`);
   const say = (control) => socket.write(frame(TEXT, Buffer.from(JSON.stringify(control))));
   const startedMs = performance.now();
-  say({ type: "start", name: "direct.log", size });
+  say({ type: "start", files: [{ name: "direct.log", size }] });
 
   let [window, sent, acknowledged] = [0, 0, 0];
   for await (const heard of messagesOf(socket)) {

@@ -131,7 +131,7 @@ class Upload {
   #handleText(payload) {
     const text = payload.toString();
     if (text.includes('"start"')) {
-      this.#say({ type: "ready", window_bytes: WINDOW_BYTES });
+      this.#say({ type: "ready", id: "", window_bytes: WINDOW_BYTES, bytes: 0 });
     } else if (text.includes('"finish"')) {
       this.#acknowledge();
       this.#say({ type: "snapshot", final: true, summary: EMPTY_SUMMARY });

@@ -3,42 +3,54 @@
 //! # Protocol `linerate.logs.v1`
 //!
 //! That is the subprotocol's name ([`SUBPROTOCOL`]). Control is JSON in text messages, the log is
-//! binary messages. The client speaks first:
+//! binary messages. Members of a message that aren't listed here are ignored, unknown types are
+//! not.
 //!
 //! | client sends | meaning |
 //! | --- | --- |
-//! | `{"type":"start","name":"access.log","size":8570485}` | announces a file of so many bytes |
-//! | binary messages of any size, empty ones included | the file's bytes in order |
+//! | `{"type":"start","files":[{"name":"access.log","size":8570485}],"format":"auto"}` | announces files of so many bytes; the last one may have the size `null`, which `finish` ends |
+//! | binary messages of any size, empty ones included | the bytes of the files, one after the other |
 //! | `{"type":"finish"}` | all bytes were sent |
 //! | `{"type":"cancel"}` | no figures are wanted any more; at any time |
+//! | `{"type":"resume","id":"…"}` | instead of `start`: goes on with a session whose connection was lost |
+//! | `{"type":"follow","name":"access.log"}` | instead of `start`: the figures of a file that the server reads |
+//! | `{"type":"query","seq":1,"query":{…}}` | asks for the figures of some of the requests |
+//! | `{"type":"rows","seq":2,"query":{…},"offset":0,"limit":100}` | asks for lines |
 //!
 //! | server sends | meaning |
 //! | --- | --- |
-//! | `{"type":"ready","window_bytes":16777216}` | go on: at most so many bytes beyond the last acknowledged one |
+//! | `{"type":"files","files":["access.log"]}` | what can be followed; the first message |
+//! | `{"type":"ready","id":"…","window_bytes":16777216,"bytes":0}` | go on behind so many bytes: at most so many beyond the last acknowledged one |
 //! | `{"type":"ack","bytes":1048576}` | so many bytes were parsed since the start |
 //! | `{"type":"snapshot","final":false,"summary":{…}}` | the figures so far, a [`Summary`] |
-//! | `{"type":"snapshot","final":true,"summary":{…}}` | the figures of the whole file; the last message |
+//! | `{"type":"snapshot","final":true,"summary":{…}}` | the figures of all files |
+//! | `{"type":"refused","seq":1,"code":"unsupported","message":"…"}` | a question that can't be answered; the session goes on |
 //! | `{"type":"error","code":"too_large","message":"…"}` | the session is over; the last message |
 //!
 //! Bytes are acknowledged at the end of each binary message and about every MiB within one. Of
 //! several acknowledgements or snapshots that could not be sent in time, the latest is sent. The
 //! first snapshot comes 50 ms after the first bytes, later ones at most every 200 ms and only if
-//! bytes came. An empty file is no error: its figures are zeros. Members of a message that aren't
-//! listed here are ignored, unknown types are not.
+//! bytes came. An empty file is no error: its figures are zeros. After the final snapshot the
+//! session stays, for questions, until the client leaves or asks nothing for a while.
 //!
 //! Codes of errors are those of [`SessionError::code`]; the message is a sentence for people.
 //!
 //! [`Summary`]: crate::summary::Summary
 
 mod error;
+mod id;
+mod limits;
 mod message;
+mod upload;
 mod verdict;
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
-use crate::aggregate::{self, Aggregator};
 pub use error::SessionError;
+pub use id::SessionId;
+pub use limits::Limits;
 use message::{Reply, Request};
+use upload::Upload;
 
 /// The name of the WebSocket subprotocol.
 pub const SUBPROTOCOL: &str = "linerate.logs.v1";
@@ -51,38 +63,9 @@ const VERDICT_BYTES: u64 = 1 << 20;
 const FIRST_SNAPSHOT_AFTER: Duration = Duration::from_millis(50);
 /// How much time lies between snapshots.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
-
-/// What one session may take.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Limits {
-    /// The largest file, 64 GiB.
-    pub upload_bytes_max: u64,
-    /// How many bytes the client may send beyond the last acknowledgement, 16 MiB: four slices of
-    /// 4 MiB, with which browsers are fastest.
-    pub window_bytes: u64,
-    /// The longest text message, 8 KiB.
-    pub text_bytes_max: usize,
-    /// The longest file name, 1,024 bytes: 255 UTF-16 units, what file systems take, fit.
-    pub name_bytes_max: usize,
-    /// How long the client may be silent, 60 s.
-    pub silence_max: Duration,
-    /// What the figures may take.
-    pub aggregate: aggregate::Limits,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            upload_bytes_max: 64 << 30,
-            window_bytes: 16 << 20,
-            text_bytes_max: 8 << 10,
-            name_bytes_max: 1_024,
-            silence_max: Duration::from_secs(60),
-            aggregate: aggregate::Limits::default(),
-        }
-    }
-}
+/// How many questions may wait for their answers. A client that sends one more without having read
+/// what it got waits.
+const QUESTIONS_MAX: usize = 16;
 
 /// How a session ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -90,13 +73,11 @@ impl Default for Limits {
 pub enum Outcome {
     /// The client called it off.
     Cancelled,
-    /// The client or its file was refused.
+    /// The client or one of its files was refused.
     Failed(SessionError),
-    /// The file was read to its end.
-    Finished,
 }
 
-/// One upload: takes what the client sends and gives the replies.
+/// One client's files: takes what the client sends and gives the replies.
 ///
 /// The caller feeds messages, passes the time since any fixed moment as `now`, and after every
 /// call sends what [`poll_reply`](Self::poll_reply) gives until it gives `None`. When
@@ -104,36 +85,37 @@ pub enum Outcome {
 /// [`handle_timeout`](Self::handle_timeout) and polls again. While a reply can't be sent it should
 /// not read on. Once [`is_finished`](Self::is_finished), it closes the connection.
 ///
-/// A binary message may be handed over in pieces, as it arrives. Nothing is queued: replies are
-/// made when they are polled, from the figures as they then are.
+/// A binary message may be handed over in pieces, as it arrives. Replies are made when they are
+/// polled, from the figures as they then are.
 ///
 /// ```
 /// use std::time::Duration;
-/// use linerate_logview::session::{Limits, Outcome, Session};
+/// use linerate_logview::session::{Limits, Session, SessionId};
 ///
 /// let line = b"192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
 /// let now = Duration::ZERO;
-/// let mut session = Session::new(Limits::default(), now);
-/// session.handle_text(r#"{"type":"start","name":"a.log","size":68}"#, now);
-/// assert_eq!(
-///     session.poll_reply(now).as_deref(),
-///     Some(r#"{"type":"ready","window_bytes":16777216}"#)
-/// );
+/// let id = SessionId::from_bytes([7; 16]); // From a generator that nobody can predict.
+/// let mut session = Session::new(Limits::default(), id, now);
+/// assert_eq!(session.poll_reply(now).as_deref(), Some(r#"{"type":"files","files":[]}"#));
+///
+/// session.handle_text(r#"{"type":"start","files":[{"name":"a.log","size":68}]}"#, now);
+/// let ready = session.poll_reply(now).ok_or("not ready")?;
+/// assert!(ready.ends_with(r#""window_bytes":16777216,"bytes":0}"#));
 /// session.handle_chunk(line, true, now);
 /// assert_eq!(session.poll_reply(now).as_deref(), Some(r#"{"type":"ack","bytes":68}"#));
+///
 /// session.handle_text(r#"{"type":"finish"}"#, now);
 /// let figures = session.poll_reply(now).ok_or("no figures")?;
 /// assert!(figures.starts_with(r#"{"type":"snapshot","final":true,"summary":{"lines":1,"#));
-/// assert!(session.is_finished());
-/// assert_eq!(session.outcome(), Some(&Outcome::Finished));
 /// # Ok::<(), &str>(())
 /// ```
 #[derive(Debug)]
 pub struct Session {
     limits: Limits,
+    id: SessionId,
     state: State,
-    /// Until when the client has to be heard of.
-    silence_ends: Duration,
+    /// When the last message came.
+    last_input: Duration,
     due: Due,
 }
 
@@ -141,7 +123,7 @@ pub struct Session {
 enum State {
     AwaitingStart,
     /// Boxed, since it is all of the session that is large.
-    Uploading(Box<Upload>),
+    Started(Box<Upload>),
     /// Over, with the last reply still to be polled where there is one.
     Ended(Outcome, Option<String>),
 }
@@ -149,41 +131,35 @@ enum State {
 /// Which replies are due.
 #[derive(Debug, Default)]
 struct Due {
+    files: bool,
     ready: bool,
     ack: bool,
     /// When the next snapshot is.
     snapshot: Option<Duration>,
-}
-
-#[derive(Debug)]
-struct Upload {
-    name: String,
-    /// How many bytes the client announced.
-    announced: u64,
-    /// How many bytes the last acknowledgement that was polled named.
-    acked: u64,
-    /// When the last snapshot was polled.
-    last_snapshot: Option<Duration>,
-    log: Aggregator,
-    verdict: verdict::Verdict,
+    /// The questions that were not answered yet, by their `seq`.
+    questions: VecDeque<u64>,
 }
 
 impl Session {
     /// Creates a session whose client has to send `start` within the time of silence.
-    pub fn new(limits: Limits, now: Duration) -> Self {
+    pub fn new(limits: Limits, id: SessionId, now: Duration) -> Self {
         Self {
-            state: State::AwaitingStart,
-            silence_ends: now + limits.silence_max,
-            due: Due::default(),
             limits,
+            id,
+            state: State::AwaitingStart,
+            last_input: now,
+            due: Due {
+                files: true,
+                ..Due::default()
+            },
         }
     }
 
     /// Takes a text message. After the end of the session it is ignored.
     pub fn handle_text(&mut self, text: &str, now: Duration) {
-        self.silence_ends = now + self.limits.silence_max;
+        self.last_input = now;
         if !self.is_over()
-            && let Err(error) = self.try_handle_text(text)
+            && let Err(error) = self.try_handle_text(text, now)
         {
             self.fail(error);
         }
@@ -193,7 +169,7 @@ impl Session {
     ///
     /// After the end of the session it is ignored.
     pub fn handle_chunk(&mut self, bytes: &[u8], message_ends: bool, now: Duration) {
-        self.silence_ends = now + self.limits.silence_max;
+        self.last_input = now;
         if !self.is_over()
             && let Err(error) = self.try_handle_chunk(bytes, message_ends, now)
         {
@@ -203,32 +179,53 @@ impl Session {
 
     /// Ends the session if the client has been silent for too long.
     pub fn handle_timeout(&mut self, now: Duration) {
-        if !self.is_over() && now >= self.silence_ends {
-            self.fail(SessionError::Stalled {
-                silence_max: self.limits.silence_max,
-            });
+        if self.is_over() || now < self.patience_ends() {
+            return;
         }
+        self.fail(if self.is_complete() {
+            SessionError::Idle {
+                idle_max: self.limits.idle_max,
+            }
+        } else {
+            SessionError::Stalled {
+                silence_max: self.limits.silence_max,
+            }
+        });
     }
 
     /// Returns the next reply that is due, a text message; `None` for now if there is none.
     pub fn poll_reply(&mut self, now: Duration) -> Option<String> {
+        if std::mem::take(&mut self.due.files) {
+            return Some(Reply::Files { files: Vec::new() }.to_json());
+        }
+        let upload = match &mut self.state {
+            State::AwaitingStart => return None,
+            State::Started(upload) => upload,
+            State::Ended(_, last) => return last.take(),
+        };
         if std::mem::take(&mut self.due.ready) {
-            let window_bytes = self.limits.window_bytes;
-            return Some(Reply::Ready { window_bytes }.to_json());
+            let ready = Reply::Ready {
+                id: self.id.to_string(),
+                window_bytes: self.limits.window_bytes,
+                bytes: upload.bytes(),
+            };
+            return Some(ready.to_json());
         }
-        match &mut self.state {
-            State::AwaitingStart => None,
-            State::Ended(_, last) => last.take(),
-            State::Uploading(upload) => {
-                if std::mem::take(&mut self.due.ack) {
-                    upload.acked = upload.log.bytes_read();
-                    return Some(upload.ack());
-                }
-                self.due.snapshot.take_if(|due| *due <= now)?;
-                upload.last_snapshot = Some(now);
-                Some(upload.snapshot(false))
-            }
+        if std::mem::take(&mut self.due.ack) {
+            upload.acked = upload.bytes();
+            let bytes = upload.bytes();
+            return Some(Reply::Ack { bytes }.to_json());
         }
+        if let Some(seq) = self.due.questions.pop_front() {
+            return Some(refused(seq).to_json());
+        }
+        self.due.snapshot.take_if(|due| *due <= now)?;
+        upload.last_snapshot = Some(now);
+        let snapshot = Reply::Snapshot {
+            is_final: upload.is_complete(),
+            summary: Box::new(upload.summary()),
+        };
+        Some(snapshot.to_json())
     }
 
     /// Returns when to poll for a reply again, or to call [`handle_timeout`](Self::handle_timeout),
@@ -237,32 +234,25 @@ impl Session {
         if self.is_over() {
             return None;
         }
-        let snapshot = self.due.snapshot.unwrap_or(self.silence_ends);
-        Some(snapshot.min(self.silence_ends))
+        let patience_ends = self.patience_ends();
+        let snapshot = self.due.snapshot.unwrap_or(patience_ends);
+        Some(snapshot.min(patience_ends))
     }
 
     /// Says whether the session is over and its last reply was polled.
     pub fn is_finished(&self) -> bool {
-        matches!(self.state, State::Ended(_, None))
+        matches!(self.state, State::Ended(_, None)) && !self.due.files
     }
 
     /// Returns how the session ended, or `None` while it lasts.
     pub fn outcome(&self) -> Option<&Outcome> {
         match &self.state {
             State::Ended(outcome, _) => Some(outcome),
-            State::AwaitingStart | State::Uploading(_) => None,
+            State::AwaitingStart | State::Started(_) => None,
         }
     }
 
-    /// Returns the name of the file that is being uploaded. It is the client's word.
-    pub fn name(&self) -> Option<&str> {
-        match &self.state {
-            State::Uploading(upload) => Some(&upload.name),
-            State::AwaitingStart | State::Ended(..) => None,
-        }
-    }
-
-    fn try_handle_text(&mut self, text: &str) -> Result<(), SessionError> {
+    fn try_handle_text(&mut self, text: &str, now: Duration) -> Result<(), SessionError> {
         if text.len() > self.limits.text_bytes_max {
             return Err(SessionError::TextTooLong {
                 bytes: text.len(),
@@ -270,40 +260,35 @@ impl Session {
             });
         }
         match Request::parse(text).ok_or(SessionError::UnknownMessage)? {
-            Request::Start { name, size } => self.start(name, size),
-            Request::Finish => self.finish(),
             Request::Cancel => {
                 self.end(Outcome::Cancelled, None);
                 Ok(())
             }
+            Request::Finish => self.finish(now),
+            Request::Follow => {
+                self.expect_beginning()?;
+                Err(SessionError::UnknownFile)
+            }
+            Request::Query { seq } | Request::Rows { seq } => self.ask(seq),
+            Request::Resume => {
+                self.expect_beginning()?;
+                Err(SessionError::UnknownSession)
+            }
+            Request::Start(start) => self.start(start),
         }
     }
 
-    fn start(&mut self, name: String, announced: u64) -> Result<(), SessionError> {
-        if !matches!(self.state, State::AwaitingStart) {
-            return Err(SessionError::SecondStart);
+    fn expect_beginning(&self) -> Result<(), SessionError> {
+        match self.state {
+            State::AwaitingStart => Ok(()),
+            _ => Err(SessionError::SecondStart),
         }
-        if name.len() > self.limits.name_bytes_max {
-            return Err(SessionError::NameTooLong {
-                bytes: name.len(),
-                bytes_max: self.limits.name_bytes_max,
-            });
-        }
-        if announced > self.limits.upload_bytes_max {
-            return Err(SessionError::TooLarge {
-                bytes: announced,
-                bytes_max: self.limits.upload_bytes_max,
-            });
-        }
+    }
+
+    fn start(&mut self, start: message::Start) -> Result<(), SessionError> {
+        self.expect_beginning()?;
+        self.state = State::Started(Box::new(Upload::new(start, &self.limits)?));
         self.due.ready = true;
-        self.state = State::Uploading(Box::new(Upload {
-            name,
-            announced,
-            acked: 0,
-            last_snapshot: None,
-            log: Aggregator::new(self.limits.aggregate.clone()),
-            verdict: verdict::Verdict::default(),
-        }));
         Ok(())
     }
 
@@ -313,11 +298,11 @@ impl Session {
         message_ends: bool,
         now: Duration,
     ) -> Result<(), SessionError> {
-        let State::Uploading(upload) = &mut self.state else {
+        let State::Started(upload) = &mut self.state else {
             return Err(SessionError::NotStarted);
         };
-        upload.take(bytes, self.limits.window_bytes)?;
-        let unacknowledged = upload.log.bytes_read() - upload.acked;
+        upload.take(bytes, &self.limits)?;
+        let unacknowledged = upload.bytes() - upload.acked;
         self.due.ack |=
             message_ends || unacknowledged >= ACK_BYTES.min(self.limits.window_bytes / 2);
         if !bytes.is_empty() && self.due.snapshot.is_none() {
@@ -329,21 +314,27 @@ impl Session {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), SessionError> {
-        let State::Uploading(upload) = &mut self.state else {
+    /// Ends the upload. If that was done before, the last figures are said again: the client may
+    /// not have heard them.
+    fn finish(&mut self, now: Duration) -> Result<(), SessionError> {
+        let State::Started(upload) = &mut self.state else {
             return Err(SessionError::NotStarted);
         };
-        let received = upload.log.bytes_read();
-        if received != upload.announced {
-            return Err(SessionError::SizeMismatch {
-                announced: upload.announced,
-                received,
+        upload.finish()?;
+        self.due.snapshot = Some(now);
+        Ok(())
+    }
+
+    fn ask(&mut self, seq: u64) -> Result<(), SessionError> {
+        if !matches!(self.state, State::Started(_)) {
+            return Err(SessionError::NotStarted);
+        }
+        if self.due.questions.len() == QUESTIONS_MAX {
+            return Err(SessionError::TooManyQuestions {
+                questions_max: QUESTIONS_MAX,
             });
         }
-        upload.log.handle_eof();
-        upload.verdict.at_eof(&upload.log)?;
-        let figures = upload.snapshot(true);
-        self.end(Outcome::Finished, Some(figures));
+        self.due.questions.push_back(seq);
         Ok(())
     }
 
@@ -358,49 +349,43 @@ impl Session {
 
     /// Ends the session and frees the figures.
     fn end(&mut self, outcome: Outcome, last_reply: Option<String>) {
-        self.due = Due::default();
+        self.due = Due {
+            files: self.due.files,
+            ..Due::default()
+        };
         self.state = State::Ended(outcome, last_reply);
     }
 
     fn is_over(&self) -> bool {
         matches!(self.state, State::Ended(..))
     }
+
+    /// Returns until when the client has to be heard of.
+    fn patience_ends(&self) -> Duration {
+        let patience = if self.is_complete() {
+            self.limits.idle_max
+        } else {
+            self.limits.silence_max
+        };
+        self.last_input + patience
+    }
+
+    fn is_complete(&self) -> bool {
+        matches!(&self.state, State::Started(upload) if upload.is_complete())
+    }
 }
 
-impl Upload {
-    /// Counts and parses bytes that the client was allowed to send.
-    fn take(&mut self, bytes: &[u8], window_bytes: u64) -> Result<(), SessionError> {
-        let received = self.log.bytes_read() + bytes.len() as u64;
-        if received > self.announced {
-            return Err(SessionError::SizeMismatch {
-                announced: self.announced,
-                received,
-            });
-        }
-        if received - self.acked > window_bytes {
-            return Err(SessionError::WindowExceeded {
-                bytes: received - self.acked,
-                window_bytes,
-            });
-        }
-        self.verdict.note_head(bytes);
-        self.log.handle_input(bytes);
-        self.verdict.after_input(&self.log)
-    }
-
-    fn ack(&self) -> String {
-        let bytes = self.log.bytes_read();
-        Reply::Ack { bytes }.to_json()
-    }
-
-    fn snapshot(&self, is_final: bool) -> String {
-        let summary = Box::new(self.log.summary());
-        Reply::Snapshot { is_final, summary }.to_json()
+fn refused(seq: u64) -> Reply {
+    Reply::Refused {
+        seq,
+        code: "unsupported",
+        message: "This server answers no questions about a part of the requests.".to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     mod flow;
+    mod questions;
     mod refusals;
 }

@@ -8,10 +8,12 @@ function snapshot(change: object): string {
 }
 
 test("each message of the server is read", () => {
-  assert.deepEqual(parseServerMessage('{"type":"ready","window_bytes":16777216}'), {
-    type: "ready",
-    window_bytes: 16_777_216,
-  });
+  const ready = { type: "ready", id: "5a5a", window_bytes: 16_777_216, bytes: 0 };
+  const files = { type: "files", files: ["access.log"] };
+  const refused = { type: "refused", seq: 7, code: "unsupported", message: "no" };
+  for (const message of [ready, files, refused]) {
+    assert.deepEqual(parseServerMessage(JSON.stringify(message)), message);
+  }
   assert.deepEqual(parseServerMessage('{"type":"ack","bytes":0}'), { type: "ack", bytes: 0 });
   assert.deepEqual(parseServerMessage('{"type":"error","code":"not_a_log","message":"no"}'), {
     type: "error",
@@ -49,7 +51,9 @@ test("what is no message is not understood", () => {
     '{"type":"ack"}',
     '{"type":"ack","bytes":-1}',
     '{"type":"ack","bytes":"3"}',
-    '{"type":"ready","window_bytes":null}',
+    '{"type":"ready","id":"5a5a","window_bytes":null,"bytes":0}',
+    '{"type":"ready","window_bytes":5}',
+    '{"type":"files","files":[1]}',
     '{"type":"snapshot","final":true}',
   ]) {
     assert.throws(() => parseServerMessage(text), NotUnderstood, text);

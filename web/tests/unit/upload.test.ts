@@ -5,6 +5,8 @@ import { Upload } from "../../logs/upload.js";
 import { SUMMARY } from "./summary.js";
 
 const MIB = 1024 * 1024;
+const READY = { type: "ready", id: "5a5a", bytes: 0 };
+
 /** The socket of an upload, with the server's end in the hands of the test. */
 class FakeSocket extends EventTarget {
   readonly OPEN = 1;
@@ -78,9 +80,9 @@ test("the name and size come first, and no byte before the server is ready", asy
   const { socket } = begin(3);
   socket.open();
   await rest();
-  assert.deepEqual(socket.texts, [{ type: "start", name: "access.log", size: 3 }]);
+  assert.deepEqual(socket.texts, [{ type: "start", files: [{ name: "access.log", size: 3 }] }]);
   assert.equal(socket.bytes, 0);
-  socket.say({ type: "ready", window_bytes: 16 });
+  socket.say({ ...READY, window_bytes: 16 });
   await rest();
   assert.equal(socket.bytes, 3);
   assert.deepEqual(socket.texts[1], { type: "finish" });
@@ -91,7 +93,7 @@ for (const way of ["slices", "stream"] as const) {
   test(`never more than the window is on its way (${way})`, async () => {
     const { socket, upload } = begin(20 * MIB, way);
     socket.open();
-    socket.say({ type: "ready", window_bytes: 8 * MIB });
+    socket.say({ ...READY, window_bytes: 8 * MIB });
     let acknowledged = 0;
     while (acknowledged < 20 * MIB) {
       await rest();
@@ -112,7 +114,7 @@ for (const way of ["slices", "stream"] as const) {
 test("a window smaller than a chunk is kept to", async () => {
   const { socket } = begin(100);
   socket.open();
-  socket.say({ type: "ready", window_bytes: 7 });
+  socket.say({ ...READY, window_bytes: 7 });
   await rest();
   assert.equal(socket.bytes, 7);
   socket.drop();
@@ -121,7 +123,7 @@ test("a window smaller than a chunk is kept to", async () => {
 test("snapshots and progress are passed on", async () => {
   const { socket, listener } = begin(3);
   socket.open();
-  socket.say({ type: "ready", window_bytes: 16 });
+  socket.say({ ...READY, window_bytes: 16 });
   await rest();
   socket.say({ type: "ack", bytes: 3 });
   socket.say({ type: "snapshot", final: false, summary: SUMMARY });
@@ -133,7 +135,7 @@ test("snapshots and progress are passed on", async () => {
 test("cancelling tells the server and stops sending", async () => {
   const { socket, upload } = begin(100);
   socket.open();
-  socket.say({ type: "ready", window_bytes: 10 });
+  socket.say({ ...READY, window_bytes: 10 });
   await rest();
   socket.say({ type: "ack", bytes: 4 });
   upload.cancel();
@@ -157,7 +159,7 @@ test("a connection that never opens is unreachable", async () => {
 test("a connection that ends before the last snapshot was dropped", async () => {
   const { socket, upload } = begin(3);
   socket.open();
-  socket.say({ type: "ready", window_bytes: 16 });
+  socket.say({ ...READY, window_bytes: 16 });
   await rest();
   socket.say({ type: "ack", bytes: 2 });
   socket.drop();
@@ -171,7 +173,7 @@ test("a connection that ends before the last snapshot was dropped", async () => 
 test("a connection that ends because the file can't be read blames the file", async () => {
   const { socket, upload, file } = begin(3);
   socket.open();
-  socket.say({ type: "ready", window_bytes: 16 });
+  socket.say({ ...READY, window_bytes: 16 });
   await rest();
   file.slice = () => {
     throw new DOMException("gone", "NotReadableError");
@@ -187,7 +189,7 @@ test("a file that can't be read while it is sent is unreadable", async () => {
     throw new DOMException("gone", "NotReadableError");
   };
   socket.open();
-  socket.say({ type: "ready", window_bytes: 16 });
+  socket.say({ ...READY, window_bytes: 16 });
   const outcome = await upload.outcome;
   assert.deepEqual(outcome.kind === "failed" && outcome.failure, { reason: "unreadable" });
 });
@@ -198,7 +200,7 @@ test("a mistake of this page doesn't blame the file", async () => {
     throw new TypeError("no such thing");
   };
   socket.open();
-  socket.say({ type: "ready", window_bytes: 16 });
+  socket.say({ ...READY, window_bytes: 16 });
   const outcome = await upload.outcome;
   assert.equal(outcome.kind === "failed" && outcome.failure.reason, "bug");
 });
@@ -219,12 +221,12 @@ test("the server's refusal is passed on in its words", async () => {
 for (const [what, message] of [
   ["an unknown message", { type: "hello" }],
   ["an acknowledgement of what wasn't sent", { type: "ack", bytes: 4 }],
-  ["a second ready", { type: "ready", window_bytes: 16 }],
+  ["a second ready", { ...READY, window_bytes: 16 }],
 ] as const) {
   test(`${what} ends the upload`, async () => {
     const { socket, upload } = begin(3);
     socket.open();
-    socket.say({ type: "ready", window_bytes: 16 });
+    socket.say({ ...READY, window_bytes: 16 });
     await rest();
     socket.say(message);
     const outcome = await upload.outcome;

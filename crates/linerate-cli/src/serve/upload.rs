@@ -8,7 +8,7 @@
 //!
 //! | session | code |
 //! | --- | --- |
-//! | finished or cancelled | 1000 |
+//! | cancelled, or idle after its end | 1000 |
 //! | the file is no access log | 1003 |
 //! | the file is too large | 1009 |
 //! | another error of the client | 1008 |
@@ -17,7 +17,7 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use linerate::{CloseCode, MessageKind, Options, Reader, Receiver, Result, Sender};
-use linerate_logview::session::{Limits, Outcome, Session, SessionError};
+use linerate_logview::session::{Limits, Outcome, Session, SessionError, SessionId};
 use tokio::{
     sync::Semaphore,
     time::{Instant, sleep_until},
@@ -62,6 +62,7 @@ impl Endpoint for Upload {
             return Ok(BUSY_FAREWELL);
         };
         let mut conversation = Conversation::new(sender);
+        conversation.reply().await?;
         while !conversation.session.is_finished() {
             if !conversation.hear_message(receiver).await? {
                 tracing::debug!("upload ended by the client's Close frame");
@@ -83,9 +84,10 @@ struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     fn new(sender: &'a Sender) -> Self {
         let limits = Limits::default();
+        let id = SessionId::from_bytes(rand::random());
         Self {
             text_bytes_max: limits.text_bytes_max,
-            session: Session::new(limits, Duration::ZERO),
+            session: Session::new(limits, id, Duration::ZERO),
             started: Instant::now(),
             sender,
         }
@@ -171,7 +173,13 @@ fn farewell(outcome: Option<&Outcome>) -> Farewell {
         return Farewell::DONE;
     };
     tracing::debug!(%error, "upload refused");
+    farewell_of_error(error)
+}
+
+fn farewell_of_error(error: &SessionError) -> Farewell {
     match error {
+        SessionError::Idle { .. } => Farewell::DONE,
+        SessionError::InFile { reason, .. } => farewell_of_error(reason),
         SessionError::Compressed(_) | SessionError::NotALog { .. } => Farewell {
             code: CloseCode::UNSUPPORTED_DATA,
             reason: "not an access log",
@@ -189,6 +197,8 @@ fn farewell(outcome: Option<&Outcome>) -> Farewell {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use linerate_logview::session::{Outcome, SessionError};
 
     use super::{BUSY, farewell};
@@ -197,7 +207,8 @@ mod tests {
     fn the_close_code_tells_how_the_session_ended() {
         let code = |outcome: Outcome| farewell(Some(&outcome)).code.as_u16();
         let failed = |error: SessionError| code(Outcome::Failed(error));
-        assert_eq!(code(Outcome::Finished), 1000);
+        let idle_max = Duration::from_secs(1);
+        assert_eq!(failed(SessionError::Idle { idle_max }), 1000);
         assert_eq!(code(Outcome::Cancelled), 1000);
         assert_eq!(failed(SessionError::Compressed("gzip")), 1003);
         assert_eq!(
@@ -207,6 +218,8 @@ mod tests {
             }),
             1003
         );
+        let reason = Box::new(SessionError::Compressed("xz"));
+        assert_eq!(failed(SessionError::InFile { file: 2, reason }), 1003);
         assert_eq!(
             failed(SessionError::TooLarge {
                 bytes: 2,

@@ -40,17 +40,20 @@ async fn an_uploaded_log_comes_back_as_figures() {
     let (log, bytes_sent) = made_log(200_000);
     let client = client().with_subprotocol("linerate.logs.v1");
     let mut ws = client.connect(&server.url("/logs/upload")).await.unwrap();
-    let start = json!({"type": "start", "name": "access.log", "size": log.len()});
+    let files = [json!({"name": "access.log", "size": log.len()})];
+    let start = json!({"type": "start", "files": files});
     ws.send(start.to_string()).await.unwrap();
     for message in log.as_bytes().chunks(100_000) {
         ws.send_binary(message).await.unwrap();
     }
     ws.send(r#"{"type":"finish"}"#).await.unwrap();
     let mut last = Value::Null;
-    while let Some(reply) = next(&mut ws).await {
+    while last["final"] != true {
+        let reply = next(&mut ws).await.expect("a reply");
         last = serde_json::from_str(reply.as_text().unwrap()).unwrap();
     }
-    assert_eq!(close_code(&mut ws).await, 1000);
+    let closed = ws.close(CloseCode::NORMAL, "").await.unwrap();
+    assert_eq!(closed.code, 1000);
     let summary = &last["summary"];
     assert_eq!(summary["requests"], 200_000);
     assert_eq!(summary["bytes_sent"], bytes_sent);

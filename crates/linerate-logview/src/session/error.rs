@@ -9,8 +9,29 @@ use std::time::Duration;
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum SessionError {
+    /// Bytes of a file came after `finish`.
+    AfterFinish,
     /// The file is compressed; this is the name of the program that did it.
     Compressed(&'static str),
+    /// No file was announced, or more than `files_max`.
+    FileCount {
+        /// The files that `start` announced.
+        files: usize,
+        /// The limit.
+        files_max: usize,
+    },
+    /// Nothing was asked of the figures for too long.
+    Idle {
+        /// The limit.
+        idle_max: Duration,
+    },
+    /// One of several files is refused.
+    InFile {
+        /// Which one, from 1.
+        file: usize,
+        /// Why.
+        reason: Box<Self>,
+    },
     /// The name of the file is longer than `name_bytes_max`.
     NameTooLong {
         /// The bytes of the name.
@@ -27,6 +48,11 @@ pub enum SessionError {
     },
     /// Something else came before `start`.
     NotStarted,
+    /// A file that is not the last one was announced without its size.
+    OpenEndedFile {
+        /// Which one, from 1.
+        file: usize,
+    },
     /// `start` came twice.
     SecondStart,
     /// More or fewer bytes came than were announced.
@@ -48,15 +74,26 @@ pub enum SessionError {
         /// The limit.
         bytes_max: usize,
     },
-    /// The announced file is larger than `upload_bytes_max`.
+    /// More questions came than may wait for their answers.
+    TooManyQuestions {
+        /// The limit.
+        questions_max: usize,
+    },
+    /// The files have more bytes than `upload_bytes_max`.
     TooLarge {
-        /// The bytes that `start` announced.
+        /// The bytes that `start` announced, or that came.
         bytes: u64,
         /// The limit.
         bytes_max: u64,
     },
+    /// The server follows no file of the name that was asked for.
+    UnknownFile,
+    /// The format that `start` names is none that is known.
+    UnknownFormat,
     /// A text message is no JSON of the protocol.
     UnknownMessage,
+    /// The session that was to be resumed is unknown: it never was, or its time is over.
+    UnknownSession,
     /// The client did not wait for acknowledgements.
     WindowExceeded {
         /// The bytes beyond the last acknowledgement.
@@ -71,14 +108,23 @@ impl SessionError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Compressed(_) | Self::NotALog { .. } => "not_a_log",
-            Self::NameTooLong { .. }
+            Self::Idle { .. } => "idle",
+            Self::InFile { reason, .. } => reason.code(),
+            Self::AfterFinish
+            | Self::FileCount { .. }
+            | Self::NameTooLong { .. }
             | Self::NotStarted
+            | Self::OpenEndedFile { .. }
             | Self::SecondStart
             | Self::TextTooLong { .. }
+            | Self::TooManyQuestions { .. }
             | Self::UnknownMessage => "protocol",
             Self::SizeMismatch { .. } => "size_mismatch",
             Self::Stalled { .. } => "stalled",
             Self::TooLarge { .. } => "too_large",
+            Self::UnknownFile => "unknown_file",
+            Self::UnknownFormat => "unknown_format",
+            Self::UnknownSession => "unknown_session",
             Self::WindowExceeded { .. } => "window_exceeded",
         }
     }
@@ -89,9 +135,22 @@ impl std::error::Error for SessionError {}
 impl fmt::Display for SessionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::AfterFinish => f.write_str("Bytes came after the end of the upload."),
             Self::Compressed(by) => {
                 write!(f, "The file is compressed by {by}. Unpack it first.")
             }
+            Self::FileCount { files, files_max } => {
+                write!(
+                    f,
+                    "{files} files were announced; 1 to {files_max} are allowed."
+                )
+            }
+            Self::Idle { idle_max } => write!(
+                f,
+                "Nothing was asked for {} seconds, so the figures were given up.",
+                idle_max.as_secs()
+            ),
+            Self::InFile { file, reason } => write!(f, "File {file}: {reason}"),
             Self::NameTooLong { bytes, bytes_max } => write!(
                 f,
                 "The file's name has {bytes} bytes; at most {bytes_max} are allowed."
@@ -102,6 +161,12 @@ impl fmt::Display for SessionError {
                  {requests} of the first {lines} lines are requests."
             ),
             Self::NotStarted => f.write_str("The upload was not started."),
+            Self::OpenEndedFile { file } => {
+                write!(
+                    f,
+                    "File {file} has no size; only the last one may be open-ended."
+                )
+            }
             Self::SecondStart => f.write_str("The upload was started twice."),
             Self::SizeMismatch {
                 announced,
@@ -114,8 +179,8 @@ impl fmt::Display for SessionError {
                 };
                 write!(
                     f,
-                    "The file was announced with {announced} bytes, but {than} came: {received}. \
-                     Was it changed while it was read?"
+                    "{announced} bytes were announced, but {than} came: {received}. \
+                     Was the file changed while it was read?"
                 )
             }
             Self::Stalled { silence_max } => write!(
@@ -129,11 +194,20 @@ impl fmt::Display for SessionError {
             ),
             Self::TooLarge { bytes, bytes_max } => write!(
                 f,
-                "The file has {bytes} bytes; at most {bytes_max} are allowed."
+                "There are {bytes} bytes to read; at most {bytes_max} are allowed."
             ),
+            Self::TooManyQuestions { questions_max } => write!(
+                f,
+                "More questions came than may wait for their answers; that are {questions_max}."
+            ),
+            Self::UnknownFile => f.write_str("The server follows no file of this name."),
+            Self::UnknownFormat => f.write_str("The format is none that is known."),
             Self::UnknownMessage => {
                 f.write_str("A text message is not one of the upload protocol.")
             }
+            Self::UnknownSession => f.write_str(
+                "The upload can't go on: the server doesn't know it any more. Start it again.",
+            ),
             Self::WindowExceeded {
                 bytes,
                 window_bytes,

@@ -1,6 +1,6 @@
 //! The JSON of the upload protocol.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::summary::Summary;
 
@@ -10,7 +10,29 @@ use crate::summary::Summary;
 pub(super) enum Request {
     Cancel,
     Finish,
-    Start { name: String, size: u64 },
+    Follow,
+    Query { seq: u64 },
+    Resume,
+    Rows { seq: u64 },
+    Start(Start),
+}
+
+/// The files that a client is about to send.
+#[derive(Debug, Deserialize)]
+pub(super) struct Start {
+    pub(super) files: Vec<File>,
+    /// The name of a format, or `auto`.
+    #[serde(default = "auto")]
+    pub(super) format: String,
+}
+
+/// One file.
+#[derive(Debug, Deserialize)]
+pub(super) struct File {
+    pub(super) name: String,
+    /// Its bytes; `None` (`null`) if that can't be known.
+    #[serde(deserialize_with = "size")]
+    pub(super) size: Option<u64>,
 }
 
 impl Request {
@@ -18,6 +40,15 @@ impl Request {
     pub(super) fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
+}
+
+fn auto() -> String {
+    "auto".to_owned()
+}
+
+/// Reads a size that may be `null` but not left out, so that nobody leaves it out by mistake.
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    Option::deserialize(deserializer)
 }
 
 /// What the server says.
@@ -31,8 +62,18 @@ pub(super) enum Reply {
         code: &'static str,
         message: String,
     },
+    Files {
+        files: Vec<String>,
+    },
     Ready {
+        id: String,
         window_bytes: u64,
+        bytes: u64,
+    },
+    Refused {
+        seq: u64,
+        code: &'static str,
+        message: String,
     },
     Snapshot {
         #[serde(rename = "final")]
@@ -52,18 +93,34 @@ mod tests {
     use super::Request;
 
     #[test]
-    fn requests_are_parsed_and_unknown_members_ignored() {
-        let text = r#" {"size":5,"name":"\u00e4.log","type":"start","x":[]} "#;
-        let request = Request::parse(text);
-        assert!(matches!(request, Some(Request::Start { name, size: 5 }) if name == "ä.log"));
+    fn start_is_parsed_and_unknown_members_are_ignored() {
+        let text = r#" {"files":[{"size":5,"name":"\u00e4.log","y":1},{"name":"-","size":null}],"type":"start","x":[]} "#;
+        let Some(Request::Start(start)) = Request::parse(text) else {
+            panic!("no start");
+        };
+        assert_eq!(start.files[0].name, "ä.log");
+        assert_eq!(start.files[0].size, Some(5));
+        assert_eq!(start.files[1].size, None);
+        assert_eq!(start.format, "auto");
+    }
+
+    #[test]
+    fn requests_without_a_file_are_parsed() {
+        let parse = Request::parse;
         assert!(matches!(
-            Request::parse(r#"{"type":"finish"}"#),
+            parse(r#"{"type":"finish"}"#),
             Some(Request::Finish)
         ));
         assert!(matches!(
-            Request::parse(r#"{"type":"cancel"}"#),
+            parse(r#"{"type":"cancel"}"#),
             Some(Request::Cancel)
         ));
+        let resume = parse(r#"{"type":"resume","id":"0f"}"#);
+        assert!(matches!(resume, Some(Request::Resume)));
+        let follow = parse(r#"{"type":"follow","name":"a"}"#);
+        assert!(matches!(follow, Some(Request::Follow)));
+        let query = parse(r#"{"type":"query","seq":7,"query":{}}"#);
+        assert!(matches!(query, Some(Request::Query { seq: 7 })));
     }
 
     #[test]
@@ -74,14 +131,15 @@ mod tests {
             "[]",
             "start",
             r#"{"type":"start"}"#,
-            r#"{"type":"start","name":"a"}"#,
-            r#"{"type":"start","name":"a","size":-1}"#,
-            r#"{"type":"start","name":"a","size":1.5}"#,
-            r#"{"type":"start","name":"a","size":"1"}"#,
-            r#"{"type":"start","name":"a","size":18446744073709551616}"#,
-            r#"{"type":"start","name":null,"size":1}"#,
-            r#"{"type":"Start","name":"a","size":1}"#,
-            r#"{"type":"resume"}"#,
+            r#"{"type":"start","name":"a","size":1}"#,
+            r#"{"type":"start","files":[{"name":"a"}]}"#,
+            r#"{"type":"start","files":[{"name":"a","size":-1}]}"#,
+            r#"{"type":"start","files":[{"name":"a","size":1.5}]}"#,
+            r#"{"type":"start","files":[{"name":"a","size":"1"}]}"#,
+            r#"{"type":"start","files":[{"name":"a","size":18446744073709551616}]}"#,
+            r#"{"type":"start","files":[{"name":null,"size":1}]}"#,
+            r#"{"type":"Start","files":[]}"#,
+            r#"{"type":"query"}"#,
             r#"{"type":"finish"}{"type":"finish"}"#,
         ] {
             assert!(Request::parse(text).is_none(), "{text}");

@@ -26,11 +26,27 @@ pub(super) struct Verdict {
     /// The file's first bytes.
     head: Vec<u8>,
     passed: bool,
+    /// The bytes of this file that came.
+    bytes: u64,
+    /// The requests of the files before.
+    requests_before: u64,
+    /// Their lines.
+    lines_before: u64,
 }
 
 impl Verdict {
-    /// Keeps the first bytes of the file.
-    pub(super) fn note_head(&mut self, bytes: &[u8]) {
+    /// Creates the verdict on the file that follows after what `log` has counted.
+    pub(super) fn of_next_file(log: &Aggregator) -> Self {
+        Self {
+            requests_before: log.requests(),
+            lines_before: log.lines(),
+            ..Self::default()
+        }
+    }
+
+    /// Counts bytes of the file, and keeps the first ones.
+    pub(super) fn note(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
         let missing = HEAD_LEN - self.head.len();
         self.head
             .extend_from_slice(&bytes[..bytes.len().min(missing)]);
@@ -38,7 +54,7 @@ impl Verdict {
 
     /// Judges once enough bytes were parsed.
     pub(super) fn after_input(&mut self, log: &Aggregator) -> Result<(), SessionError> {
-        if self.passed || log.bytes_read() < VERDICT_BYTES {
+        if self.passed || self.bytes < VERDICT_BYTES {
             return Ok(());
         }
         self.judge(log)
@@ -46,14 +62,15 @@ impl Verdict {
 
     /// Judges at the end of the file, unless that was done before.
     pub(super) fn at_eof(&mut self, log: &Aggregator) -> Result<(), SessionError> {
-        if self.passed || log.bytes_read() == 0 {
+        if self.passed || self.bytes == 0 {
             return Ok(());
         }
         self.judge(log)
     }
 
     fn judge(&mut self, log: &Aggregator) -> Result<(), SessionError> {
-        let (requests, lines) = (log.requests(), log.lines());
+        let requests = log.requests() - self.requests_before;
+        let lines = log.lines() - self.lines_before;
         if requests > 0 && (lines < LINES_MIN || requests >= lines.div_ceil(100)) {
             self.passed = true;
             return Ok(());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use linerate_logview::aggregate::{Aggregator, Limits};
-use linerate_logview::session::{self, Outcome, Session};
+use linerate_logview::session::{self, Session, SessionId};
 use linerate_logview::summary::Summary;
 
 const FILE: &str = concat!(
@@ -118,9 +118,10 @@ fn real_log_in_odd_pieces_has_the_same_figures() {
 fn upload_of_the_real_log_ends_with_its_figures() {
     let Some(log) = real_log() else { return };
     let now = Duration::ZERO;
-    let mut session = Session::new(session::Limits::default(), now);
+    let id = SessionId::from_bytes([0; 16]);
+    let mut session = Session::new(session::Limits::default(), id, now);
     let start = format!(
-        r#"{{"type":"start","name":"access.log","size":{}}}"#,
+        r#"{{"type":"start","files":[{{"name":"access.log","size":{}}}]}}"#,
         log.len()
     );
     session.handle_text(&start, now);
@@ -135,5 +136,5 @@ fn upload_of_the_real_log_ends_with_its_figures() {
     let reply: serde_json::Value = serde_json::from_str(&session.poll_reply(now).unwrap()).unwrap();
     let expected = serde_json::to_value(figures(&log, 1 << 20)).unwrap();
     assert_eq!(reply["summary"], expected);
-    assert_eq!(session.outcome(), Some(&Outcome::Finished));
+    assert_eq!(reply["final"], true);
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::aggregate::Aggregator;
-use crate::session::{Limits, Outcome, Session};
+use crate::session::{Limits, Outcome, Session, SessionId};
 
 pub(super) const LINE: &[u8] =
     b"192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654 \"-\" \"curl/8.5\"\n";
@@ -20,18 +20,24 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(limits: Limits) -> Self {
         let now = Duration::from_secs(1_000);
-        Self {
-            session: Session::new(limits, now),
+        let id = SessionId::from_bytes([0x5A; 16]);
+        let mut client = Self {
+            session: Session::new(limits, id, now),
             now,
-        }
+        };
+        assert_eq!(types(&client.replies()), ["files"]);
+        client
     }
 
     /// Creates a client that has started to upload so many bytes.
     pub(super) fn started(limits: Limits, size: u64) -> Self {
+        Self::started_with(limits, &[Some(size)])
+    }
+
+    /// Creates a client that has started to upload files of such sizes.
+    pub(super) fn started_with(limits: Limits, sizes: &[Option<u64>]) -> Self {
         let mut client = Self::new(limits);
-        let replies = client.say(&format!(
-            r#"{{"type":"start","name":"a.log","size":{size}}}"#
-        ));
+        let replies = client.say(&start(sizes));
         assert_eq!(replies[0]["type"], "ready", "{replies:?}");
         client
     }
@@ -64,6 +70,15 @@ impl Client {
     }
 }
 
+/// Returns the message that announces files of such sizes.
+pub(super) fn start(sizes: &[Option<u64>]) -> String {
+    let files = sizes.iter();
+    let files: Vec<_> = files
+        .map(|size| json!({"name": "a.log", "size": size}))
+        .collect();
+    json!({"type": "start", "files": files}).to_string()
+}
+
 pub(super) fn types(replies: &[Value]) -> Vec<&str> {
     let types = replies.iter().map(|reply| &reply["type"]);
     types.map(|name| name.as_str().unwrap()).collect()
@@ -73,26 +88,28 @@ pub(super) fn types(replies: &[Value]) -> Vec<&str> {
 fn upload_ends_with_the_figures_of_the_whole_file() {
     let log = [&LINE.repeat(3)[..], &LINE[..LINE.len() - 1]].concat();
     let mut client = Client::started(Limits::default(), log.len() as u64);
-    assert_eq!(client.session.name(), Some("a.log"));
     let (a, b) = log.split_at(100);
     let acks = client.send(a);
-    assert_eq!(acks, [serde_json::json!({"type": "ack", "bytes": 100})]);
+    assert_eq!(acks, [json!({"type": "ack", "bytes": 100})]);
     client.send(b);
     let replies = client.finish();
     assert_eq!(types(&replies), ["snapshot"]);
     assert_eq!(replies[0]["final"], true);
     assert_eq!(replies[0]["summary"]["requests"], 4);
     assert_eq!(replies[0]["summary"]["bytes_sent"], 4 * 654);
-    assert!(client.session.is_finished());
-    assert_eq!(client.session.outcome(), Some(&Outcome::Finished));
-    assert_eq!(client.session.poll_timeout(), None);
+    assert_eq!(
+        client.session.outcome(),
+        None,
+        "the figures stay for questions"
+    );
 }
 
 #[test]
 fn ready_names_the_window() {
     let mut client = Client::new(Limits::default());
-    let replies = client.say(r#"{"type":"start","name":"","size":0}"#);
-    let ready = serde_json::json!({"type": "ready", "window_bytes": 16_777_216});
+    let replies = client.say(&start(&[Some(0)]));
+    let id = "5a".repeat(16);
+    let ready = json!({"type": "ready", "id": id, "window_bytes": 16_777_216, "bytes": 0});
     assert_eq!(replies, [ready]);
 }
 
@@ -101,8 +118,8 @@ fn empty_file_has_figures_of_zeros() {
     let mut client = Client::started(Limits::default(), 0);
     assert_eq!(types(&client.send(b"")), ["ack"]);
     let replies = client.finish();
+    assert_eq!(replies[0]["final"], true);
     assert_eq!(replies[0]["summary"]["lines"], 0);
-    assert_eq!(client.session.outcome(), Some(&Outcome::Finished));
 }
 
 #[test]
@@ -198,11 +215,13 @@ fn end_frees_the_figures() {
     let mut client = Client::started(Limits::default(), LINE.len() as u64);
     client.send(LINE);
     client.finish();
+    client.say(r#"{"type":"cancel"}"#);
     assert!(matches!(
         client.session.state,
-        crate::session::State::Ended(_, None)
+        crate::session::State::Ended(Outcome::Cancelled, None)
     ));
-    assert_eq!(client.session.name(), None);
+    assert!(client.session.is_finished());
+    assert_eq!(client.session.poll_timeout(), None);
 }
 
 #[test]
@@ -210,6 +229,57 @@ fn sessions_can_move_between_threads() {
     fn is_send_and_sync<T: Send + Sync>() {}
     is_send_and_sync::<Session>();
     is_send_and_sync::<Aggregator>();
+}
+
+#[test]
+fn files_follow_each_other_in_one_stream_and_their_ends_are_ends_of_lines() {
+    let torn = &LINE[..LINE.len() - 1];
+    let files = [torn, b"", LINE, torn, b""];
+    let sizes: Vec<_> = files.iter().map(|file| Some(file.len() as u64)).collect();
+    for piece_len in [1, 7, LINE.len(), 1_000] {
+        let mut client = Client::started_with(Limits::default(), &sizes);
+        for piece in files.concat().chunks(piece_len) {
+            client.send(piece);
+        }
+        let summary = &client.finish()[0]["summary"];
+        assert_eq!(
+            (&summary["requests"], &summary["unparsed"]),
+            (&3.into(), &0.into())
+        );
+    }
+}
+
+#[test]
+fn last_file_may_be_open_ended() {
+    let sizes = [Some(LINE.len() as u64), None];
+    let mut client = Client::started_with(Limits::default(), &sizes);
+    client.send(&LINE.repeat(5)[..LINE.len() * 5 - 1]);
+    let replies = client.finish();
+    assert_eq!(replies[0]["final"], true);
+    assert_eq!(replies[0]["summary"]["requests"], 5);
+}
+
+#[test]
+fn finish_said_twice_gives_the_figures_twice() {
+    let mut client = Client::started(Limits::default(), LINE.len() as u64);
+    client.send(LINE);
+    assert_eq!(client.finish(), client.finish());
+}
+
+#[test]
+fn figures_are_kept_while_they_are_asked_for_and_then_given_up() {
+    let mut client = Client::started(Limits::default(), LINE.len() as u64);
+    client.send(LINE);
+    client.finish();
+    client.now += Duration::from_secs(599);
+    assert_eq!(
+        types(&client.say(r#"{"type":"query","seq":1,"query":{}}"#)),
+        ["refused"]
+    );
+    assert!(client.wait(599_999).is_empty());
+    let replies = client.wait(1);
+    assert_eq!(replies[0]["code"], "idle");
+    assert!(client.session.is_finished());
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::flow::{Client, LINE, types};
+use super::flow::{Client, LINE, start, types};
 use crate::session::{Limits, Outcome, SessionError};
 
 /// Checks that the replies end the session with an error, and returns code and message.
@@ -90,7 +90,7 @@ fn compressed_file_is_named_as_such() {
 fn size_up_to_the_limit_is_taken_and_one_byte_more_is_not() {
     Client::started(Limits::default(), 64 << 30);
     let mut client = Client::new(Limits::default());
-    let replies = client.say(r#"{"type":"start","name":"a","size":68719476737}"#);
+    let replies = client.say(&start(&[Some(68_719_476_736), Some(1)]));
     let (code, message) = error(&client, &replies);
     assert_eq!(code, "too_large");
     assert!(
@@ -103,7 +103,7 @@ fn size_up_to_the_limit_is_taken_and_one_byte_more_is_not() {
 fn name_up_to_the_limit_is_taken_and_one_byte_more_is_not() {
     let start = |bytes: usize| {
         let name = "n".repeat(bytes);
-        format!(r#"{{"type":"start","name":"{name}","size":1}}"#)
+        format!(r#"{{"type":"start","files":[{{"name":"{name}","size":1}}]}}"#)
     };
     let mut client = Client::new(Limits::default());
     assert_eq!(types(&client.say(&start(1_024))), ["ready"]);
@@ -119,29 +119,32 @@ fn name_up_to_the_limit_is_taken_and_one_byte_more_is_not() {
 
 #[test]
 fn text_up_to_the_limit_is_taken_and_one_byte_more_is_not() {
-    let cancel = |bytes: usize| format!("{:bytes$}", r#"{"type":"cancel"}"#);
+    let cancel = |bytes: usize| {
+        let message = r#"{"type":"cancel"}"#;
+        message.to_owned() + &" ".repeat(bytes - message.len())
+    };
     let mut client = Client::new(Limits::default());
-    client.say(&cancel(8_192));
+    client.say(&cancel(65_536));
     assert_eq!(client.session.outcome(), Some(&Outcome::Cancelled));
     let mut client = Client::new(Limits::default());
-    let replies = client.say(&cancel(8_193));
+    let replies = client.say(&cancel(65_537));
     let (code, message) = error(&client, &replies);
     assert_eq!(code, "protocol");
     assert!(
-        message.contains("8193") && message.contains("8192"),
+        message.contains("65537") && message.contains("65536"),
         "{message}"
     );
 }
 
 #[test]
 fn more_bytes_than_announced_are_a_size_mismatch() {
-    let mut client = Client::started(Limits::default(), 10);
-    client.send(&LINE[..10]);
-    let replies = client.send(&LINE[10..11]);
+    let mut client = Client::started(Limits::default(), LINE.len() as u64);
+    client.send(LINE);
+    let replies = client.send(b"1");
     let (code, message) = error(&client, &replies);
     assert_eq!(code, "size_mismatch");
     assert!(
-        message.contains("10 bytes") && message.contains("11"),
+        message.contains("83 bytes") && message.contains("84"),
         "{message}"
     );
 }
@@ -240,7 +243,7 @@ fn messages_out_of_turn_or_unknown_are_protocol_errors() {
     assert_eq!(error(&client, &replies).0, "protocol");
 
     let mut client = Client::started(Limits::default(), 5);
-    let replies = client.say(r#"{"type":"start","name":"a","size":5}"#);
+    let replies = client.say(&start(&[Some(5)]));
     assert_eq!(error(&client, &replies).0, "protocol");
 
     let mut client = Client::started(Limits::default(), 5);
@@ -252,23 +255,102 @@ fn messages_out_of_turn_or_unknown_are_protocol_errors() {
 fn nothing_is_answered_after_an_error() {
     let mut client = Client::new(Limits::default());
     client.say("?");
-    assert!(
-        client
-            .say(r#"{"type":"start","name":"a","size":5}"#)
-            .is_empty()
-    );
+    assert!(client.say(&start(&[Some(5)])).is_empty());
     assert!(client.send(LINE).is_empty());
     assert!(client.finish().is_empty());
+}
+
+#[test]
+fn number_of_files_up_to_the_limit_is_taken_and_one_more_is_not() {
+    Client::started_with(Limits::default(), &[Some(1); 256]);
+    for files in [0, 257] {
+        let mut client = Client::new(Limits::default());
+        let replies = client.say(&start(&vec![Some(1); files]));
+        let (code, message) = error(&client, &replies);
+        assert_eq!(code, "protocol");
+        assert!(
+            message.contains("256") && message.contains(&files.to_string()),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn file_that_is_no_log_is_named_among_several() {
+    let sizes = [Some(LINE.len() as u64), Some(10)];
+    let mut client = Client::started_with(Limits::default(), &sizes);
+    client.send(LINE);
+    let replies = client.send(b"dear diary");
+    let (code, message) = error(&client, &replies);
+    assert_eq!(code, "not_a_log");
+    assert!(message.starts_with("File 2: "), "{message}");
+    assert!(message.contains("0 of the first 1 lines"), "{message}");
+}
+
+#[test]
+fn only_the_last_file_may_be_open_ended() {
+    let mut client = Client::new(Limits::default());
+    let replies = client.say(&start(&[None, Some(1)]));
+    let (code, message) = error(&client, &replies);
+    assert_eq!(code, "protocol");
+    assert!(message.contains("File 1 has no size"), "{message}");
+}
+
+#[test]
+fn open_ended_file_ends_at_the_limit_of_bytes() {
+    let limits = Limits {
+        upload_bytes_max: LINE.len() as u64,
+        ..Limits::default()
+    };
+    let mut client = Client::started_with(limits, &[None]);
+    assert_eq!(types(&client.send(LINE)), ["ack"]);
+    let replies = client.send(b"1");
+    let (code, message) = error(&client, &replies);
+    assert_eq!(code, "too_large");
+    assert!(
+        message.contains("84") && message.contains("83"),
+        "{message}"
+    );
+}
+
+#[test]
+fn unknown_format_session_or_file_is_refused() {
+    for (text, expected) in [
+        (
+            r#"{"type":"start","files":[{"name":"a","size":1}],"format":"Spam"}"#,
+            "unknown_format",
+        ),
+        (r#"{"type":"resume","id":"x"}"#, "unknown_session"),
+        (r#"{"type":"follow","name":"access.log"}"#, "unknown_file"),
+    ] {
+        let mut client = Client::new(Limits::default());
+        let replies = client.say(text);
+        assert_eq!(error(&client, &replies).0, expected);
+    }
+}
+
+#[test]
+fn bytes_after_the_end_are_refused() {
+    let mut client = Client::started(Limits::default(), 0);
+    client.finish();
+    let replies = client.send(b"1");
+    assert_eq!(error(&client, &replies).0, "protocol");
+    assert_eq!(
+        client.session.outcome(),
+        Some(&Outcome::Failed(SessionError::AfterFinish))
+    );
 }
 
 proptest! {
     #[test]
     fn no_order_of_messages_makes_the_session_panic(
-        steps in prop::collection::vec((0usize..7, 0usize..300, 0u64..30_000), 0..40),
+        steps in prop::collection::vec((0usize..8, 0usize..300, 0u64..30_000), 0..40),
     ) {
+        let start = start(&[Some(200)]);
         let texts = [
-            r#"{"type":"start","name":"a","size":200}"#,
+            start.as_str(),
             r#"{"type":"finish"}"#,
+            r#"{"type":"query","seq":1,"query":{}}"#,
             r#"{"type":"cancel"}"#,
             "?",
         ];

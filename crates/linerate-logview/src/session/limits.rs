@@ -1,0 +1,43 @@
+//! What one session may take.
+
+use std::time::Duration;
+
+use crate::aggregate;
+
+/// What one session may take.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The most bytes of all files together, 64 GiB.
+    pub upload_bytes_max: u64,
+    /// The most files, 256.
+    pub files_max: usize,
+    /// How many bytes the client may send beyond the last acknowledgement, 16 MiB: four slices of
+    /// 4 MiB, with which browsers are fastest.
+    pub window_bytes: u64,
+    /// The longest text message, 64 KiB: 256 files with names of usual length.
+    pub text_bytes_max: usize,
+    /// The longest file name, 1,024 bytes: 255 UTF-16 units, what file systems take, fit.
+    pub name_bytes_max: usize,
+    /// How long the client may be silent before it has sent everything, 60 s.
+    pub silence_max: Duration,
+    /// How long the figures are kept for a client that asks nothing more of them, 600 s.
+    pub idle_max: Duration,
+    /// What the figures may take.
+    pub aggregate: aggregate::Limits,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            upload_bytes_max: 64 << 30,
+            files_max: 256,
+            window_bytes: 16 << 20,
+            text_bytes_max: 64 << 10,
+            name_bytes_max: 1_024,
+            silence_max: Duration::from_secs(60),
+            idle_max: Duration::from_secs(600),
+            aggregate: aggregate::Limits::default(),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The files of a session: which of them a byte belongs to, and the figures of all.
+
+use std::time::Duration;
+
+use super::{Limits, SessionError, message, verdict::Verdict};
+use crate::{aggregate::Aggregator, summary::Summary};
+
+/// The files that are uploaded, one after the other, and their figures.
+#[derive(Debug)]
+pub(super) struct Upload {
+    files: Vec<message::File>,
+    /// Which of them is being received; as many as there are once all of them are complete.
+    current: usize,
+    /// How many bytes of the current file came.
+    current_bytes: u64,
+    /// How many bytes came in all.
+    received: u64,
+    /// How many bytes the last acknowledgement that was polled named.
+    pub(super) acked: u64,
+    /// When the last snapshot was polled.
+    pub(super) last_snapshot: Option<Duration>,
+    /// Whether the client said that all bytes were sent.
+    is_complete: bool,
+    log: Aggregator,
+    verdict: Verdict,
+}
+
+impl Upload {
+    /// Creates an upload of these files, if their number, names and sizes are within the limits.
+    pub(super) fn new(start: message::Start, limits: &Limits) -> Result<Self, SessionError> {
+        check(&start, limits)?;
+        let mut upload = Self {
+            files: start.files,
+            current: 0,
+            current_bytes: 0,
+            received: 0,
+            acked: 0,
+            last_snapshot: None,
+            is_complete: false,
+            log: Aggregator::new(limits.aggregate.clone()),
+            verdict: Verdict::default(),
+        };
+        upload.end_complete_files()?;
+        Ok(upload)
+    }
+
+    /// Counts and parses bytes that the client was allowed to send.
+    pub(super) fn take(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), SessionError> {
+        if self.is_complete {
+            return Err(SessionError::AfterFinish);
+        }
+        let beyond = self.received + bytes.len() as u64 - self.acked;
+        if beyond > limits.window_bytes {
+            return Err(SessionError::WindowExceeded {
+                bytes: beyond,
+                window_bytes: limits.window_bytes,
+            });
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = self.room().ok_or_else(|| self.mismatch(rest.len()))?;
+            let len = usize::try_from(room).unwrap_or(usize::MAX).min(rest.len());
+            let (of_this_file, after) = rest.split_at(len);
+            self.take_of_file(of_this_file)?;
+            self.end_complete_files()?;
+            rest = after;
+        }
+        if self.received > limits.upload_bytes_max {
+            return Err(SessionError::TooLarge {
+                bytes: self.received,
+                bytes_max: limits.upload_bytes_max,
+            });
+        }
+        Ok(())
+    }
+
+    /// Ends the upload, which has to be complete.
+    pub(super) fn finish(&mut self) -> Result<(), SessionError> {
+        let is_open_ended = |file: &message::File| file.size.is_none();
+        if self.files.get(self.current).is_some_and(is_open_ended) {
+            self.end_file()?;
+            self.end_complete_files()?;
+        }
+        if self.current < self.files.len() {
+            return Err(self.mismatch(0));
+        }
+        self.is_complete = true;
+        Ok(())
+    }
+
+    /// Says whether all files came to their ends.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Returns how many bytes were parsed.
+    pub(super) fn bytes(&self) -> u64 {
+        self.received
+    }
+
+    pub(super) fn summary(&self) -> Summary {
+        self.log.summary()
+    }
+
+    /// Returns how many bytes the current file still takes; `None` if all files are complete.
+    fn room(&self) -> Option<u64> {
+        let size = self.files.get(self.current)?.size;
+        Some(size.map_or(u64::MAX, |size| size - self.current_bytes))
+    }
+
+    fn take_of_file(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
+        self.received += bytes.len() as u64;
+        self.current_bytes += bytes.len() as u64;
+        self.verdict.note(bytes);
+        self.log.handle_input(bytes);
+        let judged = self.verdict.after_input(&self.log);
+        judged.map_err(|reason| self.no_log(reason))
+    }
+
+    /// Ends the current file, and those behind it of which nothing is to come.
+    fn end_complete_files(&mut self) -> Result<(), SessionError> {
+        while self.room() == Some(0) {
+            self.end_file()?;
+        }
+        Ok(())
+    }
+
+    fn end_file(&mut self) -> Result<(), SessionError> {
+        self.log.handle_eof();
+        let judged = self.verdict.at_eof(&self.log);
+        judged.map_err(|reason| self.no_log(reason))?;
+        self.verdict = Verdict::of_next_file(&self.log);
+        self.current += 1;
+        self.current_bytes = 0;
+        Ok(())
+    }
+
+    fn no_log(&self, reason: SessionError) -> SessionError {
+        if self.files.len() == 1 {
+            return reason;
+        }
+        SessionError::InFile {
+            file: self.current + 1,
+            reason: Box::new(reason),
+        }
+    }
+
+    /// Returns the error for a sum of bytes, with so many more, that is not what was announced.
+    fn mismatch(&self, more: usize) -> SessionError {
+        let sizes = self.files.iter().filter_map(|file| file.size);
+        SessionError::SizeMismatch {
+            announced: sizes.sum(),
+            received: self.received + more as u64,
+        }
+    }
+}
+
+fn check(start: &message::Start, limits: &Limits) -> Result<(), SessionError> {
+    if start.files.is_empty() || start.files.len() > limits.files_max {
+        return Err(SessionError::FileCount {
+            files: start.files.len(),
+            files_max: limits.files_max,
+        });
+    }
+    let mut announced = 0u64;
+    for (index, file) in start.files.iter().enumerate() {
+        if file.name.len() > limits.name_bytes_max {
+            return Err(SessionError::NameTooLong {
+                bytes: file.name.len(),
+                bytes_max: limits.name_bytes_max,
+            });
+        }
+        if file.size.is_none() && index + 1 < start.files.len() {
+            return Err(SessionError::OpenEndedFile { file: index + 1 });
+        }
+        announced = announced.saturating_add(file.size.unwrap_or(0));
+    }
+    if announced > limits.upload_bytes_max {
+        return Err(SessionError::TooLarge {
+            bytes: announced,
+            bytes_max: limits.upload_bytes_max,
+        });
+    }
+    match start.format.as_str() {
+        "auto" | "combined" | "common" => Ok(()),
+        _ => Err(SessionError::UnknownFormat),
+    }
+}
