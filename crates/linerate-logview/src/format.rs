@@ -1,5 +1,8 @@
 //! The access-log formats that are understood, and the parser of one line.
 //!
+//! [`Format::detect`] tells them apart by the first lines of a log, [`Format::parse`] takes a name
+//! or what a configuration says: `log_format` of nginx or `LogFormat` of Apache httpd.
+//!
 //! `common` and `combined` are what Apache httpd and nginx call them; nginx's default is
 //! `combined`:
 //!
@@ -8,15 +11,33 @@
 //! ```
 //!
 //! `common` ends after the bytes. What a server administrator appended after either is ignored.
+//! `vhost_combined` and `vhost_common` have a virtual host in front, with or without a port. `json`
+//! is an object per line with names as nginx, Caddy and Traefik have them.
 
+mod apache;
 mod combined;
+mod detect;
+mod error;
+mod escape;
+mod fields;
+mod json;
+mod moment;
+mod nginx;
+mod number;
 mod quoted;
 mod reason;
 mod request;
+mod source;
+mod strftime;
+mod template;
 mod timestamp;
 
+use std::sync::Arc;
+
+pub use error::FormatError;
 pub use reason::Reason;
 pub use request::RequestLine;
+use template::Template;
 
 /// One line of an access log, as the server wrote it (escapes included).
 ///
@@ -50,13 +71,27 @@ pub struct Record<'a> {
     pub duration: Option<u64>,
 }
 
+/// The names that [`Format::parse`] takes.
+const NAMES: [&str; 5] = [
+    "combined",
+    "common",
+    "json",
+    "vhost_combined",
+    "vhost_common",
+];
+
 /// How the lines of a log are built; `combined` by default.
 ///
 /// ```
-/// use linerate_logview::format::Format;
+/// use linerate_logview::format::{Format, FormatError};
 ///
-/// assert_eq!(Format::default(), Format::combined());
-/// assert_eq!(Format::common().name(), "common");
+/// let format = Format::parse(r#"log_format timed '$remote_addr [$time_local] "$request" $request_time';"#)?;
+/// assert_eq!(format.name(), "timed");
+/// assert_eq!(Format::parse("combined")?, Format::default());
+///
+/// let error = Format::parse(r#"%h %t "%r" %Z"#).unwrap_err();
+/// assert_eq!(error.to_string(), "the directive %Z at character 12 is unknown");
+/// # Ok::<(), FormatError>(())
 /// ```
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Format {
@@ -68,6 +103,10 @@ enum Layout {
     #[default]
     Combined,
     Common,
+    Json,
+    Template(Arc<Template>),
+    VhostCombined,
+    VhostCommon,
 }
 
 impl Format {
@@ -83,13 +122,57 @@ impl Format {
         }
     }
 
-    /// Returns what to call it.
+    /// Returns the format of the first lines of a log, or `None` if they are in none that has a
+    /// name.
+    ///
+    /// The last line may be cut; 64 KiB are plenty.
+    pub fn detect(head: &[u8]) -> Option<Self> {
+        detect::detect(head)
+    }
+
+    /// Returns the format of that name, or compiles what a configuration of nginx or Apache httpd
+    /// says, with or without the directive's name, quotes and semicolon.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, and at which character.
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
+        let name = text.trim();
+        let layout = match name {
+            "combined" => Layout::Combined,
+            "common" => Layout::Common,
+            "json" => Layout::Json,
+            "vhost_combined" => Layout::VhostCombined,
+            "vhost_common" => Layout::VhostCommon,
+            _ if is_word(name) => {
+                return Err(FormatError::UnknownName {
+                    name: name.to_owned(),
+                });
+            }
+            _ => Layout::Template(Arc::new(Template::compile(&source::read(text)?)?)),
+        };
+        Ok(Self { layout })
+    }
+
+    /// Returns what to call it: `combined`, or the name in the configuration, or `custom`.
     pub fn name(&self) -> &str {
-        match self.layout {
+        match &self.layout {
             Layout::Combined => "combined",
             Layout::Common => "common",
+            Layout::Json => "json",
+            Layout::Template(template) => &template.name,
+            Layout::VhostCombined => "vhost_combined",
+            Layout::VhostCommon => "vhost_common",
         }
     }
+}
+
+/// Says whether a text could be meant as the name of a format.
+fn is_word(text: &str) -> bool {
+    /// Longer than any name.
+    const LEN_MAX: usize = 64;
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    (1..=LEN_MAX).contains(&text.len()) && text.bytes().all(is_part)
 }
 
 /// Parses lines of one format.
@@ -111,6 +194,8 @@ impl Format {
 pub struct Parser {
     format: Format,
     clock: timestamp::Reader,
+    /// What was decoded of the current line: never longer than it.
+    scratch: Vec<u8>,
 }
 
 impl Parser {
@@ -119,6 +204,7 @@ impl Parser {
         Self {
             format,
             clock: timestamp::Reader::default(),
+            scratch: Vec::new(),
         }
     }
 
@@ -134,12 +220,30 @@ impl Parser {
     /// The reason why the line is not in the format.
     #[inline]
     pub fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Record<'a>, Reason> {
-        combined::parse(&mut self.clock, line)
+        let Self {
+            format,
+            clock,
+            scratch,
+        } = self;
+        match &format.layout {
+            Layout::Combined | Layout::Common => combined::parse(clock, line),
+            Layout::Json => json::parse(clock, scratch, line),
+            Layout::Template(template) => template.parse(clock, scratch, line),
+            Layout::VhostCombined | Layout::VhostCommon => combined::parse_with_host(clock, line),
+        }
+    }
+
+    /// Returns how many bytes of heap it holds.
+    pub fn memory_bytes(&self) -> usize {
+        self.scratch.capacity()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    mod custom;
+    mod detection;
+    mod json_lines;
     mod odd_lines;
     mod reasons;
 }

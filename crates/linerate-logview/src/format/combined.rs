@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use memchr::memchr_iter;
 
-use super::{Reason, Record, RequestLine, quoted, timestamp};
+use super::fields::{present, without_port};
+use super::{Reason, Record, RequestLine, number, quoted, timestamp};
 
 /// The length of `[22/Jan/2021:01:47:05 +0000] "`.
 const STAMP_LEN: usize = timestamp::LEN + 4;
@@ -38,6 +39,20 @@ pub(super) fn parse<'a>(
         referrer,
         agent,
         ..Record::default()
+    })
+}
+
+/// Parses one line with a virtual host in front, perhaps with a port.
+#[inline]
+pub(super) fn parse_with_host<'a>(
+    clock: &mut timestamp::Reader,
+    line: &'a [u8],
+) -> Result<Record<'a>, Reason> {
+    let host = address(line)?;
+    let record = parse(clock, &line[host.len() + 1..])?;
+    Ok(Record {
+        host: without_port(present(host)),
+        ..record
     })
 }
 
@@ -144,21 +159,7 @@ fn bytes_sent(rest: &[u8]) -> Result<(u64, &[u8]), Reason> {
     if field == b"-" {
         return Ok((0, rest));
     }
-    Ok((decimal(field).ok_or(Reason::BadBytes)?, rest))
-}
-
-#[inline]
-fn decimal(field: &[u8]) -> Option<u64> {
-    if field.is_empty() {
-        return None;
-    }
-    field.iter().try_fold(0u64, |number, &byte| {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        number.checked_mul(10)?.checked_add(u64::from(digit))
-    })
+    Ok((number::decimal(field).ok_or(Reason::BadBytes)?, rest))
 }
 
 /// Reads the referrer and the agent of the `combined` format, if the line goes on with a quote.
@@ -171,10 +172,4 @@ fn headers(rest: &[u8]) -> Result<[&[u8]; 2], Reason> {
     let rest = rest.strip_prefix(b" \"").ok_or(Reason::MissingField)?;
     let (agent, _) = quoted::split(rest).ok_or(Reason::MissingField)?;
     Ok([present(referrer), present(agent)])
-}
-
-/// Returns a header, empty for the `-` of one that was not sent.
-#[inline]
-fn present(header: &[u8]) -> &[u8] {
-    if header == b"-" { b"" } else { header }
 }

@@ -10,15 +10,20 @@ pub enum Reason {
     BadAddress,
     /// The bytes are neither a number below 2^64 nor `-`.
     BadBytes,
+    /// The duration is no number.
+    BadDuration,
+    /// The line is no object of JSON.
+    BadJson,
     /// The status is not three digits.
     BadStatus,
-    /// There is no `[22/Jan/2021:01:47:05 +0000]`, or it names no moment since 1970.
+    /// There is no `[22/Jan/2021:01:47:05 +0000]` or what else the format says, or it names no
+    /// moment since 1970.
     BadTimestamp,
     /// The line ends before the format does.
     MissingField,
     /// The line is longer than `line_bytes_max`.
     TooLong,
-    /// The fields are in another order than that of the known formats.
+    /// The fields are not those of the format, or in another order.
     UnknownFormat,
 }
 
@@ -28,6 +33,8 @@ impl Reason {
         match self {
             Self::BadAddress => "bad address",
             Self::BadBytes => "bad bytes",
+            Self::BadDuration => "bad duration",
+            Self::BadJson => "bad JSON",
             Self::BadStatus => "bad status",
             Self::BadTimestamp => "bad timestamp",
             Self::MissingField => "missing field",
@@ -42,11 +49,13 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::BadAddress => "the line does not begin with an address",
             Self::BadBytes => "the number of bytes is no number",
+            Self::BadDuration => "the duration is no number",
+            Self::BadJson => "the line is no object of JSON",
             Self::BadStatus => "the status is not three digits",
             Self::BadTimestamp => "there is no valid timestamp",
             Self::MissingField => "the line ends before its last field",
             Self::TooLong => "the line is too long",
-            Self::UnknownFormat => "the fields are in an unknown order",
+            Self::UnknownFormat => "the fields are not those of the format",
         })
     }
 }

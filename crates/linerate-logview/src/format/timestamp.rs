@@ -81,7 +81,7 @@ fn two_digits(text: &[u8; LEN], at: usize) -> Option<i64> {
 }
 
 /// Returns the month, counted from 0.
-fn month(name: [u8; 3]) -> Option<usize> {
+pub(super) fn month(name: [u8; 3]) -> Option<usize> {
     const NAMES: [&[u8; 3]; 12] = [
         b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov",
         b"Dec",
@@ -93,12 +93,12 @@ fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-fn days_in_month(year: i64, month: usize) -> i64 {
+pub(super) fn days_in_month(year: i64, month: usize) -> i64 {
     const DAYS: [i64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     DAYS[month] + i64::from(month == 1 && is_leap(year))
 }
 
-fn days_since_1970(year: i64, month: usize, day: i64) -> i64 {
+pub(super) fn days_since_1970(year: i64, month: usize, day: i64) -> i64 {
     /// The days from 1 January of the year 1 to 1 January 1970.
     const BEFORE_1970: i64 = 719_162;
     let past = year - 1;

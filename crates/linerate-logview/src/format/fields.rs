@@ -1,0 +1,274 @@
+//! The fields of a line, collected in any order, and the record that they make.
+
+use memchr::memchr;
+
+use super::{Reason, Record, RequestLine, escape, number};
+
+/// What a field of a line is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Slot {
+    Address,
+    Agent,
+    Bytes,
+    Duration(Unit),
+    Host,
+    Method,
+    Referrer,
+    Request,
+    Status,
+    /// A path, perhaps with its query.
+    Target,
+    Time,
+}
+
+impl Slot {
+    /// How many places there are.
+    pub(super) const COUNT: usize = 11;
+
+    /// Returns a place of its own below [`COUNT`](Self::COUNT).
+    pub(super) fn place(self) -> usize {
+        match self {
+            Self::Address => 0,
+            Self::Agent => 1,
+            Self::Bytes => 2,
+            Self::Duration(_) => 3,
+            Self::Host => 4,
+            Self::Method => 5,
+            Self::Referrer => 6,
+            Self::Request => 7,
+            Self::Status => 8,
+            Self::Target => 9,
+            Self::Time => 10,
+        }
+    }
+}
+
+/// What a duration counts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Unit {
+    Microseconds,
+    Milliseconds,
+    Nanoseconds,
+    Seconds,
+}
+
+/// Text as it stands in the line.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Text<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Whether it holds escapes of JSON, which are to be decoded.
+    pub(super) is_escaped: bool,
+}
+
+/// The fields of one line.
+#[derive(Debug, Default)]
+pub(super) struct Fields<'a> {
+    pub(super) time: Option<i64>,
+    /// By [`Slot::place`].
+    texts: [Text<'a>; Slot::COUNT],
+    status: Option<u16>,
+    bytes_sent: u64,
+    duration: Option<u64>,
+}
+
+impl<'a> Fields<'a> {
+    /// Takes a field, of which only [`Slot::Time`] is left to the caller.
+    #[inline]
+    pub(super) fn set(&mut self, slot: Slot, text: Text<'a>) -> Result<(), Reason> {
+        match slot {
+            Slot::Bytes => self.bytes_sent = bytes_sent(text.bytes)?,
+            Slot::Duration(unit) => self.duration = duration(text.bytes, unit)?,
+            Slot::Status => self.status = Some(status(text.bytes)?),
+            _ => self.texts[slot.place()] = text,
+        }
+        Ok(())
+    }
+
+    /// Says whether there is anything about a request.
+    pub(super) fn has_request(&self) -> bool {
+        let has = |slot: Slot| !self.texts[slot.place()].bytes.is_empty();
+        self.status.is_some() || has(Slot::Request) || has(Slot::Target)
+    }
+
+    /// Returns the record; what has to be decoded is put into `scratch`.
+    #[inline]
+    pub(super) fn record(self, scratch: &'a mut Vec<u8>) -> Result<Record<'a>, Reason> {
+        let texts = if self.texts.iter().any(|text| text.is_escaped) {
+            decoded(&self.texts, scratch)
+        } else {
+            self.texts.map(|text| text.bytes)
+        };
+        let text = |slot: Slot| texts[slot.place()];
+        let request = text(Slot::Request);
+        let (method, target) = match RequestLine::parse(request) {
+            Some(line) => (line.method, line.target),
+            None => (present(text(Slot::Method)), present(text(Slot::Target))),
+        };
+        Ok(Record {
+            time: self.time.ok_or(Reason::BadTimestamp)?,
+            address: address(text(Slot::Address)),
+            host: without_port(present(text(Slot::Host))),
+            request,
+            method,
+            path: &target[..memchr(b'?', target).unwrap_or(target.len())],
+            status: self.status.unwrap_or(0),
+            bytes_sent: self.bytes_sent,
+            referrer: present(text(Slot::Referrer)),
+            agent: present(text(Slot::Agent)),
+            duration: self.duration,
+        })
+    }
+}
+
+#[cold]
+fn decoded<'a>(
+    texts: &[Text<'a>; Slot::COUNT],
+    scratch: &'a mut Vec<u8>,
+) -> [&'a [u8]; Slot::COUNT] {
+    scratch.clear();
+    let spans = texts.map(|text| {
+        let start = scratch.len();
+        if text.is_escaped {
+            escape::decode_json(text.bytes, scratch);
+        }
+        start..scratch.len()
+    });
+    let scratch: &'a [u8] = scratch;
+    std::array::from_fn(|place| {
+        if texts[place].is_escaped {
+            &scratch[spans[place].clone()]
+        } else {
+            texts[place].bytes
+        }
+    })
+}
+
+/// Returns a field, empty for the `-` of one that has no value.
+#[inline]
+pub(super) fn present(field: &[u8]) -> &[u8] {
+    if field == b"-" { b"" } else { field }
+}
+
+/// Returns the first of a list of addresses, without brackets and port.
+fn address(field: &[u8]) -> &[u8] {
+    let field = present(field);
+    let end = field.iter().position(|byte| matches!(byte, b',' | b' '));
+    without_port(&field[..end.unwrap_or(field.len())])
+}
+
+/// Cuts the port off `name:80` and `[::1]:80`, and the brackets too; leaves `::1` as it is.
+#[inline]
+pub(super) fn without_port(name: &[u8]) -> &[u8] {
+    if let [b'[', inside @ ..] = name {
+        return memchr(b']', inside).map_or(name, |end| &inside[..end]);
+    }
+    match memchr(b':', name) {
+        Some(colon) if memchr(b':', &name[colon + 1..]).is_none() => &name[..colon],
+        _ => name,
+    }
+}
+
+/// Reads up to three digits; of a list, as proxies log it, the last.
+fn status(field: &[u8]) -> Result<u16, Reason> {
+    let last = last_of_list(field);
+    match last {
+        [_] | [_, _] | [_, _, _] => number::decimal(last),
+        _ => None,
+    }
+    .and_then(|status| u16::try_from(status).ok())
+    .ok_or(Reason::BadStatus)
+}
+
+fn bytes_sent(field: &[u8]) -> Result<u64, Reason> {
+    match field {
+        b"" | b"-" => Ok(0),
+        _ => number::decimal(field).ok_or(Reason::BadBytes),
+    }
+}
+
+fn duration(field: &[u8], unit: Unit) -> Result<Option<u64>, Reason> {
+    let last = last_of_list(field);
+    if last.is_empty() || last == b"-" {
+        return Ok(None);
+    }
+    let (number, unit) = with_unit(last).unwrap_or((last, unit));
+    let duration = match unit {
+        Unit::Seconds => number::scaled(number, 6),
+        Unit::Milliseconds => number::scaled(number, 3),
+        Unit::Microseconds => number::scaled(number, 0),
+        Unit::Nanoseconds => number::scaled(number, 0).map(|nanoseconds| nanoseconds / 1_000),
+    };
+    duration.map(Some).ok_or(Reason::BadDuration)
+}
+
+/// Splits the unit off `1.5ms`.
+fn with_unit(field: &[u8]) -> Option<(&[u8], Unit)> {
+    let units: [(&[u8], Unit); 5] = [
+        (b"ms", Unit::Milliseconds),
+        (b"us", Unit::Microseconds),
+        ("µs".as_bytes(), Unit::Microseconds),
+        (b"ns", Unit::Nanoseconds),
+        (b"s", Unit::Seconds),
+    ];
+    units
+        .iter()
+        .find_map(|(name, unit)| Some((field.strip_suffix(*name)?, *unit)))
+}
+
+/// Returns what follows the last comma, colon or space: nginx lists one value for each server that
+/// it asked.
+fn last_of_list(field: &[u8]) -> &[u8] {
+    let start = field
+        .iter()
+        .rposition(|byte| matches!(byte, b',' | b':' | b' '));
+    &field[start.map_or(0, |at| at + 1)..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Reason, Unit, address, duration, status, without_port};
+
+    #[test]
+    fn addresses_lose_ports_and_lists_their_tail() {
+        for (field, expected) in [
+            ("192.0.2.7", "192.0.2.7"),
+            ("192.0.2.7:4321", "192.0.2.7"),
+            ("2001:db8::7", "2001:db8::7"),
+            ("[2001:db8::7]:4321", "2001:db8::7"),
+            ("192.0.2.7, 198.51.100.1", "192.0.2.7"),
+            ("-", ""),
+            ("", ""),
+        ] {
+            assert_eq!(address(field.as_bytes()), expected.as_bytes(), "{field}");
+        }
+        assert_eq!(without_port(b"[::1"), b"[::1");
+    }
+
+    #[test]
+    fn statuses_are_up_to_three_digits_and_the_last_of_a_list() {
+        assert_eq!(status(b"200"), Ok(200));
+        assert_eq!(status(b"0"), Ok(0));
+        assert_eq!(status(b"502, 200"), Ok(200));
+        assert_eq!(status(b"502 : 404"), Ok(404));
+        for field in [&b""[..], b"-", b"2000", b"2x0", b"+20"] {
+            assert_eq!(status(field), Err(Reason::BadStatus));
+        }
+    }
+
+    #[test]
+    fn durations_become_microseconds() {
+        assert_eq!(duration(b"0.125", Unit::Seconds), Ok(Some(125_000)));
+        assert_eq!(duration(b"17", Unit::Milliseconds), Ok(Some(17_000)));
+        assert_eq!(duration(b"17", Unit::Microseconds), Ok(Some(17)));
+        assert_eq!(duration(b"17999", Unit::Nanoseconds), Ok(Some(17)));
+        assert_eq!(duration(b"1.5ms", Unit::Seconds), Ok(Some(1_500)));
+        assert_eq!(duration("12.25µs".as_bytes(), Unit::Seconds), Ok(Some(12)));
+        assert_eq!(duration(b"2s", Unit::Nanoseconds), Ok(Some(2_000_000)));
+        assert_eq!(duration(b"0.1, 0.250", Unit::Seconds), Ok(Some(250_000)));
+        assert_eq!(duration(b"-", Unit::Seconds), Ok(None));
+        assert_eq!(duration(b"", Unit::Seconds), Ok(None));
+        for field in [&b"x"[..], b"-1", b"s", b"\xFF"] {
+            assert_eq!(duration(field, Unit::Seconds), Err(Reason::BadDuration));
+        }
+    }
+}

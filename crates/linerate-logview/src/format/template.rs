@@ -1,0 +1,290 @@
+//! Formats of fields with fixed text in between, compiled from what a configuration says.
+
+mod compile;
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+use super::fields::{Fields, Slot, Text};
+use super::moment::{self, Civil};
+use super::source::{Dialect, Escape, Source};
+use super::strftime::{self, Item};
+use super::{FormatError, Reason, Record, apache, nginx, quoted, timestamp};
+
+/// A part of a format as it was written.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Piece {
+    Text(String),
+    Variable { kind: Kind, text: String, at: usize },
+}
+
+impl Piece {
+    /// Appends a character to the text at the end.
+    pub(super) fn push_char(pieces: &mut Vec<Self>, char: char) {
+        match pieces.last_mut() {
+            Some(Self::Text(text)) => text.push(char),
+            _ => pieces.push(Self::Text(char.into())),
+        }
+    }
+}
+
+/// What a variable is to us.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    /// Of several fields for one slot that with the lowest rank is taken.
+    Field {
+        slot: Slot,
+        rank: u8,
+    },
+    /// Text of the client's outside quotes, such as the name of a user, which may hold anything.
+    FreeText,
+    /// Values with commas or colons and spaces in between.
+    List,
+    ListField {
+        slot: Slot,
+        rank: u8,
+    },
+    /// A query or its question mark, empty if there is none.
+    Query,
+    Skipped,
+    Time(TimeText),
+}
+
+/// How a moment is written.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum TimeText {
+    Common,
+    Epoch(u32),
+    Iso,
+    Pattern(Vec<Item>),
+}
+
+/// A compiled format.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Template {
+    /// Its name in the configuration, or `custom`.
+    pub(super) name: String,
+    /// What a line begins with.
+    prefix: Box<[u8]>,
+    fields: Box<[Field]>,
+    /// Whether values hold escapes of JSON.
+    is_json: bool,
+}
+
+#[derive(Debug, Eq, PartialEq)]
+struct Field {
+    slot: Option<Slot>,
+    end: End,
+    /// The text that follows.
+    after: Box<[u8]>,
+}
+
+/// How to find the end of a field.
+#[derive(Debug, Eq, PartialEq)]
+enum End {
+    /// It ends where the text that follows it begins.
+    After,
+    /// Likewise, but the next field must be a moment, so that nobody can forge its text.
+    BeforeTime,
+    /// It ends at a closing quote that isn't escaped.
+    Quote,
+    /// It ends before the slash with which the next begins.
+    Slash,
+    /// It may hold spaces after commas and around colons.
+    List,
+    /// It is an address, in which colons occur too: it ends at the last of a word.
+    LastColon,
+    /// It is a moment and knows itself where it ends.
+    Time(TimeText),
+}
+
+impl Template {
+    /// Compiles a format.
+    ///
+    /// # Errors
+    ///
+    /// It has no time, something in it is unknown, or its fields can't be told apart.
+    pub(super) fn compile(source: &Source) -> Result<Self, FormatError> {
+        let mut pieces = match source.dialect {
+            Dialect::Apache => apache::pieces(&source.chars)?,
+            Dialect::Nginx => nginx::pieces(&source.chars)?,
+        };
+        compile::join_queries(&mut pieces);
+        compile::check(&pieces)?;
+        let prefix = match &pieces[0] {
+            Piece::Text(text) => text.clone(),
+            Piece::Variable { .. } => String::new(),
+        };
+        let is_json = source.escape == Escape::Json
+            || source.escape == Escape::Default && prefix.trim_start().starts_with('{');
+        Ok(Self {
+            name: source.name.clone().unwrap_or_else(|| "custom".to_owned()),
+            fields: compile::fields(&pieces, source.escape),
+            prefix: prefix.into_bytes().into(),
+            is_json,
+        })
+    }
+
+    /// Parses one line.
+    pub(super) fn parse<'a>(
+        &self,
+        clock: &mut timestamp::Reader,
+        scratch: &'a mut Vec<u8>,
+        line: &'a [u8],
+    ) -> Result<Record<'a>, Reason> {
+        let mut values = Fields::default();
+        let mut civil = None;
+        let mut rest = line
+            .strip_prefix(&*self.prefix)
+            .ok_or(Reason::UnknownFormat)?;
+        let mut fields = &*self.fields;
+        while let [field, next @ ..] = fields {
+            rest = match &field.end {
+                End::Time(text) => {
+                    let (time, rest) = read_time(text, clock, &mut civil, rest)?;
+                    values.time = time.or(values.time);
+                    after(rest, &field.after)?
+                }
+                end => {
+                    let (value, rest) = split(end, rest, field, next)?;
+                    if let Some(slot) = field.slot {
+                        let is_escaped = self.is_json && memchr(b'\\', value).is_some();
+                        values.set(
+                            slot,
+                            Text {
+                                bytes: value,
+                                is_escaped,
+                            },
+                        )?;
+                    }
+                    rest
+                }
+            };
+            fields = next;
+        }
+        if let (None, Some(civil)) = (values.time, civil) {
+            values.time = civil.unix_time();
+        }
+        values.record(scratch)
+    }
+}
+
+/// Strips the text that must follow.
+#[inline]
+fn after<'a>(rest: &'a [u8], after: &[u8]) -> Result<&'a [u8], Reason> {
+    rest.strip_prefix(after).ok_or_else(|| missing(rest))
+}
+
+/// Returns the reason why a line doesn't go on as it should.
+#[cold]
+fn missing(rest: &[u8]) -> Reason {
+    if rest.is_empty() {
+        Reason::MissingField
+    } else {
+        Reason::UnknownFormat
+    }
+}
+
+/// Splits a field off, and the text that follows it.
+#[inline]
+fn split<'a>(
+    end: &End,
+    rest: &'a [u8],
+    field: &Field,
+    next: &[Field],
+) -> Result<(&'a [u8], &'a [u8]), Reason> {
+    let text = &*field.after;
+    if text.is_empty() && next.is_empty() {
+        return Ok((rest, b""));
+    }
+    let at = match end {
+        End::Quote => {
+            let (value, rest) = quoted::split(rest).ok_or(Reason::MissingField)?;
+            return Ok((value, after(rest, &text[1..])?));
+        }
+        End::Slash => memchr(b'/', rest),
+        End::BeforeTime => before_time(rest, text, next),
+        End::List => end_of_list(rest, text),
+        End::LastColon => last_colon(rest, text).or_else(|| find(rest, text)),
+        End::After | End::Time(_) => find(rest, text),
+    };
+    let at = at.ok_or(Reason::MissingField)?;
+    Ok((&rest[..at], &rest[at + text.len()..]))
+}
+
+/// Returns where `text`, which is not empty, begins first.
+#[inline]
+fn find(rest: &[u8], text: &[u8]) -> Option<usize> {
+    let (&first, others) = text.split_first()?;
+    memchr_iter(first, rest).find(|at| rest[at + 1..].starts_with(others))
+}
+
+/// Returns where `text` begins with a moment and its own text behind it.
+fn before_time(rest: &[u8], text: &[u8], next: &[Field]) -> Option<usize> {
+    let [
+        Field {
+            end: End::Time(time),
+            after,
+            ..
+        },
+        ..,
+    ] = next
+    else {
+        return find(rest, text);
+    };
+    let (&first, others) = text.split_first()?;
+    let mut candidates = memchr_iter(first, rest).filter(|at| rest[at + 1..].starts_with(others));
+    let mut clock = timestamp::Reader::default();
+    let nothing_else = find(rest, text);
+    candidates
+        .find(|at| {
+            let behind = &rest[at + text.len()..];
+            read_time(time, &mut clock, &mut None, behind)
+                .is_ok_and(|(_, rest)| rest.starts_with(after))
+        })
+        .or(nothing_else)
+}
+
+/// Returns where `text`, which begins with a space, begins after a value that isn't followed by
+/// another of the list.
+fn end_of_list(rest: &[u8], text: &[u8]) -> Option<usize> {
+    let goes_on = |at: &usize| {
+        let (before, behind) = rest.split_at(*at);
+        before.ends_with(b",") || before.ends_with(b" :") || behind.starts_with(b" :")
+    };
+    let mut spaces = memchr_iter(b' ', rest).filter(|at| rest[*at..].starts_with(text));
+    spaces.find(|at| !goes_on(at))
+}
+
+/// Returns where the last colon of the word at the front is, if `text` begins there.
+fn last_colon(rest: &[u8], text: &[u8]) -> Option<usize> {
+    let is_end = |byte: &u8| matches!(byte, 0..=b' ' | b'"' | b',');
+    let end = rest.iter().position(is_end).unwrap_or(rest.len());
+    let colon = memrchr(b':', &rest[..end])?;
+    rest[colon..].starts_with(text).then_some(colon)
+}
+
+type Time<'a> = (Option<i64>, &'a [u8]);
+
+/// Reads a moment from the front, or a part of one into `civil`.
+#[inline]
+fn read_time<'a>(
+    text: &TimeText,
+    clock: &mut timestamp::Reader,
+    civil: &mut Option<Civil>,
+    rest: &'a [u8],
+) -> Result<Time<'a>, Reason> {
+    let read = match text {
+        TimeText::Common => {
+            let (stamp, rest) = rest.split_first_chunk().ok_or(Reason::BadTimestamp)?;
+            clock.read(stamp).map(|time| (time, rest))
+        }
+        TimeText::Epoch(shift) => moment::epoch(rest, *shift),
+        TimeText::Iso => moment::iso8601(rest),
+        TimeText::Pattern(items) => {
+            let civil = civil.get_or_insert_default();
+            return strftime::read(items, rest, civil).ok_or(Reason::BadTimestamp);
+        }
+    };
+    let (time, rest) = read.ok_or(Reason::BadTimestamp)?;
+    Ok((Some(time), rest))
+}
