@@ -16,7 +16,7 @@ GO := $(or $(shell command -v go),$(wildcard /usr/local/go/bin/go))
 DRIVER := $(abspath $(TARGET)/release/examples/autobahn_client)
 
 # What continuous integration runs, in this order. The pages come before all Rust: the binary embeds them.
-TEST_STEPS := setup web lint deny docs build unit web-test browser-test sdk-test packaging-test conformance h2spec bench-test
+TEST_STEPS := setup web lint deny docs build unit web-test browser-test sdk-test packaging-test conformance h2spec interop bench-test
 
 .PHONY: help
 help: ## this list
@@ -48,10 +48,11 @@ lint: web ## formatting, clippy, types of the pages, syntax of the scripts; warn
 	cargo fmt --all --check
 	cargo fmt --manifest-path bench/contenders/Cargo.toml --all --check
 	cargo fmt --manifest-path bench/contenders/raw-tcp/Cargo.toml --check
+	cargo fmt --manifest-path conformance/interop/peers/rust/Cargo.toml --check
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	cd web && npm run --silent check
 	cd sdk-tests && ../web/node_modules/.bin/prettier --config ../web/.prettierrc.json --check .
-	for script in $$(grep -rlE '^#!/usr/bin/env bash' scripts .ci bench); do bash -n "$$script"; done
+	for script in $$(grep -rlE '^#!/usr/bin/env bash' scripts .ci bench conformance); do bash -n "$$script"; done
 	python3 -B -m unittest discover -q -s conformance/tests
 
 .PHONY: docs
@@ -126,6 +127,21 @@ ifeq ($(GO),)
 else
 	conformance/h2spec $(LINERATE_BIN)
 endif
+
+INTEROP := $(abspath $(TARGET)/release/examples/interop) .cache/interop
+
+.PHONY: interop-peers
+interop-peers:
+	cargo build --locked --release -p linerate --example interop
+	conformance/interop/install
+
+.PHONY: interop
+interop: interop-peers ## random messages to and from other libraries, compared byte for byte; SEED=N for others
+	$(INTEROP) --seed $(or $(SEED),1)
+
+.PHONY: soak
+soak: interop-peers ## the same with ten million frames for each library, an hour each at most (SECONDS_MAX=3600)
+	$(INTEROP) --frames 10000000 --seconds $(or $(SECONDS_MAX),3600) $(if $(SEED),--seed $(SEED))
 
 .PHONY: exhaustive
 exhaustive: ## UTF-8 validation of every sequence of up to four bytes, at every split (minutes)

@@ -124,6 +124,25 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Sends a Ping between two pieces, as [`WebSocket::ping`](crate::WebSocket::ping) does between
+    /// messages.
+    ///
+    /// # Errors
+    /// The connection is closing or closed, or `payload` has more than 125 bytes.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready sends nothing.
+    pub async fn ping(&mut self, payload: &[u8]) -> Result<()> {
+        let link = self.link;
+        poll_fn(|cx| {
+            link.poll_queue(cx, Urgency::Now, |outbox, engine| {
+                outbox.push_ping(engine, payload)?;
+                Ok(0)
+            })
+        })
+        .await
+    }
+
     /// Ends the message.
     ///
     /// # Errors

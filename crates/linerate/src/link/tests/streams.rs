@@ -136,6 +136,35 @@ async fn a_dropped_writer_closes_with_1011_if_its_message_has_begun() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_writer_sends_pings_between_its_pieces() {
+    for place in PLACES {
+        let application = |mut ws: WebSocket| async move {
+            let mut writer = ws.writer(MessageKind::Text);
+            writer.write(b"begins").await?;
+            writer.ping(b"?").await?;
+            let refused = writer.ping(&[0; 126]).await;
+            assert!(matches!(refused, Err(Error::Send(_))), "{refused:?}");
+            writer.write(b"goes on").await?;
+            writer.finish().await
+        };
+        let (mut peer, running) = place.start(64, quiet(), application);
+        for (first, payload) in [
+            (0x01, &b"begins"[..]),
+            (0x89, b"?"),
+            (0x00, b"goes on"),
+            (0x80, b""),
+        ] {
+            let frame = in_time(peer.frame()).await;
+            assert_eq!(frame, Some((first, payload.to_vec())), "{place:?}");
+        }
+        in_time(running)
+            .await
+            .expect("it ends")
+            .expect("it is open");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_forwards_into_its_sink() {
     for place in PLACES {
         let application = |ws: WebSocket| async move {

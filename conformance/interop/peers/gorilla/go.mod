@@ -1,0 +1,5 @@
+module interop/gorilla
+
+go 1.24
+
+require github.com/gorilla/websocket v1.5.3
