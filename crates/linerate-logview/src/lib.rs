@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
+pub mod decode;
 pub mod format;
 pub mod lines;
 pub mod query;

@@ -1,0 +1,104 @@
+//! Files of gzip members (RFC 1952).
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use super::{DecodeError, PIECE_BYTES};
+
+/// What the state of a decompressor takes beside the pieces: its window of 32 KiB and its tables.
+pub(super) const STATE_BYTES: usize = 64 << 10;
+
+/// The window of every member, 2^15 bytes.
+const WINDOW_BITS: u8 = 15;
+
+#[derive(Debug)]
+pub(super) struct Gzip {
+    inflate: Decompress,
+    /// Whether the current member has begun.
+    is_inside: bool,
+    /// Whether zeros follow the last member, with which tapes and block devices fill up.
+    is_padding: bool,
+    read_bytes: u64,
+    piece: Box<[u8]>,
+}
+
+impl Default for Gzip {
+    fn default() -> Self {
+        Self {
+            inflate: Decompress::new_gzip(WINDOW_BITS),
+            is_inside: false,
+            is_padding: false,
+            read_bytes: 0,
+            piece: vec![0; PIECE_BYTES].into(),
+        }
+    }
+}
+
+impl Gzip {
+    /// Decodes all of `input`.
+    pub(super) fn decode(
+        &mut self,
+        mut input: &[u8],
+        each: &mut impl FnMut(&[u8]) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        loop {
+            if !self.is_inside {
+                input = self.between_members(input)?;
+                if input.is_empty() {
+                    return Ok(());
+                }
+            }
+            let (read, written, status) = self.inflate(input)?;
+            input = &input[read..];
+            if written > 0 {
+                each(&self.piece[..written])?;
+            }
+            if status == Status::StreamEnd {
+                self.inflate = Decompress::new_gzip(WINDOW_BITS);
+                self.is_inside = false;
+            } else if input.is_empty() && written < self.piece.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Says whether the file may end here.
+    pub(super) fn stands_between_members(&self) -> bool {
+        !self.is_inside
+    }
+
+    /// Begins the next member, or skips zeros that follow the last.
+    fn between_members<'a>(&mut self, input: &'a [u8]) -> Result<&'a [u8], DecodeError> {
+        if !self.is_padding {
+            self.is_padding = self.read_bytes > 0 && input.first() == Some(&0);
+            self.is_inside = !(self.is_padding || input.is_empty());
+            if !self.is_padding {
+                return Ok(input);
+            }
+        }
+        let zeros = input.iter().take_while(|&&byte| byte == 0).count();
+        self.read_bytes += zeros as u64;
+        if zeros < input.len() {
+            return Err(self.corrupt());
+        }
+        Ok(b"")
+    }
+
+    fn inflate(&mut self, input: &[u8]) -> Result<(usize, usize, Status), DecodeError> {
+        let [read, written] = [self.inflate.total_in(), self.inflate.total_out()];
+        let status = self
+            .inflate
+            .decompress(input, &mut self.piece, FlushDecompress::None);
+        // Both are at most the length of a buffer.
+        let read = (self.inflate.total_in() - read) as usize;
+        let written = (self.inflate.total_out() - written) as usize;
+        self.read_bytes += read as u64;
+        let status = status.map_err(|_| self.corrupt())?;
+        Ok((read, written, status))
+    }
+
+    fn corrupt(&self) -> DecodeError {
+        DecodeError::Corrupt {
+            at: self.read_bytes,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! How files that are compressed begin.
+
+/// What the first bytes of a file say.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Magic {
+    Gzip,
+    Plain,
+    /// So far it could be something compressed.
+    TooShort,
+    /// Compressed by the program of that name.
+    Unsupported(&'static str),
+    Zstd,
+}
+
+const MAGICS: [(&[u8], Magic); 6] = [
+    (b"\x1F\x8B\x08", Magic::Gzip),
+    (b"\x28\xB5\x2F\xFD", Magic::Zstd),
+    (b"\xFD7zXZ\0", Magic::Unsupported("xz")),
+    (b"PK\x03\x04", Magic::Unsupported("zip")),
+    (b"\x04\x22\x4D\x18", Magic::Unsupported("lz4")),
+    // The fourth byte is the size of its blocks.
+    (b"BZh9\x31\x41\x59\x26\x53\x59", Magic::Unsupported("bzip2")),
+];
+
+/// Returns what the bytes at the beginning of a file say.
+pub(super) fn find(head: &[u8]) -> Magic {
+    for (magic, meaning) in MAGICS {
+        let len = head.len().min(magic.len());
+        let is_alike = magic[..len]
+            .iter()
+            .zip(head)
+            .enumerate()
+            .all(|(place, (a, b))| a == b || place == 3 && *a == b'9' && b.is_ascii_digit());
+        if is_alike {
+            return if len == magic.len() {
+                meaning
+            } else {
+                Magic::TooShort
+            };
+        }
+    }
+    skippable_frame(head)
+}
+
+/// A frame of Zstandard to skip, with which `pzstd` begins (RFC 8878 §3.1.2).
+fn skippable_frame(head: &[u8]) -> Magic {
+    match head {
+        [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => Magic::Zstd,
+        [] | [0x50..=0x5F] | [0x50..=0x5F, 0x2A] | [0x50..=0x5F, 0x2A, 0x4D] => Magic::TooShort,
+        _ => Magic::Plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Magic, find};
+
+    #[test]
+    fn first_bytes_tell_how_a_file_is_compressed() {
+        assert_eq!(find(b"\x1F\x8B\x08\0"), Magic::Gzip);
+        assert_eq!(find(b"\x28\xB5\x2F\xFD"), Magic::Zstd);
+        assert_eq!(find(b"\x50\x2A\x4D\x18\x04"), Magic::Zstd);
+        assert_eq!(find(b"\xFD7zXZ\0\0"), Magic::Unsupported("xz"));
+        assert_eq!(find(b"PK\x03\x04\x14"), Magic::Unsupported("zip"));
+        assert_eq!(find(b"BZh11AY&SY"), Magic::Unsupported("bzip2"));
+        assert_eq!(find(b"\x04\x22\x4D\x18"), Magic::Unsupported("lz4"));
+    }
+
+    #[test]
+    fn logs_are_plain_as_soon_as_they_differ() {
+        for head in [
+            "192.0.2.7",
+            "{",
+            "\n",
+            "PKI.example",
+            "BZh.example",
+            "BZh9 - - [",
+            "Q*host",
+            "\x1F\u{7F}",
+        ] {
+            assert_eq!(find(head.as_bytes()), Magic::Plain, "{head}");
+        }
+        for head in [
+            &b""[..],
+            b"B",
+            b"BZh9",
+            b"P",
+            b"P*",
+            b"\x1F\x8B",
+            b"\x28\xB5\x2F",
+            b"Q*M",
+        ] {
+            assert_eq!(find(head), Magic::TooShort, "{head:?}");
+        }
+    }
+}

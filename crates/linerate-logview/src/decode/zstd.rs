@@ -1,0 +1,97 @@
+//! Files of Zstandard frames (RFC 8878).
+
+use std::fmt;
+
+use zstd::stream::raw::{DParameter, InBuffer, Operation, OutBuffer};
+
+use super::{DecodeError, PIECE_BYTES};
+
+/// What the state of a decompressor takes beside its window and the pieces: tables and one block.
+pub(super) const STATE_BYTES: usize = 512 << 10;
+
+pub(super) struct Zstd {
+    inner: zstd::stream::raw::Decoder<'static>,
+    stands_between_frames: bool,
+    read_bytes: u64,
+    window_bytes_max: usize,
+    piece: Box<[u8]>,
+}
+
+impl fmt::Debug for Zstd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Zstd")
+            .field("stands_between_frames", &self.stands_between_frames)
+            .field("read_bytes", &self.read_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Zstd {
+    pub(super) fn new(window_bytes_max: usize) -> Result<Self, DecodeError> {
+        /// The smallest window that the library can be limited to.
+        const LOG_MIN: u32 = 10;
+        let window_log_max = window_bytes_max.max(1).ilog2().max(LOG_MIN);
+        let window = |_| DecodeError::Window {
+            bytes_max: window_bytes_max,
+        };
+        let mut inner = zstd::stream::raw::Decoder::new().map_err(window)?;
+        inner
+            .set_parameter(DParameter::WindowLogMax(window_log_max))
+            .map_err(window)?;
+        Ok(Self {
+            inner,
+            stands_between_frames: true,
+            read_bytes: 0,
+            window_bytes_max,
+            piece: vec![0; PIECE_BYTES].into(),
+        })
+    }
+
+    /// Decodes all of `input`.
+    pub(super) fn decode(
+        &mut self,
+        input: &[u8],
+        each: &mut impl FnMut(&[u8]) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        let mut input = InBuffer::around(input);
+        loop {
+            let read = input.pos;
+            let mut output = OutBuffer::around(&mut *self.piece);
+            let result = self.inner.run(&mut input, &mut output);
+            let written = output.pos();
+            self.read_bytes += (input.pos - read) as u64;
+            if written > 0 {
+                each(&self.piece[..written])?;
+            }
+            match result {
+                Ok(hint) => {
+                    // A call that does nothing at the end of a frame hints at the next one.
+                    let does_nothing = input.pos == read && written == 0;
+                    self.stands_between_frames =
+                        hint == 0 || does_nothing && self.stands_between_frames;
+                }
+                Err(error) => return Err(self.error(&error)),
+            }
+            if input.pos == input.src.len() && written < self.piece.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Says whether the file may end here.
+    pub(super) fn stands_between_frames(&self) -> bool {
+        self.stands_between_frames
+    }
+
+    fn error(&self, error: &std::io::Error) -> DecodeError {
+        // The library's error codes reach us as their words.
+        if error.to_string().contains("too much memory") {
+            return DecodeError::Window {
+                bytes_max: self.window_bytes_max,
+            };
+        }
+        DecodeError::Corrupt {
+            at: self.read_bytes,
+        }
+    }
+}
