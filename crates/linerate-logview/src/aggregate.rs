@@ -113,6 +113,11 @@ impl Aggregator {
         splitter.handle_eof(|line| figures.count(parser, line));
     }
 
+    /// Takes the lines to come as those of another format; call it between two files.
+    pub fn set_format(&mut self, format: Format) {
+        self.parser = Parser::new(format);
+    }
+
     /// Returns how many lines were counted: requests, unparsed and blank ones.
     pub fn lines(&self) -> u64 {
         self.figures.lines()
@@ -158,7 +163,7 @@ impl Aggregator {
             first_time: figures.timeline.first_time(),
             last_time: figures.timeline.last_time(),
             timeline: figures.timeline.summary(),
-            format: String::new(),
+            format: self.parser.format().name().to_string(),
             approximate: figures.addresses.not_counted() + figures.paths.not_counted() > 0,
             panels: Panels::default(),
             bots: Bots::default(),

@@ -26,6 +26,7 @@
 pub mod aggregate;
 pub mod decode;
 pub mod format;
+pub mod input;
 pub mod lines;
 pub mod query;
 pub mod session;

@@ -1,0 +1,224 @@
+//! One file on its way to the figures: decompressed, and its format told by its first lines.
+
+use linerate_simd::newline;
+
+use crate::decode::{self, DecodeError, Decoder};
+use crate::format::Format;
+
+/// How many bytes are held back at most until the format is known.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// How many lines are looked at until it is given up, and so how often.
+const HEAD_LINES_MAX: usize = 256;
+
+/// What [`Input`] hands out.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Piece<'a> {
+    /// The next bytes of the log.
+    Bytes(&'a [u8]),
+    /// The format of all bytes to come; once, before the first of them.
+    Format(&'a Format),
+}
+
+/// Takes the bytes of a file and hands out those of its log.
+///
+/// As soon as a line fits a format with a name, that is the format. A log whose first 64 KiB or 256
+/// lines fit none is taken for `combined`, so that its lines are counted with a reason.
+///
+/// ```
+/// use linerate_logview::aggregate::{Aggregator, Limits};
+/// use linerate_logview::decode;
+/// use linerate_logview::input::{Input, Piece};
+///
+/// let mut log = Aggregator::new(Limits::default());
+/// let mut input = Input::new(None, decode::Limits::default());
+/// let line = br#"{"ts":1611280025,"status":200,"request":{"method":"GET","uri":"/a"}}"#;
+/// let mut take = |piece: Piece<'_>| match piece {
+///     Piece::Format(format) => log.set_format(format.clone()),
+///     Piece::Bytes(bytes) => log.handle_input(bytes),
+///     _ => {}
+/// };
+/// input.handle_input(line, &mut take)?;
+/// input.handle_eof(&mut take)?;
+/// log.handle_eof();
+///
+/// let name = input.format().map(|format| format.name());
+/// assert_eq!((name, log.requests()), (Some("json"), 1));
+/// # Ok::<(), decode::DecodeError>(())
+/// ```
+#[derive(Debug)]
+pub struct Input {
+    decoder: Decoder,
+    detection: Detection,
+}
+
+#[derive(Debug)]
+struct Detection {
+    format: Option<Format>,
+    /// Whether the format was handed out.
+    is_told: bool,
+    /// What is held back until the format is known.
+    head: Vec<u8>,
+}
+
+impl Input {
+    /// Creates an input that stands at the beginning of a file; without a `format` it is detected.
+    pub fn new(format: Option<Format>, limits: decode::Limits) -> Self {
+        Self {
+            decoder: Decoder::new(limits),
+            detection: Detection {
+                format,
+                is_told: false,
+                head: Vec::new(),
+            },
+        }
+    }
+
+    /// Takes the next bytes of the file and hands what they hold to `each`, in order.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be decompressed.
+    pub fn handle_input(
+        &mut self,
+        input: &[u8],
+        mut each: impl FnMut(Piece<'_>),
+    ) -> Result<(), DecodeError> {
+        let Self { decoder, detection } = self;
+        decoder.handle_input(input, |bytes| detection.take(bytes, &mut each))
+    }
+
+    /// Ends the file: hands out what was held back.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be decompressed, or was cut.
+    pub fn handle_eof(&mut self, mut each: impl FnMut(Piece<'_>)) -> Result<(), DecodeError> {
+        let Self { decoder, detection } = self;
+        let result = decoder.handle_eof(|bytes| detection.take(bytes, &mut each));
+        detection.decide(&mut each);
+        result
+    }
+
+    /// Returns the format of the log, as soon as it is known.
+    pub fn format(&self) -> Option<&Format> {
+        self.detection.format.as_ref()
+    }
+
+    /// Returns the decoder, which knows how the file is compressed and what it decodes to.
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// Returns how many bytes of heap the input may come to hold.
+    pub fn memory_bytes_max(&self) -> usize {
+        self.decoder.memory_bytes_max() + HEAD_BYTES_MAX
+    }
+}
+
+impl Detection {
+    #[inline]
+    fn take(&mut self, bytes: &[u8], each: &mut impl FnMut(Piece<'_>)) {
+        if self.is_told {
+            return each(Piece::Bytes(bytes));
+        }
+        let room = HEAD_BYTES_MAX - self.head.len();
+        let (head, rest) = bytes.split_at(bytes.len().min(room));
+        self.head.extend_from_slice(head);
+        let has_new_line = newline::find(head).is_some();
+        if self.format.is_none() && has_new_line {
+            self.format =
+                newline::rfind(&self.head).and_then(|end| Format::detect(&self.head[..=end]));
+        }
+        let is_full = self.head.len() == HEAD_BYTES_MAX
+            || has_new_line && newline::count(&self.head) >= HEAD_LINES_MAX;
+        if self.format.is_some() || is_full {
+            self.decide(each);
+            each(Piece::Bytes(rest));
+        }
+    }
+
+    /// Hands out the format, of an unknown log the default, and what was held back.
+    fn decide(&mut self, each: &mut impl FnMut(Piece<'_>)) {
+        if self.is_told {
+            return;
+        }
+        self.is_told = true;
+        let head = std::mem::take(&mut self.head);
+        let format = self
+            .format
+            .get_or_insert_with(|| Format::detect(&head).unwrap_or_default());
+        each(Piece::Format(format));
+        each(Piece::Bytes(&head));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HEAD_BYTES_MAX, Input, Piece};
+    use crate::decode;
+    use crate::format::Format;
+
+    const NOISE: &str = "logfile turned over\n";
+    const COMMON: &str = "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
+
+    /// Feeds pieces and returns the format with how much came before it was known, and the log.
+    fn feed<'a>(
+        format: Option<Format>,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> (String, usize, Vec<u8>) {
+        let mut input = Input::new(format, decode::Limits::default());
+        let (mut name, mut fed, mut fed_before, mut log) = (None, 0, 0, Vec::new());
+        let mut take = |piece: Piece<'_>, fed: usize| match piece {
+            Piece::Format(format) => {
+                assert!(log.is_empty() && name.is_none());
+                name = Some(format.name().to_owned());
+                fed_before = fed;
+            }
+            Piece::Bytes(bytes) => log.extend_from_slice(bytes),
+        };
+        for piece in pieces {
+            fed += piece.len();
+            input.handle_input(piece, |piece| take(piece, fed)).unwrap();
+        }
+        input.handle_eof(|piece| take(piece, fed)).unwrap();
+        (name.unwrap(), fed_before, log)
+    }
+
+    #[test]
+    fn first_line_that_fits_decides() {
+        let log = format!("{NOISE}{COMMON}{COMMON}");
+        let (name, fed, seen) = feed(None, log.as_bytes().chunks(1));
+        assert_eq!(name, "common");
+        assert_eq!(fed, NOISE.len() + COMMON.len());
+        assert_eq!(seen, log.as_bytes());
+        let (_, fed, seen) = feed(None, [log.as_bytes()]);
+        assert_eq!((fed, seen.len()), (log.len(), log.len()));
+    }
+
+    #[test]
+    fn unknown_logs_are_given_up_after_64_kib_or_256_lines() {
+        let log = NOISE.repeat(300);
+        let (name, fed, seen) = feed(None, log.as_bytes().chunks(1));
+        assert_eq!((name.as_str(), fed), ("combined", 256 * NOISE.len()));
+        assert_eq!(seen, log.as_bytes());
+        let log = vec![b'x'; HEAD_BYTES_MAX * 3];
+        let (_, fed, seen) = feed(None, log.chunks(1_000));
+        assert_eq!(fed, HEAD_BYTES_MAX.next_multiple_of(1_000));
+        assert!(seen == log);
+    }
+
+    #[test]
+    fn last_line_without_a_line_feed_is_looked_at() {
+        let (name, _, seen) = feed(None, [COMMON.trim_end().as_bytes()]);
+        assert_eq!((name.as_str(), seen.len()), ("common", COMMON.len() - 1));
+        assert_eq!(feed(None, [&b""[..]]).0, "combined");
+    }
+
+    #[test]
+    fn given_format_is_not_doubted() {
+        let format = Format::parse("json").unwrap();
+        let (name, fed, seen) = feed(Some(format), [&b"a"[..], b"b\n"]);
+        assert_eq!((name.as_str(), fed, &seen[..]), ("json", 1, &b"ab\n"[..]));
+    }
+}
