@@ -97,7 +97,7 @@ impl Audience {
             })
         });
         let seats = seats.collect::<Result<Vec<_>, StoryError>>()?;
-        let stalled = (0..cell.stalled).map(|number| {
+        let stalled = (0..cell.stalled.unwrap_or_default()).map(|number| {
             Subscriber::open_slow(address, dialect, number % cell.sources, cell.batch_ms)
         });
         let stalled = stalled.collect::<Result<Vec<_>, StoryError>>()?;

@@ -46,8 +46,9 @@ pub struct Cell {
     pub sources: u32,
     /// The interval of the batches, in milliseconds; 0 is none.
     pub batch_ms: u32,
-    /// How many more subscribers there are that read nothing.
-    pub stalled: u32,
+    /// How many more subscribers there are that read nothing. If some number is asked for, even 0, the sockets of all
+    /// are filled before it counts, so that one number can be compared with another.
+    pub stalled: Option<u32>,
 }
 
 impl Cell {
@@ -166,7 +167,7 @@ impl<'a> Stage<'a> {
             trials: 0,
         };
         stage.wait_for_all()?;
-        if cell.stalled > 0 {
+        if cell.stalled.is_some() {
             stage.fill()?;
         }
         Ok(stage)
@@ -271,7 +272,7 @@ fn describe(peer: &Peer, cell: Cell, rate: f64, fed: &Fed, heard: &Heard) -> Tri
         subscribers: cell.subscribers,
         sources: cell.sources,
         batch_ms: cell.batch_ms,
-        stalled: cell.stalled,
+        stalled: cell.stalled.unwrap_or_default(),
         rate,
         seconds: fed.elapsed.as_secs_f64(),
         published: fed.counts.iter().sum(),

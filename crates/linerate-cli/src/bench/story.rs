@@ -53,9 +53,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
     sources: u32,
 
-    /// More subscribers that read nothing, which must not slow down the others.
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
-    stalled: u32,
+    /// More subscribers that read nothing, which must not slow down the others. Their sockets are filled first, and so are
+    /// everybody's with 0, for a comparison.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    stalled: Option<u32>,
 
     /// Only servers with this in their name; may be repeated.
     #[arg(long, value_name = "PART")]
