@@ -2,6 +2,7 @@
 //! project's table of bad inputs.
 
 mod agreeing;
+mod headers;
 mod inflating;
 mod limits;
 mod prepared;

@@ -9,7 +9,7 @@ use crate::situation::{ROLES, Situation, close_frame};
 
 /// What must become of a frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Verdict {
+pub(crate) enum Verdict {
     /// A Close frame with this code, or none.
     Close(Option<u16>),
     /// Part of a message that goes on.
@@ -26,7 +26,13 @@ enum Verdict {
 
 /// Judges a frame by its first two bytes. `length` is that of its payload, in its shortest form; the
 /// payload of a Close frame has the code 1000 if it has room for a code.
-fn judge(first: u8, second: u8, length: usize, situation: Situation, receiver: Role) -> Verdict {
+pub(crate) fn judge(
+    first: u8,
+    second: u8,
+    length: usize,
+    situation: Situation,
+    receiver: Role,
+) -> Verdict {
     if situation == Situation::CloseReceived {
         return Verdict::Ignored;
     }
@@ -75,7 +81,12 @@ fn judge(first: u8, second: u8, length: usize, situation: Situation, receiver: R
 }
 
 /// Returns what the application sees and what is written, of a frame and of the Ping behind it.
-fn consequences(verdict: Verdict, payload: &[u8], situation: Situation, role: Role) -> Record {
+pub(crate) fn consequences(
+    verdict: Verdict,
+    payload: &[u8],
+    situation: Situation,
+    role: Role,
+) -> Record {
     let close_sent = situation == Situation::CloseSent;
     let pong = |payload| {
         let mask = (role == Role::Client).then_some(KEY);
@@ -123,7 +134,7 @@ fn consequences(verdict: Verdict, payload: &[u8], situation: Situation, role: Ro
 }
 
 /// Returns a frame whose second byte is this one, with a whole payload, and a Ping behind it.
-fn wire(second: u8, payload: &[u8], role: Role) -> Vec<u8> {
+pub(crate) fn wire(second: u8, payload: &[u8], role: Role) -> Vec<u8> {
     let mask = (second & 0x80 != 0).then_some(KEY);
     let frame = Frame::new(0, payload).with_mask(mask).to_bytes();
     assert_eq!(
@@ -134,11 +145,15 @@ fn wire(second: u8, payload: &[u8], role: Role) -> Vec<u8> {
     [frame, probe].concat()
 }
 
-/// Feeds `wire` and leaves out what the oracle does not judge: which error it is, and how much of a
-/// message has arrived that goes on.
 fn run(wire: &[u8], situation: Situation, role: Role, config: &Arc<Config>) -> Record {
     let mut engine = situation.engine(role, config);
-    let mut record = feed_on(situation.record(), &mut engine, wire, Cuts::Whole);
+    let record = feed_on(situation.record(), &mut engine, wire, Cuts::Whole);
+    judged(record)
+}
+
+/// Leaves out what the oracle does not judge: which error it is, and how much of a message has arrived
+/// that goes on.
+pub(crate) fn judged(mut record: Record) -> Record {
     record.unfinished = None;
     record.seen.retain(|seen| match seen {
         Seen::Error(error) => {

@@ -42,20 +42,25 @@ impl Situation {
     /// Returns a fresh engine that has come into this situation and has written all that is due.
     pub(crate) fn engine(self, role: Role, config: &Arc<Config>) -> Engine<TestEndpoint> {
         let mut engine = Engine::new(TestEndpoint(role), Arc::clone(config), Duration::ZERO);
+        self.lead(&mut engine);
+        engine
+    }
+
+    /// Brings a fresh engine into this situation, and writes all that is due.
+    pub(crate) fn lead(self, engine: &mut Engine<TestEndpoint>) {
         match self {
             Self::Idle => {}
-            Self::InText => first_fragment(&mut engine, 0x1),
-            Self::InBinary => first_fragment(&mut engine, 0x2),
+            Self::InText => first_fragment(engine, 0x1),
+            Self::InBinary => first_fragment(engine, 0x2),
             Self::CloseSent => engine
                 .close(CloseCode::GOING_AWAY, "", Duration::ZERO)
                 .expect("an empty reason fits"),
             Self::CloseReceived => {
-                let close = Frame::new(0x8, b"").to_role(role).to_bytes();
-                feed(&mut engine, &close, Cuts::Whole);
+                let close = Frame::new(0x8, b"").to_role(engine.endpoint().0);
+                feed(engine, &close.to_bytes(), Cuts::Whole);
             }
         }
         engine.poll_transmit(&mut Vec::new());
-        engine
     }
 
     /// Returns the record of what that engine has read of a message.
