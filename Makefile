@@ -116,7 +116,7 @@ packaging-test: build ## what packaging/ holds, with Prometheus, systemd and the
 	python3 -B -m unittest discover -s packaging/tests
 
 .PHONY: conformance
-conformance: build ## the Autobahn suite: server and client, ws:// and wss://
+conformance: build ## the Autobahn suite: server and client, ws:// and wss://, server over HTTP/2
 	cargo build --locked --release -p linerate --example autobahn_client
 	conformance/run --bin $(LINERATE_BIN) --driver $(DRIVER)
 

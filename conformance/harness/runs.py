@@ -2,9 +2,11 @@
 
 import collections
 import contextlib
+import os
 import queue
 import re
 import shutil
+import socket
 import subprocess
 import threading
 import time
@@ -40,19 +42,22 @@ class Setup:
 
 @dataclass(frozen=True)
 class Run:
-    """The peer's role, `server` or `client`, whether TLS lies in between, what serves, and the reactor's driver."""
+    """The peer's role, `server` or `client`, whether TLS lies in between, what serves, the reactor's driver, and whether
+    a bridge stands before the server, which speaks HTTP/2 to it."""
 
     role: str
     tls: bool
     engine: str = "tokio"
     driver: str = ""
+    bridged: bool = False
 
     @property
     def name(self):
         """Names the run, and the directory of its results."""
         engine = [] if self.engine == "tokio" else [self.engine]
         driver = [self.driver] if self.driver else []
-        return "-".join([self.role, "wss" if self.tls else "ws", *engine, *driver])
+        bridge = ["http2"] if self.bridged else []
+        return "-".join([self.role, "wss" if self.tls else "ws", *engine, *driver, *bridge])
 
     def execute(self, setup, ids):
         """Runs the cases `ids` and returns their verdicts, in order, and the problems that are not those of one case.
@@ -87,19 +92,36 @@ class Run:
         if self.role == "server":
             options = [*(["--tls-self-signed"] if self.tls else []), *self._engine_options()]
             listen = [setup.server, "echo", "--listen", "127.0.0.1:0", *options]
-            with Process("server", listen, log) as server:
-                suite = [*fuzz, "--url", server.address()]
-                with Process("suite", suite, log) as client:
+            with Process("server", listen, log) as server, self._front(server.address(), log) as front:
+                with Process("suite", [*fuzz, "--url", front.address()], log) as client:
                     problems = client.finish(setup.seconds_max)
-                return problems + server.still_runs()
+                return problems + server.still_runs() + front.still_runs()
         with Process("suite", [*fuzz, *(["--tls"] if self.tls else [])], log) as suite:
             drive = [setup.client, suite.address(), "--agent", "linerate", *(["--tls-insecure"] if self.tls else [])]
             with Process("client", drive, log) as client:
                 return client.finish(setup.seconds_max) + suite.finish(STOP_SECONDS_MAX)
 
+    def _front(self, server, log):
+        """Returns what the suite talks to: the bridge, or else the server itself."""
+        return Bridge(server, log) if self.bridged else Directly(server)
+
     def _engine_options(self):
         engine = ["--compression", "on"] if self.engine == "tokio" else ["--engine", self.engine]
         return [*engine, *(["--driver", self.driver] if self.driver else [])]
+
+
+class Directly(contextlib.nullcontext):
+    """Nothing stands before the server."""
+
+    def __init__(self, server):
+        super().__init__(self)
+        self.server = server
+
+    def address(self):
+        return self.server
+
+    def still_runs(self):
+        return []
 
 
 class Process(contextlib.AbstractContextManager):
@@ -115,7 +137,7 @@ class Process(contextlib.AbstractContextManager):
         for child in list(cls.children):
             child.terminate()
 
-    def __init__(self, name, command, log):
+    def __init__(self, name, command, log, **options):
         if self.stopping:
             raise RunError("stopped")
         self.name = name
@@ -130,6 +152,7 @@ class Process(contextlib.AbstractContextManager):
                 stderr=subprocess.STDOUT,
                 encoding="utf-8",
                 errors="replace",
+                **options,
             )
         except OSError as error:
             raise RunError(f"the {name} did not start: {error}") from error
@@ -183,3 +206,22 @@ class Process(contextlib.AbstractContextManager):
     def _last_words(self):
         self.reader.join(1)
         return " | ".join(self.tail) or "it printed nothing"
+
+
+class Bridge(Process):
+    """nghttpx, which takes WebSockets over HTTP/1.1 and passes each on as a stream of HTTP/2 (RFC 8441)."""
+
+    def __init__(self, server, log):
+        # It refuses to choose a port itself, but takes a socket that listens already.
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            host, self.port = listener.getsockname()
+            command = [
+                "nghttpx", "--conf=/dev/null", "--single-process", "--workers=1", "--accesslog-file=/dev/null",
+                f"--frontend={host},{self.port};no-tls",
+                f"--backend={server.removeprefix('ws://').replace(':', ',')};;proto=h2",
+            ]
+            inherited = {"NGHTTPX_ACCEPT_1": f"tcp,{listener.fileno()}"}
+            super().__init__("bridge", command, log, env=os.environ | inherited, pass_fds=[listener.fileno()])
+
+    def address(self):
+        return f"ws://127.0.0.1:{self.port}"

@@ -86,6 +86,17 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(list(report.read(path)), ["1.1.1"])
 
 
+class Bridged(unittest.TestCase):
+    def test_a_run_over_http2_is_one_of_its_own(self):
+        plain, bridged = runs.Run("server", False), runs.Run("server", False, bridged=True)
+        self.assertEqual((plain.name, bridged.name), ("server-ws", "server-ws-http2"))
+
+    def test_the_suite_talks_to_the_server_unless_there_is_a_bridge(self):
+        run = runs.Run("server", True)
+        with run._front("wss://127.0.0.1:1", None) as front:
+            self.assertEqual((front.address(), front.still_runs()), ("wss://127.0.0.1:1", []))
+
+
 class Repeats(unittest.TestCase):
     def execute(self, behaviors):
         """Executes one run of 3.2 and 3.1 in which attempt n gives both cases `behaviors[n - 1]`."""
