@@ -30,4 +30,5 @@ pub mod input;
 pub mod lines;
 pub mod query;
 pub mod session;
+mod store;
 pub mod summary;

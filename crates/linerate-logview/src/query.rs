@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 mod error;
+pub(crate) mod filter;
+mod pattern;
 
 pub use error::QueryError;
 

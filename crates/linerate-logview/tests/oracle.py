@@ -1,5 +1,8 @@
 """Prints the figures of the access log on standard input as JSON.
 
+With a query as its argument it prints those of the requests that the query chooses, in buckets of
+the query's `bucket_seconds`.
+
 An independent second opinion for the tests: one regular expression and the standard library.
 """
 
@@ -15,7 +18,7 @@ LINE = re.compile(
     rb'([^\x00-\x20]+) ([^ ]*) (.+?) '
     rb'\[(\d\d)/([A-Z][a-z][a-z])/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)([0-5]\d)\] '
     rb'"((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
-    rb'(?: "(?:[^"\\]|\\.)*" "(?:[^"\\]|\\.)*".*| (?!").*)?',
+    rb'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)".*| (?!").*)?',
     re.DOTALL,
 )
 REQUEST = re.compile(
@@ -44,70 +47,202 @@ def is_ip_address(field):
     return True
 
 
+def text(value):
+    """Returns a value as it is shown."""
+    return value.decode(errors="replace")
+
+
+def header(value):
+    """Returns a header, or nothing where none was sent."""
+    return b"" if value in (None, b"-") else value
+
+
+def parse(line):
+    """Returns the request of a line, or None."""
+    match = LINE.fullmatch(line)
+    time = match and unix_time(*match.group(*range(4, 13)))
+    if time is None or is_ip_address(match[2]):
+        return None
+    size = 0 if match[15] == b"-" else int(match[15])
+    if size >= 2**64:
+        return None
+    status = match[14].decode()
+    request = REQUEST.fullmatch(match[13])
+    return {
+        "time": time,
+        "bytes": size,
+        "without_path": request is None,
+        "address": match[1],
+        "agent": header(match[17]),
+        "host": b"",
+        "method": request[1] if request else b"",
+        "path": (request[2] or request[3]).split(b"?")[0] if request else b"",
+        "referrer": header(match[16]),
+        "status": match[14],
+        "status_class": status[0].encode() + b"xx" if status[0] in "12345" else b"other",
+    }
+
+
+def is_chosen(request, query):
+    """Says whether a query chooses a request."""
+    if not query.get("from", -1) <= request["time"] < query.get("until", 2**62):
+        return False
+    for dimension in {condition["dimension"] for condition in query.get("conditions", [])}:
+        included = []
+        for condition in query["conditions"]:
+            if condition["dimension"] != dimension:
+                continue
+            pattern = re.escape(condition["value"].encode()).replace(rb"\*", b".*")
+            matches = re.fullmatch(pattern, request[dimension], re.DOTALL) is not None
+            if not condition.get("exclude"):
+                included.append(matches)
+            elif matches:
+                return False
+        if included and not any(included):
+            return False
+    return True
+
+
+class Sums:
+    """The requests, bytes and errors of each value."""
+
+    def __init__(self, pairs):
+        self.sums = {}
+        for value, request in pairs:
+            sums = self.sums.setdefault(value, [0, 0, 0])
+            sums[0] += 1
+            sums[1] += request["bytes"]
+            sums[2] += request["status_class"] in (b"4xx", b"5xx")
+
+    def top(self):
+        ranked = sorted(self.sums.items(), key=lambda item: (-item[1][0], item[0]))[:20]
+        names = ["requests", "bytes", "errors"]
+        return [{"value": text(value)} | dict(zip(names, sums)) for value, sums in ranked]
+
+    def total(self, which):
+        return sum(sums[which] for sums in self.sums.values())
+
+
+def panel(requests, dimension):
+    sums = Sums((request[dimension], request) for request in requests if request[dimension])
+    return {
+        "distinct": len(sums.sums),
+        "exact": True,
+        "error_max": 0,
+        "not_counted": 0,
+        "none": len(requests) - sums.total(0),
+        "top": sums.top(),
+    }
+
+
+def bots(requests):
+    """Sums up agents that have `bot` in their name: no other programs are in the logs."""
+    named = ((re.search(rb"[\w.-]*bot[\w.-]*", request["agent"]), request) for request in requests)
+    sums = Sums((name[0], request) for name, request in named if name)
+    return {"requests": sums.total(0), "bytes": sums.total(1), "top": sums.top()}
+
+
+def error_paths(requests, status_class):
+    errors = (request for request in requests if request["status_class"] == status_class)
+    ranked = Sums((request["path"], request) for request in errors if request["path"]).top()
+    return [(entry["value"], entry["requests"], entry["errors"]) for entry in ranked]
+
+
+def firewall(requests):
+    minutes = collections.Counter()
+    for request in requests:
+        minutes[request["address"], request["time"] // 60 * 60] += 1
+    peaks = {}
+    for (address, minute), count in sorted(minutes.items(), key=lambda item: item[0][1]):
+        if count > peaks.get(address, (0, 0))[0]:
+            peaks[address] = (count, minute)
+    sums = Sums((request["address"], request) for request in requests).sums
+
+    def top(rank):
+        ranked = sorted((-rank(address), address) for address in sums if rank(address) > 0)
+        return [
+            {
+                "value": text(address),
+                "peak_per_minute": peaks[address][0],
+                "peak_at": peaks[address][1],
+                "requests": sums[address][0],
+                "errors": sums[address][2],
+            }
+            for _, address in ranked[:20]
+        ]
+
+    return {
+        "by_rate": top(lambda address: peaks[address][0]),
+        "by_errors": top(lambda address: sums[address][2]),
+    }
+
+
+def timeline(requests, seconds):
+    times = [request["time"] for request in requests]
+    span = range(min(times) // seconds, max(times) // seconds + 1)
+    buckets = collections.Counter()
+    for request in requests:
+        bucket = request["time"] // seconds
+        buckets[request["status_class"], bucket] += 1
+        buckets[request["method"], bucket] += 1
+        buckets["bytes", bucket] += request["bytes"]
+    names = [b"1xx", b"2xx", b"3xx", b"4xx", b"5xx", b"other"]
+    methods = {request["method"] for request in requests} - {b""}
+    series = lambda name: [buckets[name, bucket] for bucket in span]
+    return {
+        "start": span.start * seconds,
+        "bucket_seconds": seconds,
+        "classes": {text(name): series(name) for name in names},
+        "bytes": series("bytes"),
+        "by_method": {text(name): series(name) for name in methods},
+        "by_host": {},
+        "outside": 0,
+    }
+
+
 def main():
+    query = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     log = sys.stdin.buffer.read()
     lines = log.split(b"\n")
     if not lines[-1]:
         lines.pop()
     lines = [line[:-1] if line.endswith(b"\r") else line for line in lines]
+    parsed = [parse(line) for line in lines if line]
+    requests = [request for request in parsed if request and is_chosen(request, query)]
 
-    counts = collections.Counter()
-    addresses = set()
-    statuses = collections.Counter()
-    methods = collections.Counter()
-    paths = collections.Counter()
-    minutes = collections.Counter()
-    times = []
-    for line in lines:
-        if not line:
-            counts["blank"] += 1
-            continue
-        match = LINE.fullmatch(line)
-        time = match and unix_time(*match.group(*range(4, 13)))
-        too_big = time is not None and match[15] != b"-" and int(match[15]) >= 2**64
-        if time is None or too_big or is_ip_address(match[2]):
-            counts["unparsed"] += 1
-            continue
-        counts["requests"] += 1
-        addresses.add(match[1])
-        times.append(time)
-        status = match[14].decode()
-        statuses[status] += 1
-        status_class = status[0] + "xx" if status[0] in "12345" else "other"
-        minutes[status_class, time // 60] += 1
-        counts["bytes_sent"] += 0 if match[15] == b"-" else int(match[15])
-        request = REQUEST.fullmatch(match[13])
-        if request is None:
-            counts["requests_without_path"] += 1
-            continue
-        methods[request[1].decode()] += 1
-        paths[(request[2] or request[3]).split(b"?")[0]] += 1
-
-    top = sorted(paths.items(), key=lambda item: (-item[1], item[0]))[:20]
-    names = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"]
-    span = range(min(times) // 60, max(times) // 60 + 1)
+    dimensions = ["address", "agent", "host", "method", "path", "referrer", "status"]
+    panels = {dimension: panel(requests, dimension) for dimension in dimensions}
+    counts = lambda name: collections.Counter(
+        text(request[name]) for request in requests if request[name]
+    )
     figures = {
         "lines": len(lines),
-        "requests": counts["requests"],
-        "unparsed": counts["unparsed"],
-        "blank": counts["blank"],
+        "requests": len(requests),
+        "unparsed": parsed.count(None),
+        "blank": len(lines) - len(parsed),
         "bytes_read": len(log),
-        "bytes_sent": counts["bytes_sent"],
-        "unique_addresses": len(addresses),
-        "unique_paths": len(paths),
-        "requests_without_path": counts["requests_without_path"],
-        "statuses": statuses,
-        "methods": methods,
-        "top_paths": [[path.decode(errors="replace"), count] for path, count in top],
-        "first_time": min(times),
-        "last_time": max(times),
-        "timeline": {
-            "start": span.start * 60,
-            "bucket_seconds": 60,
-            "classes": {name: [minutes[name, minute] for minute in span] for name in names},
-            "outside": 0,
+        "bytes_sent": sum(request["bytes"] for request in requests),
+        "unique_addresses": panels["address"]["distinct"],
+        "unique_paths": panels["path"]["distinct"],
+        "requests_without_path": sum(request["without_path"] for request in requests),
+        "statuses": counts("status"),
+        "status_classes": dict.fromkeys(["1xx", "2xx", "3xx", "4xx", "5xx", "other"], 0)
+        | counts("status_class"),
+        "methods": counts("method"),
+        "top_paths": [[it["value"], it["requests"]] for it in panels["path"]["top"]],
+        "first_time": min(request["time"] for request in requests),
+        "last_time": max(request["time"] for request in requests),
+        "timeline": timeline(requests, query.get("bucket_seconds", 60)),
+        "panels": panels,
+        "bots": bots(requests),
+        "latency": None,
+        "error_paths": {
+            name: error_paths(requests, name.encode()) for name in ["4xx", "5xx"]
         },
+        "approximate": False,
     }
+    if all(a["time"] <= b["time"] for a, b in zip(requests, requests[1:])):
+        figures["firewall"] = firewall(requests)
     json.dump(figures, sys.stdout)
 
 

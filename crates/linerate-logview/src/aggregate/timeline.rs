@@ -1,9 +1,12 @@
 //! Requests over time in a bounded number of buckets.
 
-use std::collections::{BTreeMap, VecDeque};
+mod series;
 
 use super::counts::{CLASSES, class};
+use super::dictionary::Dictionary;
+use super::row::{HOST, METHOD, Row};
 use crate::summary;
+use series::{ByCode, Series};
 
 /// How long a bucket is at first.
 const SECONDS_MIN: i64 = 60;
@@ -17,7 +20,13 @@ const SECONDS_MAX: i64 = SECONDS_MIN << 12;
 /// the millennia spends its time on counting.
 const RESTART_COST: u64 = 16;
 
-/// Requests by bucket of time and class of status.
+/// How many hosts and how many methods are told apart, those that came first.
+const HOSTS_MAX: usize = 64;
+const METHODS_MAX: usize = 32;
+/// How many of the most frequent hosts are reported.
+const HOSTS_REPORTED_MAX: usize = 8;
+
+/// Requests by bucket of time and class of status, method and host, and their bytes.
 ///
 /// Buckets lie without gaps from the first to the last in use. When they would become too many,
 /// neighbours are merged and their length doubles. A moment that doesn't fit even so is counted as
@@ -25,9 +34,15 @@ const RESTART_COST: u64 = 16;
 /// little later than the time before.
 #[derive(Debug)]
 pub(super) struct Timeline {
-    buckets: VecDeque<[u64; CLASSES.len()]>,
+    classes: [Series; CLASSES.len()],
+    bytes: Series,
+    methods: ByCode,
+    hosts: ByCode,
+    /// How many buckets there are, in each of the lists.
+    buckets: usize,
     /// How long a bucket is, in seconds.
     seconds: i64,
+    seconds_min: i64,
     /// The number of the first bucket: its beginning divided by `seconds`.
     first: i64,
     /// The place of the bucket that was counted in last.
@@ -50,9 +65,30 @@ pub(super) struct Timeline {
 impl Timeline {
     /// Creates a timeline of at least one bucket.
     pub(super) fn new(buckets_max: usize) -> Self {
+        Self::with_seconds_min(buckets_max, SECONDS_MIN)
+    }
+
+    /// Creates a timeline whose buckets begin with the length that suits a span of time.
+    pub(super) fn for_span(buckets_max: usize, span_seconds: i64) -> Self {
+        /// Divisors of a minute, shortest first.
+        const FINER: [i64; 3] = [1, 5, 15];
+        /// How many bars a picture of so short a time has.
+        const BARS_MAX: i64 = 720;
+        let bars_max = i64::try_from(buckets_max).map_or(BARS_MAX, |it| it.min(BARS_MAX));
+        let fits = |&seconds: &i64| span_seconds < seconds.saturating_mul(bars_max);
+        let seconds = FINER.into_iter().find(fits).unwrap_or(SECONDS_MIN);
+        Self::with_seconds_min(buckets_max, seconds)
+    }
+
+    fn with_seconds_min(buckets_max: usize, seconds_min: i64) -> Self {
         Self {
-            buckets: VecDeque::new(),
-            seconds: SECONDS_MIN,
+            classes: std::array::from_fn(|_| Series::default()),
+            bytes: Series::default(),
+            methods: ByCode::new(METHODS_MAX),
+            hosts: ByCode::new(HOSTS_MAX),
+            buckets: 0,
+            seconds: seconds_min,
+            seconds_min,
             first: 0,
             current: 0,
             current_start: 0,
@@ -65,15 +101,20 @@ impl Timeline {
         }
     }
 
-    /// Counts a request at `time`, in seconds since 1970-01-01 UTC.
+    /// Counts a request.
     #[inline]
-    pub(super) fn count(&mut self, time: i64, status: u16) {
+    pub(super) fn count(&mut self, row: &Row) {
+        let time = row.time;
         let (first, last) = self.range.unwrap_or((time, time));
         self.range = Some((first.min(time), last.max(time)));
-        let is_current = (0..self.seconds).contains(&(time - self.current_start));
-        if (is_current && !self.buckets.is_empty()) || self.make_current(time) {
+        let is_current = (0..self.seconds).contains(&time.wrapping_sub(self.current_start));
+        if (is_current && self.buckets > 0) || self.make_current(time) {
             self.inside += 1;
-            self.buckets[self.current][class(status)] += 1;
+            let at = self.current;
+            self.classes[class(row.status)].add(at, 1);
+            self.bytes.add(at, row.bytes_sent);
+            self.methods.add(row.codes[METHOD], at, self.buckets);
+            self.hosts.add(row.codes[HOST], at, self.buckets);
         }
     }
 
@@ -87,33 +128,42 @@ impl Timeline {
         self.range.map(|(_, last)| last)
     }
 
-    /// Returns the timeline as it is reported.
-    pub(super) fn summary(&self) -> summary::Timeline {
-        let classes = (0..CLASSES.len()).map(|class| {
-            let counts = self.buckets.iter().map(|bucket| bucket[class]).collect();
-            (CLASSES[class], counts)
-        });
+    /// Returns the timeline as it is reported, codes being those of the dictionaries.
+    pub(super) fn summary(&self, methods: &Dictionary, hosts: &Dictionary) -> summary::Timeline {
+        let classes = CLASSES.iter().zip(&self.classes);
         summary::Timeline {
-            start: (!self.buckets.is_empty()).then_some(self.first * self.seconds),
+            start: (self.buckets > 0).then_some(self.first * self.seconds),
             bucket_seconds: self.seconds.unsigned_abs(),
-            classes: classes.collect(),
-            bytes: Vec::new(),
-            by_method: BTreeMap::new(),
-            by_host: BTreeMap::new(),
+            classes: classes.map(|(name, it)| (*name, it.to_vec())).collect(),
+            bytes: self.bytes.to_vec(),
+            by_method: self.methods.report(methods, usize::MAX),
+            by_host: self.hosts.report(hosts, HOSTS_REPORTED_MAX),
             outside: self.outside,
         }
     }
 
     /// Returns how many bytes of heap the buckets take up.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.buckets.capacity() * size_of::<[u64; CLASSES.len()]>()
+        let classes: usize = self.classes.iter().map(Series::memory_bytes).sum();
+        classes
+            + self.bytes.memory_bytes()
+            + self.methods.memory_bytes()
+            + self.hosts.memory_bytes()
+    }
+
+    fn all_series(&mut self) -> impl Iterator<Item = &mut Series> {
+        self.classes
+            .iter_mut()
+            .chain([&mut self.bytes])
+            .chain(self.methods.all_series())
+            .chain(self.hosts.all_series())
     }
 
     /// Makes the bucket of `time` the current one, or counts the request as outside.
     fn make_current(&mut self, time: i64) -> bool {
-        if self.buckets.is_empty() {
+        if self.buckets == 0 {
             self.start_at(time);
-        } else if !self.fits(time, SECONDS_MAX) {
+        } else if !self.fits(time, self.seconds_max()) {
             self.outside += 1;
             self.outside_since_start += 1;
             if self.outside_since_start <= self.inside + self.restarts * RESTART_COST {
@@ -128,26 +178,31 @@ impl Timeline {
             self.merge_neighbours();
         }
         let number = time.div_euclid(self.seconds);
-        while number < self.first {
-            self.buckets.push_front([0; CLASSES.len()]);
-            self.first -= 1;
-        }
-        while number > self.last() {
-            self.buckets.push_back([0; CLASSES.len()]);
-        }
+        let before = (self.first - number).max(0);
+        let after = (number - self.last()).max(0);
+        self.all_series()
+            .for_each(|it| it.grow(before as usize, after as usize));
+        self.buckets += (before + after) as usize;
+        self.first -= before;
         self.current = (number - self.first) as usize;
         self.current_start = number * self.seconds;
         true
     }
 
-    /// Drops all buckets and begins with one minute.
+    /// Drops all buckets and begins with one of the shortest.
     fn start_at(&mut self, time: i64) {
-        self.buckets.clear();
-        self.buckets.push_back([0; CLASSES.len()]);
-        self.seconds = SECONDS_MIN;
-        self.first = time.div_euclid(SECONDS_MIN);
+        self.all_series().for_each(Series::restart);
+        self.buckets = 1;
+        self.seconds = self.seconds_min;
+        self.first = time.div_euclid(self.seconds);
         self.inside = 0;
         self.outside_since_start = 0;
+    }
+
+    /// Returns how long a bucket may get: the last doubling that isn't above the limit.
+    fn seconds_max(&self) -> i64 {
+        let doublings = (SECONDS_MAX / self.seconds_min).ilog2();
+        self.seconds_min << doublings
     }
 
     /// Says whether buckets of `seconds`, a multiple of the present length, would be few enough
@@ -164,22 +219,16 @@ impl Timeline {
     fn merge_neighbours(&mut self) {
         let first = self.first.div_euclid(2);
         let last = self.last().div_euclid(2);
-        for place in 0..self.buckets.len() {
-            let counts = std::mem::take(&mut self.buckets[place]);
-            let number = (self.first + place as i64).div_euclid(2);
-            let merged = &mut self.buckets[(number - first) as usize];
-            for (sum, count) in merged.iter_mut().zip(counts) {
-                *sum += count;
-            }
-        }
-        self.buckets.truncate((last - first + 1) as usize);
+        let is_odd = self.first.rem_euclid(2) == 1;
+        self.all_series().for_each(|it| it.merge_neighbours(is_odd));
+        self.buckets = (last - first + 1) as usize;
         self.first = first;
         self.seconds *= 2;
     }
 
     /// Returns the number of the last bucket.
     fn last(&self) -> i64 {
-        self.first + self.buckets.len() as i64 - 1
+        self.first + self.buckets as i64 - 1
     }
 }
 
@@ -188,19 +237,38 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{SECONDS_MAX, SECONDS_MIN, Timeline};
+    use crate::aggregate::dictionary::Dictionary;
+    use crate::aggregate::row::{HOST, METHOD, Row};
+    use crate::summary;
+
+    fn row(time: i64, status: u16) -> Row {
+        Row {
+            time,
+            status,
+            bytes_sent: 3,
+            ..Row::default()
+        }
+    }
+
+    fn summary(timeline: &Timeline) -> summary::Timeline {
+        let none = Dictionary::new(0, 0);
+        timeline.summary(&none, &none)
+    }
 
     fn timeline(buckets_max: usize, times: &[i64]) -> Timeline {
         let mut timeline = Timeline::new(buckets_max);
         for &time in times {
-            timeline.count(time, 200);
-            assert!(timeline.buckets.len() <= buckets_max);
+            timeline.count(&row(time, 200));
+            assert!(timeline.buckets <= buckets_max);
         }
         timeline
     }
 
     /// Returns the start, the length of a bucket, the 2xx counts and those outside.
     fn picture(timeline: &Timeline) -> (Option<i64>, u64, Vec<u64>, u64) {
-        let mut summary = timeline.summary();
+        let mut summary = summary(timeline);
+        let bytes: Vec<u64> = summary.bytes.iter().map(|bytes| bytes / 3).collect();
+        assert_eq!(bytes.iter().sum::<u64>(), timeline.inside);
         let counts = summary.classes.remove("2xx").unwrap();
         (
             summary.start,
@@ -227,11 +295,62 @@ mod tests {
     fn classes_are_stacked() {
         let mut timeline = Timeline::new(9);
         for status in [101, 204, 301, 404, 503, 999, 0] {
-            timeline.count(0, status);
+            timeline.count(&row(0, status));
         }
-        let counts: Vec<_> = timeline.summary().classes.into_values().collect();
+        let counts: Vec<_> = summary(&timeline).classes.into_values().collect();
         let one = || vec![1];
         assert_eq!(counts, [one(), one(), one(), one(), one(), vec![2]]);
+    }
+
+    #[test]
+    fn methods_and_hosts_have_a_list_each_however_late_they_come() {
+        let mut methods = Dictionary::new(2, 99);
+        let mut hosts = Dictionary::new(99, 999);
+        let mut timeline = Timeline::new(9);
+        for (minute, method, host) in [(1, "GET", "a"), (1, "", ""), (2, "PUT", "b"), (0, "X", "a")]
+        {
+            let mut row = row(minute * 60, 200);
+            row.codes[METHOD] = methods.code(method.as_bytes());
+            row.codes[HOST] = hosts.code(host.as_bytes());
+            timeline.count(&row);
+        }
+        for n in 0..9 {
+            let mut row = row(60, 200);
+            row.codes[HOST] = hosts.code(format!("c{n}").as_bytes());
+            timeline.count(&row);
+        }
+        let summary = timeline.summary(&methods, &hosts);
+        let expected = [
+            ("(other)", [1, 0, 0]),
+            ("GET", [0, 1, 0]),
+            ("PUT", [0, 0, 1]),
+        ];
+        let by_method: Vec<_> = summary
+            .by_method
+            .iter()
+            .map(|(it, list)| (&**it, &list[..]))
+            .collect();
+        assert_eq!(
+            by_method,
+            expected.each_ref().map(|(it, list)| (*it, &list[..]))
+        );
+        assert_eq!(summary.by_host["a"], [1, 1, 0]);
+        assert_eq!(summary.by_host["(other)"], [0, 3, 0]);
+        assert_eq!(summary.by_host.len(), 9);
+    }
+
+    #[test]
+    fn short_spans_have_short_buckets() {
+        let seconds = |span| {
+            let mut timeline = Timeline::for_span(2_880, span);
+            for time in [1_000_000, 1_000_000 + span] {
+                timeline.count(&row(time, 200));
+            }
+            assert!(timeline.buckets <= 721);
+            summary(&timeline).bucket_seconds
+        };
+        let spans = [0, 719, 720, 3_599, 3_600, 10_799, 10_800];
+        assert_eq!(spans.map(seconds), [1, 1, 5, 5, 15, 15, 60]);
     }
 
     #[test]

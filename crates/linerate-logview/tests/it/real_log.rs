@@ -138,3 +138,14 @@ fn upload_of_the_real_log_ends_with_its_figures() {
     assert_eq!(reply["summary"], expected);
     assert_eq!(reply["final"], true);
 }
+
+#[test]
+fn gigabyte_of_the_real_log_fits_into_the_columns() {
+    let Some(log) = real_log() else { return };
+    let filterable = figures(&log, 1 << 20).filterable;
+    assert!(filterable.complete);
+    // What does not make a block yet takes up as much in a long log.
+    let pending = 288 << 10;
+    let gigabyte = (filterable.bytes - pending) * (1 << 30) / log.len() as u64 + pending;
+    assert!(gigabyte < filterable.bytes_max, "{gigabyte}");
+}

@@ -16,23 +16,28 @@ fn figures(limits: Limits, requests: &[[&str; 3]]) -> Summary {
 }
 
 #[test]
-fn addresses_beyond_the_limit_make_their_number_a_lower_bound() {
+fn addresses_beyond_the_limit_make_their_number_an_estimate() {
     let limits = Limits {
         addresses_max: 2,
         ..Limits::default()
     };
-    let requests = ["::1", "::2", "::1", "::3"].map(|address| [address, "GET", "/"]);
+    let requests = ["::1", "::2", "::1", "::3", "::3"].map(|address| [address, "GET", "/"]);
     let full = figures(limits.clone(), &requests[..3]);
     assert_eq!(
         (full.unique_addresses, full.unique_addresses_exact),
         (2, true)
     );
+    assert!(!full.approximate);
     let over = figures(limits, &requests);
     assert_eq!(
         (over.unique_addresses, over.unique_addresses_exact),
-        (2, false)
+        (3, false)
     );
-    assert_eq!(over.requests, 4);
+    assert!(over.approximate);
+    assert_eq!((over.requests, over.panels.address.not_counted), (5, 2));
+    let top = &over.panels.address.top;
+    assert_eq!((&*top[0].value, top[0].requests), ("::1", 2));
+    assert_eq!((&*top[1].value, top[1].requests), ("::3", 2));
 }
 
 #[test]
@@ -61,10 +66,10 @@ fn paths_beyond_the_limit_are_counted_as_such() {
     let over = figures(limits, &requests);
     assert_eq!(
         (over.unique_paths, over.paths_exact, over.paths_not_counted),
-        (2, false, 2)
+        (3, false, 2)
     );
     let listed: u64 = over.top_paths.iter().map(|(_, count)| count).sum();
-    assert_eq!(listed + over.paths_not_counted, over.requests);
+    assert_eq!((listed, over.panels.path.error_max), (over.requests, 0));
 }
 
 #[test]
@@ -94,7 +99,7 @@ fn methods_beyond_the_limit_are_summed_up() {
 #[test]
 fn top_paths_are_as_many_as_the_limit() {
     let limits = Limits {
-        top_paths_max: 2,
+        top_max: 2,
         ..Limits::default()
     };
     let requests = ["/a", "/b", "/c"].map(|path| ["::1", "GET", path]);

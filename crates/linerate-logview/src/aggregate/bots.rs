@@ -1,0 +1,257 @@
+//! Programs that say who they are in the `User-Agent` header.
+
+use memchr::memmem;
+
+use super::dictionary::{Dictionary, FIRST, NONE, OTHER_NAME};
+use super::ranking::Counted;
+use super::tally::Tally;
+
+/// Programs by what their agents hold, in lower case, where that says less than their name.
+///
+/// What isn't in here and has one of the `WORDS` is called what it calls itself.
+const KNOWN: [(&str, &str); 44] = [
+    ("adsbot-google", "AdsBot-Google"),
+    ("ahrefsbot", "AhrefsBot"),
+    ("amazonbot", "Amazonbot"),
+    ("anthropic-ai", "Anthropic"),
+    ("apache-httpclient", "Apache-HttpClient"),
+    ("apis-google", "APIs-Google"),
+    ("applebot", "Applebot"),
+    ("archive.org_bot", "Internet Archive"),
+    ("baiduspider", "Baiduspider"),
+    ("bingpreview", "BingPreview"),
+    ("bingbot", "Bingbot"),
+    ("bytespider", "Bytespider"),
+    ("ccbot", "CCBot"),
+    ("censysinspect", "Censys"),
+    ("chatgpt-user", "ChatGPT-User"),
+    ("claudebot", "ClaudeBot"),
+    ("dotbot", "DotBot"),
+    ("duckduckbot", "DuckDuckBot"),
+    ("expanse", "Expanse"),
+    ("facebookexternalhit", "Facebook"),
+    ("feedfetcher-google", "Feedfetcher-Google"),
+    ("go-http-client", "Go-http-client"),
+    ("googlebot", "Googlebot"),
+    ("google-inspectiontool", "Google-InspectionTool"),
+    ("gptbot", "GPTBot"),
+    ("headlesschrome", "HeadlessChrome"),
+    ("ia_archiver", "Alexa"),
+    ("masscan", "masscan"),
+    ("mediapartners-google", "Mediapartners-Google"),
+    ("meta-externalagent", "Meta"),
+    ("mj12bot", "MJ12bot"),
+    ("netcraftsurvey", "Netcraft"),
+    ("nmap scripting engine", "Nmap"),
+    ("petalbot", "PetalBot"),
+    ("pingdom", "Pingdom"),
+    ("python-requests", "python-requests"),
+    ("semrushbot", "SemrushBot"),
+    ("slurp", "Yahoo! Slurp"),
+    ("telegrambot", "TelegramBot"),
+    ("twitterbot", "Twitterbot"),
+    ("uptimerobot", "UptimeRobot"),
+    ("whatsapp", "WhatsApp"),
+    ("yandex", "Yandex"),
+    ("zgrab", "zgrab"),
+];
+
+/// What most programs have in their name.
+const WORDS: [&[u8]; 3] = [b"bot", b"crawl", b"spider"];
+
+/// How many bytes of an agent are looked at. Names of programs come early.
+const AGENT_BYTES_MAX: usize = 512;
+/// How many bytes a program's own name may have.
+const NAME_BYTES_MAX: usize = 64;
+
+/// How many programs are told apart, and how many bytes their names take up.
+const NAMES_MAX: usize = 512;
+const NAME_BYTES_SUM_MAX: usize = NAMES_MAX * NAME_BYTES_MAX;
+
+/// Which agents are programs: found out once for each.
+#[derive(Debug)]
+pub(super) struct BotNames {
+    names: Dictionary,
+    /// The code of a name by that of an agent, from [`FIRST`].
+    by_agent: Vec<u32>,
+}
+
+impl BotNames {
+    pub(super) fn new() -> Self {
+        Self {
+            names: Dictionary::new(NAMES_MAX, NAME_BYTES_SUM_MAX),
+            by_agent: Vec::new(),
+        }
+    }
+
+    /// Looks at the agents that are new since the last call.
+    pub(super) fn note(&mut self, agents: &Dictionary) {
+        for agent in agents.values_from(self.by_agent.len()) {
+            let name = name(agent).unwrap_or_default();
+            self.by_agent.push(self.names.code(name.as_bytes()));
+        }
+    }
+
+    /// Sums up what was counted of agents by program. Agents without a code are looked at anew.
+    pub(super) fn tallies(&self, agents: Counted<'_>) -> Vec<(String, Tally)> {
+        let mut sums = vec![Tally::default(); self.names.len() + FIRST as usize];
+        for (tally, &code) in agents
+            .tallies
+            .iter()
+            .skip(FIRST as usize)
+            .zip(&self.by_agent)
+        {
+            sums[code as usize].add(tally);
+        }
+        let mut unknown = Vec::new();
+        for tracked in agents.overflow.into_iter().flat_map(|it| it.tracked()) {
+            let Some(name) = name(&tracked.text) else {
+                continue;
+            };
+            match self.names.find(name.as_bytes()) {
+                Some(code) => sums[code as usize].add(&tracked.tally),
+                None => unknown.push(tracked.tally),
+            }
+        }
+        let names = (0..).zip(sums).filter(|(code, _)| *code != NONE);
+        let mut programs: Vec<_> = names
+            .map(|(code, tally)| match code {
+                0..FIRST => (OTHER_NAME.to_string(), tally),
+                code => (self.names.text(code), tally),
+            })
+            .collect();
+        if let Some((_, others)) = programs.first_mut() {
+            unknown.iter().for_each(|tally| others.add(tally));
+        }
+        programs
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.names.memory_bytes() + self.by_agent.capacity() * size_of::<u32>()
+    }
+}
+
+/// Returns the name of the program, or `None` if the agent doesn't look like one.
+///
+/// ```text
+/// Mozilla/5.0 (compatible; ExampleBot/2.1; +https://www.example.com/)  →  ExampleBot
+/// ```
+pub(super) fn name(agent: &[u8]) -> Option<String> {
+    let agent = &agent[..agent.len().min(AGENT_BYTES_MAX)];
+    let lower = agent.to_ascii_lowercase();
+    let known = KNOWN
+        .iter()
+        .find(|(part, _)| memmem::find(&lower, part.as_bytes()).is_some());
+    if let Some((_, name)) = known {
+        return Some((*name).to_string());
+    }
+    let at = WORDS
+        .iter()
+        .filter_map(|word| word_at(&lower, word))
+        .min()?;
+    Some(word_around(agent, at))
+}
+
+/// Returns where a word that makes a program begins. Cubot is a maker of phones.
+fn word_at(lower: &[u8], word: &[u8]) -> Option<usize> {
+    memmem::find_iter(lower, word).find(|&at| !lower[..at].ends_with(b"cu"))
+}
+
+/// Returns the letters, digits and `_.-` around an offset.
+fn word_around(agent: &[u8], at: usize) -> String {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
+    let start = agent[..at]
+        .iter()
+        .rposition(|byte| !is_part(byte))
+        .map_or(0, |it| it + 1);
+    let word = agent[start..]
+        .iter()
+        .copied()
+        .take_while(is_part)
+        .take(NAME_BYTES_MAX);
+    String::from_utf8_lossy(&word.collect::<Vec<u8>>()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BotNames, KNOWN, name};
+    use crate::aggregate::dictionary::{Dictionary, FIRST};
+    use crate::aggregate::ranking::Counted;
+    use crate::aggregate::tally::Tally;
+
+    fn named(agent: &str) -> Option<String> {
+        name(agent.as_bytes())
+    }
+
+    #[test]
+    fn known_programs_have_their_names() {
+        let google = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+        assert_eq!(named(google).as_deref(), Some("Googlebot"));
+        let slurp = "Mozilla/5.0 (compatible; Yahoo! Slurp; http://help.yahoo.com/help)";
+        assert_eq!(named(slurp).as_deref(), Some("Yahoo! Slurp"));
+        let yandex = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)";
+        assert_eq!(named(yandex).as_deref(), Some("Yandex"));
+        for (part, known) in KNOWN {
+            assert_eq!(part, part.to_ascii_lowercase());
+            assert_eq!(
+                named(&format!("x {} y", part.to_uppercase())).as_deref(),
+                Some(known)
+            );
+        }
+    }
+
+    #[test]
+    fn other_programs_are_called_what_they_call_themselves() {
+        let agent = "Mozilla/5.0 (compatible; examplebot/2.1; +https://www.example.com/bot.html)";
+        assert_eq!(named(agent).as_deref(), Some("examplebot"));
+        assert_eq!(named("My-Crawler").as_deref(), Some("My-Crawler"));
+        assert_eq!(named("x SPIDER_1.0 y").as_deref(), Some("SPIDER_1.0"));
+        let long = format!("{}bot", "x".repeat(80));
+        assert_eq!(named(&long).map(|it| it.len()), Some(64));
+    }
+
+    #[test]
+    fn agents_of_one_program_are_summed_up() {
+        let mut agents = Dictionary::new(99, 9_999);
+        let mut names = BotNames::new();
+        let mut tallies = vec![Tally::default(); FIRST as usize];
+        for (count, agent) in ["Googlebot/1", "Firefox", "Googlebot/2", "xbot"]
+            .into_iter()
+            .enumerate()
+        {
+            agents.code(agent.as_bytes());
+            names.note(&agents);
+            let mut tally = Tally::default();
+            (0..=count).for_each(|_| tally.count(200, 1));
+            tallies.push(tally);
+        }
+        let counted = Counted {
+            dictionary: &agents,
+            tallies: &tallies,
+            overflow: None,
+        };
+        let sums: Vec<_> = names
+            .tallies(counted)
+            .into_iter()
+            .map(|(name, tally)| (name, tally.requests))
+            .collect();
+        let expected = [("(other)", 0), ("Googlebot", 4), ("xbot", 4)];
+        assert_eq!(
+            sums,
+            expected.map(|(name, count)| (name.to_string(), count))
+        );
+    }
+
+    #[test]
+    fn people_are_no_programs() {
+        for agent in [
+            "",
+            "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+            "Mozilla/5.0 (Linux; Android 7.0; CUBOT NOTE S) AppleWebKit/537.36",
+        ] {
+            assert_eq!(named(agent), None);
+        }
+        assert_eq!(name(b"\xFF\xFEbo"), None);
+        assert_eq!(named(&format!("{}bot", "x ".repeat(300))), None);
+    }
+}

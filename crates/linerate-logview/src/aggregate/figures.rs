@@ -1,0 +1,179 @@
+//! All that is kept of a log: counters, names and columns.
+
+use super::bots::BotNames;
+use super::dictionary::OTHER;
+use super::limits::Limits;
+use super::report::Report;
+use super::row::{AGENT, Dictionaries, HOST, METHOD, Row, values};
+use super::samples::Samples;
+use super::scan::scan;
+use super::tallies::Tallies;
+use super::timeline::Timeline;
+use crate::format::{Reason, Record};
+use crate::query::filter::Filter;
+use crate::query::{Query, QueryError};
+use crate::store::{STATUS, Store};
+use crate::summary::{RowsKept, Summary};
+
+/// The figures, apart from the splitter that lends the lines.
+#[derive(Debug)]
+pub(super) struct Figures {
+    blank: u64,
+    samples: Samples,
+    dictionaries: Dictionaries,
+    bots: BotNames,
+    tallies: Tallies,
+    store: Store,
+    limits: Limits,
+}
+
+impl Figures {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            blank: 0,
+            samples: Samples::new(limits.samples_max, limits.sample_chars_max),
+            dictionaries: Dictionaries::new(&limits),
+            bots: BotNames::new(),
+            tallies: Tallies::new(Timeline::new(limits.timeline_buckets_max)),
+            store: Store::new(limits.column_bytes_max),
+            limits,
+        }
+    }
+
+    /// Counts a request.
+    #[inline]
+    pub(super) fn count(&mut self, record: &Record<'_>) {
+        let row = self.dictionaries.row(record);
+        self.count_row(&row, |text| values(record)[text]);
+    }
+
+    /// Counts a line that is no request.
+    #[cold]
+    pub(super) fn count_other(&mut self, text: &[u8], reason: Reason) {
+        if text.is_empty() && reason != Reason::TooLong {
+            self.blank += 1;
+        } else {
+            let line = self.lines() + 1;
+            self.samples.count(line, text, reason);
+        }
+    }
+
+    /// Looks at the agents that are new since the last call.
+    pub(super) fn note_agents(&mut self) {
+        self.bots.note(self.dictionaries.of(AGENT));
+    }
+
+    pub(super) fn lines(&self) -> u64 {
+        self.tallies.requests + self.samples.unparsed() + self.blank
+    }
+
+    pub(super) fn requests(&self) -> u64 {
+        self.tallies.requests
+    }
+
+    pub(super) fn summary(&self) -> Summary {
+        self.report(&self.tallies, self.limits.top_max)
+    }
+
+    /// Returns the figures of the requests that a query chooses.
+    pub(super) fn chosen(&self, query: &Query) -> Result<Summary, QueryError> {
+        let filter = self.filter(query)?;
+        let mut tallies = Tallies::new(self.timeline_of(query));
+        scan(&self.store, &filter, |_, row| tallies.count(row));
+        Ok(self.report(&tallies, query.top_max))
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.dictionaries.memory_bytes()
+            + self.bots.memory_bytes()
+            + self.tallies.memory_bytes()
+            + self.store.memory_bytes()
+    }
+
+    #[inline]
+    fn count_row<'a>(&mut self, row: &Row, value: impl Fn(usize) -> &'a [u8]) {
+        self.tallies.count(row);
+        self.tallies.count_others(row, value);
+        self.store.push(row);
+    }
+
+    fn filter(&self, query: &Query) -> Result<Filter, QueryError> {
+        let filter = Filter::new(query, &self.dictionaries, STATUS, |text| {
+            let others = self.tallies.by_code[text].get(OTHER as usize);
+            others.is_some_and(|tally| tally.requests > 0)
+        })?;
+        match self.store.overflown_at() {
+            None => Ok(filter),
+            Some(requests_kept) => Err(QueryError::ColumnsFull {
+                requests: self.requests(),
+                requests_kept,
+                bytes_max: self.store.bytes_max(),
+            }),
+        }
+    }
+
+    /// Returns an empty timeline: with finer buckets if the query is about a short time.
+    fn timeline_of(&self, query: &Query) -> Timeline {
+        let buckets_max = self.limits.timeline_buckets_max;
+        let timeline = &self.tallies.timeline;
+        let (Some(first), Some(last)) = (timeline.first_time(), timeline.last_time()) else {
+            return Timeline::new(buckets_max);
+        };
+        if query.from.is_none() && query.until.is_none() {
+            return Timeline::new(buckets_max);
+        }
+        let first = query.from.map_or(first, |from| from.max(first));
+        let last = query
+            .until
+            .map_or(last, |until| until.saturating_sub(1).min(last));
+        Timeline::for_span(buckets_max, last.saturating_sub(first))
+    }
+
+    fn report(&self, tallies: &Tallies, top_max: usize) -> Summary {
+        let report = Report {
+            dictionaries: &self.dictionaries,
+            tallies,
+            bots: &self.bots,
+            top_max,
+        };
+        let panels = report.panels();
+        let (addresses, paths) = (&panels.address, &panels.path);
+        let timeline = &tallies.timeline;
+        Summary {
+            lines: self.lines(),
+            requests: tallies.requests,
+            unparsed: self.samples.unparsed(),
+            blank: self.blank,
+            unparsed_reasons: self.samples.by_reason(),
+            unparsed_samples: self.samples.list().to_vec(),
+            bytes_read: 0,
+            bytes_sent: tallies.bytes_sent,
+            unique_addresses: addresses.distinct,
+            unique_addresses_exact: addresses.exact,
+            unique_paths: paths.distinct,
+            paths_exact: paths.exact,
+            paths_not_counted: paths.not_counted,
+            requests_without_path: tallies.requests_without_path,
+            statuses: tallies.statuses.by_code(),
+            status_classes: tallies.statuses.by_class(),
+            methods: report.methods(),
+            top_paths: paths
+                .top
+                .iter()
+                .map(|it| (it.value.clone(), it.requests))
+                .collect(),
+            first_time: timeline.first_time(),
+            last_time: timeline.last_time(),
+            timeline: timeline.summary(self.dictionaries.of(METHOD), self.dictionaries.of(HOST)),
+            format: String::new(),
+            approximate: report.is_approximate(),
+            bots: report.bots(),
+            latency: tallies.durations.summary(),
+            error_paths: report.error_paths(),
+            firewall: report.firewall(),
+            filterable: self.store.summary(),
+            rows_kept: RowsKept::default(),
+            panels,
+        }
+    }
+}

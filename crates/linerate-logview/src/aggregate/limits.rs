@@ -1,0 +1,69 @@
+//! What may be kept of a log.
+
+/// What an [`Aggregator`](super::Aggregator) may keep.
+///
+/// With all defaults reached it holds less than 80 MiB. What does not fit is counted, and the
+/// summary says which of its figures are then estimates.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The longest line that is parsed, 64 KiB: eight times what servers take as a request line.
+    pub line_bytes_max: usize,
+    /// How many distinct addresses are told apart, 131,072.
+    pub addresses_max: usize,
+    /// How many bytes their text may take up, 4 MiB: 32 for each, about what IPv6 needs.
+    pub address_bytes_max: usize,
+    /// How many distinct paths are told apart, 131,072.
+    pub paths_max: usize,
+    /// How many bytes their text may take up, 8 MiB: 64 for each.
+    pub path_bytes_max: usize,
+    /// How many distinct agents are told apart, 32,768.
+    pub agents_max: usize,
+    /// How many bytes their text may take up, 4 MiB: 128 for each.
+    pub agent_bytes_max: usize,
+    /// How many distinct referrers are told apart, 32,768.
+    pub referrers_max: usize,
+    /// How many bytes their text may take up, 3 MiB: 96 for each.
+    pub referrer_bytes_max: usize,
+    /// How many virtual hosts are told apart, 1,024.
+    pub hosts_max: usize,
+    /// How many bytes their text may take up, 64 KiB: 64 for each.
+    pub host_bytes_max: usize,
+    /// How many methods are told apart, 32: the nine of HTTP and those of WebDAV.
+    pub methods_max: usize,
+    /// How many buckets the timeline has at most, 2,880: two days of minutes.
+    pub timeline_buckets_max: usize,
+    /// How many bytes the columns may take up from which queries are answered, 40 MiB: about ten for
+    /// each request of a gigabyte.
+    pub column_bytes_max: usize,
+    /// How many of the first unparsed lines are kept, 5.
+    pub samples_max: usize,
+    /// How many characters of each are kept, 200.
+    pub sample_chars_max: usize,
+    /// How many values each list of a summary has, 20.
+    pub top_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            line_bytes_max: 64 << 10,
+            addresses_max: 131_072,
+            address_bytes_max: 4 << 20,
+            paths_max: 131_072,
+            path_bytes_max: 8 << 20,
+            agents_max: 32_768,
+            agent_bytes_max: 4 << 20,
+            referrers_max: 32_768,
+            referrer_bytes_max: 3 << 20,
+            hosts_max: 1_024,
+            host_bytes_max: 64 << 10,
+            methods_max: 32,
+            timeline_buckets_max: 2_880,
+            column_bytes_max: 40 << 20,
+            samples_max: 5,
+            sample_chars_max: 200,
+            top_max: crate::query::TOP_DEFAULT,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Makes the figures of a summary from counters.
+
+use std::collections::BTreeMap;
+
+use super::bots::BotNames;
+use super::dictionary::{FIRST, OTHER, OTHER_NAME};
+use super::overflow::Overflow;
+use super::ranking::{Counted, entry, highest, text};
+use super::row::{ADDRESS, AGENT, Dictionaries, HOST, METHOD, PATH, REFERRER, TEXTS};
+use super::tallies::Tallies;
+use super::tally::Tally;
+use crate::summary::{Bots, ErrorPaths, Firewall, Panel, Panels, Suspect};
+
+/// Counters and the names of what they count.
+#[derive(Clone, Copy)]
+pub(super) struct Report<'a> {
+    pub(super) dictionaries: &'a Dictionaries,
+    pub(super) tallies: &'a Tallies,
+    pub(super) bots: &'a BotNames,
+    pub(super) top_max: usize,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn panels(self) -> Panels {
+        let panel = |dimension| self.counted(dimension).panel(self.top_max);
+        Panels {
+            address: panel(ADDRESS),
+            agent: panel(AGENT),
+            host: panel(HOST),
+            method: panel(METHOD),
+            path: panel(PATH),
+            referrer: panel(REFERRER),
+            status: self.statuses(),
+        }
+    }
+
+    pub(super) fn error_paths(self) -> ErrorPaths {
+        let paths = self.counted(PATH);
+        let top = |count: fn(&Tally) -> u64| {
+            let all = paths
+                .all()
+                .map(|(value, tally)| (count(tally), value, tally));
+            let top = highest(self.top_max, all).into_iter();
+            top.map(|(errors, value, tally)| {
+                let mut entry = entry(text(value), tally);
+                (entry.requests, entry.errors) = (errors, errors);
+                entry
+            })
+            .collect()
+        };
+        ErrorPaths {
+            client: top(|tally| tally.client_errors),
+            server: top(|tally| tally.server_errors),
+        }
+    }
+
+    pub(super) fn firewall(self) -> Firewall {
+        let (tallies, peaks) = (&self.tallies.by_code[ADDRESS], &self.tallies.peaks);
+        let names = self.dictionaries.of(ADDRESS);
+        let addresses = || (FIRST..).zip(tallies.iter().zip(peaks).skip(FIRST as usize));
+        let suspects = |by_rate: bool| {
+            let candidates = addresses().map(|(code, (tally, peak))| {
+                let count = if by_rate {
+                    peak.most().0
+                } else {
+                    tally.errors()
+                };
+                (count, names.value(code), (tally, peak.most()))
+            });
+            let top = highest(self.top_max, candidates).into_iter();
+            top.map(|(_, value, (tally, peak))| Suspect {
+                value: text(value),
+                peak_per_minute: peak.0,
+                peak_at: peak.1,
+                requests: tally.requests,
+                errors: tally.errors(),
+            })
+            .collect()
+        };
+        Firewall {
+            by_rate: suspects(true),
+            by_errors: suspects(false),
+        }
+    }
+
+    pub(super) fn bots(self) -> Bots {
+        let agents = self.counted(AGENT);
+        let tallies = self.bots.tallies(agents);
+        let mut total = Tally::default();
+        tallies.iter().for_each(|(_, tally)| total.add(tally));
+        let candidates = tallies
+            .iter()
+            .map(|(name, tally)| (tally.requests, name.as_bytes(), tally));
+        let top = highest(self.top_max, candidates).into_iter();
+        Bots {
+            requests: total.requests,
+            bytes: total.bytes,
+            top: top
+                .map(|(_, name, tally)| entry(text(name), tally))
+                .collect(),
+        }
+    }
+
+    /// Returns the requests by method; `(other)` are those of methods without a code.
+    pub(super) fn methods(self) -> BTreeMap<String, u64> {
+        let methods = self.counted(METHOD);
+        let mut counts: BTreeMap<_, _> = methods
+            .with_code()
+            .map(|(method, tally)| (text(method), tally.requests))
+            .filter(|(_, requests)| *requests > 0)
+            .collect();
+        let others = methods.tally(OTHER).requests;
+        if others > 0 {
+            counts.insert(OTHER_NAME.to_string(), others);
+        }
+        counts
+    }
+
+    /// Says whether values of any dimension could not be told apart.
+    pub(super) fn is_approximate(self) -> bool {
+        (0..TEXTS.len()).any(|text| self.counted(text).tally(OTHER).requests > 0)
+    }
+
+    fn statuses(self) -> Panel {
+        let statuses = self.tallies.statuses.list();
+        let candidates = statuses
+            .iter()
+            .map(|(code, tally)| (tally.requests, code.as_bytes(), tally));
+        let top = highest(self.top_max, candidates).into_iter();
+        Panel {
+            distinct: statuses.len() as u64,
+            top: top
+                .map(|(_, code, tally)| entry(text(code), tally))
+                .collect(),
+            ..Panel::default()
+        }
+    }
+
+    fn counted(self, dimension: usize) -> Counted<'a> {
+        let overflow: Option<&Overflow> = self.tallies.overflows[dimension].as_deref();
+        Counted {
+            dictionary: self.dictionaries.of(dimension),
+            tallies: &self.tallies.by_code[dimension],
+            overflow,
+        }
+    }
+}

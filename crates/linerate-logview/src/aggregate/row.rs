@@ -1,0 +1,97 @@
+//! A request as it is counted and kept: values are codes.
+
+use super::dictionary::Dictionary;
+use super::limits::Limits;
+use crate::format::Record;
+use crate::query::Dimension;
+
+/// The dimensions whose values are text, in the order in which codes lie in a row.
+pub(crate) const TEXTS: [Dimension; 6] = [
+    Dimension::Address,
+    Dimension::Agent,
+    Dimension::Host,
+    Dimension::Method,
+    Dimension::Path,
+    Dimension::Referrer,
+];
+
+pub(crate) const ADDRESS: usize = 0;
+pub(crate) const AGENT: usize = 1;
+pub(crate) const HOST: usize = 2;
+pub(crate) const METHOD: usize = 3;
+pub(crate) const PATH: usize = 4;
+pub(crate) const REFERRER: usize = 5;
+
+/// A request.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) time: i64,
+    pub(crate) bytes_sent: u64,
+    /// In microseconds.
+    pub(crate) duration: Option<u64>,
+    /// The codes of its values, by [`TEXTS`].
+    pub(crate) codes: [u32; TEXTS.len()],
+    pub(crate) status: u16,
+}
+
+/// The values of a record, by [`TEXTS`].
+#[inline]
+pub(crate) fn values<'a>(record: &Record<'a>) -> [&'a [u8]; TEXTS.len()] {
+    [
+        record.address,
+        record.agent,
+        record.host,
+        record.method,
+        record.path,
+        record.referrer,
+    ]
+}
+
+/// The dictionaries of all dimensions.
+#[derive(Debug)]
+pub(crate) struct Dictionaries([Dictionary; TEXTS.len()]);
+
+impl Dictionaries {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        /// What a parser takes as a method.
+        const METHOD_BYTES_MAX: usize = 32;
+        Self([
+            Dictionary::new(limits.addresses_max, limits.address_bytes_max),
+            Dictionary::new(limits.agents_max, limits.agent_bytes_max),
+            Dictionary::new(limits.hosts_max, limits.host_bytes_max),
+            Dictionary::new(limits.methods_max, limits.methods_max * METHOD_BYTES_MAX),
+            Dictionary::new(limits.paths_max, limits.path_bytes_max),
+            Dictionary::new(limits.referrers_max, limits.referrer_bytes_max),
+        ])
+    }
+
+    /// Returns the request with the codes of its values.
+    #[inline]
+    pub(crate) fn row(&mut self, record: &Record<'_>) -> Row {
+        let mut row = Row {
+            time: record.time,
+            bytes_sent: record.bytes_sent,
+            duration: record.duration,
+            codes: [0; TEXTS.len()],
+            status: record.status,
+        };
+        let values = values(record);
+        for ((code, dictionary), value) in row.codes.iter_mut().zip(&mut self.0).zip(values) {
+            *code = dictionary.code(value);
+        }
+        row
+    }
+
+    pub(crate) fn of(&self, text: usize) -> &Dictionary {
+        &self.0[text]
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_mut(&mut self, text: usize) -> &mut Dictionary {
+        &mut self.0[text]
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.0.iter().map(Dictionary::memory_bytes).sum()
+    }
+}

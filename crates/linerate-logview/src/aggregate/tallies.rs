@@ -1,0 +1,105 @@
+//! What is counted of the requests of a log, or of those that a query chose.
+
+use super::counts::Statuses;
+use super::dictionary::OTHER;
+use super::latency::Durations;
+use super::overflow::Overflow;
+use super::peak::Peak;
+use super::row::{ADDRESS, METHOD, PATH, Row, TEXTS};
+use super::tally::Tally;
+use super::timeline::Timeline;
+
+/// The counters, by the codes of values.
+#[derive(Debug)]
+pub(super) struct Tallies {
+    pub(super) requests: u64,
+    pub(super) bytes_sent: u64,
+    pub(super) requests_without_path: u64,
+    /// Of each dimension and code.
+    pub(super) by_code: [Vec<Tally>; TEXTS.len()],
+    /// Of each address.
+    pub(super) peaks: Vec<Peak>,
+    pub(super) statuses: Statuses,
+    pub(super) timeline: Timeline,
+    pub(super) durations: Durations,
+    /// The values without a code, of each dimension that has any.
+    pub(super) overflows: [Option<Box<Overflow>>; TEXTS.len()],
+}
+
+impl Tallies {
+    pub(super) fn new(timeline: Timeline) -> Self {
+        Self {
+            requests: 0,
+            bytes_sent: 0,
+            requests_without_path: 0,
+            by_code: Default::default(),
+            peaks: Vec::new(),
+            statuses: Statuses::new(),
+            timeline,
+            durations: Durations::default(),
+            overflows: Default::default(),
+        }
+    }
+
+    /// Counts a request.
+    #[inline]
+    pub(super) fn count(&mut self, row: &Row) {
+        self.requests += 1;
+        self.bytes_sent = self.bytes_sent.saturating_add(row.bytes_sent);
+        self.requests_without_path += u64::from(row.codes[METHOD] | row.codes[PATH] == 0);
+        self.statuses.count(row.status, row.bytes_sent);
+        self.timeline.count(row);
+        if let Some(duration) = row.duration {
+            self.durations.count(duration);
+        }
+        for (tallies, code) in self.by_code.iter_mut().zip(row.codes) {
+            at(tallies, code).count(row.status, row.bytes_sent);
+        }
+        at(&mut self.peaks, row.codes[ADDRESS]).count(row.time);
+    }
+
+    /// Counts the values of a request that have no code.
+    #[inline]
+    pub(super) fn count_others<'a>(&mut self, row: &Row, value: impl Fn(usize) -> &'a [u8]) {
+        for (text, &code) in row.codes.iter().enumerate() {
+            if code == OTHER {
+                self.overflows[text]
+                    .get_or_insert_with(|| Box::new(Overflow::new()))
+                    .count(value(text), row.status, row.bytes_sent);
+            }
+        }
+    }
+
+    /// Returns how many bytes of heap the counters hold, within a few KiB.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let by_code = self.by_code.iter();
+        let overflows = self.overflows.iter().flatten();
+        by_code
+            .map(|tallies| tallies.capacity() * size_of::<Tally>())
+            .chain(overflows.map(|overflow| overflow.memory_bytes()))
+            .sum::<usize>()
+            + self.peaks.capacity() * size_of::<Peak>()
+            + self.timeline.memory_bytes()
+            + self.durations.memory_bytes()
+    }
+}
+
+/// Returns the counter of a code, which may be a new one.
+#[inline]
+fn at<T: Clone + Default>(list: &mut Vec<T>, code: u32) -> &mut T {
+    let at = code as usize;
+    if at >= list.len() {
+        grow(list, at);
+    }
+    &mut list[at]
+}
+
+/// Codes are given in turn, so the list is filled up to the new one; it grows by a quarter, since it
+/// may be among the largest that there are.
+#[cold]
+fn grow<T: Clone + Default>(list: &mut Vec<T>, at: usize) {
+    if at >= list.capacity() {
+        list.reserve_exact((at + 1 + at / 4).max(64) - list.len());
+    }
+    list.resize(at + 1, T::default());
+}

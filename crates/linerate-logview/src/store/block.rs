@@ -1,0 +1,247 @@
+//! A few thousand requests in columns.
+
+use super::bits;
+use crate::aggregate::row::{Row, TEXTS};
+
+/// How many requests a block has: few enough that their times and sizes are of one kind, so many
+/// that the head of the block doesn't count.
+pub(crate) const ROWS_MAX: usize = 4_096;
+
+/// The columns: those of [`TEXTS`], and four more.
+pub(crate) const COLUMNS: usize = TEXTS.len() + 4;
+const BYTES_SENT: usize = TEXTS.len();
+/// One more than the duration; 0 without.
+const DURATION: usize = TEXTS.len() + 1;
+pub(crate) const STATUS: usize = TEXTS.len() + 2;
+/// Moved so that the order of moments is that of numbers without sign.
+const TIME: usize = TEXTS.len() + 3;
+
+/// Requests in columns.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    columns: [Column; COLUMNS],
+    rows: usize,
+    /// Whether times never decrease, so that the column has what each is later than the one before.
+    times_rise: bool,
+    /// The packed columns, one after the other.
+    packed: Box<[u8]>,
+}
+
+/// Where a column lies and between which numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Column {
+    pub(crate) lowest: u64,
+    pub(crate) highest: u64,
+    start: u32,
+    width: u32,
+}
+
+impl Block {
+    /// Packs up to [`ROWS_MAX`] requests.
+    pub(crate) fn new(rows: &[Row]) -> Self {
+        let mut block = Self {
+            columns: [Column::default(); COLUMNS],
+            rows: rows.len(),
+            times_rise: rows.is_sorted_by_key(|row| row.time),
+            packed: Box::default(),
+        };
+        let mut packed = Vec::new();
+        for column in 0..COLUMNS {
+            block.columns[column] = if column == TIME && block.times_rise {
+                pack_rising(rows, &mut packed)
+            } else {
+                pack(rows, column, &mut packed)
+            };
+        }
+        block.packed = packed.into_boxed_slice();
+        block
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Returns how many bytes of heap the block holds.
+    pub(crate) fn bytes(&self) -> usize {
+        self.packed.len()
+    }
+
+    pub(crate) fn column(&self, column: usize) -> &Column {
+        &self.columns[column]
+    }
+
+    /// Returns the first and the last moment.
+    pub(crate) fn times(&self) -> (i64, i64) {
+        let time = &self.columns[TIME];
+        (to_time(time.lowest), to_time(time.highest))
+    }
+
+    /// Puts all numbers of a column that are below 2^32 into a list.
+    pub(crate) fn read_codes(&self, column: usize, into: &mut Vec<u32>) {
+        let Column { lowest, width, .. } = self.columns[column];
+        into.clear();
+        bits::for_each(self.packed(column), width, self.rows, |number| {
+            into.push((lowest + number) as u32);
+        });
+    }
+
+    /// Puts all moments into a list.
+    pub(crate) fn read_times(&self, into: &mut Vec<i64>) {
+        let Column { lowest, width, .. } = self.columns[TIME];
+        into.clear();
+        let mut time = lowest;
+        bits::for_each(self.packed(TIME), width, self.rows, |number| {
+            time = if self.times_rise { time } else { lowest } + number;
+            into.push(to_time(time));
+        });
+    }
+
+    /// Returns a request whose moment is known.
+    #[inline]
+    pub(crate) fn row_at(&self, at: usize, time: i64) -> Row {
+        Row {
+            time,
+            bytes_sent: self.number(BYTES_SENT, at),
+            duration: self.number(DURATION, at).checked_sub(1),
+            codes: std::array::from_fn(|text| self.number(text, at) as u32),
+            status: self.number(STATUS, at) as u16,
+        }
+    }
+
+    /// Returns a request.
+    #[cfg(test)]
+    pub(crate) fn row(&self, at: usize) -> Row {
+        let mut times = Vec::new();
+        self.read_times(&mut times);
+        self.row_at(at, times[at])
+    }
+
+    #[inline]
+    fn number(&self, column: usize, at: usize) -> u64 {
+        let Column { lowest, width, .. } = self.columns[column];
+        lowest + bits::get(self.packed(column), width, at)
+    }
+
+    #[inline]
+    fn packed(&self, column: usize) -> &[u8] {
+        &self.packed[self.columns[column].start as usize..]
+    }
+}
+
+/// Appends what each number is above the lowest.
+fn pack(rows: &[Row], column: usize, packed: &mut Vec<u8>) -> Column {
+    let (mut lowest, mut highest) = (u64::MAX, 0);
+    for row in rows {
+        let number = number(row, column);
+        lowest = lowest.min(number);
+        highest = highest.max(number);
+    }
+    let width = bits::width(highest.saturating_sub(lowest));
+    let start = packed.len() as u32;
+    let numbers = rows.iter().map(|row| number(row, column) - lowest);
+    bits::pack(numbers, width, packed);
+    Column {
+        lowest,
+        highest,
+        start,
+        width,
+    }
+}
+
+/// Appends what each moment is later than the one before.
+fn pack_rising(rows: &[Row], packed: &mut Vec<u8>) -> Column {
+    let time = |at: usize| rows.get(at).map_or(0, |row| number(row, TIME));
+    let steps = (0..rows.len()).map(|at| time(at) - time(at.saturating_sub(1)));
+    let width = bits::width(steps.clone().max().unwrap_or(0));
+    let start = packed.len() as u32;
+    bits::pack(steps, width, packed);
+    Column {
+        lowest: time(0),
+        highest: time(rows.len().saturating_sub(1)),
+        start,
+        width,
+    }
+}
+
+#[inline]
+fn number(row: &Row, column: usize) -> u64 {
+    match column {
+        BYTES_SENT => row.bytes_sent,
+        DURATION => row
+            .duration
+            .map_or(0, |duration| duration.saturating_add(1)),
+        STATUS => row.status.into(),
+        TIME => row.time as u64 ^ SIGN,
+        text => row.codes[text].into(),
+    }
+}
+
+const SIGN: u64 = 1 << 63;
+
+#[inline]
+fn to_time(number: u64) -> i64 {
+    (number ^ SIGN) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Block;
+    use crate::aggregate::row::{ADDRESS, Row};
+
+    fn any_row() -> impl Strategy<Value = Row> {
+        let durations = prop::option::of(0..u64::MAX);
+        (
+            any::<i64>(),
+            any::<u64>(),
+            durations,
+            any::<[u32; 6]>(),
+            0u16..1_000,
+        )
+            .prop_map(|(time, bytes_sent, duration, codes, status)| Row {
+                time,
+                bytes_sent,
+                duration,
+                codes,
+                status,
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn any_rows_come_back(mut rows in prop::collection::vec(any_row(), 1..50), sorted: bool) {
+            if sorted {
+                rows.sort_by_key(|row| row.time);
+            }
+            let block = Block::new(&rows);
+            let mut codes = Vec::new();
+            block.read_codes(ADDRESS, &mut codes);
+            for (at, row) in rows.iter().enumerate() {
+                prop_assert_eq!(block.row(at), *row);
+                prop_assert_eq!(codes[at], row.codes[ADDRESS]);
+            }
+            let first = rows.iter().map(|row| row.time).min().unwrap();
+            let last = rows.iter().map(|row| row.time).max().unwrap();
+            prop_assert_eq!(block.times(), (first, last));
+        }
+    }
+
+    #[test]
+    fn equal_rows_take_up_no_bytes() {
+        let block = Block::new(&[Row::default(); 100]);
+        assert_eq!(block.bytes(), 0);
+        assert_eq!(block.row(99), Row::default());
+    }
+
+    #[test]
+    fn rising_times_take_up_what_lies_between_them() {
+        let rows: Vec<Row> = (0..1_000)
+            .map(|n| Row {
+                time: 1_611_280_000 + n,
+                ..Row::default()
+            })
+            .collect();
+        assert_eq!(Block::new(&rows).bytes(), 1_000 / 8 + 8);
+    }
+}
