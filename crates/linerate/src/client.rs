@@ -2,6 +2,8 @@
 
 #[cfg(feature = "http2")]
 mod http2;
+#[cfg(feature = "http3")]
+mod http3;
 mod request;
 
 use std::{
@@ -53,6 +55,8 @@ pub struct Client {
     redirects_max: u32,
     #[cfg(feature = "http2")]
     http2: http2::Wish,
+    #[cfg(feature = "http3")]
+    is_http3: bool,
 }
 
 impl Client {
@@ -215,6 +219,10 @@ impl Client {
     }
 
     async fn connect_once(&self, target: &Target, deadline: &Deadline) -> Result<Outcome> {
+        #[cfg(feature = "http3")]
+        if self.is_http3 {
+            return self.connect_http3(target, deadline).await;
+        }
         #[cfg(feature = "http2")]
         if self.http2 != http2::Wish::None {
             return self.connect_http2(target, deadline).await;

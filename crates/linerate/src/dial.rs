@@ -5,6 +5,8 @@ mod deadline;
 mod error;
 mod eyeballs;
 mod proxy;
+#[cfg(feature = "http3")]
+mod quic;
 mod redirect;
 mod resolve;
 mod target;
@@ -27,6 +29,8 @@ pub use error::DialError;
 use proxy::Destination;
 pub(crate) use proxy::ProxyChoice;
 pub use proxy::{Proxy, ProxyError, ProxyUrlError};
+#[cfg(feature = "http3")]
+pub use quic::Http3Error;
 pub use redirect::RedirectError;
 pub(crate) use redirect::is_redirect;
 pub use resolve::{Resolve, Resolving, SystemResolver};

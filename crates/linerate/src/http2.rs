@@ -14,7 +14,6 @@
 //! | `limits` | how much one connection may ask for |
 //! | `linger` | requests that are answered before they have come |
 //! | `request` | what opens a WebSocket, in the form of HTTP/1.1, and what answers it |
-//! | `resets` | streams that are given up, which are counted |
 //! | `service` | a tower service on the streams of a connection |
 //! | `sniff` | which HTTP a connection speaks |
 //! | `stream` | one stream as a byte stream |
@@ -30,7 +29,6 @@ mod connection;
 mod limits;
 mod linger;
 mod request;
-mod resets;
 #[cfg(feature = "axum")]
 mod service;
 mod sniff;

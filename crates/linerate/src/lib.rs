@@ -58,12 +58,16 @@ mod error;
 mod frames;
 #[cfg(feature = "http2")]
 mod http2;
+#[cfg(feature = "http3")]
+mod http3;
 mod link;
 mod message;
 mod options;
 mod parts;
 mod pool;
 mod relay;
+#[cfg(any(feature = "http2", feature = "http3"))]
+mod resets;
 pub mod server;
 mod sink;
 mod split;
@@ -79,6 +83,8 @@ pub use error::{Error, Result, TrySendError, UrlError};
 pub use frames::{Frames, FramesError};
 #[cfg(feature = "http2")]
 pub use http2::Http2Limits;
+#[cfg(feature = "http3")]
+pub use http3::Http3Limits;
 #[cfg(feature = "deflate")]
 pub use linerate_proto::deflate::{Agreement, Budget, Deflate};
 pub use linerate_proto::{

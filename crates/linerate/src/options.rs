@@ -50,6 +50,9 @@ pub struct Options {
     /// Limits on a connection of HTTP/2, where WebSockets are streams.
     #[cfg(feature = "http2")]
     pub http2: crate::Http2Limits,
+    /// Limits on a connection of HTTP/3.
+    #[cfg(feature = "http3")]
+    pub http3: crate::Http3Limits,
     /// Whether messages are compressed where the peer can do that, and how; `None` never does. Default:
     /// yes, with windows of 4 KiB each way and no compressor of its own, see
     /// [`Deflate`].
@@ -88,6 +91,8 @@ impl Default for Options {
             recv_queue_bytes_max: 64 << 10,
             #[cfg(feature = "http2")]
             http2: crate::Http2Limits::default(),
+            #[cfg(feature = "http3")]
+            http3: crate::Http3Limits::default(),
             #[cfg(feature = "deflate")]
             deflate: Some(Deflate::default()),
             counters: None,

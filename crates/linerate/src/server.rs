@@ -4,6 +4,8 @@ mod accept;
 mod connections;
 #[cfg(feature = "http2")]
 mod http2;
+#[cfg(feature = "http3")]
+mod http3;
 
 use std::{
     fmt,

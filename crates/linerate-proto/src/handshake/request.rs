@@ -24,6 +24,16 @@ pub enum HttpVersion {
     Http11,
     /// HTTP/2, where a WebSocket is a stream (RFC 8441).
     Http2,
+    /// HTTP/3, where a WebSocket is a stream too (RFC 9220).
+    Http3,
+}
+
+impl HttpVersion {
+    /// Returns whether a WebSocket is a stream of its own, opened by an extended CONNECT (RFC 8441, RFC
+    /// 9220), rather than what a connection becomes by an upgrade.
+    pub const fn has_streams(self) -> bool {
+        matches!(self, Self::Http2 | Self::Http3)
+    }
 }
 
 /// How the body of a request is framed (RFC 9112 §6.3). The three ways are all there are.
@@ -73,7 +83,7 @@ impl Request {
     /// # Errors
     ///
     /// As [`RequestReader::handle_input`], also for parts that no parser could have found. Requests of
-    /// HTTP/2 are for [`from_pseudo`](Self::from_pseudo).
+    /// HTTP/2 and HTTP/3 are for [`from_pseudo`](Self::from_pseudo).
     pub fn from_parts<'a>(
         method: &str,
         target: &str,
@@ -91,7 +101,9 @@ impl Request {
             HttpVersion::Http10 => "HTTP/1.0",
             HttpVersion::Http11 => "HTTP/1.1",
             // Its requests have no first line: `from_pseudo` takes them.
-            HttpVersion::Http2 => return Err(HandshakeError::HttpVersionUnsupported),
+            HttpVersion::Http2 | HttpVersion::Http3 => {
+                return Err(HandshakeError::HttpVersionUnsupported);
+            }
         };
         let mut head = [method, " ", target, " ", version, "\r\n"]
             .concat()
@@ -126,9 +138,9 @@ impl Request {
     /// Tells whether the request asks for a WebSocket at all, well or badly: a server that serves
     /// pages too asks this first.
     pub fn asks_for_websocket(&self) -> bool {
-        match self.version {
-            HttpVersion::Http2 => self.protocol() == Some("websocket"),
-            _ => list_contains(self.headers.all("Upgrade"), "websocket"),
+        match self.version.has_streams() {
+            true => self.protocol() == Some("websocket"),
+            false => list_contains(self.headers.all("Upgrade"), "websocket"),
         }
     }
 

@@ -14,7 +14,7 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct Upgrade<'r> {
     request: &'r Request,
-    /// The answer to the key; HTTP/2 has none.
+    /// The answer to the key; HTTP/2 and HTTP/3 have none.
     accept: Option<Accept>,
     subprotocols: Vec<&'r str>,
     extensions: Vec<ExtensionOffer<'r>>,
@@ -26,12 +26,11 @@ impl<'r> Upgrade<'r> {
         request: &'r Request,
         limits: &HandshakeLimits,
     ) -> Result<Self, HandshakeError> {
-        let accept = match request.version() {
-            HttpVersion::Http2 => {
-                check_connect(request)?;
-                None
-            }
-            _ => Some(check_upgrade(request)?),
+        let accept = if request.version().has_streams() {
+            check_connect(request)?;
+            None
+        } else {
+            Some(check_upgrade(request)?)
         };
         let headers = request.headers();
         headers.single("Origin")?;
@@ -106,7 +105,7 @@ fn check_upgrade(request: &Request) -> Result<Accept, HandshakeError> {
     Ok(key.accept())
 }
 
-/// Checks what asks for a WebSocket on a stream of HTTP/2 (RFC 8441 §5), where the key has no
+/// Checks what asks for a WebSocket on a stream (RFC 8441 §5, RFC 9220 §3), where the key has no
 /// counterpart: "[the] Sec-WebSocket-Key and Sec-WebSocket-Accept header fields" are not used.
 fn check_connect(request: &Request) -> Result<(), HandshakeError> {
     match (request.method(), request.protocol()) {

@@ -20,6 +20,9 @@ pub enum DialError {
         /// Why the last of them failed.
         source: io::Error,
     },
+    /// There is no way to the server over HTTP/3.
+    #[cfg(feature = "http3")]
+    Http3(super::Http3Error),
     /// ALPN has agreed on a protocol that this client can't open a WebSocket over, because its TLS
     /// configuration offers it.
     ProtocolUnsupported,
@@ -48,6 +51,8 @@ impl DialError {
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::AddressesDenied { .. } | Self::ProtocolUnsupported | Self::Redirect(_) => false,
+            #[cfg(feature = "http3")]
+            Self::Http3(_) => false,
             Self::Proxy(error) => error.is_transient(),
             Self::ConnectFailed { .. }
             | Self::ResolveFailed(_)
@@ -66,6 +71,8 @@ impl fmt::Display for DialError {
             Self::ConnectFailed { attempts, source } => {
                 write!(f, "can't connect after {attempts} attempts: {source}")
             }
+            #[cfg(feature = "http3")]
+            Self::Http3(error) => error.fmt(f),
             Self::ProtocolUnsupported => f.write_str(
                 "the server chose a protocol by ALPN over which no WebSocket can be opened",
             ),
@@ -89,6 +96,8 @@ impl std::error::Error for DialError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::ConnectFailed { source, .. } => Some(source),
+            #[cfg(feature = "http3")]
+            Self::Http3(error) => Some(error),
             Self::Proxy(error) => Some(error),
             Self::Redirect(error) => Some(error),
             Self::ResolveFailed(error) | Self::Tls(error) => Some(error),

@@ -22,8 +22,8 @@ use tokio::{
     time::{Instant, Sleep, sleep, timeout},
 };
 
-use super::{Http2Limits, SMALL_FRAMES_MAX, resets::Resets, stream::into_io};
-use crate::clock;
+use super::{Http2Limits, SMALL_FRAMES_MAX, stream::into_io};
+use crate::{clock, resets::Resets};
 
 /// How long a connection that is to end may take to say so.
 const LINGER: Duration = Duration::from_secs(1);
@@ -209,8 +209,11 @@ impl Place {
 
     /// Takes note that the stream did not come to its end.
     pub(crate) fn note_reset(&mut self) {
+        let limits = &self.0.limits;
         let mut resets = self.0.resets.lock().unwrap_or_else(PoisonError::into_inner);
-        resets.1 |= resets.0.count(clock::now(), &self.0.limits);
+        resets.1 |= resets
+            .0
+            .count(clock::now(), limits.resets_max, limits.resets_per_second);
     }
 }
 

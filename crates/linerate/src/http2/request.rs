@@ -4,7 +4,7 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{Response, StatusCode, request::Parts};
 use linerate_proto::handshake::{
-    Acceptance, HandshakeError, HandshakeLimits, PseudoHeaders, Refusal, Request,
+    Acceptance, HandshakeError, HandshakeLimits, HttpVersion, PseudoHeaders, Refusal, Request,
 };
 
 /// Returns the request in the form that the rules of the handshake are written for.
@@ -15,6 +15,7 @@ pub(crate) fn request(
 ) -> Result<Request, HandshakeError> {
     let uri = &parts.uri;
     let pseudo = PseudoHeaders {
+        version: HttpVersion::Http2,
         method: parts.method.as_str(),
         protocol,
         authority: uri.authority().map(http::uri::Authority::as_str),

@@ -95,7 +95,7 @@ impl Connections {
     }
 
     /// Waits until the server shuts down.
-    #[cfg(feature = "http2")]
+    #[cfg(any(feature = "http2", feature = "http3"))]
     pub(super) async fn shutdown(&self) {
         let mut notified = std::pin::pin!(self.shared.shutdown.notified());
         notified.as_mut().enable();

@@ -13,6 +13,8 @@ mod handshake;
 mod hostile;
 #[cfg(feature = "http2")]
 mod http2;
+#[cfg(feature = "http3")]
+mod http3;
 #[cfg(feature = "rustls")]
 mod identity;
 mod proxy;

@@ -1,4 +1,5 @@
-//! Requests of HTTP/2, whose first line is made of header fields (RFC 9113 §8.3.1, RFC 8441 §4).
+//! Requests of HTTP/2 and HTTP/3, whose first line is made of header fields (RFC 9113 §8.3.1,
+//! RFC 9114 §4.3.1, RFC 8441 §4).
 
 use alloc::vec::Vec;
 
@@ -8,9 +9,11 @@ use super::super::target::invalid_target_byte;
 use super::super::token::is_token;
 use super::{BuildError, HandshakeError, HandshakeLimits, HttpVersion, Request, RequestReader};
 
-/// The pseudo-header fields of a request.
+/// The pseudo-header fields of a request, and of which version they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PseudoHeaders<'a> {
+    /// The version of HTTP, one that has such fields.
+    pub version: HttpVersion,
     /// `:method`.
     pub method: &'a str,
     /// `:protocol`, which makes a CONNECT an extended one (RFC 8441 §4).
@@ -22,15 +25,16 @@ pub struct PseudoHeaders<'a> {
 }
 
 impl Request {
-    /// Builds the request from what an implementation of HTTP/2 has parsed, so that it is judged by
+    /// Builds the request from what an implementation of HTTP/2 or HTTP/3 has parsed, so that it is judged by
     /// the same rules as one of HTTP/1.1. The host is there as the header `Host`, whether the client
     /// sent `:authority` or that.
     ///
     /// ```
-    /// use linerate_proto::handshake::{HandshakeLimits, PseudoHeaders, Request};
+    /// use linerate_proto::handshake::{HandshakeLimits, HttpVersion, PseudoHeaders, Request};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// let pseudo = PseudoHeaders {
+    ///     version: HttpVersion::Http2,
     ///     method: "CONNECT",
     ///     protocol: Some("websocket"),
     ///     authority: Some("example.com"),
@@ -52,6 +56,9 @@ impl Request {
         headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
         limits: HandshakeLimits,
     ) -> Result<Self, HandshakeError> {
+        if !pseudo.version.has_streams() {
+            return Err(HandshakeError::HttpVersionUnsupported);
+        }
         let head = head(pseudo, headers)?;
         let mut reader = RequestReader::new(limits);
         let (mut request, _) =
@@ -60,7 +67,7 @@ impl Request {
                 .ok_or(HandshakeError::HeadTruncated {
                     head_bytes: head.len(),
                 })?;
-        request.version = HttpVersion::Http2;
+        request.version = pseudo.version;
         request.protocol = pseudo.protocol.map(Into::into);
         Ok(request)
     }

@@ -3,6 +3,7 @@
 use super::*;
 
 const CONNECT: PseudoHeaders<'_> = PseudoHeaders {
+    version: HttpVersion::Http2,
     method: "CONNECT",
     protocol: Some("websocket"),
     authority: Some("example.com"),
@@ -34,6 +35,17 @@ fn a_connect_is_a_request_as_any_other() {
     assert_eq!(request.host(), Some("example.com"));
     assert_eq!(request.version(), HttpVersion::Http2);
     assert_eq!(request.header("Cookie"), Some(&b"a=b"[..]));
+}
+
+#[test]
+fn http3_is_as_http2_and_http1_has_no_such_fields() {
+    let over = |version| PseudoHeaders { version, ..CONNECT };
+    let request = request(over(HttpVersion::Http3), &[VERSION]).unwrap();
+    assert_eq!(request.version(), HttpVersion::Http3);
+    assert!(request.asks_for_websocket());
+    assert_eq!(request.websocket().unwrap().accept().status(), 200);
+    let refused = judge(over(HttpVersion::Http11), &[VERSION]);
+    assert_eq!(refused, Err(HandshakeError::HttpVersionUnsupported));
 }
 
 #[test]

@@ -6,29 +6,27 @@
 
 use std::time::Duration;
 
-use super::Http2Limits;
-
 /// A bucket that leaks.
 #[derive(Debug)]
-pub(super) struct Resets {
+pub(crate) struct Resets {
     counted: u32,
     /// Until when the leak is accounted for.
     leaked_until: Duration,
 }
 
 impl Resets {
-    pub(super) const fn new(now: Duration) -> Self {
+    pub(crate) const fn new(now: Duration) -> Self {
         Self {
             counted: 0,
             leaked_until: now,
         }
     }
 
-    /// Counts one; returns whether that is too many.
-    pub(super) fn count(&mut self, now: Duration, limits: &Http2Limits) -> bool {
-        self.leak(now, limits.resets_per_second);
+    /// Counts one; returns whether that is more than `max` at once and `per_second` in the long run.
+    pub(crate) fn count(&mut self, now: Duration, max: u32, per_second: u32) -> bool {
+        self.leak(now, per_second);
         self.counted = self.counted.saturating_add(1);
-        self.counted > limits.resets_max
+        self.counted > max
     }
 
     fn leak(&mut self, now: Duration, per_second: u32) {
@@ -52,19 +50,11 @@ impl Resets {
 mod tests {
     use super::*;
 
-    fn limits() -> Http2Limits {
-        Http2Limits {
-            resets_max: 3,
-            resets_per_second: 10,
-            ..Http2Limits::default()
-        }
-    }
-
     #[test]
     fn s01_the_last_one_allowed_is_allowed_and_the_next_is_not() {
         let mut resets = Resets::new(Duration::ZERO);
         let counted: Vec<_> = (0..4)
-            .map(|_| resets.count(Duration::ZERO, &limits()))
+            .map(|_| resets.count(Duration::ZERO, 3, 10))
             .collect();
         assert_eq!(counted, [false, false, false, true]);
     }
@@ -74,19 +64,19 @@ mod tests {
         let mut resets = Resets::new(Duration::from_secs(7));
         for tenth in 0..100 {
             let now = Duration::from_secs(7) + Duration::from_millis(100) * tenth;
-            assert!(!resets.count(now, &limits()), "{tenth}");
+            assert!(!resets.count(now, 3, 10), "{tenth}");
         }
         let now = Duration::from_millis(16_900);
-        let counted: Vec<_> = (0..3).map(|_| resets.count(now, &limits())).collect();
+        let counted: Vec<_> = (0..3).map(|_| resets.count(now, 3, 10)).collect();
         assert_eq!(counted, [false, false, true]);
     }
 
     #[test]
     fn a_rest_makes_room_for_no_more_than_the_first_time() {
         let mut resets = Resets::new(Duration::ZERO);
-        assert!(!resets.count(Duration::ZERO, &limits()));
+        assert!(!resets.count(Duration::ZERO, 3, 10));
         let now = Duration::from_secs(3_600);
-        let counted: Vec<_> = (0..4).map(|_| resets.count(now, &limits())).collect();
+        let counted: Vec<_> = (0..4).map(|_| resets.count(now, 3, 10)).collect();
         assert_eq!(counted, [false, false, false, true]);
     }
 }

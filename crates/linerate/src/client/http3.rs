@@ -1,0 +1,59 @@
+//! Opening WebSockets on streams of HTTP/3 (RFC 9220).
+
+use linerate_proto::Role;
+
+use super::{Client, Outcome};
+use crate::{
+    Result, WebSocket,
+    dial::{Deadline, Http3Error, Phase, Target},
+    http3,
+    link::{Agreed, Driver, Link, Transport},
+};
+
+impl Client {
+    /// Opens WebSockets on streams of HTTP/3, without asking first whether the server speaks it, and
+    /// over nothing else. URLs start with `wss://`, and no proxy is on the way.
+    ///
+    /// Each connection has a WebSocket of its own, and a UDP socket.
+    pub fn with_http3(mut self) -> Self {
+        self.is_http3 = true;
+        self
+    }
+
+    /// Opens the WebSocket over HTTP/3.
+    pub(super) async fn connect_http3(
+        &self,
+        target: &Target,
+        deadline: &Deadline,
+    ) -> Result<Outcome> {
+        let limits = &self.settings.options.http3;
+        let connection = self.dialer.dial_quic(target, limits, deadline).await?;
+        let limit = self.settings.options.handshake_timeout;
+        let opening = self.try_open_http3(connection, target);
+        deadline.keep(Phase::Handshake, limit, opening).await?
+    }
+
+    async fn try_open_http3(
+        &self,
+        connection: quinn::Connection,
+        target: &Target,
+    ) -> Result<Outcome> {
+        let options = &self.settings.options;
+        let mut handshake = self.handshake(target)?;
+        let outgoing = http3::connect(connection, &options.http3).await?;
+        let outgoing = outgoing.ok_or(Http3Error::WebSocketsMissing)?;
+        let (authority, path) = (&target.authority, &target.path_and_query);
+        let opened = outgoing
+            .open(authority, path, &mut handshake, options.handshake)
+            .await;
+        let (negotiated, stream) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Outcome::refused(&handshake, error),
+        };
+        let io = Transport::Other(Box::new(stream));
+        let agreed = Agreed::from(&negotiated);
+        let link = Link::new(io, Role::Client, &self.settings, b"", agreed);
+        tokio::spawn(Driver::without_handler(link.clone()));
+        Ok(Outcome::Opened(WebSocket::new(link)))
+    }
+}

@@ -1,0 +1,89 @@
+//! The way to a server over QUIC (RFC 9114 §3).
+
+use std::{
+    fmt, io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+};
+
+use quinn::{ClientConfig, Connection, Endpoint};
+use url::Host;
+
+use super::{Deadline, DialError, Dialer, Phase, Target, eyeballs};
+use crate::{Http3Limits, Result, http3};
+
+/// Why there is no way to a server over HTTP/3.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Http3Error {
+    /// The URL asks for no TLS, which HTTP/3 always has.
+    Insecure,
+    /// There is a proxy on the way, and proxies are for TCP.
+    Proxied,
+    /// The server does not say that it allows WebSockets (RFC 9220 §3).
+    WebSocketsMissing,
+}
+
+impl Dialer {
+    /// Connects to where `target` is by QUIC.
+    ///
+    /// # Errors
+    /// There is no such way, or a step failed or was not over in time.
+    pub(crate) async fn dial_quic(
+        &self,
+        target: &Target,
+        limits: &Http3Limits,
+        deadline: &Deadline,
+    ) -> Result<Connection> {
+        if !target.is_secure {
+            return Err(Http3Error::Insecure.into());
+        }
+        let proxy = self.proxy.proxy_for(target).map_err(DialError::Proxy)?;
+        if proxy.is_some() {
+            return Err(Http3Error::Proxied.into());
+        }
+        let config = http3::client_config(&self.tls_config(), limits)?;
+        let name = match self.server_name.as_ref().unwrap_or(&target.host) {
+            Host::Domain(name) => name.clone(),
+            Host::Ipv4(address) => address.to_string(),
+            Host::Ipv6(address) => address.to_string(),
+        };
+        let addresses = self.resolve(&target.host, target.port, deadline).await?;
+        let addresses = eyeballs::order(self.allowed(addresses)?);
+        let connect = |address| connect(address, config.clone(), &name);
+        let raced = eyeballs::race(addresses, connect);
+        Ok(deadline
+            .keep(Phase::Connect, self.timeouts.connect, raced)
+            .await??)
+    }
+}
+
+/// Connects from a socket of its own, which ends with the connection.
+async fn connect(address: SocketAddr, config: ClientConfig, name: &str) -> io::Result<Connection> {
+    let local: SocketAddr = match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let endpoint = Endpoint::client(local)?;
+    let connecting = endpoint
+        .connect_with(config, address, name)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    Ok(connecting.await?)
+}
+
+impl From<Http3Error> for crate::Error {
+    fn from(error: Http3Error) -> Self {
+        DialError::Http3(error).into()
+    }
+}
+
+impl fmt::Display for Http3Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Insecure => "HTTP/3 always has TLS: the URL must start with wss://",
+            Self::Proxied => "HTTP/3 goes through no proxy",
+            Self::WebSocketsMissing => "the server allows no WebSockets over HTTP/3",
+        })
+    }
+}
+
+impl std::error::Error for Http3Error {}

@@ -1,0 +1,209 @@
+//! One stream, from the client's side.
+
+use std::{io, sync::Arc, time::Duration};
+
+use linerate_proto::{
+    Role,
+    handshake::{ClientHandshake, HandshakeError, HandshakeLimits, Negotiated},
+};
+use quinn::{Connection, RecvStream, SendStream};
+use tokio::{sync::oneshot, time::timeout};
+
+use super::{
+    Http3Limits,
+    closing::Closing,
+    exchange::read_section,
+    fault::{Code, Failure, Fault},
+    frame::HEADERS,
+    incoming::put,
+    message::ResponseHead,
+    peer,
+    qpack::{self, Section},
+    settings::Settings,
+    stream::{Owner, Stream},
+};
+use crate::Result;
+
+/// How long a connection whose stream is over is kept, so that its last bytes arrive.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// A connection on which one stream is asked for.
+pub(crate) struct Outgoing {
+    closing: Closing,
+    /// Our control stream, which must not end before the connection.
+    _control: SendStream,
+    limits: Arc<Http3Limits>,
+    request_bytes_max: Option<u64>,
+}
+
+/// Speaks HTTP/3 on `connection`; `None` if the server does not allow WebSockets on streams.
+///
+/// RFC 9220 §3: as of RFC 8441 §3, a client "MUST NOT" use extended CONNECT before the server's setting
+/// has come.
+///
+/// # Errors
+/// The connection was lost, or the server breaks the rules of HTTP/3.
+pub(crate) async fn connect(
+    connection: Connection,
+    limits: &Http3Limits,
+) -> io::Result<Option<Outgoing>> {
+    let closing = Closing(connection.clone());
+    let limits = Arc::new(limits.clone());
+    let (settings, said) = oneshot::channel();
+    tokio::spawn(peer::listen(
+        connection.clone(),
+        Role::Client,
+        limits.clone(),
+        settings,
+    ));
+    let ours = Settings {
+        is_connect_protocol_enabled: false,
+        field_section_bytes_max: Some(limits.header_list_bytes_max.into()),
+    };
+    let control = peer::open_control(&connection, ours).await?;
+    let Ok(settings) = said.await else {
+        return Err(connection.closed().await.into());
+    };
+    if !settings.is_connect_protocol_enabled {
+        return Ok(None);
+    }
+    Ok(Some(Outgoing {
+        closing,
+        _control: control,
+        limits,
+        request_bytes_max: settings.field_section_bytes_max,
+    }))
+}
+
+impl Outgoing {
+    /// Asks for a WebSocket at `path` of `authority`.
+    ///
+    /// # Errors
+    /// The server refuses or breaks the rules, or the connection was lost.
+    pub(crate) async fn open(
+        self,
+        authority: &str,
+        path: &str,
+        handshake: &mut ClientHandshake,
+        handshake_limits: HandshakeLimits,
+    ) -> Result<(Negotiated, Stream)> {
+        let request = request(authority, path, handshake, self.request_bytes_max)?;
+        let connection = self.closing.0.clone();
+        let (mut send, mut recv) = connection.open_bi().await.map_err(io::Error::from)?;
+        send.write_all(&request).await.map_err(io::Error::from)?;
+        let read = self.read_response(&mut recv, handshake_limits).await;
+        let response = match read {
+            Ok(response) => response,
+            Err(Opening::Handshake(error)) => return Err(error.into()),
+            Err(Opening::Failure(failure)) => return Err(self.fail(failure).into()),
+        };
+        let negotiated = handshake.handle_response(response.status, response.fields())?;
+        Ok((negotiated, self.hand_over(send, recv)))
+    }
+
+    /// Reads the final response.
+    async fn read_response(
+        &self,
+        recv: &mut RecvStream,
+        limits: HandshakeLimits,
+    ) -> Result<ResponseHead, Opening> {
+        let bytes_max = self.limits.header_list_bytes_max;
+        for _ in 0..=limits.interim_responses_max {
+            let malformed = Fault::stream(Code::MESSAGE_ERROR, "no response");
+            let section = read_section(recv, bytes_max).await?.ok_or(malformed)?;
+            let Section::Fields(fields) = section else {
+                return Err(Opening::Handshake(HandshakeError::HeadTooLarge {
+                    head_bytes: bytes_max as usize + 1,
+                    head_bytes_max: bytes_max as usize,
+                }));
+            };
+            let response = ResponseHead::of(fields)?;
+            if !(100..200).contains(&response.status) {
+                return Ok(response);
+            }
+        }
+        Err(Opening::Handshake(
+            HandshakeError::InterimResponsesTooMany {
+                responses: limits.interim_responses_max + 1,
+                responses_max: limits.interim_responses_max,
+            },
+        ))
+    }
+
+    fn fail(&self, failure: Failure) -> io::Error {
+        if let Failure::Fault(fault) = &failure {
+            fault.close(&self.closing.0);
+        }
+        failure.into()
+    }
+
+    /// Makes the stream one of bytes, with which the connection ends.
+    fn hand_over(self, send: SendStream, recv: RecvStream) -> Stream {
+        let (dropped, is_dropped) = oneshot::channel();
+        let arrived = send.stopped();
+        let connection = self.closing.0.clone();
+        let owner = Owner::Client { _dropped: dropped };
+        let stream = Stream::new(connection, (send, recv), owner);
+        tokio::spawn(async move {
+            // Nothing is ever sent.
+            _ = is_dropped.await;
+            _ = timeout(LINGER, arrived).await;
+            drop(self);
+        });
+        stream
+    }
+}
+
+/// Why no stream was opened.
+enum Opening {
+    Failure(Failure),
+    Handshake(HandshakeError),
+}
+
+impl From<Failure> for Opening {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<Fault> for Opening {
+    fn from(fault: Fault) -> Self {
+        Self::Failure(fault.into())
+    }
+}
+
+/// Returns the frame that asks for a WebSocket (RFC 9220 §3), of at most so many bytes as the server takes.
+fn request(
+    authority: &str,
+    path: &str,
+    handshake: &ClientHandshake,
+    bytes_max: Option<u64>,
+) -> Result<Vec<u8>, HandshakeError> {
+    let mut fields = vec![
+        (":method".to_owned(), "CONNECT".into()),
+        (":protocol".to_owned(), "websocket".into()),
+        (":scheme".to_owned(), "https".into()),
+        (":authority".to_owned(), authority.into()),
+        (":path".to_owned(), path.into()),
+    ];
+    let headers = handshake.fields();
+    fields.extend(headers.map(|(name, value)| (name.to_ascii_lowercase(), value)));
+    let sizes = fields
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + 32);
+    let head_bytes: usize = sizes.sum();
+    if let Some(bytes_max) = bytes_max
+        && head_bytes as u64 > bytes_max
+    {
+        return Err(HandshakeError::HeadTooLarge {
+            head_bytes,
+            head_bytes_max: bytes_max as usize,
+        });
+    }
+    let fields = fields
+        .iter()
+        .map(|(name, value)| (&**name, value.as_bytes()));
+    let mut frame = Vec::new();
+    put(&mut frame, HEADERS, &qpack::encode(fields));
+    Ok(frame)
+}

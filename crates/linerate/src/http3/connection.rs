@@ -1,0 +1,208 @@
+//! The streams of one connection, from the server's side.
+
+use std::{
+    future::Future,
+    io,
+    pin::{Pin, pin},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use linerate_proto::Role;
+use quinn::{Connection, RecvStream, SendStream, VarInt};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::{Instant, Sleep, sleep, timeout},
+};
+
+use super::{
+    Http3Limits, closing::Closing, fault::Code, incoming::Incoming, peer, settings::Settings,
+};
+use crate::{clock, resets::Resets};
+
+/// How long a connection whose streams are over is kept, so that their last bytes arrive.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Serves the streams of one connection until it ends; `start` is called for each and must not wait.
+///
+/// When `goodbye` is ready, no more streams are taken, and the connection ends with those that are open.
+///
+/// # Errors
+/// The connection was lost, or takes too long to begin.
+pub(crate) async fn serve_connection(
+    connection: Connection,
+    limits: &Arc<Http3Limits>,
+    handshake_timeout: Duration,
+    goodbye: impl Future<Output = ()>,
+    start: impl FnMut(Incoming),
+) -> io::Result<()> {
+    let closing = Closing(connection.clone());
+    let (settings, _) = oneshot::channel();
+    tokio::spawn(peer::listen(
+        connection.clone(),
+        Role::Server,
+        limits.clone(),
+        settings,
+    ));
+    let settings = Settings {
+        is_connect_protocol_enabled: true,
+        field_section_bytes_max: Some(limits.header_list_bytes_max.into()),
+    };
+    let control = timeout(handshake_timeout, peer::open_control(&connection, settings))
+        .await
+        .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    let serving = Serving {
+        connection,
+        shared: Arc::new(Shared::new(limits.clone())),
+        control,
+        is_leaving: false,
+        next_stream: 0,
+    };
+    let served = serving.run(goodbye, start).await;
+    drop(closing);
+    served
+}
+
+struct Serving {
+    connection: Connection,
+    shared: Arc<Shared>,
+    control: SendStream,
+    /// Whether the client knows that no more streams are taken.
+    is_leaving: bool,
+    /// The number of the stream that is accepted next.
+    next_stream: u64,
+}
+
+impl Serving {
+    async fn run(
+        mut self,
+        goodbye: impl Future<Output = ()>,
+        mut start: impl FnMut(Incoming),
+    ) -> io::Result<()> {
+        let shared = self.shared.clone();
+        let connection = self.connection.clone();
+        let mut goodbye = pin!(goodbye);
+        let mut deadline = pin!(sleep(shared.limits.idle_timeout));
+        loop {
+            tokio::select! {
+                biased;
+                () = shared.changed.notified() => {
+                    if shared.is_calm_wanted() {
+                        self.connection.close(Code::EXCESSIVE_LOAD.into(), b"too many streams given up");
+                        return Err(io::ErrorKind::ConnectionAborted.into());
+                    }
+                    self.rest(deadline.as_mut());
+                }
+                () = &mut goodbye, if !self.is_leaving => self.leave(deadline.as_mut()).await?,
+                () = &mut deadline, if shared.is_idle() => match self.is_leaving {
+                    true => return Ok(()),
+                    false => self.leave(deadline.as_mut()).await?,
+                },
+                accepted = connection.accept_bi() => match accepted {
+                    Ok(stream) => self.accept(stream, &mut start),
+                    // Clients end connections that they need no more.
+                    Err(quinn::ConnectionError::ApplicationClosed(_)) => return Ok(()),
+                    Err(error) => return Err(error.into()),
+                },
+            }
+        }
+    }
+
+    fn accept(
+        &mut self,
+        (mut send, mut recv): (SendStream, RecvStream),
+        start: &mut impl FnMut(Incoming),
+    ) {
+        if self.is_leaving {
+            // These fail if the stream is over.
+            _ = send.reset(Code::REQUEST_REJECTED.into());
+            _ = recv.stop(Code::REQUEST_REJECTED.into());
+            return;
+        }
+        self.next_stream = VarInt::from(recv.id()).into_inner() + 4;
+        let place = Place::take(self.shared.clone());
+        start(Incoming::new(self.connection.clone(), (send, recv), place));
+    }
+
+    /// Gives the connection time from now on, as a stream has ended.
+    fn rest(&self, deadline: Pin<&mut Sleep>) {
+        let time = match self.is_leaving {
+            true => LINGER,
+            false => self.shared.limits.idle_timeout,
+        };
+        deadline.reset(Instant::now() + time);
+    }
+
+    /// Tells the client to open no more streams.
+    async fn leave(&mut self, deadline: Pin<&mut Sleep>) -> io::Result<()> {
+        self.is_leaving = true;
+        let told = peer::say_goodbye(&mut self.control, self.next_stream);
+        // A client that does not let us say so is told by the end of the connection.
+        timeout(LINGER, told).await.unwrap_or(Ok(()))?;
+        self.rest(deadline);
+        Ok(())
+    }
+}
+
+/// What the streams of a connection report to it.
+#[derive(Debug)]
+struct Shared {
+    limits: Arc<Http3Limits>,
+    streams: AtomicU32,
+    resets: Mutex<(Resets, bool)>,
+    /// A stream has ended.
+    changed: Notify,
+}
+
+impl Shared {
+    fn new(limits: Arc<Http3Limits>) -> Self {
+        Self {
+            limits,
+            streams: AtomicU32::new(0),
+            resets: Mutex::new((Resets::new(clock::now()), false)),
+            changed: Notify::new(),
+        }
+    }
+
+    fn is_calm_wanted(&self) -> bool {
+        self.resets.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+
+    fn is_idle(&self) -> bool {
+        self.streams.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// The place of a stream on its connection; given back on drop.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<Shared>);
+
+impl Place {
+    fn take(shared: Arc<Shared>) -> Self {
+        shared.streams.fetch_add(1, Ordering::Relaxed);
+        Self(shared)
+    }
+
+    /// Takes note that the stream did not come to its end.
+    pub(super) fn note_reset(&mut self) {
+        let limits = &self.0.limits;
+        let mut resets = self.0.resets.lock().unwrap_or_else(PoisonError::into_inner);
+        resets.1 |= resets
+            .0
+            .count(clock::now(), limits.resets_max, limits.resets_per_second);
+    }
+
+    pub(super) fn limits(&self) -> &Http3Limits {
+        &self.0.limits
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        self.0.changed.notify_one();
+    }
+}

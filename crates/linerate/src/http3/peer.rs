@@ -1,0 +1,216 @@
+//! The streams on which the peer speaks about the connection (RFC 9114 §6.2).
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+
+use linerate_proto::Role;
+use quinn::{Connection, ReadError, RecvStream, SendStream};
+use tokio::sync::oneshot;
+
+use super::{
+    Http3Limits,
+    control::{ControlReader, DecoderChecker, Said, check_encoder},
+    fault::{Code, Failure, Fault},
+    frame::{GOAWAY, Head, SETTINGS},
+    settings::Settings,
+    varint,
+};
+use crate::{clock, resets::Resets};
+
+const CONTROL: u64 = 0x0;
+const PUSH: u64 = 0x1;
+const QPACK_ENCODER: u64 = 0x2;
+const QPACK_DECODER: u64 = 0x3;
+
+/// What the streams of the peer's own share.
+struct Peer {
+    connection: Connection,
+    /// Who we are.
+    role: Role,
+    limits: Arc<Http3Limits>,
+    /// A bit for each stream that there is only one of.
+    seen: AtomicU8,
+    settings: Mutex<Option<oneshot::Sender<Settings>>>,
+    /// Streams that nobody knows.
+    ignored: Mutex<Resets>,
+}
+
+/// Listens to what the peer says about the connection, for as long as that lasts; closes it if the
+/// peer breaks the rules. Its settings are sent to `settings`.
+pub(super) async fn listen(
+    connection: Connection,
+    role: Role,
+    limits: Arc<Http3Limits>,
+    settings: oneshot::Sender<Settings>,
+) {
+    let peer = Arc::new(Peer {
+        connection: connection.clone(),
+        role,
+        limits,
+        seen: AtomicU8::new(0),
+        settings: Mutex::new(Some(settings)),
+        ignored: Mutex::new(Resets::new(clock::now())),
+    });
+    while let Ok(stream) = connection.accept_uni().await {
+        let peer = peer.clone();
+        // QUIC bounds how many there are.
+        tokio::spawn(async move {
+            if let Err(Failure::Fault(fault)) = peer.read(stream).await {
+                tracing::debug!(error = %fault, "connection of HTTP/3 failed");
+                fault.close(&peer.connection);
+            }
+        });
+    }
+}
+
+impl Peer {
+    async fn read(&self, mut stream: RecvStream) -> Result<(), Failure> {
+        let Some(kind) = read_kind(&mut stream).await? else {
+            return Ok(());
+        };
+        match kind {
+            CONTROL => {
+                self.note_only(kind)?;
+                let mut reader = ControlReader::new(self.role);
+                read_critical(stream, |input| self.hear(&mut reader, input)).await
+            }
+            QPACK_ENCODER => {
+                self.note_only(kind)?;
+                read_critical(stream, check_encoder).await
+            }
+            QPACK_DECODER => {
+                self.note_only(kind)?;
+                let mut checker = DecoderChecker::default();
+                read_critical(stream, |input| checker.handle_input(input)).await
+            }
+            // §6.2.2: only servers push, and only as much as was allowed, which is nothing.
+            PUSH if self.role == Role::Server => Err(creation_error().into()),
+            PUSH => Err(Fault::connection(Code::ID_ERROR, "push that was not allowed").into()),
+            _ => self.ignore(stream),
+        }
+    }
+
+    fn hear(&self, reader: &mut ControlReader, mut input: &[u8]) -> Result<(), Fault> {
+        while let Some(said) = reader.handle_input(&mut input)? {
+            if let Said::Settings(settings) = said
+                && let Some(sender) = lock(&self.settings).take()
+            {
+                // Nobody may wait for them.
+                _ = sender.send(settings);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of a stream that there is only one of.
+    fn note_only(&self, kind: u64) -> Result<(), Fault> {
+        let bit = 1 << kind;
+        match self.seen.fetch_or(bit, Ordering::Relaxed) & bit {
+            0 => Ok(()),
+            _ => Err(creation_error()),
+        }
+    }
+
+    /// Ignores a stream that nobody knows, of which there may be few (§6.2.3).
+    fn ignore(&self, mut stream: RecvStream) -> Result<(), Failure> {
+        // It fails if the stream is over.
+        _ = stream.stop(Code::STREAM_CREATION_ERROR.into());
+        let limits = &self.limits;
+        let is_too_many =
+            lock(&self.ignored).count(clock::now(), limits.resets_max, limits.resets_per_second);
+        match is_too_many {
+            true => Err(Fault::connection(Code::EXCESSIVE_LOAD, "too many streams").into()),
+            false => Ok(()),
+        }
+    }
+}
+
+const fn creation_error() -> Fault {
+    Fault::connection(Code::STREAM_CREATION_ERROR, "stream that must not be")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads what a stream is for; `None` if it ends before that, which it may (§6.2).
+async fn read_kind(stream: &mut RecvStream) -> Result<Option<u64>, Failure> {
+    let mut bytes = [0; 8];
+    let mut filled = 0;
+    loop {
+        let wanted = match filled {
+            0 => 1,
+            _ => varint::bytes(bytes[0]),
+        };
+        match stream.read(&mut bytes[filled..wanted]).await? {
+            Some(read) => filled += read,
+            None => return Ok(None),
+        }
+        if let Some((kind, _)) = varint::decode(&bytes[..filled]) {
+            return Ok(Some(kind));
+        }
+    }
+}
+
+/// Reads a stream that must not end before the connection does.
+async fn read_critical(
+    mut stream: RecvStream,
+    mut take: impl FnMut(&[u8]) -> Result<(), Fault>,
+) -> Result<(), Failure> {
+    loop {
+        let mut buffer = [0; 1 << 10];
+        match stream.read(&mut buffer).await {
+            Ok(Some(bytes)) => take(&buffer[..bytes])?,
+            Ok(None) | Err(ReadError::Reset(_)) => {
+                let what = "stream ended that must not";
+                return Err(Fault::connection(Code::CLOSED_CRITICAL_STREAM, what).into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Opens our control stream, which is to be kept, and says our settings.
+///
+/// # Errors
+/// The connection was lost.
+pub(super) async fn open_control(
+    connection: &Connection,
+    settings: Settings,
+) -> io::Result<SendStream> {
+    let mut stream = connection.open_uni().await?;
+    let mut payload = Vec::new();
+    settings.encode(&mut payload);
+    let mut bytes = Vec::new();
+    varint::encode(&mut bytes, CONTROL);
+    let head = Head {
+        kind: SETTINGS,
+        payload_bytes: payload.len() as u64,
+    };
+    head.encode(&mut bytes);
+    bytes.append(&mut payload);
+    stream.write_all(&bytes).await?;
+    Ok(stream)
+}
+
+/// Says on our control stream that requests from the stream with this number on are not answered.
+///
+/// # Errors
+/// The connection was lost.
+pub(super) async fn say_goodbye(control: &mut SendStream, stream: u64) -> io::Result<()> {
+    let mut payload = Vec::new();
+    varint::encode(&mut payload, stream);
+    let mut bytes = Vec::new();
+    let head = Head {
+        kind: GOAWAY,
+        payload_bytes: payload.len() as u64,
+    };
+    head.encode(&mut bytes);
+    bytes.append(&mut payload);
+    Ok(control.write_all(&bytes).await?)
+}

@@ -1,0 +1,331 @@
+//! WebSockets over HTTP/3 (RFC 9220).
+
+mod cancel;
+mod flow;
+mod foreign;
+mod rules;
+mod wire;
+
+use std::{
+    net::{SocketAddr, UdpSocket},
+    sync::Arc,
+    time::Duration,
+};
+
+use linerate::{
+    Client, CloseCode, Error, HandshakeError, HttpVersion, Message, Options, Origin, Refusal,
+    Request, Result, Server, WebSocket,
+    dial::{DialError, Http3Error, Proxy},
+    tls::{self, rustls::ClientConfig},
+};
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use crate::{raw::in_time, support::echo, tls::certificate};
+
+/// A server of HTTP/3 for `localhost` that runs until it is stopped.
+struct Running {
+    address: SocketAddr,
+    trusting: Arc<ClientConfig>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+impl Running {
+    fn start<H, F>(server: Server, handler: H) -> Self
+    where
+        H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        let (config, roots) = certificate("localhost");
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let server = server.with_tls(Arc::new(config));
+        let serving = server.serve_http3(socket, handler, async { _ = stopped.await });
+        Self {
+            address,
+            trusting: Arc::new(tls::client_config(roots)),
+            stop,
+            task: tokio::spawn(serving),
+        }
+    }
+
+    fn echo() -> Self {
+        Self::start(Server::new(), echo_http3)
+    }
+
+    fn url(&self) -> String {
+        format!("wss://localhost:{}/", self.address.port())
+    }
+
+    fn client(&self) -> Client {
+        let client = Client::new().with_tls(self.trusting.clone());
+        client.with_http3().without_proxy()
+    }
+
+    async fn connect(&self) -> WebSocket {
+        in_time(self.client().connect(&self.url())).await.unwrap()
+    }
+
+    fn abort(self) {
+        self.task.abort();
+    }
+
+    async fn stop(self) {
+        _ = self.stop.send(());
+        in_time(self.task).await.unwrap().unwrap();
+    }
+}
+
+/// Sends messages back, on streams of HTTP/3 only.
+async fn echo_http3(ws: WebSocket, request: Request) -> Result<()> {
+    assert_eq!(request.version(), HttpVersion::Http3);
+    echo(ws, request).await
+}
+
+#[tokio::test]
+async fn messages_of_any_size_come_back() {
+    let server = Running::echo();
+    let mut ws = server.connect().await;
+    for message in [
+        Message::from("größer €"),
+        Message::from(b""),
+        Message::from(vec![7; 16_384]),
+        Message::from(vec![8; 1 << 20]),
+    ] {
+        ws.send(message.clone()).await.unwrap();
+        let echoed = in_time(ws.recv()).await.unwrap();
+        assert!(echoed == Some(message));
+    }
+    let closed = in_time(ws.close(CloseCode::NORMAL, "done")).await.unwrap();
+    assert_eq!((closed.code, closed.clean), (1000, true));
+    assert_eq!(in_time(ws.recv()).await.unwrap(), None);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn messages_of_16_mib_come_back() {
+    let mut options = Options::default().without_compression();
+    options.config.limits.message_bytes_max = 16 << 20;
+    let server = Running::start(Server::new().with_options(options.clone()), echo_http3);
+    let client = server.client().with_options(options);
+    let mut ws = in_time(client.connect(&server.url())).await.unwrap();
+    let payload: Vec<u8> = (0..16 << 20).map(|index| (index % 251) as u8).collect();
+    // It does not fit into the windows, so that it comes while it goes.
+    ws.send(payload.clone()).await.unwrap();
+    let echoed = in_time(ws.recv()).await.unwrap().unwrap();
+    assert!(echoed.as_bytes() == payload);
+    server.abort();
+}
+
+#[tokio::test]
+async fn many_messages_in_flight_keep_their_order() {
+    let server = Running::echo();
+    let (sender, mut receiver) = server.connect().await.split();
+    let send = tokio::spawn(async move {
+        for number in 0..20_000 {
+            sender.send(number.to_string()).await.unwrap();
+        }
+        sender
+    });
+    for number in 0..20_000 {
+        let message = in_time(receiver.recv()).await.unwrap().unwrap();
+        assert_eq!(message.as_text(), Some(&*number.to_string()));
+    }
+    drop(send.await.unwrap());
+    drop(receiver);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn many_clients_are_served_beside_each_other() {
+    let server = Running::echo();
+    let clients: Vec<_> = (0..50)
+        .map(|number| {
+            let (client, url) = (server.client(), server.url());
+            tokio::spawn(async move {
+                let mut ws = in_time(client.connect(&url)).await.unwrap();
+                for round in 0..10 {
+                    let message = format!("{number}.{round}");
+                    ws.send(message.clone()).await.unwrap();
+                    let echoed = in_time(ws.recv()).await.unwrap().unwrap();
+                    assert_eq!(echoed.as_text(), Some(&*message));
+                }
+                let closed = in_time(ws.close(CloseCode::NORMAL, "")).await.unwrap();
+                assert!(closed.clean);
+            })
+        })
+        .collect();
+    for client in clients {
+        client.await.unwrap();
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_is_judged_as_over_http1() {
+    let server = Server::new().with_decision(|upgrade| match upgrade.request().path() {
+        "/secret" => Err(Refusal::new(401, "who are you").expect("a refusal")),
+        _ => match upgrade.choose_subprotocol(&["wamp"]) {
+            Some(chosen) => Ok(upgrade.accept().with_subprotocol(chosen).expect("offered")),
+            None => Ok(upgrade.accept()),
+        },
+    });
+    let server = Running::start(server, echo_http3);
+    let offering = server
+        .client()
+        .with_subprotocol("soap")
+        .with_subprotocol("wamp");
+    let ws = in_time(offering.connect(&server.url())).await.unwrap();
+    assert_eq!(ws.subprotocol().as_deref(), Some("wamp"));
+
+    let status = |error| match error {
+        Error::Handshake(HandshakeError::StatusUnexpected { status }) => status,
+        error => panic!("{error}"),
+    };
+    let secret = format!("{}secret", server.url());
+    let refused = in_time(server.client().connect(&secret)).await;
+    assert_eq!(status(refused.unwrap_err()), 401);
+    let page = "https://evil.example".parse::<Origin>().unwrap();
+    let evil = server.client().with_origin(page);
+    let refused = in_time(evil.connect(&server.url())).await;
+    assert_eq!(status(refused.unwrap_err()), 403);
+    drop(ws);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_handler_closes_the_websocket_with_its_code() {
+    let server = Running::start(Server::new(), |mut ws, request| async move {
+        let started = ws.recv().await?;
+        match request.path() {
+            "/ends" => Ok(()),
+            "/fails" => Err(Error::Abnormal),
+            "/panics" => panic!("on purpose"),
+            "/closes" => {
+                let code = CloseCode::new(4_321).expect("a code");
+                ws.close(code, "bye").await.map(drop)
+            }
+            _ => {
+                drop((ws, started));
+                std::future::pending().await
+            }
+        }
+    });
+    for (path, code, reason) in [
+        ("ends", 1000, ""),
+        ("fails", 1011, ""),
+        ("panics", 1011, ""),
+        ("drops", 1001, ""),
+        ("closes", 4_321, "bye"),
+    ] {
+        let url = format!("{}{path}", server.url());
+        let mut ws = in_time(server.client().connect(&url)).await.unwrap();
+        ws.send("start").await.unwrap();
+        assert_eq!(in_time(ws.recv()).await.unwrap(), None, "{path}");
+        let closed = in_time(ws.close(CloseCode::NORMAL, "")).await.unwrap();
+        assert_eq!((closed.code, closed.clean), (code, true), "{path}");
+        assert_eq!(ws.closed().unwrap().1, reason);
+    }
+    server.abort();
+}
+
+#[tokio::test]
+async fn shutdown_closes_what_is_open() {
+    let server = Running::echo();
+    let mut ws = server.connect().await;
+    ws.send("Spam").await.unwrap();
+    in_time(ws.recv()).await.unwrap();
+    let stop = tokio::spawn(server.stop());
+    assert_eq!(in_time(ws.recv()).await.unwrap(), None);
+    let closed = in_time(ws.close(CloseCode::NORMAL, "")).await.unwrap();
+    assert_eq!(closed.code, 1001);
+    in_time(stop).await.unwrap();
+}
+
+#[tokio::test]
+async fn s09_a_client_that_is_gone_without_a_word_is_an_abnormal_end() {
+    let (ended, end) = oneshot::channel();
+    let ended = std::sync::Mutex::new(Some(ended));
+    let server = Running::start(Server::new(), move |mut ws, _| {
+        let ended = ended.lock().unwrap().take();
+        async move {
+            let error = ws.recv().await.unwrap_err();
+            _ = ended.expect("one connection").send(error);
+            Ok(())
+        }
+    });
+    let client = server
+        .client()
+        .with_options(Options::default().without_compression());
+    let ws = in_time(client.connect(&server.url())).await.unwrap();
+    drop(ws.into_parts().unwrap());
+    let error = in_time(end).await.unwrap();
+    assert!(matches!(error, Error::Io(_)), "{error}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_can_not_be_reached_over_http3_is_said() {
+    let server = Running::echo();
+    let client = server.client();
+    let error = |result: Result<WebSocket>| match result.unwrap_err() {
+        Error::Dial(DialError::Http3(error)) => error,
+        error => panic!("{error}"),
+    };
+    let insecure = format!("ws://localhost:{}/", server.address.port());
+    let refused = client.connect(&insecure).await;
+    assert_eq!(error(refused), Http3Error::Insecure);
+    let proxy: Proxy = "http://127.0.0.1:1".parse().unwrap();
+    let proxied = client
+        .clone()
+        .with_proxy(proxy)
+        .connect(&server.url())
+        .await;
+    assert_eq!(error(proxied), Http3Error::Proxied);
+
+    let stranger = Client::new().with_http3().without_proxy();
+    let distrusted = in_time(stranger.connect(&server.url())).await.unwrap_err();
+    assert!(
+        distrusted.to_string().contains("certificate"),
+        "{distrusted}"
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_without_a_certificate_says_so() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let served = Server::new().serve_http3(socket, echo, std::future::pending());
+    let error = in_time(served).await.unwrap_err();
+    assert_eq!(error.to_string(), "HTTP/3 needs a TLS configuration");
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_are_refused() {
+    // One for the connection, one for its stream.
+    let server = Running::start(Server::new().with_connections_max(2), echo_http3);
+    let ws = server.connect().await;
+    let refused = in_time(server.client().connect(&server.url())).await;
+    let error = refused.unwrap_err();
+    assert!(
+        matches!(error, Error::Dial(DialError::ConnectFailed { .. })),
+        "{error}"
+    );
+    drop(ws);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_quiet_websocket_outlives_the_idle_time() {
+    let mut options = Options::default();
+    options.config.ping_interval = None;
+    options.http3.idle_timeout = Duration::from_millis(300);
+    let server = Running::start(Server::new().with_options(options.clone()), echo_http3);
+    let client = server.client().with_options(options);
+    let mut ws = in_time(client.connect(&server.url())).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    ws.send("Spam").await.unwrap();
+    assert_eq!(in_time(ws.recv()).await.unwrap(), Some("Spam".into()));
+    server.abort();
+}
