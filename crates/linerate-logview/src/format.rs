@@ -55,7 +55,8 @@ pub struct Record<'a> {
     /// The request line, which may be empty, cut short or binary; empty where the format gives
     /// method and path apart.
     pub request: &'a [u8],
-    /// The method; empty if there is no valid request line: see [`RequestLine::parse`].
+    /// The method; empty if there is no valid request line: see [`RequestLine::parse`]. A format
+    /// may have a path and no method.
     pub method: &'a [u8],
     /// The path with its query cut off; empty if there is no valid request line.
     pub path: &'a [u8],

@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::{Reason, Record, RequestLine, escape, number};
+use super::{Reason, Record, RequestLine, escape, number, request};
 
 /// What a field of a line is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -99,16 +99,19 @@ impl<'a> Fields<'a> {
             self.texts.map(|text| text.bytes)
         };
         let text = |slot: Slot| texts[slot.place()];
-        let request = text(Slot::Request);
-        let (method, target) = match RequestLine::parse(request) {
+        let request_line = text(Slot::Request);
+        let (method, target) = match RequestLine::parse(request_line) {
             Some(line) => (line.method, line.target),
-            None => (present(text(Slot::Method)), present(text(Slot::Target))),
+            None => (
+                request::method(text(Slot::Method)),
+                present(text(Slot::Target)),
+            ),
         };
         Ok(Record {
             time: self.time.ok_or(Reason::BadTimestamp)?,
             address: address(text(Slot::Address)),
             host: without_port(present(text(Slot::Host))),
-            request,
+            request: request_line,
             method,
             path: &target[..memchr(b'?', target).unwrap_or(target.len())],
             status: self.status.unwrap_or(0),

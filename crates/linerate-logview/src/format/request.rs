@@ -50,6 +50,13 @@ impl<'a> RequestLine<'a> {
     }
 }
 
+/// Returns a method that a format gives apart from the request line, empty if it is none.
+pub(super) fn method(text: &[u8]) -> &[u8] {
+    let is_token = text.iter().all(|&byte| IS_TOKEN[usize::from(byte)]);
+    let is_method = is_token && text.len() <= METHOD_BYTES_MAX && text != b"-";
+    if is_method { text } else { b"" }
+}
+
 #[inline]
 fn target(rest: &[u8]) -> Option<&[u8]> {
     const VERSION_LEN: usize = b" HTTP/1.1".len();
@@ -92,7 +99,7 @@ static IS_TOKEN: [bool; 256] = {
 
 #[cfg(test)]
 mod tests {
-    use super::RequestLine;
+    use super::{RequestLine, method};
 
     fn parts(request: &[u8]) -> Option<[&[u8]; 3]> {
         RequestLine::parse(request).map(|line| [line.method, line.target, line.path()])
@@ -144,6 +151,15 @@ mod tests {
         ];
         for request in cases {
             assert_eq!(parts(request), None, "{}", request.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn methods_apart_from_a_line_obey_the_same_rules() {
+        assert_eq!(method(b"GET"), b"GET");
+        assert_eq!(method(&[b'M'; 32]), [b'M'; 32]);
+        for text in [&b""[..], b"-", b"GET /", b"G\xFF", &[b'M'; 33]] {
+            assert_eq!(method(text), b"");
         }
     }
 
