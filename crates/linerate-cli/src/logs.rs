@@ -1,8 +1,11 @@
 //! `linerate logs`: the figures of access logs, for people or as JSON.
 
 mod chart;
+mod files;
+mod follow;
 mod report;
 mod source;
+mod watch;
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -13,58 +16,107 @@ use anyhow::{Context, bail};
 use clap::Args;
 use linerate_logview::{
     aggregate::{Aggregator, Limits},
+    format::Format,
     summary::Summary,
 };
 
 const EXAMPLES: &str = "\
 Examples:
   linerate logs /var/log/nginx/access.log
-  linerate logs access.log.1 access.log --json | jq .top_paths
-  gunzip -c access.log.*.gz | linerate logs -";
+  linerate logs '/var/log/nginx/access.log*' --json | jq .top_paths
+  linerate logs access.log --watch
+  ssh web tail -F /var/log/nginx/access.log | linerate logs - --watch
+  linerate logs access.log --format '$remote_addr [$time_local] \"$request\" $status $request_time'
+  linerate logs access.log --format \"$(grep -A5 log_format /etc/nginx/nginx.conf)\"";
 
-/// Shows the figures of access logs in the common or combined format (nginx, Apache).
+/// Shows the figures of access logs: of nginx, Apache, Caddy, Traefik and what writes like them.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Logs, which together are read as one; `-` is standard input.
+    /// Logs, which together are read as one; plain or compressed by gzip or zstd. `-` is standard
+    /// input; patterns such as 'access.log*' stand for the files that match.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+
+    /// How the lines are built: combined, common, json, vhost_combined, vhost_common, or what
+    /// stands in the server's configuration as log_format (nginx) or LogFormat (Apache). Detected
+    /// by the first lines unless given.
+    #[arg(long, value_name = "FORMAT", value_parser = Format::parse)]
+    format: Option<Format>,
 
     /// Print all figures as one JSON object.
     #[arg(long)]
     json: bool,
+
+    /// Go on when the end of a file is reached, and draw the figures anew as it grows.
+    #[arg(long)]
+    watch: bool,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let files = files::expand(&arguments.files)?;
     let mut log = Aggregator::new(Limits::default());
-    source::read_all(&arguments.files, &mut log)?;
-    if log.lines() > 0 && log.requests() == 0 {
-        let names: Vec<_> = arguments
-            .files
-            .iter()
-            .map(|file| source::name(file))
-            .collect();
-        bail!(
-            "{} is no access log in the common or combined format: none of {} lines is a request",
-            names.join(", "),
-            log.lines()
-        );
+    if arguments.watch {
+        let follower = follow::Follower::open(&files, arguments.format)?;
+        return watch::watch(follower, &mut log, arguments.json);
     }
-    let summary = log.summary();
-    let text = if arguments.json {
-        to_json(&summary)?
+    source::read_all(&files, arguments.format.as_ref(), &mut log)?;
+    if log.lines() > 0 && log.requests() == 0 {
+        refuse(&files, &arguments.format, &log)?;
+    }
+    let text = render(&log.summary(), arguments.json, width())?;
+    print(&text)
+}
+
+/// Returns the figures as people or programs read them.
+fn render(summary: &Summary, is_json: bool, width: usize) -> anyhow::Result<String> {
+    if is_json {
+        Ok(serde_json::to_string(summary)? + "\n")
     } else {
-        report::report(&summary, width())
+        Ok(report::report(summary, width))
+    }
+}
+
+/// Says that there is no request in so many lines.
+fn refuse(files: &[PathBuf], format: &Option<Format>, log: &Aggregator) -> anyhow::Result<()> {
+    /// More names say nothing more.
+    const NAMES_MAX: usize = 5;
+    let mut names: Vec<_> = files
+        .iter()
+        .take(NAMES_MAX)
+        .map(|file| files::name(file))
+        .collect();
+    if files.len() > NAMES_MAX {
+        names.push(format!("{} more", files.len() - NAMES_MAX));
+    }
+    let of_format = match format {
+        Some(format) => format!("no access log in the format {}", format.name()),
+        None => "no access log in a format that has a name (give it by --format)".to_owned(),
     };
-    match io::stdout().lock().write_all(text.as_bytes()) {
+    let reasons: Vec<_> = log
+        .summary()
+        .unparsed_reasons
+        .iter()
+        .map(|(reason, count)| format!("{count} {reason}"))
+        .collect();
+    bail!(
+        "{} is {of_format}: none of {} lines is a request ({})",
+        names.join(", "),
+        log.lines(),
+        reasons.join(", ")
+    );
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
+    match written {
         // Whoever reads has seen enough, as `head` has.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("can't write the figures"),
     }
-}
-
-fn to_json(summary: &Summary) -> anyhow::Result<String> {
-    Ok(serde_json::to_string(summary)? + "\n")
 }
 
 /// Returns how many columns the report may have.

@@ -1,7 +1,8 @@
 //! `linerate logs`.
 
 use std::{
-    io::{Read, Write},
+    fs::OpenOptions,
+    io::{BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
     process::{Output, Stdio},
 };
@@ -154,11 +155,99 @@ fn what_is_no_access_log_is_an_error() {
         "{message}"
     );
     assert!(message.contains("none of 100 lines"), "{message}");
+    assert!(message.contains("100 bad timestamp"), "{message}");
+}
+
+#[test]
+fn files_that_can_not_be_decompressed_are_named() {
     let message = error(&["-"], b"\x1F\x8B\x08\0");
+    assert!(message.contains("can't read standard input"), "{message}");
     assert!(
-        message.contains("compressed by gzip: unpack it first"),
+        message.contains("the compressed file ends early"),
         "{message}"
     );
+    let message = error(&["-"], b"\xFD7zXZ\0\0");
+    assert!(message.contains("compressed by xz"), "{message}");
+}
+
+#[test]
+fn compressed_files_and_patterns_are_one_log_with_others() {
+    let folder = Folder::new("compressed");
+    let (log, bytes_sent) = made_log(900);
+    let middle = log[..log.len() / 2].rfind('\n').unwrap() + 1;
+    let (first, second) = log.as_bytes().split_at(middle);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(first).unwrap();
+    folder.write("access.log.2.gz", &gzip.finish().unwrap());
+    folder.write("access.log.1", second);
+    let pattern = folder.0.join("access.log.*");
+    let figures = figures(&[pattern.to_str().unwrap(), "--json"], b"");
+    assert_eq!(figures["requests"], 900);
+    assert_eq!(figures["bytes_sent"], bytes_sent);
+}
+
+#[test]
+fn formats_are_detected_or_given() {
+    let json = r#"{"ts":1611280025,"status":404,"request":{"method":"GET","uri":"/a?b"}}"#;
+    let seen = figures(&["-", "--json"], json.as_bytes());
+    assert_eq!(
+        (&seen["format"], &seen["top_paths"]),
+        (&json!("json"), &json!([["/a", 1]]))
+    );
+
+    let line = "1611280025.1 GET /a?b 200";
+    let format = "log_format mine '$msec $request_method $request_uri $status';";
+    let seen = figures(&["-", "--json", "--format", format], line.as_bytes());
+    assert_eq!(
+        (&seen["format"], &seen["top_paths"]),
+        (&json!("mine"), &json!([["/a", 1]]))
+    );
+    assert!(error(&["-"], line.as_bytes()).contains("--format"));
+
+    let output = logs(&["-", "--format", "$msec $status$host"], b"");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("nothing stands between $status and $host"),
+        "{message}"
+    );
+}
+
+#[test]
+fn watch_reads_standard_input_to_its_end() {
+    let (log, bytes_sent) = made_log(900);
+    let output = logs(&["-", "--watch", "--json"], log.as_bytes());
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&last["requests"], &last["bytes_sent"]),
+        (&json!(900), &json!(bytes_sent))
+    );
+}
+
+#[test]
+fn watch_shows_what_a_file_grows_by() {
+    let folder = Folder::new("watch");
+    let (log, _) = made_log(100);
+    let file = folder.write("access.log", log.as_bytes());
+    let mut child = linerate(&["logs", &file, "--watch", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut requests = || -> u64 {
+        let line = lines.next().unwrap().unwrap();
+        serde_json::from_str::<Value>(&line).unwrap()["requests"]
+            .as_u64()
+            .unwrap()
+    };
+    assert_eq!(requests(), 100);
+    let mut grown = OpenOptions::new().append(true).open(&file).unwrap();
+    grown.write_all(log.as_bytes()).unwrap();
+    assert_eq!(requests(), 200);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -1,0 +1,329 @@
+//! `--watch`: files that grow, and standard input that goes on, as one log.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::thread;
+
+use anyhow::Context;
+use linerate_logview::{
+    aggregate::Aggregator,
+    format::Format,
+    input::{Input, Piece},
+};
+
+use super::files::{is_stdin, name};
+use super::source::{READ_BYTES, input, open, read_some};
+
+/// How much of one source is taken before the next gets its turn.
+const TURN_BYTES: usize = 8 << 20;
+/// How long an unfinished line may be that waits for its end; the aggregator's limit.
+const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// Sources that are read as they grow.
+#[derive(Debug)]
+pub(super) struct Follower {
+    sources: Vec<Source>,
+    format: Option<Format>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Source {
+    path: PathBuf,
+    reader: Reader,
+    input: Input,
+    /// The beginning of a line whose end has not come. Lines of several sources must not mix.
+    unfinished: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Reader {
+    Ended,
+    File {
+        file: File,
+        position: u64,
+    },
+    /// What a thread reads, since reading standard input may wait.
+    Stdin(Receiver<io::Result<Vec<u8>>>),
+}
+
+impl Follower {
+    /// Opens all sources at their beginning.
+    ///
+    /// # Errors
+    /// One of them can't be opened; the error names it.
+    pub(super) fn open(files: &[PathBuf], format: Option<Format>) -> anyhow::Result<Self> {
+        let open = |path: &PathBuf| {
+            Ok(Source {
+                reader: Reader::open(path)?,
+                path: path.clone(),
+                input: input(format.as_ref()),
+                unfinished: Vec::new(),
+            })
+        };
+        Ok(Self {
+            sources: files.iter().map(open).collect::<anyhow::Result<_>>()?,
+            format,
+            buffer: vec![0; READ_BYTES],
+        })
+    }
+
+    /// Counts what has come since the last call, as much as is a turn of each source. Returns
+    /// whether anything came.
+    ///
+    /// # Errors
+    /// A source can't be read or decompressed; the error names it.
+    pub(super) fn poll(&mut self, log: &mut Aggregator) -> anyhow::Result<bool> {
+        let mut has_grown = false;
+        for source in &mut self.sources {
+            let grown = source.poll(log, self.format.as_ref(), &mut self.buffer);
+            has_grown |= grown.with_context(|| format!("can't read {}", name(&source.path)))?;
+        }
+        Ok(has_grown)
+    }
+
+    /// Says whether nothing can come any more.
+    pub(super) fn has_ended(&self) -> bool {
+        let has_ended = |source: &Source| matches!(source.reader, Reader::Ended);
+        self.sources.iter().all(has_ended)
+    }
+}
+
+impl Source {
+    fn poll(
+        &mut self,
+        log: &mut Aggregator,
+        format: Option<&Format>,
+        buffer: &mut [u8],
+    ) -> anyhow::Result<bool> {
+        let mut taken = 0;
+        while taken < TURN_BYTES {
+            match self.reader.read(buffer)? {
+                Read::Bytes(bytes) => {
+                    taken += bytes.len();
+                    self.count(bytes, log)?;
+                }
+                Read::Nothing => break,
+                Read::End => {
+                    self.end(log)?;
+                    break;
+                }
+            }
+        }
+        if taken == 0 && self.was_replaced() {
+            // Rotation: the old file was read to its end, the new one begins.
+            self.end(log)?;
+            self.reader = Reader::open(&self.path)?;
+            self.input = input(format);
+        }
+        Ok(taken > 0)
+    }
+
+    /// Counts the lines that `bytes` end, and keeps what follows them.
+    fn count(&mut self, bytes: &[u8], log: &mut Aggregator) -> anyhow::Result<()> {
+        let Self {
+            input, unfinished, ..
+        } = self;
+        if let Some(format) = input.format() {
+            log.set_format(format.clone());
+        }
+        input.handle_input(bytes, |piece| match piece {
+            Piece::Format(format) => log.set_format(format.clone()),
+            Piece::Bytes(bytes) => count_lines(bytes, unfinished, log),
+            _ => {}
+        })?;
+        Ok(())
+    }
+
+    fn end(&mut self, log: &mut Aggregator) -> anyhow::Result<()> {
+        let Self {
+            input, unfinished, ..
+        } = self;
+        if let Some(format) = input.format() {
+            log.set_format(format.clone());
+        }
+        let ended = input.handle_eof(|piece| match piece {
+            Piece::Format(format) => log.set_format(format.clone()),
+            Piece::Bytes(bytes) => count_lines(bytes, unfinished, log),
+            _ => {}
+        });
+        log.handle_input(unfinished);
+        log.handle_eof();
+        unfinished.clear();
+        self.reader = Reader::Ended;
+        Ok(ended?)
+    }
+
+    /// Says whether the path leads to another file by now, or the file was cut.
+    fn was_replaced(&self) -> bool {
+        let Reader::File { file, position } = &self.reader else {
+            return false;
+        };
+        let (Ok(ours), Ok(theirs)) = (file.metadata(), self.path.metadata()) else {
+            return false;
+        };
+        (ours.dev(), ours.ino()) != (theirs.dev(), theirs.ino()) || theirs.len() < *position
+    }
+}
+
+fn count_lines(bytes: &[u8], unfinished: &mut Vec<u8>, log: &mut Aggregator) {
+    let end = bytes
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .map_or(0, |at| at + 1);
+    let (lines, rest) = bytes.split_at(end);
+    if !lines.is_empty() {
+        log.handle_input(unfinished);
+        log.handle_input(lines);
+        unfinished.clear();
+    }
+    // Of a line that is too long only that is of interest.
+    let room = (LINE_BYTES_MAX + 1).saturating_sub(unfinished.len());
+    unfinished.extend_from_slice(&rest[..rest.len().min(room)]);
+}
+
+enum Read<'a> {
+    Bytes(&'a [u8]),
+    End,
+    Nothing,
+}
+
+impl Reader {
+    fn open(path: &Path) -> anyhow::Result<Self> {
+        if !is_stdin(path) {
+            return Ok(Self::File {
+                file: open(path)?,
+                position: 0,
+            });
+        }
+        let (sender, receiver) = sync_channel(4);
+        thread::Builder::new()
+            .name("stdin".into())
+            .spawn(move || {
+                let mut stdin = io::stdin().lock();
+                let mut buffer = vec![0; READ_BYTES];
+                loop {
+                    let read = read_some(&mut stdin, &mut buffer);
+                    let is_last = !matches!(read, Ok(1..));
+                    let sent = sender.send(read.map(|len| buffer[..len].to_vec()));
+                    if is_last || sent.is_err() {
+                        return;
+                    }
+                }
+            })
+            .context("can't start a thread")?;
+        Ok(Self::Stdin(receiver))
+    }
+
+    fn read<'a>(&mut self, buffer: &'a mut [u8]) -> io::Result<Read<'a>> {
+        match self {
+            Self::Ended => Ok(Read::Nothing),
+            Self::File { file, position } => match read_some(file, buffer)? {
+                0 => Ok(Read::Nothing),
+                len => {
+                    *position += len as u64;
+                    Ok(Read::Bytes(&buffer[..len]))
+                }
+            },
+            Self::Stdin(receiver) => match receiver.try_recv() {
+                Ok(read) => {
+                    let read = read?;
+                    let buffer = &mut buffer[..read.len()];
+                    buffer.copy_from_slice(&read);
+                    Ok(if read.is_empty() {
+                        Read::End
+                    } else {
+                        Read::Bytes(buffer)
+                    })
+                }
+                Err(TryRecvError::Empty) => Ok(Read::Nothing),
+                Err(TryRecvError::Disconnected) => Ok(Read::End),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, OpenOptions};
+    use std::io::Write;
+    use std::path::Path;
+
+    use linerate_logview::aggregate::{Aggregator, Limits};
+
+    use super::Follower;
+
+    const LINE: &str = "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
+    const JSON: &str = "{\"ts\":1611280025,\"status\":500,\"uri\":\"/\"}\n";
+
+    fn append(path: &Path, text: &str) {
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn lines_of_growing_files_do_not_mix_and_keep_their_formats() {
+        let folder = tempfile::tempdir().unwrap();
+        let [common, json] = ["a.log", "b.log"].map(|name| folder.path().join(name));
+        append(&common, &LINE[..30]);
+        append(&json, JSON);
+        let mut log = Aggregator::new(Limits::default());
+        let mut follower = Follower::open(&[common.clone(), json.clone()], None).unwrap();
+        assert!(follower.poll(&mut log).unwrap());
+        assert_eq!((log.requests(), log.lines()), (1, 1));
+        append(&common, &LINE[30..]);
+        append(&common, LINE);
+        append(&json, &JSON[..9]);
+        assert!(follower.poll(&mut log).unwrap());
+        assert_eq!((log.requests(), log.lines()), (3, 3));
+        append(&json, &JSON[9..]);
+        append(&common, "no request\n");
+        assert!(follower.poll(&mut log).unwrap());
+        assert_eq!((log.requests(), log.lines()), (4, 5));
+        assert!(!follower.poll(&mut log).unwrap());
+        assert!(!follower.has_ended());
+    }
+
+    #[test]
+    fn rotated_and_cut_files_are_read_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("access.log");
+        append(&path, LINE);
+        append(&path, LINE.trim_end());
+        let mut log = Aggregator::new(Limits::default());
+        let mut follower = Follower::open(std::slice::from_ref(&path), None).unwrap();
+        follower.poll(&mut log).unwrap();
+        fs::rename(&path, folder.path().join("access.log.1")).unwrap();
+        append(&path, JSON);
+        // The first call finds the new file, the second reads it.
+        follower.poll(&mut log).unwrap();
+        assert_eq!(log.requests(), 2);
+        follower.poll(&mut log).unwrap();
+        assert_eq!((log.requests(), log.lines()), (3, 3));
+        fs::write(&path, "{\"ts\":1,\"status\":9}\n").unwrap();
+        follower.poll(&mut log).unwrap();
+        follower.poll(&mut log).unwrap();
+        assert_eq!((log.requests(), log.lines()), (4, 4));
+    }
+
+    #[test]
+    fn endless_lines_are_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("access.log");
+        append(&path, &"x".repeat(1 << 20));
+        let mut log = Aggregator::new(Limits::default());
+        let mut follower = Follower::open(std::slice::from_ref(&path), None).unwrap();
+        follower.poll(&mut log).unwrap();
+        assert!(follower.sources[0].unfinished.len() <= 65_537);
+        append(&path, "\n");
+        follower.poll(&mut log).unwrap();
+        assert_eq!(log.summary().unparsed_reasons["too long"], 1);
+    }
+}
