@@ -77,6 +77,16 @@ pub enum Outcome {
     Failed(SessionError),
 }
 
+/// What a client wants that is not in its session.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Wish {
+    /// To see the file of this name, which the server reads.
+    Follow(String),
+    /// To go on with this session.
+    Resume(SessionId),
+}
+
 /// One client's files: takes what the client sends and gives the replies.
 ///
 /// The caller feeds messages, passes the time since any fixed moment as `now`, and after every
@@ -84,6 +94,10 @@ pub enum Outcome {
 /// [`poll_timeout`](Self::poll_timeout) has passed without input, it calls
 /// [`handle_timeout`](Self::handle_timeout) and polls again. While a reply can't be sent it should
 /// not read on. Once [`is_finished`](Self::is_finished), it closes the connection.
+///
+/// A session may outlive its connection. When a client says on a new one that it wants to go on,
+/// [`take_wish`](Self::take_wish) names the session; the caller goes on with that one, by
+/// [`handle_resume`](Self::handle_resume), or says by [`refuse`](Self::refuse) that there is none.
 ///
 /// A binary message may be handed over in pieces, as it arrives. Replies are made when they are
 /// polled, from the figures as they then are.
@@ -114,6 +128,7 @@ pub struct Session {
     limits: Limits,
     id: SessionId,
     state: State,
+    wish: Option<Wish>,
     /// When the last message came.
     last_input: Duration,
     due: Due,
@@ -147,6 +162,7 @@ impl Session {
             limits,
             id,
             state: State::AwaitingStart,
+            wish: None,
             last_input: now,
             due: Due {
                 files: true,
@@ -191,6 +207,37 @@ impl Session {
                 silence_max: self.limits.silence_max,
             }
         });
+    }
+
+    /// Goes on over a new connection: tells its client how many bytes came, and the figures.
+    ///
+    /// Of what the last connection brought nothing counts but what was handed over.
+    pub fn handle_resume(&mut self, now: Duration) {
+        self.last_input = now;
+        let State::Started(upload) = &mut self.state else {
+            return;
+        };
+        upload.acked = upload.bytes();
+        let is_worth_showing = upload.is_complete() || upload.bytes() > 0;
+        self.due = Due {
+            files: false,
+            ready: true,
+            ack: false,
+            snapshot: is_worth_showing.then_some(now),
+            questions: VecDeque::new(),
+        };
+    }
+
+    /// Ends the session with an error, because a wish of the client can't be met.
+    pub fn refuse(&mut self, error: SessionError) {
+        if !self.is_over() {
+            self.fail(error);
+        }
+    }
+
+    /// Returns what the client wants that the caller has to look for.
+    pub fn take_wish(&mut self) -> Option<Wish> {
+        self.wish.take()
     }
 
     /// Returns the next reply that is due, a text message; `None` for now if there is none.
@@ -244,6 +291,24 @@ impl Session {
         matches!(self.state, State::Ended(_, None)) && !self.due.files
     }
 
+    /// Returns the name by which a client comes back to the session.
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// Says whether the session takes or keeps files, so that there is something to resume.
+    pub fn has_files(&self) -> bool {
+        matches!(self.state, State::Started(_))
+    }
+
+    /// Returns how many bytes of heap the session holds, within a few KiB.
+    pub fn memory_bytes(&self) -> usize {
+        match &self.state {
+            State::Started(upload) => upload.memory_bytes(),
+            State::AwaitingStart | State::Ended(..) => 0,
+        }
+    }
+
     /// Returns how the session ended, or `None` while it lasts.
     pub fn outcome(&self) -> Option<&Outcome> {
         match &self.state {
@@ -265,24 +330,27 @@ impl Session {
                 Ok(())
             }
             Request::Finish => self.finish(now),
-            Request::Follow => {
-                self.expect_beginning()?;
-                Err(SessionError::UnknownFile)
-            }
+            Request::Follow { name } => self.wish(Wish::Follow(name)),
             Request::Query { seq } | Request::Rows { seq } => self.ask(seq),
-            Request::Resume => {
-                self.expect_beginning()?;
-                Err(SessionError::UnknownSession)
+            Request::Resume { id } => {
+                let id = SessionId::parse(&id).ok_or(SessionError::UnknownSession)?;
+                self.wish(Wish::Resume(id))
             }
             Request::Start(start) => self.start(start),
         }
     }
 
     fn expect_beginning(&self) -> Result<(), SessionError> {
-        match self.state {
-            State::AwaitingStart => Ok(()),
+        match (&self.state, &self.wish) {
+            (State::AwaitingStart, None) => Ok(()),
             _ => Err(SessionError::SecondStart),
         }
+    }
+
+    fn wish(&mut self, wish: Wish) -> Result<(), SessionError> {
+        self.expect_beginning()?;
+        self.wish = Some(wish);
+        Ok(())
     }
 
     fn start(&mut self, start: message::Start) -> Result<(), SessionError> {
@@ -353,6 +421,7 @@ impl Session {
             files: self.due.files,
             ..Due::default()
         };
+        self.wish = None;
         self.state = State::Ended(outcome, last_reply);
     }
 
@@ -388,4 +457,5 @@ mod tests {
     mod flow;
     mod questions;
     mod refusals;
+    mod resume;
 }

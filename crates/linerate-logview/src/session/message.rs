@@ -10,9 +10,9 @@ use crate::summary::Summary;
 pub(super) enum Request {
     Cancel,
     Finish,
-    Follow,
+    Follow { name: String },
     Query { seq: u64 },
-    Resume,
+    Resume { id: String },
     Rows { seq: u64 },
     Start(Start),
 }
@@ -116,9 +116,9 @@ mod tests {
             Some(Request::Cancel)
         ));
         let resume = parse(r#"{"type":"resume","id":"0f"}"#);
-        assert!(matches!(resume, Some(Request::Resume)));
+        assert!(matches!(resume, Some(Request::Resume { id }) if id == "0f"));
         let follow = parse(r#"{"type":"follow","name":"a"}"#);
-        assert!(matches!(follow, Some(Request::Follow)));
+        assert!(matches!(follow, Some(Request::Follow { name }) if name == "a"));
         let query = parse(r#"{"type":"query","seq":7,"query":{}}"#);
         assert!(matches!(query, Some(Request::Query { seq: 7 })));
     }
@@ -139,6 +139,7 @@ mod tests {
             r#"{"type":"start","files":[{"name":"a","size":18446744073709551616}]}"#,
             r#"{"type":"start","files":[{"name":null,"size":1}]}"#,
             r#"{"type":"Start","files":[]}"#,
+            r#"{"type":"resume"}"#,
             r#"{"type":"query"}"#,
             r#"{"type":"finish"}{"type":"finish"}"#,
         ] {

@@ -98,6 +98,10 @@ impl Upload {
         self.received
     }
 
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.log.memory_bytes()
+    }
+
     pub(super) fn summary(&self) -> Summary {
         self.log.summary()
     }

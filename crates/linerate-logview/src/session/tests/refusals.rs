@@ -321,7 +321,6 @@ fn unknown_format_session_or_file_is_refused() {
             "unknown_format",
         ),
         (r#"{"type":"resume","id":"x"}"#, "unknown_session"),
-        (r#"{"type":"follow","name":"access.log"}"#, "unknown_file"),
     ] {
         let mut client = Client::new(Limits::default());
         let replies = client.say(text);

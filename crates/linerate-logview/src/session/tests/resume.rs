@@ -1,0 +1,132 @@
+//! Sessions that outlive their connections.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::flow::{Client, LINE, start, types};
+use crate::session::{Limits, Outcome, SessionError, SessionId, Wish};
+
+const RESUME: &str = r#"{"type":"resume","id":"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"}"#;
+
+/// Goes on over a new connection, and returns how many bytes the server has.
+fn resumed(client: &mut Client) -> usize {
+    client.session.handle_resume(client.now);
+    let replies = client.replies();
+    assert_eq!(replies[0]["type"], "ready", "{replies:?}");
+    assert_eq!(replies[0]["id"], "5a".repeat(16));
+    usize::try_from(replies[0]["bytes"].as_u64().unwrap()).unwrap()
+}
+
+#[test]
+fn client_that_comes_back_is_told_what_came_and_the_figures() {
+    let mut client = Client::started(Limits::default(), 2 * LINE.len() as u64);
+    client.session.handle_chunk(LINE, false, client.now);
+    client.session.handle_resume(client.now);
+    let replies = client.replies();
+    assert_eq!(types(&replies), ["ready", "snapshot"]);
+    assert_eq!(replies[0]["bytes"], LINE.len());
+    assert_eq!(
+        (&replies[1]["final"], &replies[1]["summary"]["requests"]),
+        (&json!(false), &json!(1))
+    );
+    client.send(LINE);
+    assert_eq!(client.finish()[0]["summary"]["requests"], 2);
+}
+
+#[test]
+fn client_that_lost_the_last_figures_is_told_them_again() {
+    let mut client = Client::started(Limits::default(), LINE.len() as u64);
+    client.send(LINE);
+    client
+        .session
+        .handle_text(r#"{"type":"finish"}"#, client.now);
+    client.session.handle_resume(client.now);
+    let replies = client.replies();
+    assert_eq!(types(&replies), ["ready", "snapshot"]);
+    assert_eq!(replies[0]["bytes"], LINE.len());
+    assert_eq!(replies[1]["final"], true);
+}
+
+#[test]
+fn client_that_comes_back_has_the_whole_window_again() {
+    let mut limits = Limits::default();
+    limits.window_bytes = LINE.len() as u64;
+    let mut client = Client::started(limits, 2 * LINE.len() as u64);
+    client.session.handle_chunk(LINE, true, client.now);
+    assert_eq!(resumed(&mut client), LINE.len());
+    client.send(LINE);
+    assert_eq!(client.session.outcome(), None);
+}
+
+#[test]
+fn wish_to_resume_or_follow_is_the_callers_to_meet() {
+    let mut client = Client::new(Limits::default());
+    assert!(client.say(RESUME).is_empty());
+    let id = SessionId::from_bytes([0x5A; 16]);
+    assert_eq!(client.session.take_wish(), Some(Wish::Resume(id)));
+    client.session.refuse(SessionError::UnknownSession);
+    assert_eq!(client.replies()[0]["code"], "unknown_session");
+    assert!(client.session.is_finished());
+
+    let mut client = Client::new(Limits::default());
+    client.say(r#"{"type":"follow","name":"access.log"}"#);
+    assert_eq!(
+        client.session.take_wish(),
+        Some(Wish::Follow("access.log".into()))
+    );
+    assert_eq!(client.session.take_wish(), None);
+}
+
+#[test]
+fn wish_takes_the_place_of_a_start() {
+    for second in [RESUME, &start(&[Some(1)])] {
+        let mut client = Client::new(Limits::default());
+        client.say(RESUME);
+        client.say(second);
+        assert_eq!(
+            client.session.outcome(),
+            Some(&Outcome::Failed(SessionError::SecondStart))
+        );
+        assert_eq!(client.session.take_wish(), None);
+    }
+    let mut client = Client::started(Limits::default(), 1);
+    client.say(RESUME);
+    assert_eq!(
+        client.session.outcome(),
+        Some(&Outcome::Failed(SessionError::SecondStart))
+    );
+}
+
+/// Uploads files over connections of which each is lost after so many bytes, some of them never
+/// handed over, and returns the last figures.
+fn uploaded(files: &[&[u8]], cuts: &[(usize, usize)]) -> serde_json::Value {
+    let sizes: Vec<_> = files.iter().map(|file| Some(file.len() as u64)).collect();
+    let mut client = Client::started_with(Limits::default(), &sizes);
+    let bytes = files.concat();
+    let mut from = 0;
+    for (taken, lost) in cuts {
+        let to = bytes.len().min(from + taken);
+        client
+            .session
+            .handle_chunk(&bytes[from..to], lost % 2 == 0, client.now);
+        if lost % 3 == 0 {
+            client.replies();
+        }
+        from = resumed(&mut client);
+        assert_eq!(from, to);
+    }
+    client.send(&bytes[from..]);
+    client.finish().pop().unwrap()
+}
+
+proptest! {
+    #[test]
+    fn lost_connections_at_any_bytes_change_no_figure(
+        cuts in prop::collection::vec((0usize..900, 0usize..6), 0..30),
+    ) {
+        let odd = b"\x16\x03\x01\r\n\nnot a request\n";
+        let torn = [&LINE.repeat(20)[..], odd, &LINE[..LINE.len() - 1]].concat();
+        let files = [&torn[..], b"", LINE, &torn];
+        prop_assert_eq!(uploaded(&files, &cuts), uploaded(&files, &[]));
+    }
+}
