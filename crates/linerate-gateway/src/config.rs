@@ -14,6 +14,7 @@ mod filter;
 mod layer;
 mod load;
 mod log;
+mod logs;
 mod namespaces;
 mod secret;
 mod server;
@@ -30,6 +31,7 @@ pub use error::{ConfigError, Source};
 pub use filter::FilterOptions;
 pub use load::Loader;
 pub use log::{LogFormat, LogOptions};
+pub use logs::LogsOptions;
 pub use namespaces::{Namespace, Namespaces};
 pub use secret::Secret;
 pub use server::{DrainOptions, ServerOptions, TlsOptions};
@@ -67,6 +69,8 @@ pub struct Config {
     pub filter: FilterOptions,
     /// What is logged, and how.
     pub log: LogOptions,
+    /// What uploads of access logs may take.
+    pub logs: LogsOptions,
     /// The namespaces of channels.
     #[serde(rename = "namespace")]
     pub namespaces: Vec<Namespace>,
@@ -97,6 +101,7 @@ impl Config {
         check.section("client", |check| self.client.check(check));
         check.section("filter", |check| self.filter.check(check));
         check.section("log", |check| self.log.check(check));
+        check.section("logs", |check| self.logs.check(check));
         namespaces::check(&self.namespaces, check);
         check.section("server", |check| self.server.check(check));
         if !self.server.is_local() && !self.auth.has_keys() && !self.auth.anonymous {

@@ -77,6 +77,19 @@ pub enum Outcome {
     Failed(SessionError),
 }
 
+/// Returns the message that a connection begins with: which files can be followed.
+///
+/// ```
+/// use linerate_logview::session::files_message;
+///
+/// let names = ["access.log".to_owned()];
+/// assert_eq!(files_message(&names), r#"{"type":"files","files":["access.log"]}"#);
+/// ```
+pub fn files_message(names: &[String]) -> String {
+    let files = names.to_vec();
+    Reply::Files { files }.to_json()
+}
+
 /// What a client wants that is not in its session.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -110,8 +123,6 @@ pub enum Wish {
 /// let now = Duration::ZERO;
 /// let id = SessionId::from_bytes([7; 16]); // From a generator that nobody can predict.
 /// let mut session = Session::new(Limits::default(), id, now);
-/// assert_eq!(session.poll_reply(now).as_deref(), Some(r#"{"type":"files","files":[]}"#));
-///
 /// session.handle_text(r#"{"type":"start","files":[{"name":"a.log","size":68}]}"#, now);
 /// let ready = session.poll_reply(now).ok_or("not ready")?;
 /// assert!(ready.ends_with(r#""window_bytes":16777216,"bytes":0}"#));
@@ -146,7 +157,6 @@ enum State {
 /// Which replies are due.
 #[derive(Debug, Default)]
 struct Due {
-    files: bool,
     ready: bool,
     ack: bool,
     /// When the next snapshot is.
@@ -164,10 +174,7 @@ impl Session {
             state: State::AwaitingStart,
             wish: None,
             last_input: now,
-            due: Due {
-                files: true,
-                ..Due::default()
-            },
+            due: Due::default(),
         }
     }
 
@@ -220,11 +227,9 @@ impl Session {
         upload.acked = upload.bytes();
         let is_worth_showing = upload.is_complete() || upload.bytes() > 0;
         self.due = Due {
-            files: false,
             ready: true,
-            ack: false,
             snapshot: is_worth_showing.then_some(now),
-            questions: VecDeque::new(),
+            ..Due::default()
         };
     }
 
@@ -242,9 +247,6 @@ impl Session {
 
     /// Returns the next reply that is due, a text message; `None` for now if there is none.
     pub fn poll_reply(&mut self, now: Duration) -> Option<String> {
-        if std::mem::take(&mut self.due.files) {
-            return Some(Reply::Files { files: Vec::new() }.to_json());
-        }
         let upload = match &mut self.state {
             State::AwaitingStart => return None,
             State::Started(upload) => upload,
@@ -288,7 +290,7 @@ impl Session {
 
     /// Says whether the session is over and its last reply was polled.
     pub fn is_finished(&self) -> bool {
-        matches!(self.state, State::Ended(_, None)) && !self.due.files
+        matches!(self.state, State::Ended(_, None))
     }
 
     /// Returns the name by which a client comes back to the session.
@@ -417,10 +419,7 @@ impl Session {
 
     /// Ends the session and frees the figures.
     fn end(&mut self, outcome: Outcome, last_reply: Option<String>) {
-        self.due = Due {
-            files: self.due.files,
-            ..Due::default()
-        };
+        self.due = Due::default();
         self.wish = None;
         self.state = State::Ended(outcome, last_reply);
     }

@@ -183,11 +183,11 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
             "server.proxy_protocol",
             from.proxy_protocol != to.proxy_protocol,
         ),
-        ("server.uploads_max", from.uploads_max != to.uploads_max),
         ("server.tls", from.tls != to.tls),
         ("broker", old.broker != new.broker),
         ("filter", old.filter != new.filter),
         ("log.format", old.log.format != new.log.format),
+        ("logs", old.logs != new.logs),
     ];
     let changed = changes.into_iter().filter(|(_, is_changed)| *is_changed);
     changed.map(|(key, _)| key).collect()

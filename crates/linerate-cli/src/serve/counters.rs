@@ -18,8 +18,8 @@ pub(super) struct CounterPush {
     shared: Arc<Shared>,
 }
 
-/// One push. Counts are since the start of the server, but for `connections` and `uploads`, which
-/// are those of the moment.
+/// One push. Counts are since the start of the server, but for `connections`, `uploads` and
+/// `uploads_kept`, which are those of the moment.
 #[derive(Debug, Serialize)]
 struct Push {
     connections: u64,
@@ -29,6 +29,7 @@ struct Push {
     bytes_received: u64,
     bytes_sent: u64,
     uploads: usize,
+    uploads_kept: usize,
     uptime_seconds: u64,
     version: &'static str,
 }
@@ -40,6 +41,7 @@ impl CounterPush {
 
     fn to_json(&self) -> String {
         let counters = &self.shared.counters;
+        let (uploads, uploads_kept) = self.shared.sessions.count();
         let push = Push {
             connections: counters.connections(),
             connections_total: counters.connections_total(),
@@ -47,7 +49,8 @@ impl CounterPush {
             messages_sent: counters.messages_sent(),
             bytes_received: counters.bytes_received(),
             bytes_sent: counters.bytes_sent(),
-            uploads: self.shared.uploads(),
+            uploads,
+            uploads_kept,
             uptime_seconds: self.shared.started.elapsed().as_secs(),
             version: env!("CARGO_PKG_VERSION"),
         };

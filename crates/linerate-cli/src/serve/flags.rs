@@ -99,7 +99,7 @@ impl Flags {
             ),
             (
                 "--uploads-max",
-                "server.uploads_max",
+                "logs.uploads_max",
                 self.uploads_max.map(|it| it.to_string()),
             ),
             (

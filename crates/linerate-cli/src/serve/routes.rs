@@ -13,14 +13,13 @@ use axum::{
 use linerate::{Counters, Options, axum::WebSocketUpgrade};
 use linerate_gateway::{server::Visit, transport::Peer};
 use linerate_logview::session::SUBPROTOCOL;
-use tokio::sync::Semaphore;
 
 use super::{
     assets,
     counters::CounterPush,
     echo::Echo,
     endpoint::attend,
-    upload::{self, Upload},
+    upload::{self, Sessions, Upload},
 };
 
 /// The pages load nothing from elsewhere and can't be framed. `'self'` of `connect-src` covers
@@ -34,29 +33,22 @@ pub(super) struct Shared {
     pub(super) counters: Arc<Counters>,
     options: Options,
     upload_options: Options,
-    uploads: Arc<Semaphore>,
-    uploads_max: usize,
+    pub(super) sessions: Arc<Sessions>,
     pub(super) started: Instant,
 }
 
 impl Shared {
-    pub(super) fn new(uploads_max: usize) -> Self {
+    pub(super) fn new(sessions: Arc<Sessions>) -> Self {
         let counters = Arc::new(Counters::default());
         let mut options = Options::default().without_compression();
         options.counters = Some(counters.clone());
         Self {
             counters,
-            upload_options: upload::options(&options),
+            upload_options: upload::options(&options, &sessions),
             options,
-            uploads: Arc::new(Semaphore::new(uploads_max)),
-            uploads_max,
+            sessions,
             started: Instant::now(),
         }
-    }
-
-    /// Returns how many uploads are under way.
-    pub(super) fn uploads(&self) -> usize {
-        self.uploads_max - self.uploads.available_permits()
     }
 }
 
@@ -116,7 +108,7 @@ async fn upload(
         .with_options(shared.upload_options.clone())
         .with_scheme(peer.scheme)
         .with_subprotocols(&[SUBPROTOCOL]);
-    attend(upgrade, visit, Upload::new(shared.uploads.clone()))
+    attend(upgrade, visit, Upload::new(shared.sessions.clone()))
 }
 
 async fn not_found() -> (StatusCode, &'static str) {

@@ -17,7 +17,7 @@ use linerate_gateway::{
 };
 use tokio::{net::TcpListener, runtime::Handle};
 
-use super::routes;
+use super::{routes, upload::Sessions};
 
 /// How long a channel stays subscribed at the broker after its last subscriber has left.
 const LINGER: Duration = Duration::from_secs(5);
@@ -81,8 +81,8 @@ impl Service {
             front: front.clone(),
             shared: shared.clone(),
         });
-        let uploads_max = shared.settings().config.server.uploads_max;
-        let pages = Arc::new(routes::Shared::new(uploads_max));
+        let sessions = Sessions::new(&shared.settings().config.logs);
+        let pages = Arc::new(routes::Shared::new(sessions));
         let admin = Admin::new(node.clone(), shared.clone());
         let started = Started {
             node: node.clone(),

@@ -17,4 +17,5 @@ mod pages;
 mod shutdown;
 mod support;
 mod upload;
+mod upload_resume;
 mod websockets;

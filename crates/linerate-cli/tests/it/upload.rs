@@ -159,6 +159,8 @@ async fn one_upload_too_many_is_told_to_come_again_and_each_end_makes_room() {
     wait_for_uploads(&mut watching, 1).await;
 
     let mut second = server.connect_upload().await;
+    let files = json!({"type": "start", "files": [{"name": "b", "size": 1}]});
+    second.send(files.to_string()).await.unwrap();
     let (last, code) = last_reply(&mut second).await;
     assert_eq!(
         (&last["type"], &last["code"]),
@@ -177,4 +179,7 @@ async fn one_upload_too_many_is_told_to_come_again_and_each_end_makes_room() {
     timeout(Duration::from_secs(10), wait_for_uploads(&mut watching, 0))
         .await
         .unwrap();
+    // It is kept for its client, but not at the cost of one who is here.
+    let mut fourth = server.connect_upload().await;
+    start(&mut fourth, 1_000).await;
 }

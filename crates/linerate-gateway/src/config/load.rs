@@ -20,7 +20,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 /// What variables of the environment begin with.
 const PREFIX: &str = "LINERATE_";
 /// The tables that a variable of the environment can reach into.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 11] = [
     "auth",
     "auth.token",
     "broker",
@@ -28,6 +28,7 @@ const TABLES: [&str; 10] = [
     "client",
     "filter",
     "log",
+    "logs",
     "server",
     "server.drain",
     "server.tls",

@@ -32,8 +32,6 @@ pub struct ServerOptions {
     pub accepts_per_second_max: u32,
     /// Bytes of the body of a request to the server API.
     pub request_bytes_max: usize,
-    /// Logs uploaded at a time.
-    pub uploads_max: usize,
     /// Origins whose pages may connect, `https://*.example.com` or `*` for all. Empty for pages of this
     /// server only.
     pub origins: Vec<String>,
@@ -92,7 +90,6 @@ impl ServerOptions {
         let accepts = self.accepts_per_second_max;
         check.range("accepts_per_second_max", accepts, 1..=1_000_000);
         check.range("request_bytes_max", self.request_bytes_max, 1_024..=1 << 30);
-        check.range("uploads_max", self.uploads_max, 1..=100_000);
         check.range("origins", self.origins.len(), 0..=1_000);
         check.range("trusted_proxies", self.trusted_proxies.len(), 0..=1_000);
         if self.proxy_protocol && self.trusted_proxies.is_empty() {
@@ -114,7 +111,6 @@ impl Default for ServerOptions {
             connections_per_user_max: 100,
             accepts_per_second_max: 5_000,
             request_bytes_max: 1 << 20,
-            uploads_max: 64,
             origins: Vec::new(),
             proxy_protocol: false,
             trusted_proxies: Vec::new(),

@@ -157,10 +157,11 @@ fn the_environment_stands_over_the_file_and_flags_over_both() {
     let loader = Loader::new()
         .with_text(
             "test.toml",
-            "[server]\nworkers = 1\nuploads_max = 1\nconnections_max = 1",
+            "[server]\nworkers = 1\nrequest_bytes_max = 2000\nconnections_max = 1",
         )
         .with_environment([
-            ("LINERATE_SERVER_UPLOADS_MAX".into(), "2".into()),
+            ("LINERATE_SERVER_REQUEST_BYTES_MAX".into(), "3000".into()),
+            ("LINERATE_LOGS_RESUME_S".into(), "9".into()),
             ("LINERATE_SERVER_CONNECTIONS_MAX".into(), "2".into()),
             ("LINERATE_SERVER_DRAIN_WINDOW_S".into(), "7".into()),
             (
@@ -181,10 +182,15 @@ fn the_environment_stands_over_the_file_and_flags_over_both() {
     let config = loader.load().unwrap();
     let server = config.server;
     assert_eq!(
-        (server.workers, server.uploads_max, server.connections_max),
-        (1, 2, 3)
+        (
+            server.workers,
+            server.request_bytes_max,
+            server.connections_max
+        ),
+        (1, 3_000, 3)
     );
     assert_eq!(server.drain.window.as_secs(), 7);
+    assert_eq!(config.logs.resume.as_secs(), 9);
     assert_eq!(server.origins, ["https://a.example", "https://b.example"]);
     assert!(config.auth.anonymous);
     // All digits, and a text all the same.

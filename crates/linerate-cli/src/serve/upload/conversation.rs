@@ -1,0 +1,254 @@
+//! One connection's talk with its session, which works elsewhere.
+
+use std::{
+    future::{Future, pending},
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
+
+use linerate::{Error, MessageKind, Reader, Receiver, Sender};
+use linerate_logview::session::{Session, SessionError, Wish, files_message};
+use tokio::{task::JoinError, time::sleep_until};
+
+use super::{
+    BUSY, BUSY_FAREWELL, FAILED_FAREWELL, TAKEN_FAREWELL, farewell,
+    sessions::{Seat, Sessions},
+    work::{Done, Work},
+};
+use crate::serve::endpoint::Farewell;
+
+type Running = Pin<Box<dyn Future<Output = Result<Done, JoinError>> + Send>>;
+
+/// How a conversation ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The connection was lost; the client may come back.
+    Lost(Error),
+    /// All is said.
+    Over(Farewell),
+    /// The client has come back on another connection.
+    Taken,
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> Self {
+        Self::Lost(error)
+    }
+}
+
+/// Receives for a session, sends its replies, and brings it work.
+///
+/// There is one piece of work at a time; meanwhile the next one gathers. When that is full, nothing
+/// is received, and TCP slows the client.
+pub(super) struct Conversation<'a> {
+    sessions: &'a Arc<Sessions>,
+    sender: &'a Sender,
+    seat: Option<Seat>,
+    /// The session, unless it is at work.
+    session: Option<Box<Session>>,
+    running: Option<Running>,
+    next: Work,
+    /// When the session wants to be asked again, on its clock.
+    due: Duration,
+}
+
+impl<'a> Conversation<'a> {
+    pub(super) fn new(sessions: &'a Arc<Sessions>, sender: &'a Sender) -> Self {
+        let session = sessions.session();
+        Self {
+            sessions,
+            sender,
+            seat: None,
+            due: session.poll_timeout().unwrap_or_default(),
+            session: Some(Box::new(session)),
+            running: None,
+            next: Work::default(),
+        }
+    }
+
+    /// Talks until there is nothing left to say, and keeps the session if the client may come back.
+    pub(super) async fn talk(mut self, receiver: &mut Receiver) -> linerate::Result<Farewell> {
+        let end = match self.hear(receiver).await {
+            Ok(never) => match never {},
+            Err(end) => end,
+        };
+        match end {
+            End::Over(farewell) => Ok(farewell),
+            End::Taken => {
+                self.keep().await;
+                Ok(TAKEN_FAREWELL)
+            }
+            End::Lost(error) => {
+                self.keep().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn hear(&mut self, receiver: &mut Receiver) -> Result<std::convert::Infallible, End> {
+        self.sender.send(files_message(&[])).await?;
+        loop {
+            let Some(reader) = self.while_working(receiver.reader()).await?? else {
+                tracing::debug!("upload ended by the client's Close frame");
+                return Err(End::Over(Farewell::DONE));
+            };
+            match reader.kind() {
+                MessageKind::Binary => self.hear_log(reader).await?,
+                MessageKind::Text => self.hear_control(reader).await?,
+            }
+        }
+    }
+
+    /// Takes a binary message as it arrives.
+    async fn hear_log(&mut self, mut reader: Reader<'_>) -> Result<(), End> {
+        while let Some(piece) = self.while_working(reader.chunk()).await?? {
+            self.make_room().await?;
+            self.next.push_piece(piece);
+            self.begin_if_free();
+        }
+        self.make_room().await?;
+        self.next.end_message();
+        self.begin_if_free();
+        Ok(())
+    }
+
+    /// Takes a text message, of which only so much is kept that the session can refuse it.
+    async fn hear_control(&mut self, mut reader: Reader<'_>) -> Result<(), End> {
+        let mut text = String::new();
+        while text.len() <= self.sessions.limits.text_bytes_max {
+            let Some(piece) = self.while_working(reader.chunk()).await?? else {
+                break;
+            };
+            text.push_str(piece.as_text().unwrap_or_default());
+        }
+        self.make_room().await?;
+        self.next.push_text(text);
+        self.begin_if_free();
+        Ok(())
+    }
+
+    /// Waits until the next piece of work can take more.
+    async fn make_room(&mut self) -> Result<(), End> {
+        while !self.next.has_room() {
+            let done = done(&mut self.running).await;
+            self.handle_done(done).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for `input`, and meanwhile sends the replies that become due.
+    async fn while_working<T>(&mut self, input: impl Future<Output = T>) -> Result<T, End> {
+        let mut input = pin!(input);
+        loop {
+            let due = self.sessions.moment(self.due);
+            let is_free = self.running.is_none();
+            tokio::select! {
+                biased;
+                done = done(&mut self.running) => self.handle_done(done).await?,
+                () = told_to_leave(self.seat.as_ref()) => return Err(End::Taken),
+                input = &mut input => return Ok(input),
+                () = sleep_until(due), if is_free => self.begin(),
+            }
+        }
+    }
+
+    fn begin_if_free(&mut self) {
+        if self.running.is_none() {
+            self.begin();
+        }
+    }
+
+    /// Brings the session the work that has gathered; without any it only looks at the clock.
+    fn begin(&mut self) {
+        if let Some(session) = self.session.take() {
+            let work = self.next.take().perform(session, self.sessions.clone());
+            self.running = Some(Box::pin(work));
+        }
+    }
+
+    async fn handle_done(&mut self, done: Result<Done, JoinError>) -> Result<(), End> {
+        self.running = None;
+        let Done {
+            mut session,
+            replies,
+            wish,
+        } = done.map_err(|error| {
+            tracing::error!(%error, "session failed");
+            End::Over(FAILED_FAREWELL)
+        })?;
+        if self.seat.is_none() && session.has_files() {
+            self.seat = self.sessions.admit(session.id());
+            if self.seat.is_none() {
+                self.sender.send(BUSY).await?;
+                return Err(End::Over(BUSY_FAREWELL));
+            }
+        }
+        let has_wish = wish.is_some();
+        if let Some(wish) = wish {
+            session = self.grant(wish, session).await;
+        }
+        let is_finished = session.is_finished();
+        let last_words = is_finished.then(|| farewell(session.outcome()));
+        self.due = session.poll_timeout().unwrap_or_default();
+        // From here on it is kept if the connection turns out to be lost.
+        self.session = Some(session);
+        for reply in replies {
+            self.sender.send(reply).await?;
+        }
+        if let Some(farewell) = last_words {
+            return Err(End::Over(farewell));
+        }
+        if has_wish || !self.next.is_empty() {
+            self.begin();
+        }
+        Ok(())
+    }
+
+    /// Returns the session that the client wants, or its own with a refusal.
+    async fn grant(&mut self, wish: Wish, mut session: Box<Session>) -> Box<Session> {
+        let error = match wish {
+            Wish::Resume(id) => match self.sessions.resume(id).await {
+                Some((mut resumed, seat)) => {
+                    resumed.handle_resume(self.sessions.now());
+                    self.seat = Some(seat);
+                    return resumed;
+                }
+                None => SessionError::UnknownSession,
+            },
+            Wish::Follow(_) => SessionError::UnknownFile,
+            _ => SessionError::UnknownMessage,
+        };
+        session.refuse(error);
+        session
+    }
+
+    /// Keeps the session for a client that may come back, if it has files.
+    async fn keep(mut self) {
+        if let Some(running) = self.running.take()
+            && let Ok(done) = running.await
+        {
+            self.session = Some(done.session);
+        }
+        if let (Some(seat), Some(session)) = (self.seat.take(), self.session.take())
+            && session.has_files()
+        {
+            self.sessions.keep(seat, session);
+        }
+    }
+}
+
+/// Waits for the end of the work under way; forever if there is none.
+async fn done(running: &mut Option<Running>) -> Result<Done, JoinError> {
+    match running {
+        Some(running) => running.await,
+        None => pending().await,
+    }
+}
+
+async fn told_to_leave(seat: Option<&Seat>) {
+    match seat {
+        Some(seat) => seat.told_to_leave().await,
+        None => pending().await,
+    }
+}

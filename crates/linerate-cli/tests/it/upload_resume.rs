@@ -1,0 +1,161 @@
+//! Uploads whose connections are lost on their way.
+
+use std::{net::SocketAddr, time::Duration};
+
+use linerate::{Client, CloseCode, WebSocket};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy},
+    net::{TcpListener, TcpStream},
+    time::{sleep, timeout},
+};
+
+use crate::support::{PATIENCE, Server, made_log};
+
+/// Leads one connection to the server, and resets both ends after so many bytes of the client.
+async fn gate(server: SocketAddr, bytes: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (client, _) = listener.accept().await.unwrap();
+        let server = TcpStream::connect(server).await.unwrap();
+        for end in [&client, &server] {
+            socket2::SockRef::from(end)
+                .set_linger(Some(Duration::ZERO))
+                .unwrap();
+        }
+        let (mut from_client, mut to_client) = client.into_split();
+        let (mut from_server, mut to_server) = server.into_split();
+        let answers = tokio::spawn(async move { copy(&mut from_server, &mut to_client).await });
+        let mut buffer = vec![0; bytes];
+        let mut room = &mut buffer[..];
+        while !room.is_empty() {
+            match from_client.read(room).await {
+                Ok(read @ 1..) => {
+                    let (taken, rest) = room.split_at_mut(read);
+                    if to_server.write_all(taken).await.is_err() {
+                        break;
+                    }
+                    room = rest;
+                }
+                _ => break,
+            }
+        }
+        answers.abort();
+    });
+    address
+}
+
+async fn connect(address: SocketAddr) -> Option<WebSocket> {
+    let client = Client::new().with_subprotocol("linerate.logs.v1");
+    client
+        .connect(&format!("ws://{address}/logs/upload"))
+        .await
+        .ok()
+}
+
+async fn next(ws: &mut WebSocket) -> Option<Value> {
+    let message = timeout(PATIENCE, ws.recv()).await.expect("a reply in time");
+    let message = message.ok()??;
+    Some(serde_json::from_str(message.as_text().unwrap()).unwrap())
+}
+
+/// Reads up to a message of this type; `None` if the connection is lost before.
+async fn awaited(ws: &mut WebSocket, kind: &str) -> Option<Value> {
+    loop {
+        let reply = next(ws).await?;
+        assert_ne!(reply["type"], "error", "{reply}");
+        if reply["type"] == kind && reply["final"] != false {
+            return Some(reply);
+        }
+    }
+}
+
+/// Begins or goes on over one connection, up to the last figures; `None` if it is lost before.
+async fn attempt(address: SocketAddr, log: &[u8], id: &mut Option<String>) -> Option<Value> {
+    let mut ws = connect(address).await?;
+    let first = match id {
+        Some(id) => json!({"type": "resume", "id": id}),
+        None => json!({"type": "start", "files": [{"name": "a.log", "size": log.len()}]}),
+    };
+    ws.send(first.to_string()).await.ok()?;
+    let ready = awaited(&mut ws, "ready").await?;
+    *id = Some(ready["id"].as_str().unwrap().to_owned());
+    let from = usize::try_from(ready["bytes"].as_u64().unwrap()).unwrap();
+    for message in log[from..].chunks(100_000) {
+        ws.send_binary(message).await.ok()?;
+    }
+    ws.send(r#"{"type":"finish"}"#).await.ok()?;
+    let figures = awaited(&mut ws, "snapshot").await?;
+    ws.close(CloseCode::NORMAL, "").await.ok()?;
+    Some(figures["summary"].clone())
+}
+
+#[tokio::test]
+async fn upload_that_is_cut_off_again_and_again_has_the_figures_of_an_uncut_one() {
+    let server = Server::start();
+    let (log, bytes_sent) = made_log(40_000);
+    let log = log.as_bytes();
+    let uncut = attempt(server.address, log, &mut None).await.unwrap();
+    assert_eq!(uncut["bytes_sent"], bytes_sent);
+
+    let mut seed = 7u64;
+    let mut id = None;
+    for cut in 0..12 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let bytes = 600 + usize::try_from(seed >> 33).unwrap() % 400_000;
+        let gate = gate(server.address, bytes).await;
+        assert_eq!(attempt(gate, log, &mut id).await, None, "cut {cut}");
+    }
+    let figures = attempt(server.address, log, &mut id).await.unwrap();
+    assert_eq!(figures, uncut);
+
+    let mut watching = server.connect("/counters").await;
+    loop {
+        let push = next(&mut watching).await.unwrap();
+        if push["uploads"] == 0 && push["uploads_kept"] == 0 {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn session_goes_on_elsewhere_while_its_old_connection_seems_to_live() {
+    let server = Server::start();
+    let (log, _) = made_log(1_000);
+    let log = log.as_bytes();
+    let mut old = connect(server.address).await.unwrap();
+    let start = json!({"type": "start", "files": [{"name": "a.log", "size": log.len()}]});
+    old.send(start.to_string()).await.unwrap();
+    let ready = awaited(&mut old, "ready").await.unwrap();
+    old.send_binary(&log[..5_000]).await.unwrap();
+    awaited(&mut old, "ack").await.unwrap();
+
+    let mut id = Some(ready["id"].as_str().unwrap().to_owned());
+    let figures = attempt(server.address, log, &mut id).await.unwrap();
+    assert_eq!(figures["requests"], 1_000);
+    while next(&mut old).await.is_some() {}
+}
+
+#[tokio::test]
+async fn session_that_is_unknown_or_over_can_not_be_resumed() {
+    let server = Server::start_with(&["--set", "logs.resume_s=1"]);
+    let (log, _) = made_log(10);
+    let mut ws = connect(server.address).await.unwrap();
+    let start = json!({"type": "start", "files": [{"name": "a.log", "size": log.len()}]});
+    ws.send(start.to_string()).await.unwrap();
+    let ready = awaited(&mut ws, "ready").await.unwrap();
+    std::thread::spawn(move || drop(ws)).join().unwrap();
+    sleep(Duration::from_secs(2)).await;
+
+    let unknown = "0".repeat(32);
+    for id in [ready["id"].as_str().unwrap(), &unknown, "x"] {
+        let mut ws = connect(server.address).await.unwrap();
+        let resume = json!({"type": "resume", "id": id});
+        ws.send(resume.to_string()).await.unwrap();
+        assert_eq!(next(&mut ws).await.unwrap()["type"], "files");
+        assert_eq!(next(&mut ws).await.unwrap()["code"], "unknown_session");
+        let closed = ws.close(CloseCode::NORMAL, "").await.unwrap();
+        assert_eq!(closed.code, 1008);
+    }
+}

@@ -1,0 +1,57 @@
+//! `[logs]`: the access logs that the log page reads.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{check::Check, unit};
+
+/// What uploads of access logs may take.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct LogsOptions {
+    /// Uploads at a time, those included whose connection was lost and those whose figures are looked at.
+    pub uploads_max: usize,
+    /// Bytes of one upload.
+    pub upload_bytes_max: u64,
+    /// Threads that parse, shared by all uploads; 0 for one each core.
+    pub parse_threads: usize,
+    /// How long a client may say nothing before it has sent everything.
+    #[serde(rename = "silence_s", with = "unit::seconds")]
+    pub silence: Duration,
+    /// How long figures are kept for a client that asks nothing of them.
+    #[serde(rename = "idle_s", with = "unit::seconds")]
+    pub idle: Duration,
+    /// How long an upload is kept after its connection was lost; zero for not at all.
+    #[serde(rename = "resume_s", with = "unit::seconds")]
+    pub resume: Duration,
+    /// Bytes that uploads may take up together whose connections were lost; the oldest give way.
+    pub resume_bytes_max: usize,
+}
+
+impl LogsOptions {
+    pub(super) fn check(&self, check: &mut Check) {
+        check.range("uploads_max", self.uploads_max, 1..=100_000);
+        check.range("upload_bytes_max", self.upload_bytes_max, 1..=1 << 50);
+        check.range("parse_threads", self.parse_threads, 0..=1_024);
+        check.range("silence_s", self.silence.as_secs(), 1..=86_400);
+        check.range("idle_s", self.idle.as_secs(), 1..=604_800);
+        check.range("resume_s", self.resume.as_secs(), 0..=86_400);
+        check.range("resume_bytes_max", self.resume_bytes_max, 0..=1 << 40);
+    }
+}
+
+impl Default for LogsOptions {
+    fn default() -> Self {
+        Self {
+            uploads_max: 64,
+            upload_bytes_max: 64 << 30,
+            parse_threads: 0,
+            silence: Duration::from_secs(60),
+            idle: Duration::from_secs(600),
+            resume: Duration::from_secs(60),
+            resume_bytes_max: 512 << 20,
+        }
+    }
+}
