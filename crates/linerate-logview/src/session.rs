@@ -390,7 +390,7 @@ impl Session {
         let State::Started(upload) = &mut self.state else {
             return Err(SessionError::NotStarted);
         };
-        upload.finish()?;
+        upload.finish(&self.limits)?;
         self.due.snapshot = Some(now);
         Ok(())
     }

@@ -86,7 +86,7 @@ fn farewell_of_error(error: &SessionError) -> Farewell {
     match error {
         SessionError::Idle { .. } => Farewell::DONE,
         SessionError::InFile { reason, .. } => farewell_of_error(reason),
-        SessionError::Compressed(_) | SessionError::NotALog { .. } => Farewell {
+        SessionError::Decode(_) | SessionError::NotALog { .. } => Farewell {
             code: CloseCode::UNSUPPORTED_DATA,
             reason: "not an access log",
         },
@@ -105,6 +105,7 @@ fn farewell_of_error(error: &SessionError) -> Farewell {
 mod tests {
     use std::time::Duration;
 
+    use linerate_logview::decode::DecodeError;
     use linerate_logview::session::{Outcome, SessionError};
 
     use super::{BUSY, farewell};
@@ -116,7 +117,6 @@ mod tests {
         let idle_max = Duration::from_secs(1);
         assert_eq!(failed(SessionError::Idle { idle_max }), 1000);
         assert_eq!(code(Outcome::Cancelled), 1000);
-        assert_eq!(failed(SessionError::Compressed("gzip")), 1003);
         assert_eq!(
             failed(SessionError::NotALog {
                 requests: 0,
@@ -124,7 +124,7 @@ mod tests {
             }),
             1003
         );
-        let reason = Box::new(SessionError::Compressed("xz"));
+        let reason = Box::new(SessionError::Decode(DecodeError::Truncated));
         assert_eq!(failed(SessionError::InFile { file: 2, reason }), 1003);
         assert_eq!(
             failed(SessionError::TooLarge {

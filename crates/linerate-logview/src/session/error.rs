@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::{decode::DecodeError, format::FormatError};
+
 /// Why a session ended before its figures were complete.
 ///
 /// The text of `Display` is for the person who uploads: a sentence with the value and the limit.
@@ -11,8 +13,8 @@ use std::time::Duration;
 pub enum SessionError {
     /// Bytes of a file came after `finish`.
     AfterFinish,
-    /// The file is compressed; this is the name of the program that did it.
-    Compressed(&'static str),
+    /// The file can't be decompressed.
+    Decode(DecodeError),
     /// No file was announced, or more than `files_max`.
     FileCount {
         /// The files that `start` announced.
@@ -20,6 +22,8 @@ pub enum SessionError {
         /// The limit.
         files_max: usize,
     },
+    /// The format that `start` gives is none.
+    Format(FormatError),
     /// Nothing was asked of the figures for too long.
     Idle {
         /// The limit.
@@ -88,8 +92,6 @@ pub enum SessionError {
     },
     /// The server follows no file of the name that was asked for.
     UnknownFile,
-    /// The format that `start` names is none that is known.
-    UnknownFormat,
     /// A text message is no JSON of the protocol.
     UnknownMessage,
     /// The session that was to be resumed is unknown: it never was, or its time is over.
@@ -107,7 +109,11 @@ impl SessionError {
     /// Returns the code that the client is told.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Compressed(_) | Self::NotALog { .. } => "not_a_log",
+            Self::Decode(DecodeError::Corrupt { .. } | DecodeError::Truncated) => "damaged",
+            Self::Decode(DecodeError::TooLarge { .. } | DecodeError::Window { .. })
+            | Self::TooLarge { .. } => "too_large",
+            Self::Decode(_) | Self::NotALog { .. } => "not_a_log",
+            Self::Format(_) => "unknown_format",
             Self::Idle { .. } => "idle",
             Self::InFile { reason, .. } => reason.code(),
             Self::AfterFinish
@@ -121,9 +127,7 @@ impl SessionError {
             | Self::UnknownMessage => "protocol",
             Self::SizeMismatch { .. } => "size_mismatch",
             Self::Stalled { .. } => "stalled",
-            Self::TooLarge { .. } => "too_large",
             Self::UnknownFile => "unknown_file",
-            Self::UnknownFormat => "unknown_format",
             Self::UnknownSession => "unknown_session",
             Self::WindowExceeded { .. } => "window_exceeded",
         }
@@ -136,15 +140,14 @@ impl fmt::Display for SessionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AfterFinish => f.write_str("Bytes came after the end of the upload."),
-            Self::Compressed(by) => {
-                write!(f, "The file is compressed by {by}. Unpack it first.")
-            }
+            Self::Decode(error) => sentence(f, error),
             Self::FileCount { files, files_max } => {
                 write!(
                     f,
                     "{files} files were announced; 1 to {files_max} are allowed."
                 )
             }
+            Self::Format(error) => sentence(f, error),
             Self::Idle { idle_max } => write!(
                 f,
                 "Nothing was asked for {} seconds, so the figures were given up.",
@@ -157,7 +160,7 @@ impl fmt::Display for SessionError {
             ),
             Self::NotALog { requests, lines } => write!(
                 f,
-                "This does not look like an access log in the common or combined format: \
+                "This does not look like an access log in a format that is known: \
                  {requests} of the first {lines} lines are requests."
             ),
             Self::NotStarted => f.write_str("The upload was not started."),
@@ -201,7 +204,6 @@ impl fmt::Display for SessionError {
                 "More questions came than may wait for their answers; that are {questions_max}."
             ),
             Self::UnknownFile => f.write_str("The server follows no file of this name."),
-            Self::UnknownFormat => f.write_str("The format is none that is known."),
             Self::UnknownMessage => {
                 f.write_str("A text message is not one of the upload protocol.")
             }
@@ -218,4 +220,12 @@ impl fmt::Display for SessionError {
             ),
         }
     }
+}
+
+/// Writes an error of another part as a sentence.
+fn sentence(f: &mut fmt::Formatter<'_>, error: &impl fmt::Display) -> fmt::Result {
+    let text = error.to_string();
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_ascii_uppercase());
+    write!(f, "{}{}.", first.unwrap_or_default(), chars.as_str())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::aggregate;
+use crate::{aggregate, decode};
 
 /// What one session may take.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Limits {
     pub silence_max: Duration,
     /// How long the figures are kept for a client that asks nothing more of them, 600 s.
     pub idle_max: Duration,
+    /// What a file may take to be decompressed.
+    pub decode: decode::Limits,
     /// What the figures may take.
     pub aggregate: aggregate::Limits,
 }
@@ -37,6 +39,7 @@ impl Default for Limits {
             name_bytes_max: 1_024,
             silence_max: Duration::from_secs(60),
             idle_max: Duration::from_secs(600),
+            decode: decode::Limits::default(),
             aggregate: aggregate::Limits::default(),
         }
     }

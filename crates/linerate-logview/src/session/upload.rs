@@ -3,7 +3,12 @@
 use std::time::Duration;
 
 use super::{Limits, SessionError, message, verdict::Verdict};
-use crate::{aggregate::Aggregator, summary::Summary};
+use crate::{
+    aggregate::Aggregator,
+    format::Format,
+    input::{Input, Piece},
+    summary::Summary,
+};
 
 /// The files that are uploaded, one after the other, and their figures.
 #[derive(Debug)]
@@ -21,6 +26,9 @@ pub(super) struct Upload {
     pub(super) last_snapshot: Option<Duration>,
     /// Whether the client said that all bytes were sent.
     is_complete: bool,
+    /// The format that the client named.
+    format: Option<Format>,
+    input: Input,
     log: Aggregator,
     verdict: Verdict,
 }
@@ -29,6 +37,10 @@ impl Upload {
     /// Creates an upload of these files, if their number, names and sizes are within the limits.
     pub(super) fn new(start: message::Start, limits: &Limits) -> Result<Self, SessionError> {
         check(&start, limits)?;
+        let format = match start.format.as_str() {
+            "auto" => None,
+            text => Some(Format::parse(text).map_err(SessionError::Format)?),
+        };
         let mut upload = Self {
             files: start.files,
             current: 0,
@@ -37,10 +49,12 @@ impl Upload {
             acked: 0,
             last_snapshot: None,
             is_complete: false,
+            input: Input::new(format.clone(), limits.decode.clone()),
+            format,
             log: Aggregator::new(limits.aggregate.clone()),
             verdict: Verdict::default(),
         };
-        upload.end_complete_files()?;
+        upload.end_complete_files(limits)?;
         Ok(upload)
     }
 
@@ -62,7 +76,7 @@ impl Upload {
             let len = usize::try_from(room).unwrap_or(usize::MAX).min(rest.len());
             let (of_this_file, after) = rest.split_at(len);
             self.take_of_file(of_this_file)?;
-            self.end_complete_files()?;
+            self.end_complete_files(limits)?;
             rest = after;
         }
         if self.received > limits.upload_bytes_max {
@@ -75,11 +89,11 @@ impl Upload {
     }
 
     /// Ends the upload, which has to be complete.
-    pub(super) fn finish(&mut self) -> Result<(), SessionError> {
+    pub(super) fn finish(&mut self, limits: &Limits) -> Result<(), SessionError> {
         let is_open_ended = |file: &message::File| file.size.is_none();
         if self.files.get(self.current).is_some_and(is_open_ended) {
-            self.end_file()?;
-            self.end_complete_files()?;
+            self.end_file(limits)?;
+            self.end_complete_files(limits)?;
         }
         if self.current < self.files.len() {
             return Err(self.mismatch(0));
@@ -99,7 +113,7 @@ impl Upload {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.log.memory_bytes()
+        self.log.memory_bytes() + self.input.memory_bytes_max()
     }
 
     pub(super) fn summary(&self) -> Summary {
@@ -115,31 +129,36 @@ impl Upload {
     fn take_of_file(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
         self.received += bytes.len() as u64;
         self.current_bytes += bytes.len() as u64;
-        self.verdict.note(bytes);
-        self.log.handle_input(bytes);
-        let judged = self.verdict.after_input(&self.log);
-        judged.map_err(|reason| self.no_log(reason))
+        let log = &mut self.log;
+        let decoded = self.input.handle_input(bytes, |piece| count(log, piece));
+        let judged = decoded.map_err(SessionError::Decode);
+        let judged = judged.and_then(|()| self.verdict.after_input(&self.log));
+        judged.map_err(|reason| self.in_file(reason))
     }
 
     /// Ends the current file, and those behind it of which nothing is to come.
-    fn end_complete_files(&mut self) -> Result<(), SessionError> {
+    fn end_complete_files(&mut self, limits: &Limits) -> Result<(), SessionError> {
         while self.room() == Some(0) {
-            self.end_file()?;
+            self.end_file(limits)?;
         }
         Ok(())
     }
 
-    fn end_file(&mut self) -> Result<(), SessionError> {
+    fn end_file(&mut self, limits: &Limits) -> Result<(), SessionError> {
+        let log = &mut self.log;
+        let decoded = self.input.handle_eof(|piece| count(log, piece));
         self.log.handle_eof();
-        let judged = self.verdict.at_eof(&self.log);
-        judged.map_err(|reason| self.no_log(reason))?;
+        let judged = decoded.map_err(SessionError::Decode);
+        let judged = judged.and_then(|()| self.verdict.at_eof(&self.log));
+        judged.map_err(|reason| self.in_file(reason))?;
         self.verdict = Verdict::of_next_file(&self.log);
+        self.input = Input::new(self.format.clone(), limits.decode.clone());
         self.current += 1;
         self.current_bytes = 0;
         Ok(())
     }
 
-    fn no_log(&self, reason: SessionError) -> SessionError {
+    fn in_file(&self, reason: SessionError) -> SessionError {
         if self.files.len() == 1 {
             return reason;
         }
@@ -185,8 +204,12 @@ fn check(start: &message::Start, limits: &Limits) -> Result<(), SessionError> {
             bytes_max: limits.upload_bytes_max,
         });
     }
-    match start.format.as_str() {
-        "auto" | "combined" | "common" => Ok(()),
-        _ => Err(SessionError::UnknownFormat),
+    Ok(())
+}
+
+fn count(log: &mut Aggregator, piece: Piece<'_>) {
+    match piece {
+        Piece::Bytes(bytes) => log.handle_input(bytes),
+        Piece::Format(format) => log.set_format(format.clone()),
     }
 }

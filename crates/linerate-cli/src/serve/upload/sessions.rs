@@ -58,6 +58,7 @@ impl Sessions {
     pub(in crate::serve) fn new(options: &LogsOptions) -> Arc<Self> {
         let mut limits = Limits::default();
         limits.upload_bytes_max = options.upload_bytes_max;
+        limits.decode.decoded_bytes_max = options.upload_bytes_max;
         limits.silence_max = options.silence;
         limits.idle_max = options.idle;
         let parsers = match options.parse_threads {

@@ -1,7 +1,8 @@
 //! Uploads that go well, in virtual time.
 
-use std::time::Duration;
+use std::{io::Write, time::Duration};
 
+use flate2::{Compression, write::GzEncoder};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -75,6 +76,12 @@ pub(super) fn start(sizes: &[Option<u64>]) -> String {
         .map(|size| json!({"name": "a.log", "size": size}))
         .collect();
     json!({"type": "start", "files": files}).to_string()
+}
+
+pub(super) fn gzip(log: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(log).unwrap();
+    encoder.finish().unwrap()
 }
 
 pub(super) fn types(replies: &[Value]) -> Vec<&str> {
@@ -245,6 +252,41 @@ fn files_follow_each_other_in_one_stream_and_their_ends_are_ends_of_lines() {
             (&3.into(), &0.into())
         );
     }
+}
+
+#[test]
+fn each_file_has_its_own_compression_and_format() {
+    let json = br#"{"ts":1611280025,"status":200,"request":{"method":"GET","uri":"/a"}}"#;
+    let files = [
+        gzip(&LINE.repeat(3)),
+        LINE.to_vec(),
+        json.to_vec(),
+        gzip(json),
+    ];
+    let sizes: Vec<_> = files.iter().map(|file| Some(file.len() as u64)).collect();
+    for piece_len in [1, 50, 10_000] {
+        let mut client = Client::started_with(Limits::default(), &sizes);
+        for piece in files.concat().chunks(piece_len) {
+            client.send(piece);
+        }
+        let summary = &client.finish()[0]["summary"];
+        assert_eq!(
+            (&summary["requests"], &summary["unparsed"]),
+            (&6.into(), &0.into())
+        );
+        assert_eq!(summary["methods"]["GET"], 6);
+    }
+}
+
+#[test]
+fn format_that_the_client_gives_is_that_of_all_files() {
+    let mut client = Client::new(Limits::default());
+    let format = "$remote_addr [$time_local] $status";
+    let line = "192.0.2.7 [22/Jan/2021:01:47:05 +0000] 404\n";
+    let files = [json!({"name": "a", "size": null})];
+    client.say(&json!({"type": "start", "files": files, "format": format}).to_string());
+    client.send(line.repeat(2).as_bytes());
+    assert_eq!(client.finish()[0]["summary"]["statuses"], json!({"404": 2}));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::flow::{Client, LINE, start, types};
+use super::flow::{Client, LINE, gzip, start, types};
 use crate::session::{Limits, Outcome, SessionError};
 
 /// Checks that the replies end the session with an error, and returns code and message.
@@ -72,18 +72,41 @@ fn one_request_in_a_hundred_lines_is_the_least() {
 }
 
 #[test]
-fn compressed_file_is_named_as_such() {
-    let beginnings: [(&[u8], &str); 4] = [
-        (b"\x1F\x8B\x08\0", "gzip"),
-        (b"\x28\xB5\x2F\xFD", "zstd"),
-        (b"\xFD7zXZ\0\0", "xz"),
-        (b"BZh91AY&SY", "bzip2"),
-    ];
-    for (beginning, name) in beginnings {
-        let (code, message) = refused(beginning);
-        assert_eq!(code, "not_a_log");
-        assert!(message.contains(name), "{message}");
+fn file_that_can_not_be_decompressed_is_told_why() {
+    for (file, expected, part) in [
+        (&b"\x1F\x8B\x08\0"[..], "damaged", "ends early"),
+        (
+            b"\x1F\x8B\x08\0\0\0\0\0\0\x03\xFF\xFF\xFF",
+            "damaged",
+            "is damaged",
+        ),
+        (b"\xFD7zXZ\0\0", "not_a_log", "xz"),
+        (b"BZh91AY&SY", "not_a_log", "bzip2"),
+    ] {
+        let (code, message) = refused(file);
+        assert_eq!(code, expected, "{message}");
+        assert!(message.contains(part), "{message}");
+        assert!(
+            message.starts_with("The ") && message.ends_with('.'),
+            "{message}"
+        );
     }
+}
+
+#[test]
+fn file_that_decompresses_to_more_than_the_limit_is_refused() {
+    let file = gzip(&LINE.repeat(100));
+    let mut limits = Limits::default();
+    limits.decode.decoded_bytes_max = 100 * LINE.len() as u64;
+    let mut client = Client::started(limits.clone(), file.len() as u64);
+    client.send(&file);
+    assert_eq!(types(&client.finish()), ["snapshot"]);
+    limits.decode.decoded_bytes_max -= 1;
+    let mut client = Client::started(limits, file.len() as u64);
+    let replies = client.send(&file);
+    let (code, message) = error(&client, &replies);
+    assert_eq!(code, "too_large");
+    assert!(message.contains("8299"), "{message}");
 }
 
 #[test]
@@ -317,7 +340,7 @@ fn open_ended_file_ends_at_the_limit_of_bytes() {
 fn unknown_format_session_or_file_is_refused() {
     for (text, expected) in [
         (
-            r#"{"type":"start","files":[{"name":"a","size":1}],"format":"Spam"}"#,
+            r#"{"type":"start","files":[{"name":"a","size":1}],"format":"$status"}"#,
             "unknown_format",
         ),
         (r#"{"type":"resume","id":"x"}"#, "unknown_session"),

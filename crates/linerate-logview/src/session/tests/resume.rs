@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::flow::{Client, LINE, start, types};
+use super::flow::{Client, LINE, gzip, start, types};
 use crate::session::{Limits, Outcome, SessionError, SessionId, Wish};
 
 const RESUME: &str = r#"{"type":"resume","id":"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"}"#;
@@ -49,8 +49,10 @@ fn client_that_lost_the_last_figures_is_told_them_again() {
 
 #[test]
 fn client_that_comes_back_has_the_whole_window_again() {
-    let mut limits = Limits::default();
-    limits.window_bytes = LINE.len() as u64;
+    let limits = Limits {
+        window_bytes: LINE.len() as u64,
+        ..Limits::default()
+    };
     let mut client = Client::started(limits, 2 * LINE.len() as u64);
     client.session.handle_chunk(LINE, true, client.now);
     assert_eq!(resumed(&mut client), LINE.len());
@@ -127,6 +129,17 @@ proptest! {
         let odd = b"\x16\x03\x01\r\n\nnot a request\n";
         let torn = [&LINE.repeat(20)[..], odd, &LINE[..LINE.len() - 1]].concat();
         let files = [&torn[..], b"", LINE, &torn];
+        prop_assert_eq!(uploaded(&files, &cuts), uploaded(&files, &[]));
+    }
+
+    #[test]
+    fn lost_connections_within_compressed_files_change_no_figure(
+        cuts in prop::collection::vec((0usize..90, 0usize..6), 0..30),
+    ) {
+        let numbered = |i: usize| format!("192.0.2.{} {}", i % 256, std::str::from_utf8(&LINE[10..]).unwrap());
+        let log: String = (0..500).map(numbered).collect();
+        let compressed = gzip(log.as_bytes());
+        let files = [&compressed[..], LINE, &compressed];
         prop_assert_eq!(uploaded(&files, &cuts), uploaded(&files, &[]));
     }
 }
