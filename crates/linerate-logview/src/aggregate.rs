@@ -21,7 +21,7 @@ mod timeline;
 
 use crate::format::{Format, Parser, Reason};
 use crate::lines::{Line, LineSplitter};
-use crate::query::{Query, QueryError};
+use crate::query::{Query, QueryError, Rows};
 use crate::summary::Summary;
 use figures::Figures;
 pub use limits::Limits;
@@ -121,6 +121,17 @@ impl Aggregator {
         })
     }
 
+    /// Returns lines of the log that a query chooses, in order: up to `rows_max`, 1,000 at most, after
+    /// the first `offset`. Of long lines there are the first 2,000 characters.
+    ///
+    /// # Errors
+    ///
+    /// The query exceeds a limit or can't be answered, or the lines were not kept: see
+    /// [`Limits::line_bytes_sum_max`].
+    pub fn rows(&self, query: &Query, offset: u64, rows_max: usize) -> Result<Rows, QueryError> {
+        self.figures.rows(query, offset, rows_max)
+    }
+
     /// Returns how many bytes of heap the aggregator holds, within a few KiB.
     pub fn memory_bytes(&self) -> usize {
         self.splitter.memory_bytes() + self.figures.memory_bytes()
@@ -131,7 +142,7 @@ impl Aggregator {
 fn count(figures: &mut Figures, parser: &mut Parser, line: Line<'_>) {
     let (text, reason) = match line {
         Line::Whole(text) => match parser.parse(text) {
-            Ok(record) => return figures.count(&record),
+            Ok(record) => return figures.count(&record, text),
             Err(reason) => (text, reason),
         },
         Line::TooLong(text) => (text, Reason::TooLong),

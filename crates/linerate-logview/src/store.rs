@@ -6,9 +6,11 @@
 
 mod bits;
 mod block;
+mod lines;
 
 use block::ROWS_MAX;
 pub(crate) use block::{Block, STATUS};
+pub(crate) use lines::LineStore;
 
 use crate::aggregate::row::Row;
 use crate::summary::Filterable;

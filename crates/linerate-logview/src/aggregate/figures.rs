@@ -2,6 +2,7 @@
 
 use super::bots::BotNames;
 use super::dictionary::OTHER;
+use super::excerpt::excerpt;
 use super::limits::Limits;
 use super::report::Report;
 use super::row::{AGENT, Dictionaries, HOST, METHOD, Row, values};
@@ -11,9 +12,14 @@ use super::tallies::Tallies;
 use super::timeline::Timeline;
 use crate::format::{Reason, Record};
 use crate::query::filter::Filter;
-use crate::query::{Query, QueryError};
-use crate::store::{STATUS, Store};
-use crate::summary::{RowsKept, Summary};
+use crate::query::{Query, QueryError, Rows};
+use crate::store::{LineStore, STATUS, Store};
+use crate::summary::Summary;
+
+/// How many lines are given at once: more than a page shows.
+const ROWS_MAX: usize = 1_000;
+/// How many characters of each.
+const ROW_CHARS_MAX: usize = 2_000;
 
 /// The figures, apart from the splitter that lends the lines.
 #[derive(Debug)]
@@ -24,6 +30,7 @@ pub(super) struct Figures {
     bots: BotNames,
     tallies: Tallies,
     store: Store,
+    lines: LineStore,
     limits: Limits,
 }
 
@@ -36,15 +43,19 @@ impl Figures {
             bots: BotNames::new(),
             tallies: Tallies::new(Timeline::new(limits.timeline_buckets_max)),
             store: Store::new(limits.column_bytes_max),
+            lines: LineStore::new(limits.line_bytes_sum_max),
             limits,
         }
     }
 
-    /// Counts a request.
+    /// Counts a request and its line.
     #[inline]
-    pub(super) fn count(&mut self, record: &Record<'_>) {
+    pub(super) fn count(&mut self, record: &Record<'_>, line: &[u8]) {
         let row = self.dictionaries.row(record);
         self.count_row(&row, |text| values(record)[text]);
+        if self.lines.is_on() {
+            self.lines.push(self.lines(), line);
+        }
     }
 
     /// Counts a line that is no request.
@@ -83,11 +94,49 @@ impl Figures {
         Ok(self.report(&tallies, query.top_max))
     }
 
+    /// Returns lines that a query chooses: up to `rows_max` after the first `offset`.
+    pub(super) fn rows(
+        &self,
+        query: &Query,
+        offset: u64,
+        rows_max: usize,
+    ) -> Result<Rows, QueryError> {
+        if rows_max > ROWS_MAX {
+            return Err(QueryError::TooManyRows {
+                rows: rows_max,
+                rows_max: ROWS_MAX,
+            });
+        }
+        if !self.lines.is_on() {
+            return Err(QueryError::RowsNotKept);
+        }
+        let filter = self.filter(query)?;
+        let mut wanted = Vec::new();
+        let mut total = 0;
+        scan(&self.store, &filter, |request, _| {
+            if total >= offset && wanted.len() < rows_max {
+                wanted.push(request);
+            }
+            total += 1;
+        });
+        let rows = self
+            .lines
+            .rows(&wanted, |line| excerpt(line, ROW_CHARS_MAX));
+        if rows.len() < wanted.len() {
+            return Err(QueryError::RowsFull {
+                lines: self.lines.kept(),
+                bytes_max: self.lines.bytes_max(),
+            });
+        }
+        Ok(Rows { total, rows })
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         self.dictionaries.memory_bytes()
             + self.bots.memory_bytes()
             + self.tallies.memory_bytes()
             + self.store.memory_bytes()
+            + self.lines.memory_bytes()
     }
 
     #[inline]
@@ -172,7 +221,7 @@ impl Figures {
             error_paths: report.error_paths(),
             firewall: report.firewall(),
             filterable: self.store.summary(),
-            rows_kept: RowsKept::default(),
+            rows_kept: self.lines.summary(self.requests()),
             panels,
         }
     }

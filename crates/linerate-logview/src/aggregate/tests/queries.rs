@@ -239,3 +239,75 @@ fn log_with_more_requests_than_fit_is_not_filtered_and_still_counted() {
     assert_eq!((requests, bytes_max), (200_000, 768 << 10));
     assert!((50_000..200_000).contains(&requests_kept));
 }
+
+#[test]
+fn rows_are_the_lines_that_a_query_chooses() {
+    let limits = Limits {
+        line_bytes_sum_max: 8 << 20,
+        ..Limits::default()
+    };
+    let mut log = Aggregator::new(limits);
+    let mut expected = Vec::new();
+    for n in 0..5_000u64 {
+        let line = format!(
+            "::{:x} - - [22/Jan/2021:01:47:05 +0000] \"GET /{n} HTTP/1.1\" 200 1",
+            n % 50
+        );
+        if n % 50 == 7 {
+            expected.push((n * 2 + 1, line.clone()));
+        }
+        // Every second line is no request.
+        log.handle_input(format!("{line}\r\n{}\n", if n % 3 == 0 { "odd" } else { "" }).as_bytes());
+    }
+    let query = Query {
+        conditions: vec![Condition {
+            dimension: Dimension::Address,
+            value: "::7".into(),
+            exclude: false,
+        }],
+        ..Query::default()
+    };
+    let rows = |offset, rows_max| {
+        let found = log.rows(&query, offset, rows_max).unwrap();
+        assert_eq!(found.total, 100);
+        let rows = found.rows.into_iter();
+        rows.map(|row| (row.line, row.text)).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(0, 1_000), expected);
+    assert_eq!(rows(30, 20), expected[30..50]);
+    assert_eq!(
+        (rows(99, 20), rows(100, 20)),
+        (expected[99..].to_vec(), vec![])
+    );
+    let too_many = QueryError::TooManyRows {
+        rows: 1_001,
+        rows_max: 1_000,
+    };
+    assert_eq!(log.rows(&query, 0, 1_001), Err(too_many));
+    assert!(log.summary().rows_kept.complete);
+}
+
+#[test]
+fn rows_that_were_not_kept_are_refused() {
+    let log = log(&[]);
+    assert_eq!(
+        log.rows(&Query::default(), 0, 1),
+        Err(QueryError::RowsNotKept)
+    );
+    let limits = Limits {
+        line_bytes_sum_max: 300,
+        ..Limits::default()
+    };
+    let mut log = Aggregator::new(limits);
+    let line = b"::1 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 1\n";
+    log.handle_input(&line.repeat(9));
+    let kept = log.summary().rows_kept;
+    assert!((1..9).contains(&kept.lines) && !kept.complete);
+    let found = log.rows(&Query::default(), 0, 1).unwrap();
+    assert_eq!((found.total, found.rows[0].line), (9, 1));
+    let full = QueryError::RowsFull {
+        lines: kept.lines,
+        bytes_max: 300,
+    };
+    assert_eq!(log.rows(&Query::default(), 0, 9), Err(full));
+}

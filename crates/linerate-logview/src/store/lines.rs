@@ -1,0 +1,232 @@
+//! The lines of requests as they are in the log, compressed.
+
+use crate::query::Row;
+use crate::summary::RowsKept;
+
+/// How much text is compressed at once: enough to find what repeats, little enough to decompress for
+/// a single line.
+const BLOCK_BYTES: usize = 128 << 10;
+/// The fastest level that is worth its time: a log gets six to ten times smaller.
+const COMPRESSION_LEVEL: i32 = 1;
+
+/// Keeps the lines of requests in a bounded number of bytes: the first ones that fit.
+#[derive(Debug)]
+pub(crate) struct LineStore {
+    blocks: Vec<Block>,
+    /// The text of lines that make no block yet, end to end.
+    text: Vec<u8>,
+    /// Where each of them ends, and its number in the log.
+    lines: Vec<Place>,
+    /// The bytes of all blocks.
+    bytes: usize,
+    kept: u64,
+    /// Whether there was no room for a line.
+    is_full: bool,
+    bytes_max: usize,
+}
+
+#[derive(Debug)]
+struct Block {
+    /// How many lines are in the blocks before.
+    before: u64,
+    lines: Box<[Place]>,
+    compressed: Box<[u8]>,
+    text_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    line: u64,
+    end: u32,
+}
+
+impl LineStore {
+    /// Creates a store of up to so many bytes; 0 keeps nothing.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self {
+            blocks: Vec::new(),
+            text: Vec::new(),
+            lines: Vec::new(),
+            bytes: 0,
+            kept: 0,
+            is_full: false,
+            bytes_max,
+        }
+    }
+
+    /// Says whether lines are to be kept at all.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.bytes_max > 0
+    }
+
+    /// Keeps the line of the next request, which has a number in the log.
+    #[inline]
+    pub(crate) fn push(&mut self, line: u64, text: &[u8]) {
+        if !self.is_on() || self.is_full {
+            return;
+        }
+        if self.memory_bytes() + text.len() > self.bytes_max {
+            self.is_full = true;
+            return;
+        }
+        self.text.extend_from_slice(text);
+        let end = self.text.len() as u32;
+        self.lines.push(Place { line, end });
+        self.kept += 1;
+        if self.text.len() >= BLOCK_BYTES {
+            self.seal();
+        }
+    }
+
+    /// Returns how many lines are kept.
+    pub(crate) fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    pub(crate) fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// Returns the lines of requests, which are numbered from 0 and in order; those that aren't kept
+    /// are missing.
+    pub(crate) fn rows(&self, requests: &[u64], show: impl Fn(&[u8]) -> String) -> Vec<Row> {
+        let mut rows = Vec::with_capacity(requests.len());
+        let mut open: Option<(usize, Vec<u8>)> = None;
+        for &request in requests.iter().take_while(|&&it| it < self.kept) {
+            let after = self.blocks.partition_point(|it| it.before <= request);
+            let block = after.checked_sub(1).map(|at| (at, &self.blocks[at]));
+            let in_block = block.filter(|(_, it)| request - it.before < it.lines.len() as u64);
+            let (places, text, at) = match in_block {
+                Some((at, block)) => {
+                    if open.as_ref().is_none_or(|(opened, _)| *opened != at) {
+                        open = Some((at, block.text()));
+                    }
+                    let text = open.as_ref().map_or(&[][..], |(_, text)| text);
+                    (&*block.lines, text, request - block.before)
+                }
+                None => (&*self.lines, &*self.text, request - self.before_pending()),
+            };
+            rows.extend(row(places, text, at as usize, &show));
+        }
+        rows
+    }
+
+    /// Says what is kept of a log of so many requests.
+    pub(crate) fn summary(&self, requests: u64) -> RowsKept {
+        RowsKept {
+            lines: self.kept,
+            bytes: self.memory_bytes() as u64,
+            bytes_max: self.bytes_max as u64,
+            complete: self.is_on() && self.kept == requests,
+        }
+    }
+
+    /// Returns how many bytes of heap the store holds.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes
+            + self.blocks.capacity() * size_of::<Block>()
+            + self.text.capacity()
+            + self.lines.capacity() * size_of::<Place>()
+    }
+
+    fn before_pending(&self) -> u64 {
+        self.kept - self.lines.len() as u64
+    }
+
+    #[cold]
+    fn seal(&mut self) {
+        let Ok(compressed) = zstd::bulk::compress(&self.text, COMPRESSION_LEVEL) else {
+            // Only for want of memory. What is kept so far remains.
+            self.is_full = true;
+            return;
+        };
+        let block = Block {
+            before: self.before_pending(),
+            lines: self.lines.as_slice().into(),
+            compressed: compressed.into_boxed_slice(),
+            text_bytes: self.text.len(),
+        };
+        self.bytes += block.compressed.len() + size_of_val(&*block.lines);
+        self.blocks.push(block);
+        self.text.clear();
+        self.lines.clear();
+    }
+}
+
+impl Block {
+    fn text(&self) -> Vec<u8> {
+        // What was compressed by the same library, so it does not fail.
+        zstd::bulk::decompress(&self.compressed, self.text_bytes).unwrap_or_default()
+    }
+}
+
+fn row(places: &[Place], text: &[u8], at: usize, show: impl Fn(&[u8]) -> String) -> Option<Row> {
+    let place = places.get(at)?;
+    let before = at.checked_sub(1).and_then(|before| places.get(before));
+    let start = before.map_or(0, |before| before.end);
+    let text = text.get(start as usize..place.end as usize)?;
+    Some(Row {
+        line: place.line,
+        text: show(text),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BLOCK_BYTES, LineStore};
+
+    fn show(text: &[u8]) -> String {
+        String::from_utf8_lossy(text).into_owned()
+    }
+
+    fn text(n: u64) -> String {
+        format!(
+            "{n} is the {} line, {}",
+            n * 7_919,
+            "x".repeat(n as usize % 50)
+        )
+    }
+
+    fn store(lines: u64, bytes_max: usize) -> LineStore {
+        let mut store = LineStore::new(bytes_max);
+        for n in 0..lines {
+            store.push(n * 2 + 1, text(n).as_bytes());
+        }
+        store
+    }
+
+    #[test]
+    fn lines_come_back_from_blocks_and_from_what_makes_none_yet() {
+        let store = store(10_000, 8 << 20);
+        assert!(store.blocks.len() >= 2 && !store.lines.is_empty());
+        let wanted = [0, 1, 2, 3_999, 4_000, 7_777, 9_998, 9_999, 10_000];
+        let rows = store.rows(&wanted, show);
+        assert_eq!(rows.len(), wanted.len() - 1);
+        for (row, request) in rows.iter().zip(wanted) {
+            assert_eq!((row.line, &*row.text), (request * 2 + 1, &*text(request)));
+        }
+        let summary = store.summary(10_000);
+        assert!(summary.complete && !store.summary(10_001).complete);
+        assert!(summary.bytes < 10_000 * 40 + 3 * BLOCK_BYTES as u64);
+    }
+
+    #[test]
+    fn lines_up_to_the_limit_are_kept_and_no_more() {
+        let store = store(100_000, 1 << 20);
+        assert!(store.memory_bytes() <= (1 << 20) + 3 * BLOCK_BYTES);
+        assert!((10_000..100_000).contains(&store.kept()));
+        let last = store.rows(&[store.kept() - 1, store.kept()], show);
+        assert_eq!(last.len(), 1);
+        assert_eq!(last[0].text, text(store.kept() - 1));
+        assert!(!store.summary(100_000).complete);
+    }
+
+    #[test]
+    fn nothing_is_kept_unless_asked() {
+        let store = store(100, 0);
+        assert_eq!((store.kept(), store.memory_bytes()), (0, 0));
+        assert!(store.rows(&[0], show).is_empty());
+        assert!(!store.summary(0).complete);
+    }
+}
