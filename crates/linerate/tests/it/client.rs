@@ -144,7 +144,7 @@ async fn what_cannot_be_sent_leaves_the_connection_unharmed() {
 }
 
 #[tokio::test]
-async fn a_dropped_connection_is_closed_with_1001() {
+async fn k09_a_dropped_connection_is_closed_with_1001() {
     let (report, mut reports) = tokio::sync::mpsc::unbounded_channel();
     let server = Running::start(Default::default(), move |mut ws, _| {
         let report = report.clone();

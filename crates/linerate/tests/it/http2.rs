@@ -1,6 +1,5 @@
 //! WebSockets over HTTP/2 (RFC 8441).
 
-mod cancel;
 mod choice;
 mod floods;
 mod flow;

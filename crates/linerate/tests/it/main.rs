@@ -3,6 +3,8 @@
 
 #[cfg(feature = "axum")]
 mod axum;
+#[cfg(all(feature = "deflate", feature = "http2", feature = "rustls"))]
+mod cancel;
 mod client;
 #[cfg(feature = "deflate")]
 mod deflate;
@@ -17,6 +19,7 @@ mod http2;
 mod http3;
 #[cfg(feature = "rustls")]
 mod identity;
+mod lifecycle;
 mod proxy;
 mod raw;
 mod redirect;

@@ -63,7 +63,7 @@ async fn one_connection_too_many_is_refused_with_503() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_handler_closes_its_connection_only() {
+async fn k08_the_end_of_a_handler_closes_its_connection_only() {
     let server = Running::start(Server::new(), |mut ws, request| async move {
         let mut started = ws.recv().await?;
         match request.path() {
@@ -101,7 +101,7 @@ async fn the_end_of_a_handler_closes_its_connection_only() {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_before_its_first_await_closes_with_1011() {
+async fn k08_a_handler_that_panics_before_its_first_await_closes_with_1011() {
     let server = Running::start(Server::new(), |ws, request| {
         assert_ne!(request.path(), "/chat", "on purpose");
         echo(ws, request)
@@ -380,7 +380,7 @@ async fn many_connections_on_many_threads_lose_nothing() {
 }
 
 #[test]
-fn round_trips_on_many_threads_never_miss_a_wake_up() {
+fn k07_round_trips_on_many_threads_never_miss_a_wake_up() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(3)
         .enable_all()

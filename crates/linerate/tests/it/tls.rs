@@ -26,7 +26,7 @@ pub(crate) async fn secure(options: Options) -> (Running, Client) {
     (server, Client::new().with_tls(config))
 }
 
-async fn secure_with_config(options: Options) -> (Running, Arc<ClientConfig>) {
+pub(crate) async fn secure_with_config(options: Options) -> (Running, Arc<ClientConfig>) {
     let (server, roots) = certified();
     let server = server.with_options(options);
     let config = Arc::new(tls::client_config(roots));

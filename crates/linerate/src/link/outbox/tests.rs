@@ -174,7 +174,7 @@ fn a_mixture_keeps_its_order_wherever_a_write_ends() {
 }
 
 #[test]
-fn pongs_come_at_the_next_frame_boundary_wherever_a_write_ends() {
+fn k04_pongs_come_at_the_next_frame_boundary_wherever_a_write_ends() {
     let (mut outbox, mut engine) = (Outbox::default(), engine());
     let expected = push_mixture(&mut outbox, &mut engine);
     let whole = written(&mut outbox, usize::MAX);

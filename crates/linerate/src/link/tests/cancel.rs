@@ -69,7 +69,7 @@ fn assert_answered(written: &[(u8, Vec<u8>)]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn recv_dropped_after_any_number_of_polls_loses_nothing() {
+async fn k02_recv_dropped_after_any_number_of_polls_loses_nothing() {
     for place in PLACES {
         for pipe_bytes in [1, 3, 64] {
             let mut polls = 0;
@@ -127,7 +127,7 @@ async fn recv_that_is_dropped_again_and_again_gets_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn chunks_dropped_after_any_number_of_polls_lose_nothing() {
+async fn k02_chunks_dropped_after_any_number_of_polls_lose_nothing() {
     for place in PLACES {
         for pipe_bytes in [1, 7] {
             let mut polls = 0;
@@ -177,7 +177,7 @@ async fn chunks_dropped_after_any_number_of_polls_lose_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reader_dropped_after_any_number_of_polls_loses_nothing() {
+async fn k02_reader_dropped_after_any_number_of_polls_loses_nothing() {
     for place in PLACES {
         let mut polls = 0;
         loop {
@@ -272,7 +272,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn send_dropped_after_any_number_of_polls_is_sent_whole_or_not_at_all() {
+async fn k03_send_dropped_after_any_number_of_polls_is_sent_whole_or_not_at_all() {
     for place in PLACES {
         let mut polls = 0;
         loop {
@@ -325,7 +325,7 @@ async fn a_dropped_send_can_be_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_dropped_after_any_number_of_polls_is_a_whole_fragment_or_nothing() {
+async fn k03_write_dropped_after_any_number_of_polls_is_a_whole_fragment_or_nothing() {
     for place in PLACES {
         let mut polls = 0;
         loop {

@@ -22,7 +22,7 @@ async fn idle(ws: WebSocket) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pings_are_answered_although_nobody_receives() {
+async fn k04_pings_are_answered_although_nobody_receives() {
     for place in PLACES {
         let (mut peer, running) = place.start(64, quiet(), idle);
         for payload in [&b"1"[..], b"", &[7; 125]] {
@@ -306,7 +306,7 @@ async fn what_follows_the_peers_close_is_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_without_a_close_frame_is_abnormal_once() {
+async fn k06_an_end_without_a_close_frame_is_abnormal_once() {
     for place in PLACES {
         let application = |mut ws: WebSocket| async move {
             let first = ws.recv().await;

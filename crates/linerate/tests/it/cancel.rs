@@ -1,0 +1,333 @@
+//! Futures dropped after any number of polls: no byte is lost and no frame torn, over HTTP/2 and TLS, compressed and not, with
+//! room for a few bytes only. Over HTTP/1.1 in the clear this is tested beside the link.
+
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use linerate::{
+    Client, CloseCode, Deflate, Message, MessageKind, Options, Server, WebSocket,
+    tls::rustls::{ClientConfig, pki_types::ServerName},
+};
+use linerate_testkit::Rng;
+use tokio::{
+    io::{copy_bidirectional_with_sizes, duplex},
+    net::TcpStream,
+};
+use tokio_rustls::TlsConnector;
+
+use crate::{
+    raw::in_time,
+    support::{Running, echo},
+    tls::secure_with_config,
+};
+
+/// The most polls tried; each test asserts that it needs fewer.
+const POLLS_MAX: usize = 1_000;
+
+/// Bytes that a stream of HTTP/2 takes at once.
+const STREAM_ROOM: usize = 100;
+
+/// Bytes that a pipe under TLS takes at once.
+const PIPE_ROOM: usize = 2_000;
+
+/// What the WebSocket goes over, and whether it compresses.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Http2 { compressed: bool },
+    Tls { compressed: bool },
+}
+
+const WAYS: [Way; 4] = [
+    Way::Http2 { compressed: false },
+    Way::Http2 { compressed: true },
+    Way::Tls { compressed: false },
+    Way::Tls { compressed: true },
+];
+
+impl Way {
+    /// Options that let a message through in many small pieces.
+    fn options(self) -> Options {
+        let (Self::Http2 { compressed } | Self::Tls { compressed }) = self;
+        let mut options = Options::default();
+        options.deflate = compressed.then(Deflate::default);
+        options.http2.stream_window_bytes = STREAM_ROOM as u32;
+        options.http2.send_buffer_bytes_max = STREAM_ROOM / 2;
+        options.send_queue_bytes_max = 1;
+        options
+    }
+
+    /// Returns bytes that don't shrink and don't fit: rustls itself takes 64 KiB.
+    fn bulk(self) -> Vec<u8> {
+        Rng::new(1).bytes(match self {
+            Self::Http2 { .. } => 1_500,
+            Self::Tls { .. } => 100_000,
+        })
+    }
+
+    /// Messages of which some shrink when they are compressed, and one does not.
+    fn messages(self) -> Vec<Message> {
+        vec![
+            "größer €".into(),
+            vec![7; 1_500].into(),
+            "".into(),
+            self.bulk().into(),
+            "κόσμε".repeat(50).into(),
+        ]
+    }
+}
+
+/// An echo server, and how to get there.
+struct Place {
+    server: Running,
+    client: Client,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Place {
+    async fn start(way: Way) -> Self {
+        let client = Client::new().with_options(way.options());
+        match way {
+            Way::Http2 { .. } => Self {
+                server: Running::start(Server::new().with_options(way.options()), echo).await,
+                client: client.with_http2_prior_knowledge(),
+                tls: None,
+            },
+            Way::Tls { .. } => {
+                let (server, config) = secure_with_config(way.options()).await;
+                Self {
+                    server,
+                    client: client.with_tls(config.clone()),
+                    tls: Some(config),
+                }
+            }
+        }
+    }
+
+    fn url(&self) -> String {
+        match &self.tls {
+            Some(_) => format!("wss://localhost:{}/", self.server.address.port()),
+            None => self.server.url(),
+        }
+    }
+
+    /// Opens a connection with little room: HTTP/2 has windows, TLS gets a narrow pipe.
+    async fn connect(&self) -> WebSocket {
+        let Some(config) = self.tls.clone() else {
+            return in_time(self.client.connect(&self.url())).await.unwrap();
+        };
+        let (ours, mut theirs) = duplex(PIPE_ROOM);
+        let mut socket = TcpStream::connect(self.server.address).await.unwrap();
+        tokio::spawn(async move {
+            // How it ends is the business of those at its ends.
+            _ = copy_bidirectional_with_sizes(&mut theirs, &mut socket, PIPE_ROOM, PIPE_ROOM).await;
+        });
+        let name = ServerName::try_from("localhost").unwrap();
+        let connecting = TlsConnector::from(config).connect(name, ours);
+        let stream = in_time(connecting).await.unwrap();
+        let opening = self.client.connect_over(stream, "wss://localhost/");
+        in_time(opening).await.unwrap()
+    }
+}
+
+/// Polls a future at most so often, then drops it.
+async fn poll_times<F: Future>(future: F, polls: usize) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut polled = 0;
+    poll_fn(|cx: &mut Context<'_>| {
+        if polled == polls {
+            return Poll::Ready(None);
+        }
+        polled += 1;
+        future.as_mut().poll(cx).map(Some)
+    })
+    .await
+}
+
+/// Calls `run` with 0 polls, 1, and so on, until it cancels nothing.
+async fn for_all_polls(first: usize, mut run: impl AsyncFnMut(usize) -> usize) {
+    let mut polls = first;
+    while run(polls).await > 0 {
+        polls += 1;
+        assert!(polls < POLLS_MAX);
+    }
+    assert!(polls > 1, "something was cancelled");
+}
+
+#[tokio::test]
+async fn k02_recv_dropped_after_any_number_of_polls_loses_nothing() {
+    for way in WAYS {
+        let place = Place::start(way).await;
+        for_all_polls(0, async |polls| {
+            let (sender, mut receiver) = place.connect().await.split();
+            let sent = tokio::spawn(async move {
+                for message in way.messages() {
+                    sender.send(message).await.unwrap();
+                }
+                sender
+            });
+            let mut cancelled = 0;
+            for message in way.messages() {
+                let received = match poll_times(receiver.recv(), polls).await {
+                    Some(received) => received,
+                    None => {
+                        cancelled += 1;
+                        in_time(receiver.recv()).await
+                    }
+                };
+                let received = received.unwrap();
+                assert!(received == Some(message), "{way:?}, {polls} polls");
+            }
+            drop(in_time(sent).await.unwrap());
+            cancelled
+        })
+        .await;
+        place.server.abort();
+    }
+}
+
+#[tokio::test]
+async fn k02_pieces_dropped_after_any_number_of_polls_lose_nothing() {
+    for way in WAYS {
+        let place = Place::start(way).await;
+        for_all_polls(0, async |polls| {
+            let (sender, mut receiver) = place.connect().await.split();
+            let sent = tokio::spawn(async move {
+                for message in way.messages() {
+                    sender.send(message).await.unwrap();
+                }
+                sender
+            });
+            let mut cancelled = 0;
+            for message in way.messages() {
+                // A reader that is got and dropped would pass its message over.
+                assert!(poll_times(receiver.reader(), 0).await.is_none());
+                let reader = in_time(receiver.reader()).await.unwrap();
+                let mut reader = reader.expect("a message");
+                let mut bytes = Vec::new();
+                loop {
+                    let piece = match poll_times(reader.chunk(), polls).await {
+                        Some(piece) => piece,
+                        None => {
+                            cancelled += 1;
+                            in_time(reader.chunk()).await
+                        }
+                    };
+                    let Some(piece) = piece.unwrap() else { break };
+                    bytes.extend_from_slice(piece.as_bytes());
+                }
+                assert!(bytes == message.as_bytes(), "{way:?}, {polls} polls");
+            }
+            drop(in_time(sent).await.unwrap());
+            cancelled
+        })
+        .await;
+        place.server.abort();
+    }
+}
+
+#[tokio::test]
+async fn k03_send_dropped_after_any_number_of_polls_sends_all_or_nothing() {
+    for way in WAYS {
+        let place = Place::start(way).await;
+        for_all_polls(0, async |polls| {
+            let (sender, mut receiver) = place.connect().await.split();
+            let sent = tokio::spawn(async move {
+                let (mut sent, mut cancelled) = (Vec::new(), 0);
+                for message in way.messages() {
+                    match poll_times(sender.send(message.clone()), polls).await {
+                        Some(result) => {
+                            result.unwrap();
+                            sent.push(message);
+                        }
+                        None => cancelled += 1,
+                    }
+                }
+                sender.send("last").await.unwrap();
+                sent.push("last".into());
+                (sent, cancelled, sender)
+            });
+            let mut received = Vec::new();
+            while received.last() != Some(&Message::from("last")) {
+                received.push(in_time(receiver.recv()).await.unwrap().unwrap());
+            }
+            let (sent, cancelled, sender) = in_time(sent).await.unwrap();
+            assert!(received == sent, "{way:?}, {polls} polls");
+            drop(sender);
+            cancelled
+        })
+        .await;
+        place.server.abort();
+    }
+}
+
+#[tokio::test]
+async fn k03_write_dropped_after_any_number_of_polls_is_a_whole_fragment_or_nothing() {
+    for way in WAYS {
+        let place = Place::start(way).await;
+        for_all_polls(0, async |polls| {
+            let mut ws = place.connect().await;
+            let mut writer = ws.writer(MessageKind::Binary);
+            let (mut sent, mut cancelled) = (Vec::new(), 0);
+            let bulk = way.bulk();
+            for piece in [&bulk[..7], &bulk, &bulk[7..], &bulk] {
+                match poll_times(writer.write(piece), polls).await {
+                    Some(result) => {
+                        result.unwrap();
+                        sent.extend_from_slice(piece);
+                    }
+                    None => cancelled += 1,
+                }
+            }
+            in_time(writer.finish()).await.unwrap();
+            let echoed = in_time(ws.recv()).await.unwrap();
+            assert!(echoed == Some(sent.into()), "{way:?}, {polls} polls");
+            cancelled
+        })
+        .await;
+        place.server.abort();
+    }
+}
+
+#[tokio::test]
+async fn flush_and_close_dropped_after_any_number_of_polls_go_on_in_the_background() {
+    for way in WAYS {
+        let place = Place::start(way).await;
+        // A future that is never polled does nothing.
+        for_all_polls(1, async |polls| {
+            let message = Message::from(way.bulk());
+            let mut ws = place.connect().await;
+            ws.send(message.clone()).await.unwrap();
+            let flushed = poll_times(ws.flush(), polls).await;
+            let received = in_time(ws.recv()).await.unwrap();
+            assert!(received == Some(message), "{way:?}, {polls} polls");
+            let closed = poll_times(ws.close(CloseCode::NORMAL, ""), polls).await;
+            while in_time(ws.recv()).await.unwrap().is_some() {}
+            let end = in_time(ws.close(CloseCode::NORMAL, "")).await.unwrap();
+            assert_eq!((end.code, end.clean), (1000, true), "{way:?}, {polls}");
+            usize::from(flushed.is_none()) + usize::from(closed.is_none())
+        })
+        .await;
+        place.server.abort();
+    }
+}
+
+#[tokio::test]
+async fn connect_dropped_after_any_number_of_polls_leaves_the_server_alone() {
+    for way in WAYS {
+        let place = Place::start(way).await;
+        for_all_polls(0, async |polls| {
+            let connected = poll_times(place.client.connect(&place.url()), polls).await;
+            usize::from(connected.is_none())
+        })
+        .await;
+        let mut ws = place.connect().await;
+        ws.send("Spam").await.unwrap();
+        assert_eq!(in_time(ws.recv()).await.unwrap(), Some("Spam".into()));
+        drop(ws);
+        place.server.stop().await;
+    }
+}
