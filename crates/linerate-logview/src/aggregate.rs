@@ -13,7 +13,7 @@ mod peak;
 pub(crate) mod ranking;
 mod report;
 pub(crate) mod row;
-mod samples;
+pub(crate) mod samples;
 mod scan;
 mod tallies;
 mod tally;
@@ -21,6 +21,7 @@ mod timeline;
 
 use crate::format::{Format, Parser, Reason};
 use crate::lines::{Line, LineSplitter};
+use crate::parallel::Batch;
 use crate::query::{Query, QueryError, Rows};
 use crate::summary::Summary;
 use figures::Figures;
@@ -71,6 +72,12 @@ impl Aggregator {
         } = self;
         splitter.handle_eof(|line| count(figures, parser, line));
         figures.note_agents();
+    }
+
+    /// Counts the lines of a batch, which another thread may have parsed: the next ones of the log.
+    pub fn merge(&mut self, batch: &Batch) {
+        self.bytes_read += batch.bytes_read;
+        self.figures.merge(batch);
     }
 
     /// Takes the lines to come as those of another format; call it between two files.

@@ -28,6 +28,7 @@ pub mod decode;
 pub mod format;
 pub mod input;
 pub mod lines;
+pub mod parallel;
 pub mod query;
 pub mod session;
 mod store;

@@ -118,6 +118,14 @@ impl Dictionary {
         (skipped..self.ends.len()).map(|at| self.at(at))
     }
 
+    /// Forgets all values and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.index.clear();
+        self.ends.clear();
+        self.bytes.clear();
+        self.last = 0;
+    }
+
     /// Returns how many bytes of heap the dictionary holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes.capacity()
@@ -210,5 +218,7 @@ mod tests {
                 assert_eq!(code, value + FIRST);
             }
         }
+        dictionary.clear();
+        assert_eq!((dictionary.len(), dictionary.code(b"x")), (0, FIRST));
     }
 }

@@ -1,16 +1,17 @@
 //! All that is kept of a log: counters, names and columns.
 
 use super::bots::BotNames;
-use super::dictionary::OTHER;
+use super::dictionary::{NONE, OTHER};
 use super::excerpt::excerpt;
 use super::limits::Limits;
 use super::report::Report;
-use super::row::{AGENT, Dictionaries, HOST, METHOD, Row, values};
+use super::row::{AGENT, Dictionaries, HOST, METHOD, Row, TEXTS, values};
 use super::samples::Samples;
 use super::scan::scan;
 use super::tallies::Tallies;
 use super::timeline::Timeline;
 use crate::format::{Reason, Record};
+use crate::parallel::Batch;
 use crate::query::filter::Filter;
 use crate::query::{Query, QueryError, Rows};
 use crate::store::{LineStore, STATUS, Store};
@@ -56,6 +57,33 @@ impl Figures {
         if self.lines.is_on() {
             self.lines.push(self.lines(), line);
         }
+    }
+
+    /// Counts the lines of a batch, in order.
+    pub(super) fn merge(&mut self, batch: &Batch) {
+        let before = self.lines();
+        let codes: [Vec<u32>; TEXTS.len()] = std::array::from_fn(|text| {
+            let dictionary = self.dictionaries.of_mut(text);
+            let values = batch.dictionaries.of(text).values();
+            let codes = values.map(|value| dictionary.code(value));
+            // In a batch, every value has a code of its own.
+            [NONE, OTHER].into_iter().chain(codes).collect()
+        });
+        for request in &batch.requests {
+            let mut row = request.row;
+            for (code, codes) in row.codes.iter_mut().zip(&codes) {
+                *code = codes[*code as usize];
+            }
+            self.count_row(&row, |text| {
+                batch.dictionaries.of(text).value(request.row.codes[text])
+            });
+            if self.lines.is_on() {
+                self.lines.push(before + request.line, batch.line(request));
+            }
+        }
+        self.blank += batch.blank;
+        self.samples.merge(&batch.samples, before);
+        self.note_agents();
     }
 
     /// Counts a line that is no request.

@@ -65,6 +65,11 @@ impl Dictionaries {
         ])
     }
 
+    /// Creates dictionaries for as many values as a piece of a log can have.
+    pub(crate) fn unlimited() -> Self {
+        Self(TEXTS.map(|_| Dictionary::new(usize::MAX, usize::MAX)))
+    }
+
     /// Returns the request with the codes of its values.
     #[inline]
     pub(crate) fn row(&mut self, record: &Record<'_>) -> Row {
@@ -86,9 +91,13 @@ impl Dictionaries {
         &self.0[text]
     }
 
-    #[cfg(test)]
     pub(crate) fn of_mut(&mut self, text: usize) -> &mut Dictionary {
         &mut self.0[text]
+    }
+
+    /// Forgets all values and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.0.iter_mut().for_each(Dictionary::clear);
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {

@@ -8,7 +8,7 @@ use crate::summary::UnparsedSample;
 
 /// Counts unparsed lines by reason and keeps the first ones.
 #[derive(Debug)]
-pub(super) struct Samples {
+pub(crate) struct Samples {
     reasons: BTreeMap<&'static str, u64>,
     unparsed: u64,
     kept: Vec<UnparsedSample>,
@@ -17,7 +17,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    pub(super) fn new(samples_max: usize, chars_max: usize) -> Self {
+    pub(crate) fn new(samples_max: usize, chars_max: usize) -> Self {
         Self {
             reasons: BTreeMap::new(),
             unparsed: 0,
@@ -28,7 +28,7 @@ impl Samples {
     }
 
     /// Counts the line with the number `line`, the first of a log being 1.
-    pub(super) fn count(&mut self, line: u64, text: &[u8], reason: Reason) {
+    pub(crate) fn count(&mut self, line: u64, text: &[u8], reason: Reason) {
         self.unparsed += 1;
         *self.reasons.entry(reason.name()).or_default() += 1;
         if self.kept.len() < self.samples_max {
@@ -40,15 +40,36 @@ impl Samples {
         }
     }
 
-    pub(super) fn unparsed(&self) -> u64 {
+    /// Takes over what was counted of lines whose numbers begin after `lines_before`.
+    pub(crate) fn merge(&mut self, other: &Self, lines_before: u64) {
+        self.unparsed += other.unparsed;
+        for (reason, count) in &other.reasons {
+            *self.reasons.entry(reason).or_default() += count;
+        }
+        let room = self.samples_max - self.kept.len();
+        self.kept
+            .extend(other.kept.iter().take(room).cloned().map(|mut sample| {
+                sample.line += lines_before;
+                sample
+            }));
+    }
+
+    /// Forgets all lines.
+    pub(crate) fn clear(&mut self) {
+        self.reasons.clear();
+        self.unparsed = 0;
+        self.kept.clear();
+    }
+
+    pub(crate) fn unparsed(&self) -> u64 {
         self.unparsed
     }
 
-    pub(super) fn by_reason(&self) -> BTreeMap<&'static str, u64> {
+    pub(crate) fn by_reason(&self) -> BTreeMap<&'static str, u64> {
         self.reasons.clone()
     }
 
-    pub(super) fn list(&self) -> &[UnparsedSample] {
+    pub(crate) fn list(&self) -> &[UnparsedSample] {
         &self.kept
     }
 }

@@ -1,0 +1,123 @@
+//! The requests of a piece, parsed but not yet counted.
+
+use super::Piece;
+use crate::aggregate::Limits;
+use crate::aggregate::row::{Dictionaries, Row};
+use crate::aggregate::samples::Samples;
+use crate::format::{Format, Parser, Reason};
+use crate::lines::{Line, LineSplitter};
+
+/// The lines of a piece, parsed: give it to
+/// [`Aggregator::merge`](crate::aggregate::Aggregator::merge).
+#[derive(Debug)]
+pub struct Batch {
+    /// Of all values of this batch.
+    pub(crate) dictionaries: Dictionaries,
+    pub(crate) requests: Vec<Request>,
+    /// Unparsed lines by their numbers in the batch.
+    pub(crate) samples: Samples,
+    pub(crate) blank: u64,
+    pub(crate) bytes_read: u64,
+    /// The lines themselves.
+    pub(super) text: Vec<u8>,
+}
+
+/// A request, its values by the codes of the batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) row: Row,
+    /// The number of its line in the batch, from 1.
+    pub(crate) line: u64,
+    start: u32,
+    len: u32,
+}
+
+impl Batch {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            dictionaries: Dictionaries::unlimited(),
+            requests: Vec::new(),
+            samples: Samples::new(limits.samples_max, limits.sample_chars_max),
+            blank: 0,
+            bytes_read: 0,
+            text: Vec::new(),
+        }
+    }
+
+    /// Returns the line of a request without its end.
+    pub(crate) fn line(&self, request: &Request) -> &[u8] {
+        &self.text[request.start as usize..][..request.len as usize]
+    }
+
+    fn lines(&self) -> u64 {
+        self.requests.len() as u64 + self.samples.unparsed() + self.blank
+    }
+
+    fn clear(&mut self) {
+        self.dictionaries.clear();
+        self.requests.clear();
+        self.samples.clear();
+        self.blank = 0;
+    }
+
+    #[inline]
+    fn note(&mut self, parser: &mut Parser, line: Line<'_>, first_byte: usize) {
+        let (text, reason) = match line {
+            Line::Whole(text) => match parser.parse(text) {
+                Ok(record) => {
+                    self.requests.push(Request {
+                        row: self.dictionaries.row(&record),
+                        line: self.lines() + 1,
+                        start: (text.as_ptr().addr() - first_byte) as u32,
+                        len: text.len() as u32,
+                    });
+                    return;
+                }
+                Err(reason) => (text, reason),
+            },
+            Line::TooLong(text) => (text, Reason::TooLong),
+        };
+        if text.is_empty() && reason != Reason::TooLong {
+            self.blank += 1;
+        } else {
+            self.samples.count(self.lines() + 1, text, reason);
+        }
+    }
+}
+
+/// Parses pieces.
+#[derive(Debug)]
+pub struct Worker {
+    parser: Parser,
+    splitter: LineSplitter,
+    limits: Limits,
+}
+
+impl Worker {
+    /// Creates a worker for a log with these limits.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            parser: Parser::new(Format::default()),
+            splitter: LineSplitter::new(limits.line_bytes_max),
+            limits,
+        }
+    }
+
+    /// Parses a piece of lines in a format, into a batch that is not needed any more if there is one.
+    pub fn parse(&mut self, piece: Piece, format: &Format, spare: Option<Batch>) -> Batch {
+        if self.parser.format() != format {
+            self.parser = Parser::new(format.clone());
+        }
+        let mut batch = spare.unwrap_or_else(|| Batch::new(&self.limits));
+        batch.clear();
+        let Self {
+            parser, splitter, ..
+        } = self;
+        let first_byte = piece.text.as_ptr().addr();
+        // Pieces end with a line feed, so every line is lent from the piece.
+        splitter.handle_input(&piece.text, |line| batch.note(parser, line, first_byte));
+        batch.text = piece.text;
+        batch.bytes_read = piece.bytes_read;
+        batch
+    }
+}

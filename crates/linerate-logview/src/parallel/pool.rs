@@ -1,0 +1,183 @@
+//! Threads that parse one log.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use super::{Batch, Cutter, Piece, Worker};
+use crate::aggregate::{Aggregator, Limits};
+use crate::format::Format;
+
+/// How many pieces each thread may have: one that it parses, and one that waits.
+const PIECES_MAX: usize = 2;
+
+/// Reads a log like an [`Aggregator`], by several threads.
+///
+/// The threads parse; whoever calls merges. It waits when all threads have enough to do, so that
+/// memory is bounded: by two pieces of a mebibyte and their requests for each thread.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use linerate_logview::aggregate::Limits;
+/// use linerate_logview::parallel::Pool;
+///
+/// let threads = NonZeroUsize::new(2).ok_or("no thread")?;
+/// let mut pool = Pool::new(Limits::default(), threads);
+/// pool.handle_input(b"192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET /a HTTP/1.1\" 200 654\n");
+/// pool.handle_eof();
+/// assert_eq!(pool.log().summary().requests, 1);
+/// # Ok::<(), &str>(())
+/// ```
+#[derive(Debug)]
+pub struct Pool {
+    log: Aggregator,
+    cutter: Cutter,
+    format: Arc<Format>,
+    /// Whose turn it is in a circle, for the next piece and for the next batch.
+    threads: Vec<Thread>,
+    submitted: usize,
+    merged: usize,
+    /// Batches to fill again.
+    spare: Vec<Batch>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    /// `None` only while the pool is dropped.
+    jobs: Option<SyncSender<Job>>,
+    batches: Receiver<Batch>,
+    handle: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Job {
+    piece: Piece,
+    format: Arc<Format>,
+    spare: Option<Batch>,
+}
+
+impl Pool {
+    /// Starts threads for a log.
+    pub fn new(limits: Limits, threads: NonZeroUsize) -> Self {
+        let threads = (0..threads.get()).map(|_| Thread::start(limits.clone()));
+        Self {
+            cutter: Cutter::new(limits.line_bytes_max),
+            threads: threads.collect(),
+            log: Aggregator::new(limits),
+            format: Arc::default(),
+            submitted: 0,
+            merged: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Takes the next bytes of the log, of any number; waits while the threads have enough to do.
+    pub fn handle_input(&mut self, input: &[u8]) {
+        self.with_cutter(|cutter, each| cutter.handle_input(input, each));
+    }
+
+    /// Ends a file: its last line may lack a line feed. Waits until all of it is counted.
+    pub fn handle_eof(&mut self) {
+        self.with_cutter(|cutter, each| cutter.handle_eof(each));
+        self.merge_all();
+    }
+
+    /// Waits until all whole lines are counted.
+    pub fn settle(&mut self) {
+        self.with_cutter(|cutter, each| cutter.flush(each));
+        self.merge_all();
+    }
+
+    /// Takes the lines to come as those of another format; call it between two files.
+    pub fn set_format(&mut self, format: Format) {
+        self.log.set_format(format.clone());
+        self.format = Arc::new(format);
+    }
+
+    /// Returns the figures of the part of the log that is counted: all but the last few pieces while
+    /// it is being read.
+    pub fn log(&self) -> &Aggregator {
+        &self.log
+    }
+
+    /// Cuts pieces and gives them to the threads.
+    fn with_cutter(&mut self, cut: impl FnOnce(&mut Cutter, &mut dyn FnMut(Piece))) {
+        // Taken out, since submitting needs the rest.
+        let mut cutter = std::mem::replace(&mut self.cutter, Cutter::new(0));
+        cut(&mut cutter, &mut |piece| self.submit(piece));
+        self.spare
+            .iter_mut()
+            .filter(|batch| batch.text.capacity() > 0)
+            .for_each(|batch| cutter.recycle(std::mem::take(&mut batch.text)));
+        self.cutter = cutter;
+    }
+
+    /// Gives a piece to the thread whose turn it is.
+    fn submit(&mut self, piece: Piece) {
+        if self.submitted - self.merged == self.threads.len() * PIECES_MAX {
+            self.merge_next();
+        }
+        let job = Job {
+            piece,
+            format: self.format.clone(),
+            spare: self.spare.pop(),
+        };
+        let thread = &self.threads[self.submitted % self.threads.len()];
+        let sent = thread.jobs.as_ref().map(|jobs| jobs.send(job));
+        assert!(
+            matches!(sent, Some(Ok(()))),
+            "threads last as long as the pool"
+        );
+        self.submitted += 1;
+    }
+
+    /// Merges the batch of the oldest piece.
+    fn merge_next(&mut self) {
+        let thread = &self.threads[self.merged % self.threads.len()];
+        let batch = thread.batches.recv();
+        let batch = batch.expect("threads last as long as the pool");
+        self.log.merge(&batch);
+        self.merged += 1;
+        self.spare.push(batch);
+    }
+
+    fn merge_all(&mut self) {
+        while self.merged < self.submitted {
+            self.merge_next();
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        for thread in &mut self.threads {
+            thread.jobs = None;
+        }
+        for thread in &mut self.threads {
+            // It has no result, and a panic of it was reported.
+            _ = thread.handle.take().map(JoinHandle::join);
+        }
+    }
+}
+
+impl Thread {
+    fn start(limits: Limits) -> Self {
+        let (jobs, pieces) = sync_channel::<Job>(PIECES_MAX);
+        let (done, batches) = sync_channel(PIECES_MAX);
+        let handle = thread::spawn(move || {
+            let mut worker = Worker::new(limits);
+            for job in pieces {
+                let batch = worker.parse(job.piece, &job.format, job.spare);
+                if done.send(batch).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            jobs: Some(jobs),
+            batches,
+            handle: Some(handle),
+        }
+    }
+}
