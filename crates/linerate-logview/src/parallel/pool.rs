@@ -124,11 +124,8 @@ impl Pool {
             spare: self.spare.pop(),
         };
         let thread = &self.threads[self.submitted % self.threads.len()];
-        let sent = thread.jobs.as_ref().map(|jobs| jobs.send(job));
-        assert!(
-            matches!(sent, Some(Ok(()))),
-            "threads last as long as the pool"
-        );
+        let is_sent = thread.jobs.as_ref().is_some_and(|it| it.send(job).is_ok());
+        assert!(is_sent, "threads last as long as the pool");
         self.submitted += 1;
     }
 
