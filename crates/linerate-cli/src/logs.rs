@@ -1,7 +1,9 @@
 //! `linerate logs`: the figures of access logs, for people or as JSON.
 
 mod chart;
+mod counter;
 mod files;
+mod filter;
 mod follow;
 mod report;
 mod source;
@@ -17,13 +19,17 @@ use clap::Args;
 use linerate_logview::{
     aggregate::{Aggregator, Limits},
     format::Format,
-    summary::Summary,
+    query::{Query, TOP_DEFAULT, TOP_MAX},
 };
+
+use counter::Counter;
+use report::Layout;
 
 const EXAMPLES: &str = "\
 Examples:
   linerate logs /var/log/nginx/access.log
-  linerate logs '/var/log/nginx/access.log*' --json | jq .top_paths
+  linerate logs '/var/log/nginx/access.log*' --status 5xx --path '/api/*'
+  linerate logs access.log --address '!192.0.2.*' --from 2021-01-22T02:00 --json | jq .panels.path
   linerate logs access.log --watch
   ssh web tail -F /var/log/nginx/access.log | linerate logs - --watch
   linerate logs access.log --format '$remote_addr [$time_local] \"$request\" $status $request_time'
@@ -48,33 +54,72 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
+    /// How many values each table has.
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=TOP_MAX as i64))]
+    top: u16,
+
     /// Go on when the end of a file is reached, and draw the figures anew as it grows.
     #[arg(long)]
     watch: bool,
+
+    #[command(flatten)]
+    filters: filter::Filters,
+}
+
+/// What is shown of a log, and how.
+struct View {
+    query: Option<Query>,
+    is_json: bool,
+    rows_max: usize,
+}
+
+impl View {
+    /// Returns the figures as people or programs read them.
+    fn render(&self, log: &Aggregator) -> anyhow::Result<String> {
+        let summary = match &self.query {
+            Some(query) => log.figures(query)?,
+            None => log.summary(),
+        };
+        if self.is_json {
+            return Ok(serde_json::to_string(&summary)? + "\n");
+        }
+        let layout = Layout {
+            width: width(),
+            rows_max: self.rows_max,
+        };
+        Ok(report::report(&summary, layout))
+    }
+
+    /// Returns what may be kept of the log: for filters all requests of a hundred gigabytes, and
+    /// none where nobody filters.
+    fn limits(&self) -> Limits {
+        const COLUMN_BYTES_MAX: usize = 4 << 30;
+        let mut limits = Limits::default();
+        limits.column_bytes_max = self.query.as_ref().map_or(0, |_| COLUMN_BYTES_MAX);
+        limits.top_max = limits.top_max.max(self.rows_max);
+        limits
+    }
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let files = files::expand(&arguments.files)?;
-    let mut log = Aggregator::new(Limits::default());
+    let rows_max = usize::from(arguments.top);
+    let view = View {
+        query: arguments.filters.query(rows_max.max(TOP_DEFAULT))?,
+        is_json: arguments.json,
+        rows_max,
+    };
+    let mut log = Counter::new(view.limits());
     if arguments.watch {
         let follower = follow::Follower::open(&files, arguments.format)?;
-        return watch::watch(follower, &mut log, arguments.json);
+        return watch::watch(follower, &mut log, &view);
     }
     source::read_all(&files, arguments.format.as_ref(), &mut log)?;
+    let log = log.settled();
     if log.lines() > 0 && log.requests() == 0 {
-        refuse(&files, &arguments.format, &log)?;
+        refuse(&files, &arguments.format, log)?;
     }
-    let text = render(&log.summary(), arguments.json, width())?;
-    print(&text)
-}
-
-/// Returns the figures as people or programs read them.
-fn render(summary: &Summary, is_json: bool, width: usize) -> anyhow::Result<String> {
-    if is_json {
-        Ok(serde_json::to_string(summary)? + "\n")
-    } else {
-        Ok(report::report(summary, width))
-    }
+    print(&view.render(log)?)
 }
 
 /// Says that there is no request in so many lines.

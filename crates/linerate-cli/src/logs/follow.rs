@@ -9,11 +9,11 @@ use std::thread;
 
 use anyhow::Context;
 use linerate_logview::{
-    aggregate::Aggregator,
     format::Format,
     input::{Input, Piece},
 };
 
+use super::counter::Counter;
 use super::files::{is_stdin, name};
 use super::source::{READ_BYTES, input, open, read_some};
 
@@ -27,6 +27,8 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 pub(super) struct Follower {
     sources: Vec<Source>,
     format: Option<Format>,
+    /// Whose format the lines were counted by last.
+    last: Option<usize>,
     buffer: Vec<u8>,
 }
 
@@ -67,6 +69,7 @@ impl Follower {
         Ok(Self {
             sources: files.iter().map(open).collect::<anyhow::Result<_>>()?,
             format,
+            last: None,
             buffer: vec![0; READ_BYTES],
         })
     }
@@ -76,9 +79,13 @@ impl Follower {
     ///
     /// # Errors
     /// A source can't be read or decompressed; the error names it.
-    pub(super) fn poll(&mut self, log: &mut Aggregator) -> anyhow::Result<bool> {
+    pub(super) fn poll(&mut self, log: &mut Counter) -> anyhow::Result<bool> {
         let mut has_grown = false;
-        for source in &mut self.sources {
+        for (place, source) in self.sources.iter_mut().enumerate() {
+            let is_same = self.last.replace(place) == Some(place);
+            if let Some(format) = source.input.format().filter(|_| !is_same) {
+                log.set_format(format);
+            }
             let grown = source.poll(log, self.format.as_ref(), &mut self.buffer);
             has_grown |= grown.with_context(|| format!("can't read {}", name(&source.path)))?;
         }
@@ -95,7 +102,7 @@ impl Follower {
 impl Source {
     fn poll(
         &mut self,
-        log: &mut Aggregator,
+        log: &mut Counter,
         format: Option<&Format>,
         buffer: &mut [u8],
     ) -> anyhow::Result<bool> {
@@ -123,32 +130,24 @@ impl Source {
     }
 
     /// Counts the lines that `bytes` end, and keeps what follows them.
-    fn count(&mut self, bytes: &[u8], log: &mut Aggregator) -> anyhow::Result<()> {
+    fn count(&mut self, bytes: &[u8], log: &mut Counter) -> anyhow::Result<()> {
         let Self {
             input, unfinished, ..
         } = self;
-        if let Some(format) = input.format() {
-            log.set_format(format.clone());
-        }
         input.handle_input(bytes, |piece| match piece {
-            Piece::Format(format) => log.set_format(format.clone()),
             Piece::Bytes(bytes) => count_lines(bytes, unfinished, log),
-            _ => {}
+            piece => log.count(piece),
         })?;
         Ok(())
     }
 
-    fn end(&mut self, log: &mut Aggregator) -> anyhow::Result<()> {
+    fn end(&mut self, log: &mut Counter) -> anyhow::Result<()> {
         let Self {
             input, unfinished, ..
         } = self;
-        if let Some(format) = input.format() {
-            log.set_format(format.clone());
-        }
         let ended = input.handle_eof(|piece| match piece {
-            Piece::Format(format) => log.set_format(format.clone()),
             Piece::Bytes(bytes) => count_lines(bytes, unfinished, log),
-            _ => {}
+            piece => log.count(piece),
         });
         log.handle_input(unfinished);
         log.handle_eof();
@@ -169,7 +168,7 @@ impl Source {
     }
 }
 
-fn count_lines(bytes: &[u8], unfinished: &mut Vec<u8>, log: &mut Aggregator) {
+fn count_lines(bytes: &[u8], unfinished: &mut Vec<u8>, log: &mut Counter) {
     let end = bytes
         .iter()
         .rposition(|&byte| byte == b'\n')
@@ -252,12 +251,24 @@ mod tests {
     use std::io::Write;
     use std::path::Path;
 
-    use linerate_logview::aggregate::{Aggregator, Limits};
+    use std::num::NonZeroUsize;
 
-    use super::Follower;
+    use linerate_logview::aggregate::Limits;
+
+    use super::{Counter, Follower};
 
     const LINE: &str = "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
     const JSON: &str = "{\"ts\":1611280025,\"status\":500,\"uri\":\"/\"}\n";
+
+    fn counter() -> Counter {
+        Counter::with_threads(Limits::default(), NonZeroUsize::new(2).unwrap())
+    }
+
+    /// Returns the requests and the lines.
+    fn counted(log: &mut Counter) -> (u64, u64) {
+        let log = log.settled();
+        (log.requests(), log.lines())
+    }
 
     fn append(path: &Path, text: &str) {
         let mut file = OpenOptions::new()
@@ -274,19 +285,19 @@ mod tests {
         let [common, json] = ["a.log", "b.log"].map(|name| folder.path().join(name));
         append(&common, &LINE[..30]);
         append(&json, JSON);
-        let mut log = Aggregator::new(Limits::default());
+        let mut log = counter();
         let mut follower = Follower::open(&[common.clone(), json.clone()], None).unwrap();
         assert!(follower.poll(&mut log).unwrap());
-        assert_eq!((log.requests(), log.lines()), (1, 1));
+        assert_eq!(counted(&mut log), (1, 1));
         append(&common, &LINE[30..]);
         append(&common, LINE);
         append(&json, &JSON[..9]);
         assert!(follower.poll(&mut log).unwrap());
-        assert_eq!((log.requests(), log.lines()), (3, 3));
+        assert_eq!(counted(&mut log), (3, 3));
         append(&json, &JSON[9..]);
         append(&common, "no request\n");
         assert!(follower.poll(&mut log).unwrap());
-        assert_eq!((log.requests(), log.lines()), (4, 5));
+        assert_eq!(counted(&mut log), (4, 5));
         assert!(!follower.poll(&mut log).unwrap());
         assert!(!follower.has_ended());
     }
@@ -297,20 +308,20 @@ mod tests {
         let path = folder.path().join("access.log");
         append(&path, LINE);
         append(&path, LINE.trim_end());
-        let mut log = Aggregator::new(Limits::default());
+        let mut log = counter();
         let mut follower = Follower::open(std::slice::from_ref(&path), None).unwrap();
         follower.poll(&mut log).unwrap();
         fs::rename(&path, folder.path().join("access.log.1")).unwrap();
         append(&path, JSON);
         // The first call finds the new file, the second reads it.
         follower.poll(&mut log).unwrap();
-        assert_eq!(log.requests(), 2);
+        assert_eq!(counted(&mut log), (2, 2));
         follower.poll(&mut log).unwrap();
-        assert_eq!((log.requests(), log.lines()), (3, 3));
+        assert_eq!(counted(&mut log), (3, 3));
         fs::write(&path, "{\"ts\":1,\"status\":9}\n").unwrap();
         follower.poll(&mut log).unwrap();
         follower.poll(&mut log).unwrap();
-        assert_eq!((log.requests(), log.lines()), (4, 4));
+        assert_eq!(counted(&mut log), (4, 4));
     }
 
     #[test]
@@ -318,12 +329,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("access.log");
         append(&path, &"x".repeat(1 << 20));
-        let mut log = Aggregator::new(Limits::default());
+        let mut log = counter();
         let mut follower = Follower::open(std::slice::from_ref(&path), None).unwrap();
         follower.poll(&mut log).unwrap();
         assert!(follower.sources[0].unfinished.len() <= 65_537);
         append(&path, "\n");
         follower.poll(&mut log).unwrap();
-        assert_eq!(log.summary().unparsed_reasons["too long"], 1);
+        assert_eq!(log.settled().summary().unparsed_reasons["too long"], 1);
     }
 }

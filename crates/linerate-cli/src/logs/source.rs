@@ -9,12 +9,12 @@ use std::{
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use linerate_logview::{
-    aggregate::Aggregator,
     decode,
     format::Format,
     input::{Input, Piece},
 };
 
+use super::counter::Counter;
 use super::files::{is_stdin, name};
 
 /// The size of a read.
@@ -27,7 +27,7 @@ pub(super) const READ_BYTES: usize = 256 << 10;
 pub(super) fn read_all(
     files: &[PathBuf],
     format: Option<&Format>,
-    log: &mut Aggregator,
+    log: &mut Counter,
 ) -> anyhow::Result<()> {
     let progress = progress_bar(files);
     let mut buffer = vec![0; READ_BYTES];
@@ -80,14 +80,10 @@ impl Reading<'_> {
     fn read(
         &mut self,
         source: &mut impl Read,
-        log: &mut Aggregator,
+        log: &mut Counter,
         buffer: &mut [u8],
     ) -> anyhow::Result<()> {
-        let mut count = |piece: Piece<'_>| match piece {
-            Piece::Bytes(bytes) => log.handle_input(bytes),
-            Piece::Format(format) => log.set_format(format.clone()),
-            _ => {}
-        };
+        let mut count = |piece: Piece<'_>| log.count(piece);
         let of_file = || format!("can't read {}", name(self.file));
         loop {
             let len = read_some(source, buffer).with_context(of_file)?;
@@ -127,18 +123,20 @@ fn progress_bar(files: &[PathBuf]) -> ProgressBar {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
     use std::path::Path;
 
-    use linerate_logview::aggregate::{Aggregator, Limits};
+    use linerate_logview::aggregate::Limits;
 
-    use super::{Reading, input, progress_bar};
+    use super::{Counter, Reading, input, progress_bar};
 
     #[test]
     fn a_log_is_counted_whatever_the_size_of_the_reads() {
         let line = b"192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
         let log_text = line.repeat(10);
         for read_bytes in [1, 7, 1_000] {
-            let mut log = Aggregator::new(Limits::default());
+            let threads = NonZeroUsize::new(2).unwrap();
+            let mut log = Counter::with_threads(Limits::default(), threads);
             let progress = progress_bar(&[]);
             let mut reading = Reading {
                 file: Path::new("-"),
@@ -150,7 +148,7 @@ mod tests {
                 .read(&mut &log_text[..], &mut log, &mut buffer)
                 .unwrap();
             assert_eq!(
-                (log.requests(), progress.position()),
+                (log.settled().requests(), progress.position()),
                 (10, log_text.len() as u64)
             );
         }

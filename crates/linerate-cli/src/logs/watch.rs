@@ -4,11 +4,10 @@ use std::io::{self, IsTerminal, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use linerate_logview::aggregate::Aggregator;
-
+use super::View;
+use super::counter::Counter;
 use super::follow::Follower;
-use super::{render, width};
+use anyhow::Context;
 
 /// How often files are looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -21,11 +20,7 @@ const DRAW_INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// A source can't be read, or nobody can be shown the figures any more.
-pub(super) fn watch(
-    mut follower: Follower,
-    log: &mut Aggregator,
-    is_json: bool,
-) -> anyhow::Result<()> {
+pub(super) fn watch(mut follower: Follower, log: &mut Counter, view: &View) -> anyhow::Result<()> {
     let mut drawn: Option<Instant> = None;
     let mut is_changed = true;
     loop {
@@ -34,7 +29,7 @@ pub(super) fn watch(
         let has_ended = follower.has_ended();
         let is_due = drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW_INTERVAL);
         if is_changed && (is_due || has_ended) {
-            if !draw(&render(&log.summary(), is_json, width())?)? {
+            if !draw(&view.render(log.settled())?)? {
                 return Ok(());
             }
             drawn = Some(Instant::now());

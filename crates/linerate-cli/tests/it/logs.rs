@@ -128,6 +128,14 @@ fn the_report_is_for_people() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("requests      9,000\n"), "{text}");
     assert!(text.contains("/page/7\n") && text.contains('█'), "{text}");
+    for heading in [
+        "Statuses: 2",
+        "Addresses: 64",
+        "Agents:",
+        "Addresses by their errors",
+    ] {
+        assert!(text.contains(heading), "{heading} is missing in {text}");
+    }
     assert!(
         text.contains("line 1: host newsyslog[1]: logfile turned over\n"),
         "{text}"
@@ -211,6 +219,30 @@ fn formats_are_detected_or_given() {
         message.contains("nothing stands between $status and $host"),
         "{message}"
     );
+}
+
+#[test]
+fn filters_choose_requests() {
+    let (log, _) = made_log(900);
+    let requests = |filters: &[&str]| {
+        let arguments = [&["-", "--json"], filters].concat();
+        let figures = figures(&arguments, log.as_bytes());
+        figures["requests"].as_u64().unwrap()
+    };
+    let all = requests(&["--path", "/page/*"]);
+    assert_eq!(all, 900);
+    assert_eq!(requests(&["--status", "4xx"]), 100);
+    assert_eq!(requests(&["--status", "!404,!5xx"]), 800);
+    let one = requests(&["--path", "/page/3"]);
+    assert!((1..900).contains(&one));
+    assert_eq!(
+        requests(&["--path", "/page/3", "--path", "/page/4"]),
+        one + requests(&["--path", "/page/4"])
+    );
+    assert_eq!(requests(&["--path", "!/page/3"]), 900 - one);
+    assert_eq!(requests(&["--from", "2031-01-01"]), 0);
+    assert_eq!(requests(&["--until", "2031-01-01"]), 900);
+    assert!(error(&["-", "--status", "44"], b"").contains("--status 44"));
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! Counting a log by as many threads as there are cores.
+
+use std::num::NonZeroUsize;
+use std::thread::available_parallelism;
+
+use linerate_logview::{
+    aggregate::{Aggregator, Limits},
+    format::Format,
+    input::Piece,
+    parallel::Pool,
+};
+
+/// Counts a log. The figures are the same, however many threads there are.
+#[derive(Debug)]
+pub(super) enum Counter {
+    /// One core, which a second thread would only keep busy with handing over.
+    Alone(Box<Aggregator>),
+    Many(Box<Pool>),
+}
+
+impl Counter {
+    /// Starts a thread for each core that this process may use.
+    pub(super) fn new(limits: Limits) -> Self {
+        match available_parallelism() {
+            Ok(cores) if cores.get() > 1 => Self::with_threads(limits, cores),
+            _ => Self::Alone(Box::new(Aggregator::new(limits))),
+        }
+    }
+
+    pub(super) fn with_threads(limits: Limits, threads: NonZeroUsize) -> Self {
+        Self::Many(Box::new(Pool::new(limits, threads)))
+    }
+
+    /// Takes the next piece of a file.
+    pub(super) fn count(&mut self, piece: Piece<'_>) {
+        match piece {
+            Piece::Bytes(bytes) => self.handle_input(bytes),
+            Piece::Format(format) => self.set_format(format),
+            _ => {}
+        }
+    }
+
+    pub(super) fn handle_input(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Alone(log) => log.handle_input(bytes),
+            Self::Many(pool) => pool.handle_input(bytes),
+        }
+    }
+
+    /// Ends a file.
+    pub(super) fn handle_eof(&mut self) {
+        match self {
+            Self::Alone(log) => log.handle_eof(),
+            Self::Many(pool) => pool.handle_eof(),
+        }
+    }
+
+    /// Takes the lines to come as those of another format, where no line is unfinished.
+    pub(super) fn set_format(&mut self, format: &Format) {
+        match self {
+            Self::Alone(log) => log.set_format(format.clone()),
+            Self::Many(pool) => {
+                pool.settle();
+                pool.set_format(format.clone());
+            }
+        }
+    }
+
+    /// Returns the log with all whole lines that were taken.
+    pub(super) fn settled(&mut self) -> &Aggregator {
+        match self {
+            Self::Alone(log) => log,
+            Self::Many(pool) => {
+                pool.settle();
+                pool.log()
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What is drawn: requests over time and how long they took.
+
+use linerate_logview::summary::{Latency, Timeline};
+
+use super::super::chart;
+use super::Report;
+use super::text::{duration, grouped, microseconds, moment};
+
+/// How wide the names before sparklines are.
+const NAME_WIDTH: usize = 6;
+
+impl Report {
+    pub(super) fn timeline(&mut self, timeline: &Timeline) {
+        let Some(start) = timeline.start else { return };
+        let buckets = timeline.classes.values().map(Vec::len).max().unwrap_or(0);
+        let of = |names: &[&str]| -> Vec<u64> {
+            let classes = timeline
+                .classes
+                .iter()
+                .filter(|(name, _)| names.contains(name));
+            let classes: Vec<_> = classes.map(|(_, counts)| counts).collect();
+            let sum = |bucket| classes.iter().filter_map(|counts| counts.get(bucket)).sum();
+            (0..buckets).map(sum).collect()
+        };
+        let names: Vec<_> = timeline.classes.keys().copied().collect();
+        let (columns, each) = chart::condense(&of(&names), self.layout.width - 2 - NAME_WIDTH);
+        let most = columns.iter().copied().max().unwrap_or(0);
+        self.heading(&format!(
+            "Requests over time: each column is {}, the highest {}",
+            duration(timeline.bucket_seconds * each as u64),
+            grouped(most)
+        ));
+        self.sparkline("all", &columns);
+        for class in ["4xx", "5xx"] {
+            let (columns, _) = chart::condense(&of(&[class]), self.layout.width - 2 - NAME_WIDTH);
+            if columns.iter().any(|&count| count > 0) {
+                self.sparkline(class, &columns);
+            }
+        }
+        let end = start.saturating_add_unsigned(timeline.bucket_seconds * buckets as u64);
+        let (start, end) = (moment(start), moment(end));
+        let gap = columns.len().saturating_sub(start.len() + 1);
+        self.line(&format!("  {:NAME_WIDTH$}{start} {end:>gap$}", ""));
+        if timeline.outside > 0 {
+            let outside = grouped(timeline.outside);
+            self.line(&format!(
+                "  {outside} requests are of other times and not shown"
+            ));
+        }
+    }
+
+    pub(super) fn latency(&mut self, latency: Option<&Latency>) {
+        let Some(latency) = latency.filter(|latency| latency.count > 0) else {
+            return;
+        };
+        let percentiles = [
+            ("half", latency.p50_us),
+            ("90 %", latency.p90_us),
+            ("99 %", latency.p99_us),
+            ("99.9 %", latency.p999_us),
+            ("all", latency.max_us),
+        ];
+        let percentiles = percentiles.map(|(part, time)| format!("{part} {}", microseconds(time)));
+        self.heading(&format!(
+            "Duration of {} requests, within: {}",
+            grouped(latency.count),
+            percentiles.join(", ")
+        ));
+        let counts: Vec<_> = latency.buckets.iter().map(|(_, count)| *count).collect();
+        let (columns, _) = chart::condense(&counts, self.layout.width - 2 - NAME_WIDTH);
+        self.sparkline("", &columns);
+        if let (Some((first, _)), Some((last, _))) =
+            (latency.buckets.first(), latency.buckets.last())
+        {
+            let (first, last) = (microseconds(*first), microseconds(*last));
+            let gap = columns.len().saturating_sub(first.chars().count() + 1);
+            self.line(&format!("  {:NAME_WIDTH$}{first} {last:>gap$}", ""));
+        }
+    }
+
+    fn sparkline(&mut self, name: &str, columns: &[u64]) {
+        let line = chart::sparkline(columns);
+        self.line(&format!("  {name:<NAME_WIDTH$}{line}"));
+    }
+}

@@ -1,0 +1,121 @@
+//! Tables of values, most frequent first.
+
+use linerate_logview::summary::{Firewall, Panel, Ranked, Summary, Suspect};
+
+use super::super::chart;
+use super::Report;
+use super::text::{bytes, grouped, moment, percent, printable, shortened};
+
+/// How wide bars are, in narrow reports and in wide ones.
+const BAR_WIDTHS: [usize; 2] = [10, 20];
+/// From how many columns on a report is wide.
+const WIDE: usize = 100;
+/// What stands before the last column but for the bar: requests, share, bytes, errors and gaps.
+const NUMBERS_WIDTH: usize = 2 + 11 + 9 + 2 + 9 + 9 + 2;
+
+impl Report {
+    pub(super) fn panels(&mut self, summary: &Summary) {
+        let panels = &summary.panels;
+        for (name, panel) in [
+            ("Statuses", &panels.status),
+            ("Methods", &panels.method),
+            ("Virtual hosts", &panels.host),
+            ("Paths", &panels.path),
+            ("Addresses", &panels.address),
+            ("Referrers", &panels.referrer),
+            ("Agents", &panels.agent),
+        ] {
+            self.ranked(&title(name, panel), summary.requests, &panel.top);
+        }
+        let bots = &summary.bots;
+        let title = format!("Bots: {} requests", grouped(bots.requests));
+        self.ranked(&title, summary.requests, &bots.top);
+        for (title, rows) in [
+            (
+                "Paths with errors of clients (4xx)",
+                &summary.error_paths.client,
+            ),
+            (
+                "Paths with errors of the server (5xx)",
+                &summary.error_paths.server,
+            ),
+        ] {
+            self.ranked(title, summary.requests, rows);
+        }
+    }
+
+    pub(super) fn firewall(&mut self, firewall: &Firewall) {
+        self.suspects("Addresses by their busiest minute", &firewall.by_rate);
+        self.suspects("Addresses by their errors", &firewall.by_errors);
+    }
+
+    fn ranked(&mut self, title: &str, total: u64, rows: &[Ranked]) {
+        if rows.is_empty() {
+            return;
+        }
+        self.heading(title);
+        let bar_width = BAR_WIDTHS[usize::from(self.layout.width >= WIDE)];
+        self.line(&format!(
+            "  {:>11}{:>9}  {:bar_width$}{:>9}{:>9}",
+            "requests", "share", "", "sent", "errors"
+        ));
+        let max = rows.iter().map(|row| row.requests).max().unwrap_or(0);
+        for row in rows.iter().take(self.layout.rows_max) {
+            let room = self.layout.width.saturating_sub(NUMBERS_WIDTH + bar_width);
+            self.line(&format!(
+                "  {:>11}{:>9}  {:<bar_width$}{:>9}{:>9}  {}",
+                grouped(row.requests),
+                percent(row.requests, total),
+                chart::bar(row.requests, max, bar_width),
+                bytes(row.bytes),
+                grouped(row.errors),
+                value(&row.value, room)
+            ));
+        }
+    }
+
+    fn suspects(&mut self, title: &str, rows: &[Suspect]) {
+        if rows.is_empty() {
+            return;
+        }
+        self.heading(title);
+        self.line(&format!(
+            "  {:>11}{:>11}{:>9}  {:<20}  address",
+            "a minute", "requests", "errors", "busiest minute"
+        ));
+        for row in rows.iter().take(self.layout.rows_max) {
+            let room = self
+                .layout
+                .width
+                .saturating_sub(2 + 11 + 11 + 9 + 2 + 20 + 2);
+            self.line(&format!(
+                "  {:>11}{:>11}{:>9}  {:<20}  {}",
+                grouped(row.peak_per_minute),
+                grouped(row.requests),
+                grouped(row.errors),
+                moment(row.peak_at),
+                value(&row.value, room)
+            ));
+        }
+    }
+}
+
+/// Returns a title that says how much of its panel can be relied on.
+fn title(name: &str, panel: &Panel) -> String {
+    let about = if panel.exact { "" } else { "about " };
+    let mut title = format!("{name}: {about}{}", grouped(panel.distinct));
+    if panel.none > 0 {
+        title += &format!(", {} requests have none", grouped(panel.none));
+    }
+    if panel.error_max > 0 {
+        title += &format!(", counts may be {} too high", grouped(panel.error_max));
+    }
+    if panel.not_counted > 0 {
+        title += &format!(", {} requests are of others", grouped(panel.not_counted));
+    }
+    title
+}
+
+fn value(value: &str, room: usize) -> String {
+    shortened(&printable(value), room)
+}

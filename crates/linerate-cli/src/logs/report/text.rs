@@ -1,0 +1,155 @@
+//! Numbers, moments and text of others, for people.
+
+use time::OffsetDateTime;
+
+use crate::terminal;
+
+/// Returns a number with its thousands grouped: `33,468`.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+pub(super) fn percent(count: u64, total: u64) -> String {
+    format!("{:.1} %", count as f64 * 100.0 / total.max(1) as f64)
+}
+
+/// Returns a number of bytes in three digits: `405 MB`.
+pub(super) fn bytes(bytes: u64) -> String {
+    scaled(
+        bytes as f64,
+        1_000.0,
+        &["B", "kB", "MB", "GB", "TB", "PB", "EB"],
+    )
+}
+
+/// Returns a duration in three digits: `1.25 ms`.
+pub(super) fn microseconds(microseconds: u64) -> String {
+    match microseconds {
+        0..60_000_000 => scaled(microseconds as f64, 1_000.0, &["µs", "ms", "s"]),
+        _ => duration(microseconds / 1_000_000),
+    }
+}
+
+/// Returns a number below 1,000 with the unit that this takes, each `step` times the one before.
+fn scaled(mut number: f64, step: f64, units: &[&str]) -> String {
+    let mut units = units.iter();
+    let mut unit = units.next().copied().unwrap_or_default();
+    let mut is_whole = true;
+    // 999.5 would be rounded to 1,000.
+    while number >= step - 0.5 {
+        let Some(next) = units.next() else { break };
+        (number, unit, is_whole) = (number / step, next, false);
+    }
+    let decimals = match number {
+        _ if is_whole => 0,
+        0.0..9.995 => 2,
+        9.995..99.95 => 1,
+        _ => 0,
+    };
+    format!("{number:.decimals$} {unit}")
+}
+
+/// Returns a moment in UTC: `2021-01-22 01:47 UTC`; one that no calendar knows in seconds.
+pub(super) fn moment(seconds: i64) -> String {
+    match OffsetDateTime::from_unix_timestamp(seconds) {
+        Ok(at) => format!(
+            "{:04}-{:02}-{:02} {:02}:{:02} UTC",
+            at.year(),
+            u8::from(at.month()),
+            at.day(),
+            at.hour(),
+            at.minute()
+        ),
+        Err(_) => format!("{seconds} s"),
+    }
+}
+
+/// Returns a duration in the largest unit that fits: `1 minute`, `2.5 hours`.
+pub(super) fn duration(seconds: u64) -> String {
+    let (unit, name) = match seconds {
+        0..3_600 => (60, "minute"),
+        3_600..86_400 => (3_600, "hour"),
+        _ => (86_400, "day"),
+    };
+    let count = seconds as f64 / unit as f64;
+    let plural = if seconds == unit { "" } else { "s" };
+    // Two decimals at most, and none that say nothing.
+    let count = format!("{count:.2}");
+    let count = count.trim_end_matches('0').trim_end_matches('.');
+    format!("{count} {name}{plural}")
+}
+
+/// Returns at most `chars` characters of `text`, with an ellipsis if there were more.
+pub(super) fn shortened(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        None => text.to_owned(),
+        Some(_) => text
+            .chars()
+            .take(chars.saturating_sub(1))
+            .chain(['…'])
+            .collect(),
+    }
+}
+
+/// Returns text of a log in one line.
+pub(super) fn printable(text: &str) -> String {
+    terminal::printable(text, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bytes, duration, grouped, microseconds, moment, percent, shortened};
+
+    #[test]
+    fn numbers_times_and_durations_are_for_people() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!(percent(1, 3), "33.3 %");
+        assert_eq!(percent(0, 0), "0.0 %");
+        assert_eq!(moment(1_611_280_025), "2021-01-22 01:47 UTC");
+        assert_eq!(moment(i64::MAX), "9223372036854775807 s");
+        assert_eq!(duration(60), "1 minute");
+        assert_eq!(duration(9_000), "2.5 hours");
+        assert_eq!(duration(86_400), "1 day");
+    }
+
+    #[test]
+    fn sizes_and_short_times_have_three_digits() {
+        for (number, expected) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "1.00 kB"),
+            (12_345, "12.3 kB"),
+            (404_908_179, "405 MB"),
+            (999_600, "1.00 MB"),
+            (u64::MAX, "18.4 EB"),
+        ] {
+            assert_eq!(bytes(number), expected);
+        }
+        for (number, expected) in [
+            (17, "17 µs"),
+            (1_250, "1.25 ms"),
+            (31_000_000, "31.0 s"),
+            (90_000_000, "1.5 minutes"),
+        ] {
+            assert_eq!(microseconds(number), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_ends_with_an_ellipsis() {
+        assert_eq!(shortened("größer", 6), "größer");
+        assert_eq!(shortened("größer", 5), "größ…");
+        assert_eq!(shortened("größer", 0), "…");
+    }
+}
