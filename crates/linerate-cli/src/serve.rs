@@ -19,6 +19,7 @@ mod counters;
 mod echo;
 mod endpoint;
 mod flags;
+mod follow;
 mod logging;
 mod notify;
 mod routes;
@@ -39,6 +40,7 @@ Examples:
   linerate serve
   linerate serve --broker redis://127.0.0.1:6379
   linerate serve --config /etc/linerate.toml --listen 0.0.0.0:8080
+  linerate serve --tail /var/log/nginx/access.log
   linerate serve --set channel.batch_interval_ms=200 --set channel.slow=conflate
 
 A flag goes before a variable of the environment, and that before the file. `linerate config default` prints all

@@ -24,7 +24,8 @@
 //! | `{"type":"ack","bytes":1048576}` | so many bytes were parsed since the start |
 //! | `{"type":"snapshot","final":false,"summary":{…}}` | the figures so far, a [`Summary`] |
 //! | `{"type":"snapshot","final":true,"summary":{…}}` | the figures of all files |
-//! | `{"type":"refused","seq":1,"code":"unsupported","message":"…"}` | a question that can't be answered; the session goes on |
+//! | `{"type":"figures","seq":1,"summary":{…}}` | the figures that were asked for |
+//! | `{"type":"refused","seq":1,"code":"columns_full","message":"…"}` | a question that can't be answered; the session goes on |
 //! | `{"type":"error","code":"too_large","message":"…"}` | the session is over; the last message |
 //!
 //! Bytes are acknowledged at the end of each binary message and about every MiB within one. Of
@@ -33,23 +34,32 @@
 //! bytes came. An empty file is no error: its figures are zeros. After the final snapshot the
 //! session stays, for questions, until the client leaves or asks nothing for a while.
 //!
-//! Codes of errors are those of [`SessionError::code`]; the message is a sentence for people.
+//! Who follows a file gets `ready`, then a snapshot whenever there is news, none of them final, and
+//! may ask as well.
 //!
+//! Codes of errors are those of [`SessionError::code`], those of refusals those of
+//! [`QueryError::code`], or `malformed`; the message is a sentence for people.
+//!
+//! [`QueryError::code`]: crate::query::QueryError::code
 //! [`Summary`]: crate::summary::Summary
 
 mod error;
+mod followed;
 mod id;
 mod limits;
 mod message;
+mod question;
 mod upload;
 mod verdict;
 
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
 pub use error::SessionError;
+pub use followed::{Followed, Viewer};
 pub use id::SessionId;
 pub use limits::Limits;
 use message::{Reply, Request};
+use question::{Question, Questions};
 use upload::Upload;
 
 /// The name of the WebSocket subprotocol.
@@ -63,9 +73,6 @@ const VERDICT_BYTES: u64 = 1 << 20;
 const FIRST_SNAPSHOT_AFTER: Duration = Duration::from_millis(50);
 /// How much time lies between snapshots.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
-/// How many questions may wait for their answers. A client that sends one more without having read
-/// what it got waits.
-const QUESTIONS_MAX: usize = 16;
 
 /// How a session ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -161,8 +168,7 @@ struct Due {
     ack: bool,
     /// When the next snapshot is.
     snapshot: Option<Duration>,
-    /// The questions that were not answered yet, by their `seq`.
-    questions: VecDeque<u64>,
+    questions: Questions,
 }
 
 impl Session {
@@ -265,8 +271,8 @@ impl Session {
             let bytes = upload.bytes();
             return Some(Reply::Ack { bytes }.to_json());
         }
-        if let Some(seq) = self.due.questions.pop_front() {
-            return Some(refused(seq).to_json());
+        if let Some(answer) = self.due.questions.poll_answer(upload.log()) {
+            return Some(answer);
         }
         self.due.snapshot.take_if(|due| *due <= now)?;
         upload.last_snapshot = Some(now);
@@ -320,20 +326,15 @@ impl Session {
     }
 
     fn try_handle_text(&mut self, text: &str, now: Duration) -> Result<(), SessionError> {
-        if text.len() > self.limits.text_bytes_max {
-            return Err(SessionError::TextTooLong {
-                bytes: text.len(),
-                bytes_max: self.limits.text_bytes_max,
-            });
-        }
-        match Request::parse(text).ok_or(SessionError::UnknownMessage)? {
+        match Request::parse(text, &self.limits)? {
             Request::Cancel => {
                 self.end(Outcome::Cancelled, None);
                 Ok(())
             }
             Request::Finish => self.finish(now),
             Request::Follow { name } => self.wish(Wish::Follow(name)),
-            Request::Query { seq } | Request::Rows { seq } => self.ask(seq),
+            Request::Query { seq, query } => self.ask(Question::Figures { seq, query }),
+            Request::Rows { seq } => self.ask(Question::Rows { seq }),
             Request::Resume { id } => {
                 let id = SessionId::parse(&id).ok_or(SessionError::UnknownSession)?;
                 self.wish(Wish::Resume(id))
@@ -395,25 +396,15 @@ impl Session {
         Ok(())
     }
 
-    fn ask(&mut self, seq: u64) -> Result<(), SessionError> {
-        if !matches!(self.state, State::Started(_)) {
-            return Err(SessionError::NotStarted);
+    fn ask(&mut self, question: Question) -> Result<(), SessionError> {
+        match self.state {
+            State::Started(_) => self.due.questions.push(question),
+            State::AwaitingStart | State::Ended(..) => Err(SessionError::NotStarted),
         }
-        if self.due.questions.len() == QUESTIONS_MAX {
-            return Err(SessionError::TooManyQuestions {
-                questions_max: QUESTIONS_MAX,
-            });
-        }
-        self.due.questions.push_back(seq);
-        Ok(())
     }
 
     fn fail(&mut self, error: SessionError) {
-        let reply = Reply::Error {
-            code: error.code(),
-            message: error.to_string(),
-        };
-        let reply = reply.to_json();
+        let reply = Reply::of_error(&error);
         self.end(Outcome::Failed(error), Some(reply));
     }
 
@@ -443,17 +434,10 @@ impl Session {
     }
 }
 
-fn refused(seq: u64) -> Reply {
-    Reply::Refused {
-        seq,
-        code: "unsupported",
-        message: "This server answers no questions about a part of the requests.".to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     mod flow;
+    mod followed;
     mod questions;
     mod refusals;
     mod resume;

@@ -45,6 +45,10 @@ pub(super) struct Flags {
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     uploads_max: Option<u32>,
 
+    /// A log that the server reads as it grows, for /logs; may be repeated.
+    #[arg(long = "tail", value_name = "FILE")]
+    tails: Vec<String>,
+
     /// Let everybody connect; without any key under `auth`, let everybody do everything.
     #[arg(long)]
     insecure_anonymous: bool,
@@ -73,6 +77,7 @@ impl Flags {
             LogFormat::Human => "human".to_owned(),
             LogFormat::Json => "json".to_owned(),
         });
+        let tails = (!self.tails.is_empty()).then(|| self.tails.join(","));
         let origins = (!self.origins.is_empty()).then(|| self.origins.join(","));
         for (flag, key, value) in [
             (
@@ -108,6 +113,7 @@ impl Flags {
                 self.insecure_anonymous.then(|| "true".to_owned()),
             ),
             ("--log-format", "log.format", log_format),
+            ("--tail", "logs.tail", tails),
         ] {
             if let Some(value) = value {
                 loader = loader.with_flag(flag, key, value);

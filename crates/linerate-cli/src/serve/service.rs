@@ -81,7 +81,7 @@ impl Service {
             front: front.clone(),
             shared: shared.clone(),
         });
-        let sessions = Sessions::new(&shared.settings().config.logs);
+        let sessions = Sessions::new(&shared.settings().config.logs)?;
         let pages = Arc::new(routes::Shared::new(sessions));
         let admin = Admin::new(node.clone(), shared.clone());
         let started = Started {

@@ -17,6 +17,7 @@
 
 mod conversation;
 mod sessions;
+mod viewing;
 mod work;
 
 use std::sync::Arc;

@@ -9,6 +9,7 @@ mod crowd;
 mod delivery;
 mod documents;
 mod echo;
+mod follow;
 mod http2;
 mod limits;
 mod logs;

@@ -1,6 +1,6 @@
 //! `[logs]`: the access logs that the log page reads.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use serde::Deserialize;
 
@@ -26,6 +26,8 @@ pub struct LogsOptions {
     /// How long an upload is kept after its connection was lost; zero for not at all.
     #[serde(rename = "resume_s", with = "unit::seconds")]
     pub resume: Duration,
+    /// Files that are read as they grow, and that everybody who can reach the log page can look at.
+    pub tail: Vec<PathBuf>,
     /// Bytes that uploads may take up together whose connections were lost; the oldest give way.
     pub resume_bytes_max: usize,
 }
@@ -38,6 +40,7 @@ impl LogsOptions {
         check.range("silence_s", self.silence.as_secs(), 1..=86_400);
         check.range("idle_s", self.idle.as_secs(), 1..=604_800);
         check.range("resume_s", self.resume.as_secs(), 0..=86_400);
+        check.range("tail", self.tail.len(), 0..=64);
         check.range("resume_bytes_max", self.resume_bytes_max, 0..=1 << 40);
     }
 }
@@ -50,6 +53,7 @@ impl Default for LogsOptions {
             parse_threads: 0,
             silence: Duration::from_secs(60),
             idle: Duration::from_secs(600),
+            tail: Vec::new(),
             resume: Duration::from_secs(60),
             resume_bytes_max: 512 << 20,
         }

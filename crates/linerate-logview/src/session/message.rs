@@ -1,7 +1,9 @@
 //! The JSON of the upload protocol.
 
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
+use super::{Limits, SessionError};
 use crate::summary::Summary;
 
 /// What a client says in text.
@@ -11,7 +13,7 @@ pub(super) enum Request {
     Cancel,
     Finish,
     Follow { name: String },
-    Query { seq: u64 },
+    Query { seq: u64, query: Value },
     Resume { id: String },
     Rows { seq: u64 },
     Start(Start),
@@ -36,9 +38,15 @@ pub(super) struct File {
 }
 
 impl Request {
-    /// Parses a text message; `None` if it is none of ours.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+    /// Parses a text message of a length that is allowed.
+    pub(super) fn parse(text: &str, limits: &Limits) -> Result<Self, SessionError> {
+        if text.len() > limits.text_bytes_max {
+            return Err(SessionError::TextTooLong {
+                bytes: text.len(),
+                bytes_max: limits.text_bytes_max,
+            });
+        }
+        serde_json::from_str(text).map_err(|_| SessionError::UnknownMessage)
     }
 }
 
@@ -62,6 +70,10 @@ pub(super) enum Reply {
         code: &'static str,
         message: String,
     },
+    Figures {
+        seq: u64,
+        summary: Box<Summary>,
+    },
     Files {
         files: Vec<String>,
     },
@@ -83,6 +95,15 @@ pub(super) enum Reply {
 }
 
 impl Reply {
+    /// Returns the message that tells why a session is over.
+    pub(super) fn of_error(error: &SessionError) -> String {
+        let reply = Self::Error {
+            code: error.code(),
+            message: error.to_string(),
+        };
+        reply.to_json()
+    }
+
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).expect("maps have text keys, so replies are always JSON")
     }
@@ -91,11 +112,22 @@ impl Reply {
 #[cfg(test)]
 mod tests {
     use super::Request;
+    use crate::session::{Limits, SessionError};
+
+    fn parse(text: &str) -> Option<Request> {
+        match Request::parse(text, &Limits::default()) {
+            Ok(request) => Some(request),
+            Err(error) => {
+                assert_eq!(error, SessionError::UnknownMessage);
+                None
+            }
+        }
+    }
 
     #[test]
     fn start_is_parsed_and_unknown_members_are_ignored() {
         let text = r#" {"files":[{"size":5,"name":"\u00e4.log","y":1},{"name":"-","size":null}],"type":"start","x":[]} "#;
-        let Some(Request::Start(start)) = Request::parse(text) else {
+        let Some(Request::Start(start)) = parse(text) else {
             panic!("no start");
         };
         assert_eq!(start.files[0].name, "ä.log");
@@ -106,7 +138,6 @@ mod tests {
 
     #[test]
     fn requests_without_a_file_are_parsed() {
-        let parse = Request::parse;
         assert!(matches!(
             parse(r#"{"type":"finish"}"#),
             Some(Request::Finish)
@@ -120,7 +151,7 @@ mod tests {
         let follow = parse(r#"{"type":"follow","name":"a"}"#);
         assert!(matches!(follow, Some(Request::Follow { name }) if name == "a"));
         let query = parse(r#"{"type":"query","seq":7,"query":{}}"#);
-        assert!(matches!(query, Some(Request::Query { seq: 7 })));
+        assert!(matches!(query, Some(Request::Query { seq: 7, .. })));
     }
 
     #[test]
@@ -143,13 +174,13 @@ mod tests {
             r#"{"type":"query"}"#,
             r#"{"type":"finish"}{"type":"finish"}"#,
         ] {
-            assert!(Request::parse(text).is_none(), "{text}");
+            assert!(parse(text).is_none(), "{text}");
         }
     }
 
     #[test]
     fn deep_nesting_is_refused_without_overflowing_the_stack() {
         let text = format!(r#"{{"type":"finish","x":{}"#, "[".repeat(8_000));
-        assert!(Request::parse(&text).is_none());
+        assert!(parse(&text).is_none());
     }
 }

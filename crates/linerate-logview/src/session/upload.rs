@@ -2,13 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Limits, SessionError, message, verdict::Verdict};
-use crate::{
-    aggregate::Aggregator,
-    format::Format,
-    input::{Input, Piece},
-    summary::Summary,
-};
+use super::{Limits, SessionError, followed::count, message, verdict::Verdict};
+use crate::{aggregate::Aggregator, format::Format, input::Input, summary::Summary};
 
 /// The files that are uploaded, one after the other, and their figures.
 #[derive(Debug)]
@@ -116,6 +111,10 @@ impl Upload {
         self.log.memory_bytes() + self.input.memory_bytes_max()
     }
 
+    pub(super) fn log(&self) -> &Aggregator {
+        &self.log
+    }
+
     pub(super) fn summary(&self) -> Summary {
         self.log.summary()
     }
@@ -205,11 +204,4 @@ fn check(start: &message::Start, limits: &Limits) -> Result<(), SessionError> {
         });
     }
     Ok(())
-}
-
-fn count(log: &mut Aggregator, piece: Piece<'_>) {
-    match piece {
-        Piece::Bytes(bytes) => log.handle_input(bytes),
-        Piece::Format(format) => log.set_format(format.clone()),
-    }
 }

@@ -14,9 +14,10 @@ use tokio::{task::JoinError, time::sleep_until};
 use super::{
     BUSY, BUSY_FAREWELL, FAILED_FAREWELL, TAKEN_FAREWELL, farewell,
     sessions::{Seat, Sessions},
+    viewing::Viewing,
     work::{Done, Work},
 };
-use crate::serve::endpoint::Farewell;
+use crate::serve::{endpoint::Farewell, follow::Tail};
 
 type Running = Pin<Box<dyn Future<Output = Result<Done, JoinError>> + Send>>;
 
@@ -27,6 +28,8 @@ pub(super) enum End {
     Lost(Error),
     /// All is said.
     Over(Farewell),
+    /// The client wants to look at a file that the server reads.
+    Follow(Arc<Tail>),
     /// The client has come back on another connection.
     Taken,
 }
@@ -74,6 +77,11 @@ impl<'a> Conversation<'a> {
             Err(end) => end,
         };
         match end {
+            End::Follow(tail) => {
+                Viewing::new(self.sessions, self.sender, tail)
+                    .talk(receiver)
+                    .await
+            }
             End::Over(farewell) => Ok(farewell),
             End::Taken => {
                 self.keep().await;
@@ -87,7 +95,8 @@ impl<'a> Conversation<'a> {
     }
 
     async fn hear(&mut self, receiver: &mut Receiver) -> Result<std::convert::Infallible, End> {
-        self.sender.send(files_message(&[])).await?;
+        let files = self.sessions.tails.names();
+        self.sender.send(files_message(&files)).await?;
         loop {
             let Some(reader) = self.while_working(receiver.reader()).await?? else {
                 tracing::debug!("upload ended by the client's Close frame");
@@ -186,7 +195,7 @@ impl<'a> Conversation<'a> {
         }
         let has_wish = wish.is_some();
         if let Some(wish) = wish {
-            session = self.grant(wish, session).await;
+            session = self.grant(wish, session).await?;
         }
         let is_finished = session.is_finished();
         let last_words = is_finished.then(|| farewell(session.outcome()));
@@ -206,21 +215,24 @@ impl<'a> Conversation<'a> {
     }
 
     /// Returns the session that the client wants, or its own with a refusal.
-    async fn grant(&mut self, wish: Wish, mut session: Box<Session>) -> Box<Session> {
+    async fn grant(&mut self, wish: Wish, mut session: Box<Session>) -> Result<Box<Session>, End> {
         let error = match wish {
+            Wish::Follow(name) => match self.sessions.tails.find(&name) {
+                Some(tail) => return Err(End::Follow(tail)),
+                None => SessionError::UnknownFile,
+            },
             Wish::Resume(id) => match self.sessions.resume(id).await {
                 Some((mut resumed, seat)) => {
                     resumed.handle_resume(self.sessions.now());
                     self.seat = Some(seat);
-                    return resumed;
+                    return Ok(resumed);
                 }
                 None => SessionError::UnknownSession,
             },
-            Wish::Follow(_) => SessionError::UnknownFile,
             _ => SessionError::UnknownMessage,
         };
         session.refuse(error);
-        session
+        Ok(session)
     }
 
     /// Keeps the session for a client that may come back, if it has files.

@@ -15,12 +15,15 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
+use crate::serve::follow::Tails;
+
 /// How long a connection may take to give up a session that goes on over another one.
 const TAKEOVER_MAX: Duration = Duration::from_secs(5);
 
 /// What the uploads of all workers share.
 pub(in crate::serve) struct Sessions {
     pub(super) limits: Limits,
+    pub(super) tails: Tails,
     resume: Duration,
     resume_bytes_max: usize,
     started: Instant,
@@ -55,7 +58,11 @@ pub(super) struct Seat {
 }
 
 impl Sessions {
-    pub(in crate::serve) fn new(options: &LogsOptions) -> Arc<Self> {
+    /// Creates what uploads share, and begins to read the files that are to be followed.
+    ///
+    /// # Errors
+    /// A thread that reads can't be started.
+    pub(in crate::serve) fn new(options: &LogsOptions) -> std::io::Result<Arc<Self>> {
         let mut limits = Limits::default();
         limits.upload_bytes_max = options.upload_bytes_max;
         limits.decode.decoded_bytes_max = options.upload_bytes_max;
@@ -65,8 +72,10 @@ impl Sessions {
             0 => thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        Arc::new(Self {
+        let tails = Tails::start(&options.tail, &limits)?;
+        Ok(Arc::new(Self {
             limits,
+            tails,
             resume: options.resume,
             resume_bytes_max: options.resume_bytes_max,
             started: Instant::now(),
@@ -74,7 +83,7 @@ impl Sessions {
             parsers: Arc::new(Semaphore::new(parsers)),
             known: Mutex::default(),
             changed: Notify::new(),
-        })
+        }))
     }
 
     /// Returns how many sessions have a connection, and how many are kept without one.

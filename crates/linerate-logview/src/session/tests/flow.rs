@@ -314,7 +314,7 @@ fn figures_are_kept_while_they_are_asked_for_and_then_given_up() {
     client.now += Duration::from_secs(599);
     assert_eq!(
         types(&client.say(r#"{"type":"query","seq":1,"query":{}}"#)),
-        ["refused"]
+        ["figures"]
     );
     assert!(client.wait(599_999).is_empty());
     let replies = client.wait(1);

@@ -1,28 +1,62 @@
 //! Questions about figures.
 
-use super::flow::{Client, LINE, types};
-use crate::session::{Limits, Outcome, QUESTIONS_MAX, SessionError};
+use serde_json::{Value, json};
 
-const QUERY: &str = r#"{"type":"query","seq":7,"query":{"conditions":[]}}"#;
+use super::flow::{Client, LINE, types};
+use crate::session::{Limits, Outcome, SessionError, question::QUESTIONS_MAX};
+
+const QUERY: &str = r#"{"type":"query","seq":7,"query":{}}"#;
 const ROWS: &str = r#"{"type":"rows","seq":8,"query":{},"offset":0,"limit":100}"#;
 
+/// Asks for the requests of a status, and returns the only reply.
+fn figures_of(client: &mut Client, status: &str) -> Value {
+    let conditions = [json!({"dimension": "status", "value": status})];
+    let query = json!({"type": "query", "seq": 9, "query": {"conditions": conditions}});
+    let mut replies = client.say(&query.to_string());
+    assert_eq!(
+        (types(&replies), &replies[0]["seq"]),
+        (vec!["figures"], &9.into())
+    );
+    replies[0]["summary"].take()
+}
+
 #[test]
-fn question_is_answered_under_its_number_during_and_after_the_upload() {
+fn question_is_answered_from_what_has_come_during_and_after_the_upload() {
+    let mut client = Client::started(Limits::default(), 3 * LINE.len() as u64);
+    client.send(LINE);
+    assert_eq!(figures_of(&mut client, "200")["requests"], 1);
+    client.send(&LINE.repeat(2));
+    client.finish();
+    assert_eq!(figures_of(&mut client, "200")["requests"], 3);
+    assert_eq!(figures_of(&mut client, "404")["requests"], 0);
+}
+
+#[test]
+fn question_that_can_not_be_answered_is_refused_and_the_session_goes_on() {
     let mut client = Client::started(Limits::default(), LINE.len() as u64);
-    for _ in 0..2 {
-        let replies = client.say(QUERY);
+    for (question, seq, code) in [
+        (
+            r#"{"type":"query","seq":1,"query":{"top_max":1001}}"#,
+            1,
+            "top_too_long",
+        ),
+        (
+            r#"{"type":"query","seq":2,"query":{"conditions":"?"}}"#,
+            2,
+            "malformed",
+        ),
+        (ROWS, 8, "rows_not_kept"),
+    ] {
+        let replies = client.say(question);
+        assert_eq!(types(&replies), ["refused"]);
         assert_eq!(
-            (types(&replies), &replies[0]["seq"]),
-            (vec!["refused"], &7.into())
+            (&replies[0]["seq"], &replies[0]["code"]),
+            (&seq.into(), &code.into())
         );
-        let replies = client.say(ROWS);
-        assert_eq!(
-            (types(&replies), &replies[0]["seq"]),
-            (vec!["refused"], &8.into())
-        );
-        client.send(LINE);
-        client.finish();
+        assert!(replies[0]["message"].as_str().unwrap().len() > 10);
     }
+    client.send(LINE);
+    assert_eq!(client.finish()[0]["summary"]["requests"], 1);
 }
 
 #[test]

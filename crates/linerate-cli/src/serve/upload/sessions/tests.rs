@@ -1,6 +1,6 @@
 //! Places, and what is kept, in paused time.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use linerate_gateway::config::LogsOptions;
 use linerate_logview::session::Session;
@@ -14,8 +14,12 @@ fn options(uploads_max: usize) -> LogsOptions {
     options
 }
 
+fn sessions(options: &LogsOptions) -> Arc<Sessions> {
+    Sessions::new(options).unwrap()
+}
+
 /// Starts a session that has read one line.
-fn begin(sessions: &std::sync::Arc<Sessions>) -> Option<(Box<Session>, Seat)> {
+fn begin(sessions: &Arc<Sessions>) -> Option<(Box<Session>, Seat)> {
     let mut session = Box::new(sessions.session());
     let now = sessions.now();
     let start = r#"{"type":"start","files":[{"name":"a","size":1000}]}"#;
@@ -28,7 +32,7 @@ fn begin(sessions: &std::sync::Arc<Sessions>) -> Option<(Box<Session>, Seat)> {
 
 #[tokio::test(start_paused = true)]
 async fn session_is_kept_for_its_time_and_then_forgotten() {
-    let sessions = Sessions::new(&options(2));
+    let sessions = sessions(&options(2));
     let (session, seat) = begin(&sessions).unwrap();
     let id = session.id();
     assert_eq!(sessions.count(), (1, 0));
@@ -50,7 +54,7 @@ async fn session_is_kept_for_its_time_and_then_forgotten() {
 
 #[tokio::test(start_paused = true)]
 async fn newcomer_takes_the_place_of_the_one_that_is_gone_for_longest() {
-    let sessions = Sessions::new(&options(2));
+    let sessions = sessions(&options(2));
     let mut ids = Vec::new();
     for _ in 0..2 {
         let (session, seat) = begin(&sessions).unwrap();
@@ -71,9 +75,9 @@ async fn newcomer_takes_the_place_of_the_one_that_is_gone_for_longest() {
 #[tokio::test(start_paused = true)]
 async fn bytes_that_are_kept_are_bounded() {
     let mut few = options(9);
-    let (session, _) = begin(&Sessions::new(&few)).unwrap();
+    let (session, _) = begin(&sessions(&few)).unwrap();
     few.resume_bytes_max = 2 * session.memory_bytes();
-    let sessions = Sessions::new(&few);
+    let sessions = sessions(&few);
     for _ in 0..3 {
         let (session, seat) = begin(&sessions).unwrap();
         sessions.keep(seat, session);
@@ -85,7 +89,7 @@ async fn bytes_that_are_kept_are_bounded() {
 async fn nothing_is_kept_where_that_is_turned_off() {
     let mut off = options(1);
     off.resume = Duration::ZERO;
-    let sessions = Sessions::new(&off);
+    let sessions = sessions(&off);
     let (session, seat) = begin(&sessions).unwrap();
     sessions.keep(seat, session);
     assert_eq!(sessions.count(), (0, 0));
@@ -94,7 +98,7 @@ async fn nothing_is_kept_where_that_is_turned_off() {
 
 #[tokio::test(start_paused = true)]
 async fn connection_that_has_the_session_is_told_to_give_it_up() {
-    let sessions = Sessions::new(&options(1));
+    let sessions = sessions(&options(1));
     let (session, seat) = begin(&sessions).unwrap();
     let id = session.id();
     let others = sessions.clone();
@@ -106,7 +110,7 @@ async fn connection_that_has_the_session_is_told_to_give_it_up() {
 
 #[tokio::test(start_paused = true)]
 async fn connection_that_keeps_its_session_is_not_waited_for_forever() {
-    let sessions = Sessions::new(&options(1));
+    let sessions = sessions(&options(1));
     let (session, _seat) = begin(&sessions).unwrap();
     assert!(sessions.resume(session.id()).await.is_none());
 }

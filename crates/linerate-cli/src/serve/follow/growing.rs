@@ -1,0 +1,188 @@
+//! A file that grows, and that may be rotated or cut short meanwhile.
+
+use std::{
+    fs::{self, File, Metadata},
+    io::{self, Read, Seek, SeekFrom},
+    os::unix::fs::MetadataExt,
+    path::PathBuf,
+};
+
+/// Reads what is appended to the file that has a path, whichever file that is at the time.
+///
+/// Another file under the path (as logrotate's `create` does it) is read from its beginning once
+/// the old one has been read to its end. A file that became shorter than what was read
+/// (`copytruncate`) is read from its beginning again.
+#[derive(Debug)]
+pub(super) struct GrowingFile {
+    path: PathBuf,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    identity: (u64, u64),
+    /// How many bytes were read.
+    position: u64,
+}
+
+/// What reading brought.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Growth {
+    /// So many bytes, at the beginning of the buffer.
+    Bytes(usize),
+    /// The file has ended; another one follows, or the same from its beginning.
+    Ended,
+    /// Nothing for now.
+    None,
+}
+
+impl GrowingFile {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, open: None }
+    }
+
+    /// Reads what has come since the last time, as far as it fits into `buffer`.
+    ///
+    /// # Errors
+    /// The file can't be opened or read, for another reason than that there is none.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Growth> {
+        let Some(open) = &mut self.open else {
+            self.open = Open::try_new(&self.path)?;
+            return match self.open {
+                Some(_) => self.read(buffer),
+                None => Ok(Growth::None),
+            };
+        };
+        let read = open.file.read(buffer)?;
+        if read > 0 {
+            open.position += read as u64;
+            return Ok(Growth::Bytes(read));
+        }
+        let there = match fs::metadata(&self.path) {
+            Ok(there) => there,
+            // Between two files; what is written to the old one is still read.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Growth::None),
+            Err(error) => return Err(error),
+        };
+        if identity(&there) != open.identity {
+            return self.end_old_file(buffer);
+        }
+        if there.len() < open.position {
+            open.file.seek(SeekFrom::Start(0))?;
+            open.position = 0;
+            return Ok(Growth::Ended);
+        }
+        Ok(Growth::None)
+    }
+
+    /// Reads the last that came to a file before another one took its place.
+    fn end_old_file(&mut self, buffer: &mut [u8]) -> io::Result<Growth> {
+        if let Some(open) = &mut self.open {
+            let read = open.file.read(buffer)?;
+            if read > 0 {
+                open.position += read as u64;
+                return Ok(Growth::Bytes(read));
+            }
+        }
+        self.open = None;
+        Ok(Growth::Ended)
+    }
+}
+
+impl Open {
+    /// Opens a file; `None` if there is none.
+    fn try_new(path: &PathBuf) -> io::Result<Option<Self>> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let identity = identity(&file.metadata()?);
+        Ok(Some(Self {
+            file,
+            identity,
+            position: 0,
+        }))
+    }
+}
+
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, File, OpenOptions},
+        io::Write,
+        path::Path,
+    };
+
+    use super::{GrowingFile, Growth};
+
+    fn append(path: &Path, text: &str) {
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        file.unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Reads until nothing comes; an end shows as `|`.
+    fn all(file: &mut GrowingFile) -> String {
+        let mut text = String::new();
+        let mut buffer = [0; 4];
+        loop {
+            match file.read(&mut buffer).unwrap() {
+                Growth::Bytes(read) => text += std::str::from_utf8(&buffer[..read]).unwrap(),
+                Growth::Ended => text.push('|'),
+                Growth::None => return text,
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_there_comes_first_and_then_what_is_appended() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        let mut file = GrowingFile::new(path.clone());
+        assert_eq!(all(&mut file), "", "the file isn't there yet");
+        append(&path, "one two");
+        assert_eq!(all(&mut file), "one two");
+        assert_eq!(all(&mut file), "");
+        append(&path, " three");
+        assert_eq!(all(&mut file), " three");
+    }
+
+    #[test]
+    fn rotated_file_is_read_to_its_end_before_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, old) = (folder.path().join("a.log"), folder.path().join("a.log.1"));
+        append(&path, "one");
+        let mut file = GrowingFile::new(path.clone());
+        assert_eq!(all(&mut file), "one");
+        fs::rename(&path, &old).unwrap();
+        append(&old, " late");
+        assert_eq!(all(&mut file), " late", "nobody has made the new file yet");
+        append(&old, " later");
+        append(&path, "two");
+        assert_eq!(all(&mut file), " later|two");
+    }
+
+    #[test]
+    fn file_that_was_cut_short_is_read_from_its_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        append(&path, "one two");
+        let mut file = GrowingFile::new(path.clone());
+        assert_eq!(all(&mut file), "one two");
+        File::create(&path).unwrap();
+        append(&path, "new");
+        assert_eq!(all(&mut file), "|new");
+    }
+
+    #[test]
+    fn folder_in_place_of_a_file_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = GrowingFile::new(folder.path().to_owned());
+        assert!(file.read(&mut [0; 4]).is_err());
+    }
+}

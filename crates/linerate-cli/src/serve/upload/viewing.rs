@@ -1,0 +1,105 @@
+//! One connection that looks at a log which the server reads.
+
+use std::{future::Future, iter, ops::ControlFlow, pin::pin, sync::Arc};
+
+use linerate::{MessageKind, Reader, Receiver, Result, Sender};
+use linerate_logview::session::{SessionId, Viewer};
+use tokio::{sync::watch, task::spawn_blocking};
+
+use super::{FAILED_FAREWELL, farewell, sessions::Sessions};
+use crate::serve::{endpoint::Farewell, follow::Tail};
+
+/// Sends snapshots as they come, and answers questions meanwhile.
+///
+/// Answers take their time, so they are made on the threads that parse.
+pub(super) struct Viewing<'a> {
+    sessions: &'a Arc<Sessions>,
+    sender: &'a Sender,
+    tail: Arc<Tail>,
+    snapshots: watch::Receiver<Arc<str>>,
+}
+
+impl<'a> Viewing<'a> {
+    pub(super) fn new(sessions: &'a Arc<Sessions>, sender: &'a Sender, tail: Arc<Tail>) -> Self {
+        let mut snapshots = tail.snapshots();
+        snapshots.mark_changed();
+        Self {
+            sessions,
+            sender,
+            snapshots,
+            tail,
+        }
+    }
+
+    pub(super) async fn talk(mut self, receiver: &mut Receiver) -> Result<Farewell> {
+        let id = SessionId::from_bytes(rand::random());
+        let mut viewer = Viewer::new(self.sessions.limits.clone(), id);
+        loop {
+            viewer = match self.answer(viewer).await? {
+                ControlFlow::Continue(viewer) => viewer,
+                ControlFlow::Break(farewell) => return Ok(farewell),
+            };
+            let Some(reader) = self.while_showing(receiver.reader()).await?? else {
+                return Ok(Farewell::DONE);
+            };
+            match reader.kind() {
+                MessageKind::Binary => viewer.handle_binary(),
+                MessageKind::Text => viewer.handle_text(&self.hear_text(reader).await?),
+            }
+        }
+    }
+
+    /// Takes a text message, of which only so much is kept that it can be refused.
+    async fn hear_text(&mut self, mut reader: Reader<'_>) -> Result<String> {
+        let mut text = String::new();
+        while text.len() <= self.sessions.limits.text_bytes_max {
+            let Some(piece) = self.while_showing(reader.chunk()).await?? else {
+                break;
+            };
+            text.push_str(piece.as_text().unwrap_or_default());
+        }
+        Ok(text)
+    }
+
+    /// Waits for `input`, and meanwhile sends what is new.
+    async fn while_showing<T>(&mut self, input: impl Future<Output = T>) -> Result<T> {
+        let mut input = pin!(input);
+        loop {
+            tokio::select! {
+                biased;
+                input = &mut input => return Ok(input),
+                // The tail is held here, so that its end can't come before.
+                Ok(()) = self.snapshots.changed() => {
+                    let snapshot = self.snapshots.borrow_and_update().clone();
+                    if !snapshot.is_empty() {
+                        self.sender.send(&*snapshot).await?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends the answers that are due, and says how to leave if there is nothing more to say.
+    async fn answer(&mut self, mut viewer: Viewer) -> Result<ControlFlow<Farewell, Viewer>> {
+        // The semaphore is never closed; without a permit the answer would only come sooner.
+        let permit = self.sessions.parsers.clone().acquire_owned().await.ok();
+        let tail = self.tail.clone();
+        let answered = spawn_blocking(move || {
+            let _permit = permit;
+            let log = tail.log();
+            let replies: Vec<_> = iter::from_fn(|| viewer.poll_reply(&log)).collect();
+            drop(log);
+            (viewer, replies)
+        });
+        let Ok((viewer, replies)) = answered.await else {
+            return Ok(ControlFlow::Break(FAILED_FAREWELL));
+        };
+        for reply in replies {
+            self.sender.send(reply).await?;
+        }
+        Ok(match viewer.outcome() {
+            Some(outcome) => ControlFlow::Break(farewell(Some(outcome))),
+            None => ControlFlow::Continue(viewer),
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! `linerate serve --tail`, over the wire.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    path::Path,
+};
+
+use linerate::{CloseCode, WebSocket};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::support::{PATIENCE, Server, made_log};
+
+const LINE: &str =
+    "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET /live HTTP/1.1\" 200 5 \"-\" \"-\"\n";
+
+fn append(path: &Path, text: &str) {
+    let file = OpenOptions::new().append(true).create(true).open(path);
+    file.unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+async fn next(ws: &mut WebSocket) -> Option<Value> {
+    let message = timeout(PATIENCE, ws.recv()).await.expect("a reply in time");
+    let message = message.unwrap()?;
+    Some(serde_json::from_str(message.as_text().unwrap()).unwrap())
+}
+
+/// Begins to look at a file, up to the word that it can be looked at.
+async fn follow(server: &Server, name: &str) -> WebSocket {
+    let mut ws = server.connect_upload().await;
+    let files = next(&mut ws).await.unwrap();
+    assert_eq!(files, json!({"type": "files", "files": ["access.log"]}));
+    let follow = json!({"type": "follow", "name": name});
+    ws.send(follow.to_string()).await.unwrap();
+    ws
+}
+
+/// Waits for figures of so many requests.
+async fn wait_for_requests(ws: &mut WebSocket, requests: u64) {
+    loop {
+        let reply = next(ws).await.unwrap();
+        if reply["type"] == "snapshot" && reply["summary"]["requests"] == requests {
+            assert_eq!(reply["final"], false);
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn log_is_shown_from_its_beginning_and_then_as_it_grows_and_is_rotated() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    append(&path, &made_log(1_000).0);
+    let server = Server::start_with(&["--tail", path.to_str().unwrap()]);
+    let mut early = follow(&server, "access.log").await;
+    assert_eq!(next(&mut early).await.unwrap()["type"], "ready");
+    wait_for_requests(&mut early, 1_000).await;
+
+    append(&path, LINE);
+    wait_for_requests(&mut early, 1_001).await;
+    let mut late = follow(&server, "access.log").await;
+    wait_for_requests(&mut late, 1_001).await;
+
+    fs::rename(&path, folder.path().join("access.log.1")).unwrap();
+    append(&path, &LINE.repeat(2));
+    for ws in [&mut early, &mut late] {
+        wait_for_requests(ws, 1_003).await;
+    }
+    let conditions = [json!({"dimension": "path", "value": "/live"})];
+    let query = json!({"type": "query", "seq": 5, "query": {"conditions": conditions}});
+    late.send(query.to_string()).await.unwrap();
+    let figures = loop {
+        let reply = next(&mut late).await.unwrap();
+        if reply["type"] != "snapshot" {
+            break reply;
+        }
+    };
+    assert_eq!(
+        (&figures["type"], &figures["seq"]),
+        (&"figures".into(), &5.into())
+    );
+    assert_eq!(figures["summary"]["requests"], 3);
+    late.send(r#"{"type":"cancel"}"#).await.unwrap();
+    while next(&mut late).await.is_some() {}
+    assert_eq!(late.close(CloseCode::NORMAL, "").await.unwrap().code, 1000);
+}
+
+#[tokio::test]
+async fn file_of_another_name_can_not_be_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let server = Server::start_with(&["--tail", path.to_str().unwrap()]);
+    let mut ws = follow(&server, "../access.log").await;
+    assert_eq!(next(&mut ws).await.unwrap()["code"], "unknown_file");
+    assert_eq!(ws.close(CloseCode::NORMAL, "").await.unwrap().code, 1008);
+}

@@ -1,0 +1,173 @@
+//! A log that the server reads itself, and those who look at its figures.
+
+use super::{
+    Limits, Outcome, SessionError, SessionId,
+    message::{Reply, Request},
+    question::{Question, Questions},
+};
+use crate::{
+    aggregate::Aggregator,
+    decode::DecodeError,
+    input::{Input, Piece},
+};
+
+/// A log that grows: the figures of its files, one after the other as they are rotated.
+///
+/// ```
+/// use linerate_logview::session::{Followed, Limits};
+///
+/// let mut log = Followed::new(Limits::default());
+/// log.handle_input(b"192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n")?;
+/// assert!(log.snapshot().contains(r#""requests":1"#));
+/// # Ok::<(), linerate_logview::decode::DecodeError>(())
+/// ```
+#[derive(Debug)]
+pub struct Followed {
+    limits: Limits,
+    input: Input,
+    log: Aggregator,
+    bytes: u64,
+    /// Whether the rest of the file is skipped, since it can't be decompressed.
+    is_skipping: bool,
+}
+
+impl Followed {
+    /// Creates a log of which nothing was read.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            input: Input::new(None, limits.decode.clone()),
+            log: Aggregator::new(limits.aggregate.clone()),
+            limits,
+            bytes: 0,
+            is_skipping: false,
+        }
+    }
+
+    /// Takes the next bytes of the file.
+    ///
+    /// # Errors
+    /// The file can't be decompressed. It is skipped from there on.
+    pub fn handle_input(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
+        if self.is_skipping {
+            return Ok(());
+        }
+        self.bytes += bytes.len() as u64;
+        let log = &mut self.log;
+        let decoded = self.input.handle_input(bytes, |piece| count(log, piece));
+        self.is_skipping = decoded.is_err();
+        decoded
+    }
+
+    /// Ends the file; what comes next is another one.
+    ///
+    /// # Errors
+    /// The file can't be decompressed, or was cut.
+    pub fn handle_eof(&mut self) -> Result<(), DecodeError> {
+        let next = Input::new(None, self.limits.decode.clone());
+        let mut input = std::mem::replace(&mut self.input, next);
+        let log = &mut self.log;
+        let was_skipping = std::mem::take(&mut self.is_skipping);
+        let decoded = input.handle_eof(|piece| count(log, piece));
+        self.log.handle_eof();
+        if was_skipping { Ok(()) } else { decoded }
+    }
+
+    /// Returns the message that shows the figures as they are, the same for all viewers.
+    pub fn snapshot(&self) -> String {
+        let summary = Box::new(self.log.summary());
+        let snapshot = Reply::Snapshot {
+            is_final: false,
+            summary,
+        };
+        snapshot.to_json()
+    }
+}
+
+pub(super) fn count(log: &mut Aggregator, piece: Piece<'_>) {
+    match piece {
+        Piece::Bytes(bytes) => log.handle_input(bytes),
+        Piece::Format(format) => log.set_format(format.clone()),
+    }
+}
+
+/// A client that looks at a log which the server reads: takes its questions and gives the answers.
+///
+/// Snapshots are the same for all viewers, so the caller sends them, by [`Followed::snapshot`].
+#[derive(Debug)]
+pub struct Viewer {
+    limits: Limits,
+    /// The message that it begins with, until that was polled.
+    ready: Option<SessionId>,
+    questions: Questions,
+    end: Option<(Outcome, Option<String>)>,
+}
+
+impl Viewer {
+    /// Creates a viewer. Its name is of no use for coming back: who does follows anew.
+    pub fn new(limits: Limits, id: SessionId) -> Self {
+        Self {
+            limits,
+            ready: Some(id),
+            questions: Questions::default(),
+            end: None,
+        }
+    }
+
+    /// Takes a text message.
+    pub fn handle_text(&mut self, text: &str) {
+        if self.end.is_some() {
+            return;
+        }
+        if let Err(error) = self.try_handle_text(text) {
+            self.fail(error);
+        }
+    }
+
+    /// Ends the session, since a viewer has no file to send.
+    pub fn handle_binary(&mut self) {
+        if self.end.is_none() {
+            self.fail(SessionError::NotStarted);
+        }
+    }
+
+    /// Returns the next reply, from the figures as they are; `None` if there is none for now.
+    pub fn poll_reply(&mut self, log: &Followed) -> Option<String> {
+        if let Some(id) = self.ready.take() {
+            let ready = Reply::Ready {
+                id: id.to_string(),
+                window_bytes: 0,
+                bytes: log.bytes,
+            };
+            return Some(ready.to_json());
+        }
+        match &mut self.end {
+            Some((_, last_reply)) => last_reply.take(),
+            None => self.questions.poll_answer(&log.log),
+        }
+    }
+
+    /// Returns how the session ended, or `None` while it lasts.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.end.as_ref().map(|(outcome, _)| outcome)
+    }
+
+    fn try_handle_text(&mut self, text: &str) -> Result<(), SessionError> {
+        match Request::parse(text, &self.limits)? {
+            Request::Cancel => {
+                self.end = Some((Outcome::Cancelled, None));
+                Ok(())
+            }
+            Request::Query { seq, query } => self.questions.push(Question::Figures { seq, query }),
+            Request::Rows { seq } => self.questions.push(Question::Rows { seq }),
+            Request::Finish => Err(SessionError::NotStarted),
+            Request::Follow { .. } | Request::Resume { .. } | Request::Start(_) => {
+                Err(SessionError::SecondStart)
+            }
+        }
+    }
+
+    fn fail(&mut self, error: SessionError) {
+        let reply = Reply::of_error(&error);
+        self.end = Some((Outcome::Failed(error), Some(reply)));
+    }
+}
