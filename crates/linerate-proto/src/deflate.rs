@@ -24,7 +24,7 @@ mod worth;
 pub use agreement::{Agreement, Context};
 pub use budget::Budget;
 pub use compress::Compressor;
-pub use decompress::Decompressor;
+pub use decompress::{Decompressor, Output};
 #[cfg(feature = "std")]
 pub use pool::ThreadPool;
 pub use pool::{Pool, Stock, Unpooled, Wanted};

@@ -123,6 +123,13 @@ impl Codec {
         }
     }
 
+    /// Gives back what the message that is arriving does not need until there is more of it.
+    pub(crate) fn rest(&mut self) {
+        if let Some(message) = &mut self.message {
+            message.decompressor.rest(self.pool);
+        }
+    }
+
     /// Returns what was inflated last of the message that is arriving.
     pub(crate) fn output(&mut self) -> &mut [u8] {
         match &mut self.message {
@@ -148,6 +155,7 @@ impl Codec {
             Some(message) => message,
             none => none.insert(Message::start(self.pool, &self.receiving)),
         };
+        message.decompressor.prepare(self.pool);
         let available = part.payload.len();
         let payload = part.payload;
         if let Some(MaskKey(key)) = part.mask {

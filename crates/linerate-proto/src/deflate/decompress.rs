@@ -5,7 +5,7 @@ use core::fmt;
 
 use zlib_rs::{Inflate, InflateFlush, Status};
 
-use super::{Budget, Context, compress::TAIL, window::Window};
+use super::{Budget, Context, Pool, compress::TAIL, window::Window};
 use crate::error::ProtocolError;
 
 /// The most that is lent at a time, in bytes.
@@ -23,7 +23,7 @@ const FINAL_BLOCKS_MAX: u16 = 1_024;
 const PROBE: [u8; 2] = [0x03, 0x00];
 
 /// The memory that a decompressor takes between two inputs, in bytes.
-pub(super) const PARKED_BYTES: usize = 64 << 10;
+pub(super) const PARKED_BYTES: usize = 48 << 10;
 
 /// From here on the ratio is looked at.
 const RATIO_BYTES_MIN: u64 = 64 << 10;
@@ -31,8 +31,12 @@ const RATIO_BYTES_MIN: u64 = 64 << 10;
 /// The state of a decompressor, with the output that is being lent.
 pub struct Decompressor(Box<State>);
 
+/// What a decompressor inflates into. It needs that only while there is input.
+pub struct Output(Box<[u8]>);
+
 struct State {
     inflate: Inflate,
+    /// Empty while it waits for input.
     output: Box<[u8]>,
     /// How much of `output` is lent.
     len: usize,
@@ -61,7 +65,7 @@ impl Decompressor {
             // All bits, because a smaller window would cost a state of its own; the memory goes
             // back with the message.
             inflate: Inflate::new(false, 15),
-            output: vec![0; OUTPUT_BYTES].into(),
+            output: Box::default(),
             len: 0,
             history: Window::new(15),
             taken: 0,
@@ -75,6 +79,21 @@ impl Decompressor {
     /// Returns what the last step has inflated.
     pub(crate) fn output(&mut self) -> &mut [u8] {
         &mut self.0.output[..self.0.len]
+    }
+
+    /// Sees to it that there is something to inflate into.
+    pub(super) fn prepare(&mut self, pool: &dyn Pool) {
+        if self.0.output.is_empty() {
+            self.0.output = pool.take_output().unwrap_or_default().0;
+        }
+    }
+
+    /// Gives back what is not needed until there is more input; what was lent is gone.
+    pub(super) fn rest(&mut self, pool: &dyn Pool) {
+        self.0.len = 0;
+        if !self.0.output.is_empty() {
+            pool.give_output(Output(core::mem::take(&mut self.0.output)));
+        }
     }
 
     /// Returns how many bytes of the message have been inflated.
@@ -163,6 +182,18 @@ impl State {
         ProtocolError::InvalidCompression {
             offset: self.inflated,
         }
+    }
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self(vec![0; OUTPUT_BYTES].into())
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Output").finish_non_exhaustive()
     }
 }
 

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use super::{Compressor, Decompressor, compress::Place};
+use super::{Compressor, Decompressor, Output, compress::Place};
 
-/// Lends the states of compression: some 200 KiB to compress, 60 KiB to decompress. Shared by any
+/// Lends the states of compression: some 200 KiB to compress, 64 KiB to decompress. Shared by any
 /// number of connections, of which each needs one only while a message passes.
 pub trait Pool: Sync {
     /// Returns a compressor that suits, best the one that did the message
@@ -19,6 +19,17 @@ pub trait Pool: Sync {
 
     /// Takes a decompressor back.
     fn give_decompressor(&self, decompressor: Decompressor);
+
+    /// Returns the memory to inflate into, for a decompressor that has waited without; `None` makes it
+    /// anew.
+    fn take_output(&self) -> Option<Output> {
+        None
+    }
+
+    /// Takes the memory of a decompressor that waits for more input.
+    fn give_output(&self, output: Output) {
+        drop(output);
+    }
 }
 
 /// Which compressor is asked for.
@@ -55,15 +66,17 @@ pub struct Stock {
     /// The one that was used last comes last.
     compressors: Vec<Compressor>,
     decompressors: Vec<Decompressor>,
+    outputs: Vec<Output>,
 }
 
 impl Stock {
-    /// Creates a stock of at most `states_max` compressors, and as many decompressors.
+    /// Creates a stock of at most `states_max` compressors, and as many decompressors and outputs.
     pub const fn new(states_max: usize) -> Self {
         Self {
             states_max,
             compressors: Vec::new(),
             decompressors: Vec::new(),
+            outputs: Vec::new(),
         }
     }
 
@@ -99,6 +112,18 @@ impl Stock {
             self.decompressors.push(decompressor);
         }
     }
+
+    /// As [`Pool::take_output`].
+    pub fn take_output(&mut self) -> Option<Output> {
+        self.outputs.pop()
+    }
+
+    /// As [`Pool::give_output`].
+    pub fn give_output(&mut self, output: Output) {
+        if self.outputs.len() < self.states_max {
+            self.outputs.push(output);
+        }
+    }
 }
 
 /// A pool for each thread: at most 16 states of each kind, which are 5 MiB.
@@ -129,5 +154,14 @@ impl Pool for ThreadPool {
 
     fn give_decompressor(&self, decompressor: Decompressor) {
         _ = STOCK.try_with(|stock| stock.borrow_mut().give_decompressor(decompressor));
+    }
+
+    fn take_output(&self) -> Option<Output> {
+        let taken = STOCK.try_with(|stock| stock.borrow_mut().take_output());
+        taken.ok().flatten()
+    }
+
+    fn give_output(&self, output: Output) {
+        _ = STOCK.try_with(|stock| stock.borrow_mut().give_output(output));
     }
 }

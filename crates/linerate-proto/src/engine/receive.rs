@@ -50,7 +50,7 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     pub fn next(&mut self) -> Option<Result<Event<'_>, ProtocolError>> {
         // Each event takes a byte at least.
         if self.at == self.input.len() {
-            return None;
+            return self.nothing_more();
         }
         if let Some((piece, start)) = self.take_inner_piece() {
             let chunk = self.engine.chunk(piece, &mut self.input[start..]);
@@ -63,7 +63,7 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
                 Ok(Step::Control(frame)) => return Some(self.control(frame).map(Event::from)),
                 #[cfg(feature = "deflate")]
                 Ok(Step::Inflated(piece)) => return Some(self.inflated(piece)),
-                Ok(Step::Feed) => return None,
+                Ok(Step::Feed) => return self.nothing_more(),
                 Err(error) => return Some(Err(self.fail(error))),
             },
         };
@@ -82,7 +82,7 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     #[inline]
     pub fn next_raw(&mut self) -> Option<Result<RawEvent<'_>, ProtocolError>> {
         if self.at == self.input.len() {
-            return None;
+            return self.nothing_more();
         }
         if let Some((piece, start)) = self.take_inner_piece() {
             return Some(Ok(RawEvent::Data(piece.data(&mut self.input[start..]))));
@@ -97,12 +97,22 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
                     let data = piece.data(self.inflated_bytes());
                     return Some(Ok(RawEvent::Data(data)));
                 }
-                Ok(Step::Feed) => return None,
+                Ok(Step::Feed) => return self.nothing_more(),
                 Err(error) => return Some(Err(self.fail(error))),
             },
         };
         let payload = &mut self.input[self.at - bytes..self.at];
         Some(Ok(RawEvent::Data(piece.data(payload))))
+    }
+
+    /// Gives back what is needed only while there is input.
+    #[inline]
+    fn nothing_more<T>(&mut self) -> Option<T> {
+        #[cfg(feature = "deflate")]
+        if let Some(codec) = self.engine.codec_mut() {
+            codec.rest();
+        }
+        None
     }
 
     /// Appends the control frames that are due to `out`, as [`Engine::poll_transmit`] does.
