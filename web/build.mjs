@@ -29,7 +29,7 @@ async function buildPages() {
       "overview/overview.css",
       "logs/logs.ts",
       "logs/logs.css",
-      "logs/upload-worker.ts",
+      "logs/session-worker.ts",
     ],
     outdir: "dist/assets",
     entryNames: "[name]",

@@ -1,17 +1,17 @@
-// Taking a file: dropped anywhere on the page, or chosen with the button.
+// Taking files: dropped anywhere on the page, or chosen with the button.
 
 import { element } from "../shared/page.js";
 
 /** What was dropped, as far as the page can use it. */
-export type Offer = { kind: "file"; file: File } | { kind: "unusable"; why: string };
+export type Offer = { kind: "files"; files: File[] } | { kind: "unusable"; why: string };
 
-/** Calls `take` for each file that someone drops or chooses. */
+/** Calls `take` with the files that someone drops or chooses. */
 export function watchForFiles(take: (offer: Offer) => void): void {
   const input = element("file-input") as HTMLInputElement;
   input.addEventListener("change", () => {
-    const [file] = input.files ?? [];
-    if (file !== undefined) {
-      take({ kind: "file", file });
+    const files = [...(input.files ?? [])];
+    if (files.length > 0) {
+      take({ kind: "files", files });
     }
     input.value = ""; // So that the same file can be chosen again.
   });
@@ -48,18 +48,11 @@ function carriesFiles(event: DragEvent): event is DragEvent & { dataTransfer: Da
 }
 
 function offerOf({ files, items }: DataTransfer): Offer {
-  const [file] = files;
-  if (file === undefined) {
+  if (files.length === 0) {
     return { kind: "unusable", why: "The drop carried no file." };
   }
-  if (files.length > 1) {
-    return {
-      kind: "unusable",
-      why: `${files.length} files were dropped; this page reads one at a time.`,
-    };
+  if ([...items].some((item) => item.webkitGetAsEntry()?.isDirectory === true)) {
+    return { kind: "unusable", why: "That is a folder; drop the log files themselves." };
   }
-  if (items[0]?.webkitGetAsEntry()?.isDirectory === true) {
-    return { kind: "unusable", why: "That is a folder; drop the log file itself." };
-  }
-  return { kind: "file", file };
+  return { kind: "files", files: [...files] };
 }

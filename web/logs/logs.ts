@@ -1,178 +1,211 @@
-// The log page `/logs`: a file comes in, figures come out, one upload at a time.
+// The log page `/logs`: files come in, figures come out; what is chosen of them lives in the address.
 
-import { ownServer } from "../shared/live-socket.js";
 import { element, setText } from "../shared/page.js";
+import { announce } from "./announcer.js";
+import { watchDownloads } from "./downloads.js";
 import { type Offer, watchForFiles } from "./drop-zone.js";
-import type { ReaderKind } from "./file-reader.js";
-import { announce, Progress } from "./progress.js";
-import type { Summary } from "./protocol.js";
-import { RequestsChart } from "./requests-chart.js";
-import { clearStatuses, showStatuses } from "./statuses.js";
-import { clearTopPaths, showTopPaths } from "./top-paths.js";
-import { clearTotals, showTotals } from "./totals.js";
+import { totalSize } from "./file-chain.js";
+import { FiguresSource } from "./figures-source.js";
+import { FiguresView } from "./figures-view.js";
+import { listFollowable } from "./follow-list.js";
+import { hideFormatForm, showFormatForm, watchFormatForm } from "./format-help.js";
+import { PAGE_LINES } from "./lines-table.js";
+import type { Ended, Source } from "./log-session.js";
+import { RunningSession } from "./running-session.js";
 import { explain, objection, type Trouble } from "./trouble.js";
-import { clearUnparsedLines, showUnparsedLines } from "./unparsed-lines.js";
-import type { Failure, Outcome } from "./upload.js";
-import type { FromWorker, ToWorker } from "./upload-messages.js";
+import { fragmentOf, isWhole, parseView, type View, WHOLE } from "./view.js";
 
 /** What the page is doing; its style sheet shows and hides by it. */
-type PageState = "idle" | "uploading" | "finished" | "cancelled" | "failed";
+type PageState = "idle" | "uploading" | "following" | "finished" | "cancelled" | "failed";
 
-const chart = new RequestsChart();
-let running: RunningUpload | undefined;
-let lastFile: File | undefined;
+let view: View = parseView(location.hash);
+let session: RunningSession | undefined;
+let source: FiguresSource | undefined;
+/** Files that were read last, to read them once more. */
+let lastFiles: File[] = [];
+
+const figures = new FiguresView(view, {
+  view: (chosen) => changeView(chosen),
+  lines: () => source?.turnPage(),
+});
 
 watchForFiles(handleOffer);
-element("cancel").addEventListener("click", () => running?.cancel());
-element("retry").addEventListener("click", () => {
-  if (lastFile !== undefined) {
-    start(lastFile);
-  }
-});
+watchFormatForm((format) => readFiles(lastFiles, format));
+watchDownloads(figures.chart, () =>
+  source?.shown === undefined
+    ? undefined
+    : { summary: source.shown, view, name: session?.name ?? "log" },
+);
+element("cancel").addEventListener("click", () => session?.cancel());
+element("retry").addEventListener("click", () => readFiles(lastFiles, "auto"));
+addEventListener("popstate", () => showView(parseView(location.hash)));
 setState("idle");
+showSharedView();
+if (view.follow === null) {
+  listFollowable(follow);
+} else {
+  follow(view.follow);
+}
 
 function handleOffer(offer: Offer): void {
-  if (running !== undefined) {
+  if (document.body.dataset["state"] === "uploading") {
     announce("A file is being read. Cancel it first.");
-    setText(element("busy"), "One file at a time: cancel this one first.");
+    setText(element("busy"), "A log is being read: cancel it first.");
     return;
   }
   if (offer.kind === "unusable") {
     showTrouble({ title: "Nothing to read", detail: offer.why, retry: false });
     return;
   }
-  const trouble = objection(offer.file);
+  const trouble = objection(offer.files);
   if (trouble !== null) {
     showTrouble(trouble);
     return;
   }
-  start(offer.file);
+  if (session !== undefined) {
+    // What was chosen of another log says nothing about this one.
+    changeView({ ...WHOLE });
+  }
+  readFiles(offer.files, "auto");
 }
 
-function start(file: File): void {
-  lastFile = file;
-  hideTrouble();
-  clearFigures();
+function readFiles(files: File[], format: string): void {
+  lastFiles = files;
+  const rows = (element("keep-lines") as HTMLInputElement).checked;
+  open({ kind: "files", files, format, rows });
   setState("uploading");
-  running = new RunningUpload(file);
   element("cancel").focus({ preventScroll: true });
 }
 
-/** One upload as the page sees it: the worker's reports, drawn once a frame. */
-class RunningUpload {
-  readonly #file: File;
-  readonly #progress: Progress;
-  readonly #worker = new Worker("/assets/upload-worker.js", { type: "module" });
-  #acknowledged = 0;
-  #summary: Summary | undefined;
-  #frame: number | undefined;
+function follow(name: string): void {
+  changeView({ ...view, follow: name });
+  open({ kind: "follow", name });
+  setState("following");
+}
 
-  constructor(file: File) {
-    this.#file = file;
-    this.#progress = new Progress(file);
-    this.#worker.addEventListener("message", ({ data }) => this.#handle(data as FromWorker));
-    this.#worker.addEventListener("error", (event) => this.#handleWorkerError(event));
-    const reader = wantedReader();
-    const url = ownServer("/logs/upload");
-    this.#tell({ type: "start", file, url, ...(reader === undefined ? {} : { reader }) });
+function open(from: Source): void {
+  session?.cancel();
+  source?.stop();
+  hideTrouble();
+  figures.clear();
+  const opened = new RunningSession(from, {
+    snapshot: (summary, final) => handleSnapshot(opened, summary, final),
+    answer: (answer) => {
+      if (opened === session) {
+        source?.handleAnswer(answer);
+      }
+    },
+    connection: (isConnected) => {
+      document.body.dataset["connection"] = isConnected ? "open" : "lost";
+    },
+    ended: (ended) => {
+      if (opened === session) {
+        handleEnd(ended);
+      }
+    },
+  });
+  session = opened;
+  setText(element("file-name"), opened.name);
+  const size = from.kind === "files" ? totalSize(from.files) : 0;
+  source = new FiguresSource(
+    view,
+    from.kind === "files" && from.files.every(isPlain) ? size : 0,
+    (question) => opened.ask(question),
+    () => ({ offset: figures.lines.offset, limit: PAGE_LINES }),
+    {
+      figures: (shown) => figures.show(shown),
+      lines: (total, rows) => figures.showLines(total, rows),
+      linesRefused: (why) => figures.lines.refuse(sentence(why)),
+      objection: (why) => figures.showObjection(sentence(why)),
+    },
+  );
+}
+
+function handleSnapshot(
+  from: RunningSession,
+  summary: Parameters<FiguresSource["handleSnapshot"]>[0],
+  final: boolean,
+): void {
+  if (from !== session) {
+    return;
   }
-
-  cancel(): void {
-    this.#tell({ type: "cancel" });
-  }
-
-  #tell(message: ToWorker): void {
-    this.#worker.postMessage(message);
-  }
-
-  #handle(message: FromWorker): void {
-    switch (message.type) {
-      case "progress":
-        this.#acknowledged = message.acknowledged;
-        break;
-      case "snapshot":
-        this.#summary = message.summary;
-        break;
-      case "reading":
-        element("progress").dataset["reader"] = message.kind;
-        return;
-      case "ended":
-        this.#draw();
-        this.#end(message.outcome);
-        return;
-    }
-    this.#frame ??= requestAnimationFrame(() => this.#draw());
-  }
-
-  /** A worker that couldn't be loaded has no message to tell; one that threw has. */
-  #handleWorkerError({ message }: ErrorEvent): void {
-    const failure: Failure =
-      message === undefined ? { reason: "unreachable" } : { reason: "bug", message };
-    this.#worker.terminate();
-    this.#end({ kind: "failed", failure, acknowledged: this.#acknowledged });
-  }
-
-  #draw(): void {
-    if (this.#frame !== undefined) {
-      cancelAnimationFrame(this.#frame);
-      this.#frame = undefined;
-    }
-    this.#progress.handleProgress(this.#acknowledged);
-    if (this.#summary !== undefined) {
-      showFigures(this.#summary, this.#summary.bytes_read / this.#file.size);
-      this.#summary = undefined;
-    }
-  }
-
-  #end(outcome: Outcome): void {
-    running = undefined;
-    chart.finish();
+  source?.handleSnapshot(summary, final);
+  if (final && document.body.dataset["state"] === "uploading") {
     const hadFocus = document.activeElement === element("cancel");
-    switch (outcome.kind) {
-      case "finished":
-        this.#progress.end("read in");
-        announce(`Done: ${element("requests").textContent ?? ""} requests`);
-        setState("finished");
-        break;
-      case "cancelled":
-        this.#progress.end("cancelled after");
-        announce("Cancelled");
-        setState("cancelled");
-        break;
-      case "failed":
-        this.#progress.end("stopped after");
-        showTrouble(explain(outcome.failure, outcome.acknowledged, this.#file));
-        setState("failed");
-        break;
-    }
+    announce(`Done: ${element("requests").textContent ?? ""} requests`);
+    setState("finished");
     if (hadFocus) {
       element("choose-another").focus({ preventScroll: true }); // It stands where Cancel stood.
     }
   }
 }
 
-function showFigures(summary: Summary, fraction: number): void {
-  document.body.dataset["figures"] = "some";
-  showTotals(summary);
-  chart.show(summary, fraction);
-  showStatuses(summary);
-  showTopPaths(summary);
-  showUnparsedLines(summary);
+function handleEnd(ended: Ended): void {
+  source?.stop();
+  const hadFocus = document.activeElement === element("cancel");
+  switch (ended.kind) {
+    case "forgotten":
+      showTrouble({
+        title: "The server has let go of this log",
+        detail: "Its figures stay here. To filter it or to read its lines, read it once more.",
+        retry: lastFiles.length > 0,
+      });
+      return;
+    case "cancelled":
+      announce("Cancelled");
+      setState("cancelled");
+      break;
+    case "failed": {
+      const [first] = lastFiles;
+      const size = totalSize(lastFiles);
+      const trouble = explain(ended.failure, ended.acknowledged, {
+        name: session?.name ?? "",
+        size,
+      });
+      showTrouble(trouble);
+      if (trouble.asksForFormat === true && first !== undefined) {
+        void showFormatForm(first);
+      }
+      setState("failed");
+      break;
+    }
+  }
+  if (hadFocus) {
+    element("choose-another").focus({ preventScroll: true });
+  }
 }
 
-function clearFigures(): void {
-  document.body.dataset["figures"] = "none";
-  clearTotals();
-  chart.clear();
-  clearStatuses();
-  clearTopPaths();
-  clearUnparsedLines();
+/** Shows another view and writes it into the address. */
+function changeView(chosen: View): void {
+  const fragment = fragmentOf(chosen);
+  const address = `${location.pathname}${location.search}${fragment === "" ? "" : `#${fragment}`}`;
+  if (address !== `${location.pathname}${location.search}${location.hash}`) {
+    history.pushState(null, "", address);
+  }
+  showView(chosen);
+}
+
+function showView(chosen: View): void {
+  view = chosen;
+  figures.lines.rewind();
+  figures.showView(view, source?.whole);
+  source?.handleView(view);
+}
+
+/** A link that carries a view says so, as long as there is no log to show it of. */
+function showSharedView(): void {
+  const carries = !isWhole(view) && view.follow === null;
+  setText(
+    element("shared-view"),
+    carries ? "This link carries filters. Choose the log that it is about, and they apply." : "",
+  );
 }
 
 function showTrouble({ title, detail, retry }: Trouble): void {
   setText(element("trouble-title"), title);
   setText(element("trouble-detail"), detail);
   element("retry").hidden = !retry;
+  hideFormatForm();
   element("trouble").hidden = false;
 }
 
@@ -183,12 +216,14 @@ function hideTrouble(): void {
 function setState(state: PageState): void {
   document.body.dataset["state"] = state;
   setText(element("busy"), "");
-  const name = lastFile?.name ?? "";
-  document.title = state === "idle" ? "Logs · linerate" : `${name} · linerate`;
+  document.title = state === "idle" ? "Logs · linerate" : `${session?.name ?? ""} · linerate`;
 }
 
-/** `/logs?reader=slices` and `?reader=stream` skip the choice, to measure each. */
-function wantedReader(): ReaderKind | undefined {
-  const wanted = new URLSearchParams(location.search).get("reader");
-  return wanted === "slices" || wanted === "stream" ? wanted : undefined;
+/** Of a packed file nobody knows how many bytes of log it holds. */
+function isPlain({ name }: File): boolean {
+  return !/\.(gz|zst|zstd)$/i.test(name);
+}
+
+function sentence(text: string): string {
+  return text === "" ? "" : `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }

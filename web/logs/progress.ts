@@ -2,6 +2,7 @@
 
 import { grouped, humanBytes, humanDuration, megabytesPerSecond } from "../shared/format.js";
 import { element, setFigure, setText } from "../shared/page.js";
+import { announce } from "./announcer.js";
 import { Speed } from "./speed.js";
 
 /** The figures beside the bar change this often, to be read while they do. */
@@ -16,17 +17,19 @@ export class Progress {
   readonly #timer: ReturnType<typeof setInterval>;
   #acknowledged = 0;
   #spoken = 0;
+  #isConnected = true;
+  #isOver = false;
 
-  constructor(file: File) {
-    this.#name = file.name;
-    this.#size = file.size;
+  /** `name` is what is read, `size` how many bytes it has. */
+  constructor({ name, size }: { name: string; size: number }) {
+    this.#name = name;
+    this.#size = size;
     this.#speed = new Speed(performance.now());
-    setText(element("file-name"), file.name);
-    setText(element("file-size"), humanBytes(file.size));
-    element("file-size").title = `${grouped(file.size)} bytes`;
+    setText(element("file-size"), humanBytes(size));
+    element("file-size").title = `${grouped(size)} bytes`;
     setText(element("time-left"), "connecting …");
     setText(element("speed"), "– MB/s");
-    announce(`Reading ${file.name}, ${humanBytes(file.size)}`);
+    announce(`Reading ${name}, ${humanBytes(size)}`);
     this.#showBar();
     this.#timer = setInterval(() => this.#showFigures(), FIGURES_EVERY_MS);
   }
@@ -38,8 +41,23 @@ export class Progress {
     this.#showBar();
   }
 
+  /** Takes whether there is a connection; without one, nothing else is said. */
+  handleConnection(isConnected: boolean): void {
+    this.#isConnected = isConnected;
+    if (!isConnected) {
+      announce("Connection lost, reconnecting");
+    }
+    if (!this.#isOver) {
+      this.#showFigures();
+    }
+  }
+
   /** Stops the clock. `verdict` takes the place of the time left: "read in", "cancelled after". */
   end(verdict: string): void {
+    if (this.#isOver) {
+      return;
+    }
+    this.#isOver = true;
     clearInterval(this.#timer);
     const seconds = this.#speed.secondsSinceStart(performance.now());
     const rate = this.#speed.overall(performance.now());
@@ -68,6 +86,11 @@ export class Progress {
 
   #showFigures(): void {
     const now = performance.now();
+    if (!this.#isConnected) {
+      setText(element("time-left"), "reconnecting …");
+      setFigure(element("speed"), megabytesPerSecond(0), 0);
+      return;
+    }
     if (this.#speed.isStalled(now)) {
       setText(element("time-left"), "waiting for the server …");
       setFigure(element("speed"), megabytesPerSecond(0), 0);
@@ -81,9 +104,4 @@ export class Progress {
       left === null ? "starting …" : `${humanDuration(Math.ceil(left))} left`,
     );
   }
-}
-
-/** Tells screen readers, without showing anything. */
-export function announce(text: string): void {
-  setText(element("announcer"), text);
 }

@@ -1,109 +1,174 @@
-// The histogram: requests over time, stacked by status class, with its legend and readout.
+// The histogram: requests over time, stacked by class, method or host; a drag across it zooms in.
 
 import uPlot from "uplot";
 import { compact, grouped, utcClock, utcDay } from "../shared/format.js";
-import { create, element, setFigure, setText } from "../shared/page.js";
-import type { Summary, Timeline } from "./protocol.js";
-import { bucketAt, bucketName, coarsen, roundUp, stack } from "./stacking.js";
-import { CLASS_MEANING, STATUS_CLASSES, type StatusClass } from "./status-classes.js";
+import { element, setText } from "../shared/page.js";
+import { ChartLegend } from "./chart-legend.js";
+import { colourOf, cssColour } from "./colours.js";
+import type { TimeRange } from "./query.js";
+import { wholeSeconds } from "./ranges.js";
+import {
+  bucketAt,
+  bucketName,
+  coarsen,
+  LAYERS_MAX,
+  type Layers,
+  layersOf,
+  peakOf,
+  project,
+  roundUp,
+  type Split,
+  stack,
+} from "./stacking.js";
+import type { Summary, Timeline } from "./summary.js";
 import { timeLabels } from "./time-axis.js";
 import { TimeSpan } from "./time-span.js";
 
 const HEIGHT = 320;
 const HEIGHT_NARROW = 240;
 const NARROW = 560;
+/** Free space to the right of the columns, which half of the last label needs. */
+export const PLOT_RIGHT = 18;
+/** A drag of fewer pixels is a click. */
+const DRAG_MIN = 6;
 
-/** The chart draws later classes first, since each is an outline that the ones below it cover. */
-const DRAWN = [...STATUS_CLASSES].reverse();
+/** What the chart draws. */
+export interface Drawn {
+  summary: Summary;
+  /** How much of the log it covers, 0 to 1; the axis makes room for the rest. */
+  fraction: number;
+  /** The range that was asked for; null is the whole log. */
+  range: TimeRange | null;
+  compared: { summary: Summary; range: TimeRange } | undefined;
+}
 
 export class RequestsChart {
   readonly #frame = element("chart");
   readonly #readout = element("chart-readout");
-  readonly #shown = new Set<StatusClass>(STATUS_CLASSES);
-  readonly #keys = new Map<StatusClass, { button: HTMLButtonElement; total: HTMLElement }>();
+  readonly #zoom: (range: TimeRange) => void;
+  readonly #legend: ChartLegend;
   readonly #plot: uPlot;
   #span = new TimeSpan();
-  #range: [number, number] = [0, 1];
+  #axis: [number, number] = [0, 1];
   #peak = 1;
-  /** What the server sent last, and what is drawn of it. */
-  #given: Timeline | undefined;
-  #timeline: Timeline | undefined;
-  #final = false;
-  /** The bucket that the arrow keys chose. */
-  #chosen: number | undefined;
+  #split: Split = "class";
+  #given: Drawn | undefined;
+  #layers: Layers | undefined;
+  #before: number[] | undefined;
+  #isFinal = false;
+  /** The buckets that the arrow keys chose: where the choice began, and where it has come to. */
+  #chosen: { anchor: number; at: number } | undefined;
 
-  constructor() {
-    this.#buildLegend();
-    this.#plot = new uPlot(this.#options(), [[], ...DRAWN.map(() => [])], this.#frame);
+  /** `zoom` hears of each range that is dragged or chosen by keyboard. */
+  constructor(zoom: (range: TimeRange) => void) {
+    this.#zoom = zoom;
+    this.#legend = new ChartLegend(() => {
+      this.#peak = 1;
+      this.#draw();
+    });
+    this.#plot = new uPlot(this.#options(), this.#nothing(), this.#frame);
     new ResizeObserver(() => this.#fit()).observe(this.#frame);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       this.#plot.redraw(false, true);
     });
     this.#frame.addEventListener("keydown", (event) => this.#handleKey(event));
     this.#frame.addEventListener("blur", () => this.#choose(undefined));
+    const split = element("chart-split") as HTMLSelectElement;
+    split.addEventListener("change", () => {
+      this.#split = split.value as Split;
+      this.#peak = 1;
+      this.#draw();
+    });
   }
 
-  /** Empties the chart for a new file. */
+  /** Empties the chart for a new log. */
   clear(): void {
     this.#span = new TimeSpan();
-    this.#range = [0, 1];
+    this.#axis = [0, 1];
     this.#peak = 1;
     this.#given = undefined;
-    this.#timeline = undefined;
+    this.#layers = undefined;
+    this.#before = undefined;
+    this.#isFinal = false;
     this.#chosen = undefined;
-    this.#plot.setData([[], ...DRAWN.map(() => [])]);
-    for (const { total } of this.#keys.values()) {
-      setFigure(total, "–", 0);
-    }
+    this.#plot.setData(this.#nothing());
+    this.#legend.show(this.#split, undefined);
     setText(element("chart-title"), "Requests per minute");
+    setText(element("chart-empty"), "");
     this.#showReadout(null);
   }
 
-  /** Draws the summary; `fraction` (0 to 1) is how much of the file it covers. */
-  show(summary: Summary, fraction: number): void {
-    for (const [name, { total }] of this.#keys) {
-      const count = summary.status_classes[name] ?? 0;
-      setFigure(total, grouped(count), count);
-    }
-    const { timeline } = summary;
-    const buckets = timeline.classes["2xx"].length;
-    if (buckets > 0) {
-      const end = timeline.start + buckets * timeline.bucket_seconds;
-      this.#range = this.#span.next(timeline.start, end, fraction);
-      this.#given = timeline;
-      this.#final = false;
-      this.#draw();
-      this.#showReadout(this.#bucketUnderCursor());
-    }
+  /** Draws figures. While more are to come of the same kind (`isFinal` is false) the scale only grows. */
+  show(drawn: Drawn, isFinal: boolean): void {
+    const before = this.#given;
+    const isSameView = before !== undefined && sameRange(before.range, drawn.range);
+    this.#given = drawn;
+    this.#isFinal = isFinal || !isSameView;
+    this.#axis = this.#axisOf(drawn);
+    this.#draw();
+    this.#showReadout(this.#bucketUnderCursor());
   }
 
-  /** Fits the scales to what there is: no more will come. */
-  finish(): void {
-    if (this.#given !== undefined) {
-      const { start, bucket_seconds, classes } = this.#given;
-      this.#range = this.#span.next(start, start + classes["2xx"].length * bucket_seconds, 1);
-      this.#final = true;
-      this.#draw();
+  /** The canvas as it is drawn, for an export. */
+  get canvas(): HTMLCanvasElement {
+    return this.#plot.ctx.canvas;
+  }
+
+  /** What is drawn, for an export: layers from the bottom up with their colours. */
+  get drawing(): {
+    layers: Layers;
+    axis: [number, number];
+    split: Split;
+    before: number[] | undefined;
+  } | null {
+    return this.#layers === undefined
+      ? null
+      : { layers: this.#layers, axis: this.#axis, split: this.#split, before: this.#before };
+  }
+
+  #axisOf({ summary, range, fraction }: Drawn): [number, number] {
+    if (range !== null) {
+      return [range.from, range.until];
     }
+    const { start, bucket_seconds, classes } = summary.timeline;
+    const buckets = classes["2xx"].length;
+    return buckets === 0
+      ? this.#axis
+      : this.#span.next(start, start + buckets * bucket_seconds, fraction);
   }
 
   #draw(): void {
-    if (this.#given === undefined) {
+    const given = this.#given;
+    if (given === undefined) {
       return;
     }
-    const [from, to] = this.#range;
-    const timeline = coarsen(this.#given, to - from, this.#plot.bbox.width / devicePixelRatio);
-    if (timeline.bucket_seconds !== this.#timeline?.bucket_seconds) {
-      setText(element("chart-title"), `Requests per ${bucketName(timeline.bucket_seconds)}`);
+    const [from, to] = this.#axis;
+    const all = layersOf(given.summary.timeline, this.#split);
+    const layers = coarsen(all, to - from, this.#plot.bbox.width / devicePixelRatio);
+    if (layers.bucket_seconds !== this.#layers?.bucket_seconds) {
+      setText(element("chart-title"), `Requests per ${bucketName(layers.bucket_seconds || 60)}`);
       this.#peak = 1;
     }
-    this.#timeline = timeline;
-    const { times, tops, peak } = stack(timeline, this.#shown);
-    // While a file is being read the scale only grows, lest it jump up and down.
-    this.#peak = this.#final ? roundUp(peak) : Math.max(this.#peak, roundUp(peak));
+    this.#layers = layers;
+    setText(element("chart-empty"), whyEmpty(layers, this.#split));
+    this.#legend.show(this.#split, given.summary);
+    const { times, tops, peak } = stack(layers, (name) => this.#legend.isShown(name));
+    this.#before = comparedLine(given, layers);
+    const top = roundUp(Math.max(peak, peakOf(this.#before ?? [])));
+    this.#peak = this.#isFinal ? top : Math.max(this.#peak, top);
     const nothing = times.map(() => null);
-    this.#plot.setData([times, ...DRAWN.map((name) => tops.get(name) ?? nothing)]);
-    this.#frame.dataset["buckets"] = String(timeline.classes["2xx"].length);
+    const edges = Array.from({ length: LAYERS_MAX }, (_, slot) => {
+      const layer = layers.layers[LAYERS_MAX - 1 - slot];
+      return (layer && tops.get(layer.name)) ?? nothing;
+    });
+    const line =
+      this.#before === undefined ? nothing : [...this.#before, this.#before.at(-1) ?? null];
+    this.#plot.setData([times, ...edges, line]);
+    this.#frame.dataset["buckets"] = String(layers.buckets);
+  }
+
+  #nothing(): uPlot.AlignedData {
+    return [[], ...Array.from({ length: LAYERS_MAX + 1 }, () => [])];
   }
 
   #options(): uPlot.Options {
@@ -113,11 +178,16 @@ export class RequestsChart {
     return {
       width: this.#frame.clientWidth || 300,
       height: this.#height(),
+      padding: [10, PLOT_RIGHT, 0, 0],
       tzDate: (at) => uPlot.tzDate(new Date(at * 1_000), "Etc/UTC"),
       legend: { show: false },
-      cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+      cursor: {
+        y: false,
+        drag: { x: true, y: false, setScale: false, dist: DRAG_MIN },
+        points: { show: false },
+      },
       scales: {
-        x: { time: true, range: () => this.#range },
+        x: { time: true, range: () => this.#axis },
         y: { range: () => [0, this.#peak] },
       },
       axes: [
@@ -142,101 +212,125 @@ export class RequestsChart {
             marks.map((mark) => (this.#given !== undefined && mark % 1 === 0 ? compact(mark) : "")),
         },
       ],
-      series: [
-        {},
-        ...DRAWN.map((name): uPlot.Series => ({
-          label: name,
-          fill: () => cssColour(`--class-${name}`),
-          width: 0,
-          points: { show: false },
-          ...outline(),
-        })),
-      ],
-      hooks: { setCursor: [() => this.#showReadout(this.#bucketUnderCursor())] },
+      series: [{}, ...this.#layerSeries(), this.#comparedSeries()],
+      hooks: {
+        setCursor: [() => this.#showReadout(this.#bucketUnderCursor())],
+        setSelect: [() => this.#handleSelect()],
+      },
     };
   }
 
-  #buildLegend(): void {
-    const legend = element("chart-legend");
-    for (const name of STATUS_CLASSES) {
-      const button = create("button", "legend-key");
-      button.type = "button";
-      button.title = CLASS_MEANING[name];
-      button.setAttribute("aria-pressed", "true");
-      const swatch = create("span", `swatch swatch-${name}`);
-      swatch.setAttribute("aria-hidden", "true");
-      const total = create("span", "legend-total", "–");
-      total.dataset["testid"] = `class-${name}`;
-      button.append(swatch, create("span", "legend-name", name), total);
-      button.addEventListener("click", () => this.#toggle(name));
-      this.#keys.set(name, { button, total });
-      const item = create("li");
-      item.append(button);
-      legend.append(item);
-    }
+  /** Later layers are drawn first, since each is an outline that the ones below it cover. */
+  #layerSeries(): uPlot.Series[] {
+    return Array.from({ length: LAYERS_MAX }, (_, slot) => ({
+      fill: () => {
+        const place = LAYERS_MAX - 1 - slot;
+        return colourOf(this.#split, this.#layers?.layers[place]?.name ?? "", place);
+      },
+      width: 0,
+      points: { show: false },
+      ...outline(),
+    }));
   }
 
-  #toggle(name: StatusClass): void {
-    const show = !this.#shown.has(name);
-    if (show) {
-      this.#shown.add(name);
-    } else {
-      this.#shown.delete(name);
+  #comparedSeries(): uPlot.Series {
+    return {
+      stroke: () => cssColour("--ink"),
+      width: 1.25,
+      dash: [4, 3],
+      points: { show: false },
+      ...outline(),
+    };
+  }
+
+  #handleSelect(): void {
+    const { left, width } = this.#plot.select;
+    if (width >= DRAG_MIN) {
+      const from = this.#plot.posToVal(left, "x");
+      const until = this.#plot.posToVal(left + width, "x");
+      this.#plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+      if (this.#layers !== undefined) {
+        this.#zoom(wholeSeconds(from, until));
+      }
     }
-    this.#keys.get(name)?.button.setAttribute("aria-pressed", String(show));
-    this.#peak = 1;
-    this.#draw();
   }
 
   #handleKey(event: KeyboardEvent): void {
-    const buckets = this.#timeline?.classes["2xx"].length ?? 0;
-    const from = this.#chosen ?? -1;
+    const buckets = this.#layers?.buckets ?? 0;
+    const { anchor, at } = this.#chosen ?? { anchor: -1, at: -1 };
+    if (event.key === "Enter" && this.#chosen !== undefined) {
+      this.#zoomInto(Math.min(anchor, at), Math.max(anchor, at));
+      return;
+    }
     const target = {
-      ArrowLeft: this.#chosen === undefined ? buckets - 1 : from - 1,
-      ArrowRight: from + 1,
-      PageUp: from - 60,
-      PageDown: from + 60,
+      ArrowLeft: this.#chosen === undefined ? buckets - 1 : at - 1,
+      ArrowRight: at + 1,
+      PageUp: at - 60,
+      PageDown: at + 60,
       Home: 0,
       End: buckets - 1,
     }[event.key];
     if (target !== undefined && buckets > 0) {
       event.preventDefault();
-      this.#choose(Math.max(0, Math.min(buckets - 1, target)));
+      const to = Math.max(0, Math.min(buckets - 1, target));
+      this.#choose({ anchor: event.shiftKey && this.#chosen !== undefined ? anchor : to, at: to });
     }
   }
 
-  /** Puts the cursor on a bucket, as the pointer would. */
-  #choose(bucket: number | undefined): void {
-    this.#chosen = bucket;
-    const timeline = this.#timeline;
-    if (bucket === undefined || timeline === undefined) {
+  #zoomInto(first: number, last: number): void {
+    const layers = this.#layers;
+    if (layers !== undefined) {
+      const { start, bucket_seconds } = layers;
+      this.#choose(undefined);
+      this.#zoom({
+        from: start + first * bucket_seconds,
+        until: start + (last + 1) * bucket_seconds,
+      });
+    }
+  }
+
+  /** Puts the cursor on a bucket, as the pointer would, and marks what was chosen with Shift. */
+  #choose(chosen: { anchor: number; at: number } | undefined): void {
+    this.#chosen = chosen;
+    const layers = this.#layers;
+    if (chosen === undefined || layers === undefined) {
       this.#plot.setCursor({ left: -10, top: -10 });
+      this.#plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
       return;
     }
-    const middle = timeline.start + (bucket + 0.5) * timeline.bucket_seconds;
-    this.#plot.setCursor({ left: this.#plot.valToPos(middle, "x"), top: 0 });
+    const place = (bucket: number) =>
+      this.#plot.valToPos(layers.start + bucket * layers.bucket_seconds, "x");
+    const [first, last] = [Math.min(chosen.anchor, chosen.at), Math.max(chosen.anchor, chosen.at)];
+    const left = place(first);
+    const width = first === last ? 0 : place(last + 1) - left;
+    this.#plot.setSelect({ left, top: 0, width, height: this.#plot.over.clientHeight }, false);
+    this.#plot.setCursor({ left: place(chosen.at + 0.5), top: 0 });
   }
 
   #bucketUnderCursor(): number | null {
     const left = this.#plot.cursor.left ?? -1;
-    const timeline = this.#timeline;
-    return left < 0 || timeline === undefined
+    const layers = this.#layers;
+    return left < 0 || layers === undefined
       ? null
-      : bucketAt(timeline, this.#plot.posToVal(left, "x"));
+      : bucketAt(layers, this.#plot.posToVal(left, "x"));
   }
 
   #showReadout(bucket: number | null): void {
-    const timeline = this.#timeline;
-    if (bucket === null || timeline === undefined) {
-      setText(this.#readout, restingReadout(this.#given));
+    const layers = this.#layers;
+    if (bucket === null || layers === undefined) {
+      setText(this.#readout, restingReadout(this.#given?.summary.timeline));
       return;
     }
-    const at = timeline.start + bucket * timeline.bucket_seconds;
-    const parts = STATUS_CLASSES.map((name) => [name, timeline.classes[name][bucket] ?? 0] as const)
-      .filter(([name, count]) => count > 0 && this.#shown.has(name))
+    const at = layers.start + bucket * layers.bucket_seconds;
+    const parts = layers.layers
+      .map(({ name, counts }) => [name, counts[bucket] ?? 0] as const)
+      .filter(([name, count]) => count > 0 && this.#legend.isShown(name))
       .map(([name, count]) => `${grouped(count)} × ${name}`);
-    const clock = utcClock(at, timeline.bucket_seconds < 60);
-    setText(this.#readout, `${utcDay(at)} ${clock} UTC: ${parts.join(", ") || "no requests"}`);
+    const before = this.#before?.[bucket];
+    const compared = before === undefined ? "" : `; compared with ${grouped(before)}`;
+    const clock = utcClock(at, layers.bucket_seconds < 60);
+    const requests = parts.join(", ") || "no requests";
+    setText(this.#readout, `${utcDay(at)} ${clock} UTC: ${requests}${compared}`);
   }
 
   #fit(): void {
@@ -252,6 +346,23 @@ export class RequestsChart {
   }
 }
 
+/** Says why there is nothing to see; nothing when there is. */
+function whyEmpty({ buckets, layers }: Layers, split: Split): string {
+  if (buckets === 0) {
+    return "No request fits the filters.";
+  }
+  return layers.length > 0 ? "" : `The format doesn't say the ${split} of a request.`;
+}
+
+/** The requests of the compared range in each bucket of the one shown. */
+function comparedLine({ range, compared, summary }: Drawn, layers: Layers): number[] | undefined {
+  if (compared === undefined) {
+    return undefined;
+  }
+  const from = range?.from ?? summary.first_time ?? 0;
+  return project(layersOf(compared.summary.timeline, "class"), from - compared.range.from, layers);
+}
+
 /** Columns as wide as their buckets, side by side without a seam. */
 function outline(): { paths?: uPlot.Series.PathBuilder } {
   const paths = uPlot.paths.stepped?.({ align: 1 });
@@ -260,13 +371,14 @@ function outline(): { paths?: uPlot.Series.PathBuilder } {
 
 /** What stands under the chart while nobody points at it. */
 function restingReadout(timeline: Timeline | undefined): string {
-  const help = "Times in UTC. Point at the chart, or focus it and use the arrow keys.";
+  const help =
+    "Times in UTC. Drag across the chart to zoom in; with the keyboard: arrows, Shift, Enter.";
   const outside = timeline?.outside ?? 0;
   return outside === 0
     ? help
     : `${help} Left out: ${grouped(outside)} dated too far from the others.`;
 }
 
-function cssColour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+function sameRange(a: TimeRange | null, b: TimeRange | null): boolean {
+  return a?.from === b?.from && a?.until === b?.until;
 }

@@ -8,14 +8,17 @@
  */
 export class SendWindow {
   readonly limit: number;
-  #sent = 0;
-  #acknowledged = 0;
+  #sent: number;
+  #acknowledged: number;
   #shut = false;
   /** Who waits until no more than `before` bytes are on their way. */
   #waiting: { before: number; resolve: (open: boolean) => void } | undefined;
 
-  constructor(limit: number) {
+  /** `acknowledged` is how many bytes the server already has, from an earlier connection. */
+  constructor(limit: number, acknowledged = 0) {
     this.limit = limit;
+    this.#sent = acknowledged;
+    this.#acknowledged = acknowledged;
   }
 
   /**

@@ -1,4 +1,4 @@
-// The four tiles over the tables, and the line about what the log spans.
+// The tiles over the chart, and the line about what the log spans.
 
 import {
   grouped,
@@ -9,40 +9,95 @@ import {
   utcDay,
 } from "../shared/format.js";
 import { element, setFigure, setText } from "../shared/page.js";
-import type { Summary } from "./protocol.js";
+import { changeOf } from "./change.js";
+import { DISTINCT_ERROR, type Summary } from "./summary.js";
 
-const FIGURES = ["requests", "unparsed", "bytes-sent", "unique-addresses"];
-const NOTES = ["requests-note", "unparsed-note", "bytes-sent-exact", "unique-paths"];
+interface Tile {
+  id: string;
+  /** The figure and how it is written. */
+  figure(summary: Summary): number;
+  write(figure: number, summary: Summary): string;
+  note(summary: Summary): string;
+}
 
-export function showTotals(summary: Summary): void {
-  const { requests, unparsed, bytes_sent, unique_addresses, unique_paths } = summary;
-  setFigure(element("requests"), grouped(requests), requests);
-  setText(element("requests-note"), `in ${grouped(summary.lines)} lines`);
-  setFigure(element("unparsed"), grouped(unparsed), unparsed);
-  setText(element("unparsed-note"), unparsedNote(summary));
-  setFigure(element("bytes-sent"), humanBytes(bytes_sent), bytes_sent);
-  setText(element("bytes-sent-exact"), `${grouped(bytes_sent)} bytes`);
-  const addresses = atLeast(unique_addresses, summary.unique_addresses_exact);
-  setFigure(element("unique-addresses"), addresses, unique_addresses);
-  setFigure(
-    element("unique-paths"),
-    `${atLeast(unique_paths, summary.paths_exact)} paths`,
-    unique_paths,
-  );
+const TILES: Tile[] = [
+  {
+    id: "requests",
+    figure: ({ requests }) => requests,
+    write: grouped,
+    note: ({ lines }) => `in ${grouped(lines)} lines`,
+  },
+  {
+    id: "errors",
+    figure: errorsOf,
+    write: grouped,
+    note: ({ status_classes }) =>
+      `${grouped(status_classes["4xx"] ?? 0)} × 4xx, ${grouped(status_classes["5xx"] ?? 0)} × 5xx`,
+  },
+  {
+    id: "bytes-sent",
+    figure: ({ bytes_sent }) => bytes_sent,
+    write: humanBytes,
+    note: ({ bytes_sent }) => `${grouped(bytes_sent)} bytes`,
+  },
+  {
+    id: "unique-addresses",
+    figure: ({ unique_addresses }) => unique_addresses,
+    write: (figure, { unique_addresses_exact }) => estimate(figure, unique_addresses_exact),
+    note: (summary) => pathsNote(summary),
+  },
+  {
+    id: "unparsed",
+    figure: ({ unparsed }) => unparsed,
+    write: grouped,
+    note: unparsedNote,
+  },
+];
+
+/** Shows the tiles; `whole` is the summary of all that was read, which lines that didn't parse are part of. */
+export function showTotals(summary: Summary, compared: Summary | undefined, whole: Summary): void {
+  for (const { id, figure, write, note } of TILES) {
+    const shown = id === "unparsed" ? whole : summary;
+    const value = figure(shown);
+    setFigure(element(id), write(value, shown), value);
+    setText(
+      element(`${id}-note`),
+      note(id === "requests" ? { ...shown, lines: whole.lines } : shown),
+    );
+    const before = compared === undefined || id === "unparsed" ? undefined : figure(compared);
+    const change =
+      before === undefined || compared === undefined
+        ? ""
+        : `was ${write(before, compared)}, ${changeOf(value, before)}`;
+    setFigure(element(`${id}-change`), change, before ?? 0);
+  }
   setText(element("span"), spanOf(summary));
+  setText(element("format"), whole.format === "" ? "" : `Format: ${whole.format}`);
 }
 
 export function clearTotals(): void {
-  for (const id of [...FIGURES, ...NOTES]) {
-    setText(element(id), FIGURES.includes(id) ? "–" : " ");
+  for (const { id } of TILES) {
+    setText(element(id), "–");
+    setText(element(`${id}-note`), "");
+    setText(element(`${id}-change`), "");
     delete element(id).dataset["value"];
   }
   setText(element("span"), " ");
+  setText(element("format"), "");
 }
 
-/** Writes a count, or "≥" before it where the server stopped counting exactly. */
-export function atLeast(count: number, exact: boolean): string {
-  return exact ? grouped(count) : `≥ ${grouped(count)}`;
+function errorsOf({ status_classes }: Summary): number {
+  return (status_classes["4xx"] ?? 0) + (status_classes["5xx"] ?? 0);
+}
+
+/** Writes a count, or says that it is an estimate. */
+export function estimate(count: number, exact: boolean): string {
+  return exact ? grouped(count) : `≈ ${grouped(count)}`;
+}
+
+function pathsNote({ unique_addresses_exact, unique_paths, paths_exact }: Summary): string {
+  const bound = unique_addresses_exact && paths_exact ? "" : `; ≈ is ${DISTINCT_ERROR}`;
+  return `asked for ${estimate(unique_paths, paths_exact)} paths${bound}`;
 }
 
 function unparsedNote({ unparsed, lines, blank }: Summary): string {

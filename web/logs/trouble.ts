@@ -1,13 +1,15 @@
 // What the page says when an upload can't go on, in words for the person whose file it is.
 
 import { grouped } from "../shared/format.js";
-import type { Failure } from "./upload.js";
+import type { Failure } from "./log-session.js";
 
 export interface Trouble {
   title: string;
   detail: string;
   /** Whether the same file may succeed when it is tried again. */
   retry: boolean;
+  /** Whether it may succeed when the person says what its lines look like. */
+  asksForFormat?: boolean;
 }
 
 /** Explains a failure, given how far the upload had come. */
@@ -27,7 +29,7 @@ export function explain(
     case "dropped":
       return {
         title: "The connection was lost",
-        detail: `The server had acknowledged ${progress}. The figures below cover that part only.`,
+        detail: `It couldn't be taken up again. The server had acknowledged ${progress}; the figures below cover that part only.`,
         retry: true,
       };
     case "unreadable":
@@ -53,9 +55,10 @@ export function explain(
   }
 }
 
-/** What can be said of a file before anything is sent; null when nothing speaks against it. */
-export function objection(file: { name: string; size: number }): Trouble | null {
-  if (file.size === 0) {
+/** What can be said of files before anything is sent; null when nothing speaks against them. */
+export function objection(files: readonly { name: string; size: number }[]): Trouble | null {
+  const file = files.find(({ size }) => size === 0);
+  if (file !== undefined) {
     return {
       title: "This file is empty",
       detail: `${file.name} has no bytes to read.`,
@@ -67,7 +70,20 @@ export function objection(file: { name: string; size: number }): Trouble | null 
 
 function refusal(code: string, message: string, progress: string): Trouble {
   if (code === "not_a_log") {
-    return { title: "This is no access log", detail: sentence(message), retry: false };
+    return {
+      title: "This is no access log of a known format",
+      detail: sentence(message),
+      retry: false,
+      asksForFormat: true,
+    };
+  }
+  if (code === "unknown_format") {
+    return {
+      title: "The server doesn't understand that format",
+      detail: sentence(message),
+      retry: false,
+      asksForFormat: true,
+    };
   }
   return {
     title: "The server stopped reading",

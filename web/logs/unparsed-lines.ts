@@ -2,7 +2,7 @@
 
 import { grouped } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
-import type { Summary, UnparsedLine } from "./protocol.js";
+import type { Summary, UnparsedLine } from "./summary.js";
 
 /** Appends the samples that aren't shown yet; the server only ever adds to them. */
 export function showUnparsedLines(summary: Summary): void {

@@ -14,6 +14,8 @@ const WINDOW_BYTES = 16 * 1024 * 1024;
 const ACKNOWLEDGE_EVERY = 256 * 1024;
 const TYPES = { html: "text/html", js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
 const CLASSES = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"];
+const NO_VALUES = { distinct: 0, exact: true, error_max: 0, not_counted: 0, none: 0, top: [] };
+const PANELS = ["address", "agent", "host", "method", "path", "referrer", "status"];
 const EMPTY_SUMMARY = {
   ...{ lines: 0, requests: 0, unparsed: 0, blank: 0, unparsed_reasons: {}, unparsed_samples: [] },
   ...{ bytes_read: 0, bytes_sent: 0, unique_addresses: 0, unique_addresses_exact: true },
@@ -23,8 +25,15 @@ const EMPTY_SUMMARY = {
     start: 0,
     bucket_seconds: 60,
     classes: Object.fromEntries(CLASSES.map((name) => [name, []])),
-    outside: 0,
+    ...{ bytes: [], by_method: {}, by_host: {}, outside: 0 },
   },
+  ...{ format: "", approximate: false, latency: null },
+  panels: Object.fromEntries(PANELS.map((name) => [name, NO_VALUES])),
+  bots: { requests: 0, bytes: 0, top: [] },
+  error_paths: { "4xx": [], "5xx": [] },
+  firewall: { by_rate: [], by_errors: [] },
+  filterable: { requests: 0, bytes: 0, bytes_max: 0, complete: true },
+  rows_kept: { lines: 0, bytes: 0, bytes_max: 0, complete: false },
 };
 
 /** Starts the server on a free port. */
@@ -135,6 +144,9 @@ class Upload {
     } else if (text.includes('"finish"')) {
       this.#acknowledge();
       this.#say({ type: "snapshot", final: true, summary: EMPTY_SUMMARY });
+    } else if (text.includes('"seq"')) {
+      const { seq } = JSON.parse(text);
+      this.#say({ type: "refused", seq, code: "rows_not_kept", message: "nothing is kept" });
     } else {
       this.#socket.end();
     }

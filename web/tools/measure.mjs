@@ -1,18 +1,26 @@
 // Measures how fast the log page sends a file, and what that costs the server: `npm run measure`.
 //
-// Each way of reading and the choice between them, to a server that parses nothing and to linerate
-// itself (LINERATE_BIN, default ../target/release/linerate), which also gets the file from a sender
-// that is no browser. The rounds go through all of them in turn, since machines drift; figures are medians, but for memory
-// the maximum. MEASURE_BYTES (default 1 GiB) and MEASURE_ROUNDS (default 3) change the work;
-// MEASURE_SERVERS=discard leaves linerate out.
+// In each browser, each way of reading and the choice between them, to a server that parses nothing
+// and to linerate itself (LINERATE_BIN, default ../target/release/linerate), which also gets the file
+// from a sender that is no browser. The rounds go through all of them in turn, since machines drift;
+// figures are medians, but for memory the maximum. What is told at the end is written as JSON, too,
+// into MEASURE_RECORD (default .build/measure.json).
+//
+// MEASURE_BYTES (default 1 GiB) and MEASURE_ROUNDS (default 3) change the work. MEASURE_BROWSERS
+// (default chromium,firefox: CHROMIUM_BIN, FIREFOX_BIN) and MEASURE_SERVERS (default
+// discard,linerate) leave something out; MEASURE_LINES=kept lets the server keep the lines.
 
 import assert from "node:assert/strict";
-import { stat } from "node:fs/promises";
+import { mkdir, stat, writeFile } from "node:fs/promises";
+import { availableParallelism, cpus } from "node:os";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
 import {
+  byId,
   chooseFile,
   figure,
-  openPage,
   startBrowser,
+  startFirefox,
   startServer,
   temporaryFolder,
   waitForState,
@@ -26,11 +34,23 @@ import { ServerProcess } from "./server-process.mjs";
 const BYTES = Number(process.env.MEASURE_BYTES ?? 1024 * 1024 * 1024);
 const ROUNDS = Number(process.env.MEASURE_ROUNDS ?? 3);
 const SERVERS = (process.env.MEASURE_SERVERS ?? "discard,linerate").split(",");
+const BROWSERS = (process.env.MEASURE_BROWSERS ?? "chromium,firefox").split(",");
+const RECORD =
+  process.env.MEASURE_RECORD ?? fileURLToPath(new URL("../.build/measure.json", import.meta.url));
+const KEEPS_LINES = process.env.MEASURE_LINES === "kept";
 const NO_BROWSER = "no browser";
 const WAYS = ["slices", "stream", "chosen by the page"];
+/** A slow machine may take this long for one file. */
+const PATIENCE_MS = 600_000;
+const START = {
+  chromium: () => startBrowser({ networkEnabled: false }),
+  firefox: startFirefox,
+};
 
 const folder = await temporaryFolder();
-const chromium = await startBrowser({ networkEnabled: false });
+const browsers = await Promise.all(
+  BROWSERS.map(async (name) => ({ name, ...(await START[name]()) })),
+);
 const servers = await Promise.all(SERVERS.map(start));
 try {
   const log = await writeLog(folder.path);
@@ -38,7 +58,9 @@ try {
   const work = { log, path, times: (await stat(path)).size / (await stat(log.path)).size };
   console.log(`${log.real ? "the real log" : "a made log"}, ${work.times} times`);
   const contenders = servers.flatMap((server) =>
-    waysTo(server).map((way) => ({ server, way, rates: [], seconds: [], growths: [] })),
+    sendersTo(server).map((sender) => ({
+      ...{ server, sender, rates: [], seconds: [], growths: [], readers: [] },
+    })),
   );
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const contender of contenders) {
@@ -46,8 +68,9 @@ try {
     }
   }
   contenders.forEach(report);
+  await record(contenders, work);
 } finally {
-  await chromium.close();
+  await Promise.all(browsers.map((browser) => browser.close()));
   await Promise.all(servers.map((server) => server.stop()));
   await folder.remove();
 }
@@ -62,41 +85,48 @@ async function start(name) {
 }
 
 /** The sender that is no browser would share this process with the server that parses nothing. */
-function waysTo(server) {
-  return server.process === undefined ? WAYS : [...WAYS, NO_BROWSER];
+function sendersTo(server) {
+  const pages = browsers.flatMap((browser) => WAYS.map((way) => ({ browser, way })));
+  return server.process === undefined ? pages : [...pages, { way: NO_BROWSER }];
 }
 
-async function measure({ server, way, rates, seconds, growths }, work) {
+async function measure({ server, sender, rates, seconds, growths, readers }, work) {
   const upload = () =>
-    way === NO_BROWSER ? sendDirectly(server, work) : sendFromPage(server, way, work);
+    sender.way === NO_BROWSER ? sendDirectly(server, work) : sendFromPage(server, sender, work);
   const cost = await (server.process?.during(upload) ?? upload().then((result) => ({ result })));
-  const { rate, requests } = cost.result;
+  const { rate, requests, reader } = cost.result;
   if (server.process !== undefined) {
     assert.equal(requests, work.log.figures.requests * work.times);
     seconds.push(cost.seconds);
     growths.push(cost.growth);
   }
   rates.push(rate);
+  readers.push(reader);
 }
 
 async function sendDirectly({ url }, { log, times }) {
   const { rate, summary } = await uploadDirectly(url, log.path, times);
-  return { rate, requests: summary.requests };
+  return { rate, requests: summary.requests, reader: NO_BROWSER };
 }
 
 /** From choosing the file to the last figures, as the page itself says. */
-async function sendFromPage({ url }, way, { path }) {
-  const { page } = await openPage(chromium.browser, `${url}/logs?reader=${way}`);
-  page.setDefaultTimeout(180_000);
+async function sendFromPage({ url }, { browser, way }, { path }) {
+  const page = await browser.browser.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  await page.goto(`${url}/logs?reader=${way}`, { waitUntil: "load" });
+  await page.$eval(byId("keep-lines"), (box, keep) => (box.checked = keep), KEEPS_LINES);
   await chooseFile(page, path);
   await waitForState(page, "finished", "failed", "cancelled");
   assert.equal(await page.$eval("body", (body) => body.dataset.state), "finished");
-  const result = { rate: await figure(page, "speed"), requests: await figure(page, "requests") };
+  const reader = await page.$eval(byId("progress"), (bar) => bar.dataset.reader);
+  const result = {
+    ...{ rate: await figure(page, "speed"), requests: await figure(page, "requests"), reader },
+  };
   await page.close();
   return result;
 }
 
-function report({ server, way, rates, seconds, growths }) {
+function report({ server, sender, rates, seconds, growths, readers }) {
   const inMegabytes = rates.map((rate) => Math.round(rate / 1e6)).sort((a, b) => a - b);
   const cost =
     server.process === undefined
@@ -104,9 +134,28 @@ function report({ server, way, rates, seconds, growths }) {
       : `  server: ${median(seconds).toFixed(2)} s of processor,` +
         ` +${(Math.max(...growths) / 2 ** 20).toFixed(1)} MiB at most`;
   const rate = `${median(inMegabytes)} MB/s`.padStart(9);
+  const name = `${sender.browser?.name ?? ""} ${sender.way}`.trim();
+  const ends = sender.way.startsWith("chosen") ? `  (${[...new Set(readers)].join(", ")})` : "";
   console.log(
-    `${server.name.padEnd(9)} ${way.padEnd(19)} ${rate}  (${inMegabytes.join(", ")})${cost}`,
+    `${server.name.padEnd(9)} ${name.padEnd(28)} ${rate}  (${inMegabytes.join(", ")})${cost}${ends}`,
   );
+}
+
+async function record(contenders, { log, times }) {
+  const versions = Object.fromEntries(
+    await Promise.all(browsers.map(async ({ name, browser }) => [name, await browser.version()])),
+  );
+  const measurements = contenders.map(({ server, sender, rates, seconds, growths, readers }) => ({
+    ...{ server: server.name, browser: sender.browser?.name ?? null, way: sender.way },
+    ...{ bytes_per_second: rates, readers },
+    ...{ server_cpu_seconds: seconds, server_memory_growth_bytes: growths },
+  }));
+  const machine = { cpu: cpus()[0]?.model ?? "", cores: availableParallelism() };
+  const file = { log: log.real ? "the real log" : "a made log", times, bytes: BYTES };
+  const made = { at: new Date().toISOString(), machine, versions, file, lines_kept: KEEPS_LINES };
+  await mkdir(dirname(RECORD), { recursive: true });
+  await writeFile(RECORD, `${JSON.stringify({ ...made, measurements }, null, 2)}\n`);
+  console.log(`recorded in ${RECORD}`);
 }
 
 function median(figures) {

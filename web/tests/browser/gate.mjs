@@ -10,13 +10,15 @@ export const GATE_BYTES = 8 * 1024 * 1024;
  * Starts a gate that leads to the server at `url`: a page opened through it uploads through it.
  *
  * Of what a browser sends on one connection, GATE_BYTES pass; the rest waits for `open`, and passes
- * freely from then on. What the server sends always passes. `leadTo` changes the server.
+ * freely from then on. What the server sends always passes. `leadTo` changes the server, `cut`
+ * breaks all connections; those that follow begin with `bytes` to pass.
  */
 export async function startGate(url) {
   let target = new URL(url);
+  let bytesToPass = GATE_BYTES;
   const connections = new Set();
   const listener = createServer((browser) => {
-    const connection = new Connection(browser, target.port);
+    const connection = new Connection(browser, target.port, bytesToPass);
     connections.add(connection);
     browser.on("close", () => connections.delete(connection));
   });
@@ -25,6 +27,10 @@ export async function startGate(url) {
   return {
     url: `http://127.0.0.1:${listener.address().port}`,
     open: () => connections.forEach((connection) => connection.open()),
+    cut(bytes = GATE_BYTES) {
+      bytesToPass = bytes;
+      connections.forEach((connection) => connection.end());
+    },
     leadTo: (url) => (target = new URL(url)),
     stop() {
       connections.forEach((connection) => connection.end());
@@ -37,9 +43,10 @@ export async function startGate(url) {
 class Connection {
   #browser;
   #server;
-  #left = GATE_BYTES;
+  #left;
 
-  constructor(browser, port) {
+  constructor(browser, port, bytes) {
+    this.#left = bytes;
     this.#browser = browser;
     this.#server = connect(port, "127.0.0.1");
     browser.on("data", (bytes) => this.#pass(bytes));

@@ -1,9 +1,11 @@
 // The log page in a real browser, against the real server.
 
 import assert from "node:assert/strict";
-import { appendFile, writeFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { appendFile, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import {
   byId,
@@ -51,7 +53,7 @@ async function assertFigures(page) {
   }
   assert.equal(await textOf(page, "requests"), log.figures.requests.toLocaleString("en-US"));
   const bytesSent = log.figures["bytes-sent"].toLocaleString("en-US");
-  assert.equal(await textOf(page, "bytes-sent-exact"), `${bytesSent} bytes`);
+  assert.equal(await textOf(page, "bytes-sent-note"), `${bytesSent} bytes`);
   assert.equal(await figure(page, "percent"), 100);
   assert.ok((await columnPixels(page, "2xx")) > 500, "the chart has painted its columns");
 }
@@ -135,7 +137,7 @@ test("a file that is no access log is refused on the page", async () => {
   const { page } = await openLogs();
   await chooseFile(page, path);
   await waitForState(page, "finished", "failed");
-  assert.equal(await textOf(page, "trouble-title"), "This is no access log");
+  assert.equal(await textOf(page, "trouble-title"), "This is no access log of a known format");
   assert.equal(
     await page.$eval(byId("trouble"), (box) => box.role ?? box.getAttribute("role")),
     "alert",
@@ -150,21 +152,65 @@ test("a file that is no access log is refused on the page", async () => {
   await page.close();
 });
 
-test("a compressed log is told to be unpacked, an empty one that it is empty", async () => {
-  const compressed = join(folder.path, "access.log.gz");
+test("an empty file is told from a log before it is sent", async () => {
   const empty = join(folder.path, "empty.log");
-  await writeFile(
-    compressed,
-    gzipSync(Buffer.from("host - - line\n".repeat(200_000)), { level: 0 }),
-  );
   await writeFile(empty, "");
   const { page } = await openLogs();
   await chooseFile(page, empty);
   await page.waitForSelector(`${byId("trouble")}:not([hidden])`);
   assert.equal(await textOf(page, "trouble-title"), "This file is empty");
-  await chooseFile(page, compressed);
+  await page.close();
+});
+
+test("packed logs and several at once are read as one", async () => {
+  const text = await readFile(log.path);
+  const packed = join(folder.path, "access.log.1.gz");
+  const compressed = join(folder.path, "access.log.2.zst");
+  await writeFile(packed, gzipSync(text));
+  await promisify(execFile)("zstd", ["-q", "-f", log.path, "-o", compressed]);
+  const { page, complaints } = await openLogs();
+  await chooseFile(page, log.path, packed, compressed);
   await waitForState(page, "finished", "failed");
-  assert.match(await textOf(page, "trouble-detail"), /unpack it first/i);
+  assert.equal(await textOf(page, "file-name"), "access.log and 2 more");
+  assert.equal(await figure(page, "requests"), 3 * log.figures.requests);
+  assert.equal(await figure(page, "bytes-sent"), 3 * log.figures["bytes-sent"]);
+  assert.equal(await figure(page, "unique-addresses"), log.figures["unique-addresses"]);
+  assert.equal(await figure(page, "unparsed"), 3 * log.figures.unparsed);
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test("a log of a format nobody knows is read once its format is typed", async () => {
+  const path = join(folder.path, "own.log");
+  const line = (i) =>
+    `22/Jan/2021:01:47:${String(i % 60).padStart(2, "0")} +0000|203.0.113.${i % 9}|GET /own/${i % 4} HTTP/2|${200 + (i % 2)}|17\n`;
+  await writeFile(path, Array.from({ length: 900 }, (_, i) => line(i)).join(""));
+  const { page } = await openLogs();
+  await chooseFile(page, path);
+  await waitForState(page, "failed");
+  assert.equal(await textOf(page, "trouble-title"), "This is no access log of a known format");
+  await page.waitForFunction(
+    (selector) => document.querySelector(selector).textContent.includes("|203.0.113.0|"),
+    {},
+    byId("format-lines"),
+  );
+  await page.type(byId("format-input"), "nonsense without a variable");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(
+    (selector) => document.querySelector(selector).textContent.includes("understand that format"),
+    {},
+    byId("trouble-title"),
+  );
+  await page.$eval(byId("format-input"), (input) => (input.value = ""));
+  await page.type(
+    byId("format-input"),
+    "$time_local|$remote_addr|$request|$status|$body_bytes_sent",
+  );
+  await page.keyboard.press("Enter");
+  await waitForState(page, "finished");
+  assert.equal(await figure(page, "requests"), 900);
+  assert.equal(await figure(page, "unique-addresses"), 9);
+  assert.equal(await figure(page, "bytes-sent"), 900 * 17);
   await page.close();
 });
 
@@ -176,7 +222,7 @@ test("lines are shown as text, never as markup", async () => {
   await chooseFile(page, path);
   await waitForState(page, "finished", "failed");
   assert.equal(await textOf(page, "unparsed-text"), "<img src=x onerror=alert(1)>");
-  assert.equal(await page.$(`${byId("unparsed-lines")} img, ${byId("top-paths")} i`), null);
+  assert.equal(await page.$(`${byId("unparsed-lines")} img, ${byId("path-rows")} i`), null);
   await page.close();
 });
 
@@ -213,7 +259,7 @@ test("a file that changes while it is read is an error of the file", async (t) =
   await page.close();
 });
 
-test("a server that dies says how far it came, and may be tried again", async (t) => {
+test("a server that died and came back says how far it came, and may be tried again", async (t) => {
   const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
   const doomed = await startServer();
   t.after(() => doomed.stop());
@@ -223,26 +269,82 @@ test("a server that dies says how far it came, and may be tried again", async (t
   await chooseFile(page, path);
   await waitUntilUnderWay(page);
   await doomed.kill();
+  await page.waitForSelector('body[data-connection="lost"]');
+  assert.equal(await textOf(page, "time-left"), "reconnecting …");
+
+  const revived = await startServer();
+  t.after(() => revived.stop());
+  gate.leadTo(revived.url);
   await waitForState(page, "failed");
   assert.equal(await textOf(page, "trouble-title"), "The connection was lost");
   const acknowledged = (await figure(page, "acknowledged")).toLocaleString("en-US");
   assert.ok((await textOf(page, "trouble-detail")).includes(`acknowledged ${acknowledged} of `));
 
   await page.click(byId("retry"));
-  await page.waitForFunction(
-    (selector) => document.querySelector(selector).textContent === "The server can't be reached",
-    {},
-    byId("trouble-title"),
-  );
-  await waitForState(page, "failed");
-
-  const revived = await startServer();
-  t.after(() => revived.stop());
-  gate.leadTo(revived.url);
-  await page.click(byId("retry"));
   await waitUntilUnderWay(page);
   await page.click(byId("cancel"));
   await waitForState(page, "cancelled");
+  await page.close();
+});
+
+test("a server that isn't there is told from one that was lost", async (t) => {
+  const gone = await startServer();
+  const gate = await startGate(gone.url);
+  t.after(() => gate.stop());
+  const { page } = await openPage(chromium.browser, `${gate.url}/logs`);
+  await gone.kill();
+  await chooseFile(page, log.path);
+  await waitForState(page, "failed");
+  assert.equal(await textOf(page, "trouble-title"), "The server can't be reached");
+  await page.close();
+});
+
+test("the first chart is there while most of the file isn't", async (t) => {
+  const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
+  const gate = await startGate(server.url);
+  t.after(() => gate.stop());
+  const { page } = await openPage(chromium.browser, `${gate.url}/logs`);
+  await chooseFile(page, path);
+  await page.waitForFunction(
+    (selector) => Number(document.querySelector(selector).dataset.buckets) > 0,
+    {},
+    byId("chart"),
+  );
+  assert.equal(await page.$eval("body", (body) => body.dataset.state), "uploading");
+  assert.ok((await columnPixels(page, "2xx")) > 100);
+  await page.click(byId("cancel"));
+  await page.close();
+});
+
+test("an upload goes on after its connection was cut, with the same figures", async (t) => {
+  const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
+  const times = (await stat(path)).size / (await stat(log.path)).size;
+  const gate = await startGate(server.url);
+  t.after(() => gate.stop());
+  const { page, complaints } = await openPage(chromium.browser, `${gate.url}/logs`);
+  await chooseFile(page, path);
+  await waitUntilUnderWay(page);
+  for (const bytes of [3_333_333, 700_001, Infinity]) {
+    const before = await figure(page, "acknowledged");
+    gate.cut(bytes);
+    await page.waitForFunction(
+      (selector, least) =>
+        document.body.dataset.state === "finished" ||
+        Number(document.querySelector(selector).dataset.value) > least,
+      { polling: 20 },
+      byId("acknowledged"),
+      before,
+    );
+  }
+  await waitForState(page, "finished", "failed");
+  for (const id of ["requests", "unparsed", "bytes-sent"]) {
+    assert.equal(await figure(page, id), log.figures[id] * times, id);
+  }
+  assert.equal(await figure(page, "unique-addresses"), log.figures["unique-addresses"]);
+  assert.deepEqual(
+    complaints.filter((text) => !/WebSocket connection/.test(text)),
+    [],
+  );
   await page.close();
 });
 

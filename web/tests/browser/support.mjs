@@ -16,6 +16,7 @@ const inRepository = (path) => fileURLToPath(new URL(`../../../${path}`, import.
 
 const SERVER = process.env.LINERATE_BIN ?? inRepository("target/release/linerate");
 const CHROMIUM = process.env.CHROMIUM_BIN ?? "/usr/bin/chromium";
+const FIREFOX = process.env.FIREFOX_BIN ?? "/usr/bin/firefox-esr";
 const REAL_LOG = inRepository("../shared/data/nginx-access-rhit.log.gz");
 /** Generous, since the machine may be small and busy; nothing waits this long unless it is broken. */
 const PATIENCE_MS = 90_000;
@@ -96,6 +97,17 @@ export async function startBrowser({ networkEnabled = true, extraArguments = [] 
   };
 }
 
+/** Starts Debian's Firefox (FIREFOX_BIN) by WebDriver BiDi, with a profile of its own. */
+export async function startFirefox() {
+  const browser = await puppeteer.launch({
+    browser: "firefox",
+    executablePath: FIREFOX,
+    headless: true,
+    timeout: PATIENCE_MS,
+  });
+  return { browser, close: () => browser.close() };
+}
+
 /** Opens a page; `complaints` collects what the page logs as an error or throws. */
 export async function openPage(
   browser,
@@ -153,10 +165,20 @@ export function waitForState(page, ...states) {
   return page.waitForFunction((wanted) => wanted.includes(document.body.dataset.state), {}, states);
 }
 
-/** Hands a file to the page's file input, as its dialog would. */
-export async function chooseFile(page, path) {
+/** Hands files to the page's file input, as its dialog would. */
+export async function chooseFile(page, ...paths) {
   const input = await page.$(byId("file-input"));
-  await input.uploadFile(path);
+  await input.uploadFile(...paths);
+}
+
+/** Returns the rows of a panel: their value, and the exact figures of their cells. */
+export function rowsOf(page, panel) {
+  return page.$$eval(`${byId(`${panel}-rows`)} tr:not([data-value=""])`, (rows) =>
+    rows.map((row) => ({
+      value: row.dataset.value,
+      cells: [...row.querySelectorAll("td[data-value]")].map((cell) => Number(cell.dataset.value)),
+    })),
+  );
 }
 
 /** Drops a file onto the middle of the page, through the browser's own drag and drop. */

@@ -1,14 +1,53 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { classOf, reasonOf } from "../../logs/status-classes.js";
-import { commonest, theRest } from "../../logs/statuses.js";
-import { atLeast, spanOf } from "../../logs/totals.js";
+import { changeOf, directionOf } from "../../logs/change.js";
+import { duration, spread } from "../../logs/latency.js";
+import { distinctNote } from "../../logs/panels.js";
+import { estimate, spanOf } from "../../logs/totals.js";
 import { noteOf, reasonsLine } from "../../logs/unparsed-lines.js";
 import { SUMMARY } from "./summary.js";
 
-test("a count that stopped being exact says so", () => {
-  assert.equal(atLeast(1_085, true), "1,085");
-  assert.equal(atLeast(1_000_000, false), "≥ 1,000,000");
+test("an estimate says that it is one", () => {
+  assert.equal(estimate(1_085, true), "1,085");
+  assert.equal(estimate(1_000_000, false), "≈ 1,000,000");
+});
+
+test("a panel says how many values there are and how exact they are", () => {
+  const { path, host } = SUMMARY.panels;
+  assert.equal(distinctNote(path), "2 different");
+  assert.equal(distinctNote(host).trim(), "");
+  assert.equal(
+    distinctNote({ ...path, distinct: 2_000_000, exact: false, error_max: 120, none: 5 }),
+    "≈ 2,000,000 (± 0.8 %) different · counts at most 120 too high · 5 requests without",
+  );
+});
+
+test("a change is written as a share, as a factor, or as a word", () => {
+  assert.equal(changeOf(135, 100), "+35.0 %");
+  assert.equal(changeOf(88, 100), "−12.0 %");
+  assert.equal(changeOf(7, 7), "±0 %");
+  assert.equal(changeOf(1_400, 100), "×14");
+  assert.equal(changeOf(1, 0), "new");
+  assert.equal(changeOf(0, 1), "gone");
+  assert.equal(directionOf(1, 2), "down");
+});
+
+test("durations are written to three digits", () => {
+  assert.equal(duration(850), "850 µs");
+  assert.equal(duration(12_400), "12.4 ms");
+  assert.equal(duration(310_000), "310 ms");
+  assert.equal(duration(3_020_000), "3.02 s");
+});
+
+test("no request is lost when buckets are spread over columns", () => {
+  const buckets = Array.from({ length: 200 }, (_, i): [number, number] => [10 * 1.07 ** i, i % 7]);
+  const columns = spread(buckets, 48);
+  assert.equal(columns.length, 48);
+  const sum = (counts: number[]) => counts.reduce((a, b) => a + b, 0);
+  assert.equal(sum(columns.map(({ count }) => count)), sum(buckets.map(([, count]) => count)));
+  assert.deepEqual(spread([], 48), []);
+  assert.equal(sum(spread([[5, 9]], 48).map(({ count }) => count)), 9);
 });
 
 test("the span names the day once if it is one day", () => {
@@ -26,17 +65,6 @@ test("statuses have classes", () => {
   assert.equal(classOf("-"), "other");
   assert.equal(reasonOf("404"), "Not Found");
   assert.equal(reasonOf("299"), "");
-});
-
-test("the commonest stand in order of name, the rest is summed", () => {
-  const counts = { "500": 1, "200": 90, "404": 7, "418": 2 };
-  assert.deepEqual(commonest(counts, 2), [
-    ["200", 90],
-    ["404", 7],
-  ]);
-  assert.equal(theRest(counts, 2, "status", "statuses"), "and 2 more statuses with 3 requests");
-  assert.equal(theRest(counts, 3, "status", "statuses"), "and 1 more status with 1 request");
-  assert.equal(theRest(counts, 4, "status", "statuses"), "");
 });
 
 test("the note on unparsed lines says how many are shown", () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NotUnderstood, parseServerMessage } from "../../logs/protocol.js";
+import { NotUnderstood } from "../../logs/fields.js";
+import { parseServerMessage } from "../../logs/protocol.js";
 import { SUMMARY } from "./summary.js";
 
 function snapshot(change: object): string {
@@ -29,7 +30,10 @@ test("each message of the server is read", () => {
 
 test("a log without requests has no times", () => {
   const none = { "1xx": [], "2xx": [], "3xx": [], "4xx": [], "5xx": [], other: [] };
-  const timeline = { start: 0, bucket_seconds: 60, classes: none, outside: 0 };
+  const timeline = {
+    ...{ start: 0, bucket_seconds: 60, classes: none, outside: 0 },
+    ...{ bytes: [], by_method: {}, by_host: {} },
+  };
   const message = parseServerMessage(snapshot({ first_time: null, last_time: null, timeline }));
   assert.equal(message.type === "snapshot" && message.summary.first_time, null);
 });

@@ -1,6 +1,10 @@
 // A summary for the tests to change.
 
-import type { Summary } from "../../logs/protocol.js";
+import type { PanelFigures, Summary } from "../../logs/summary.js";
+
+const NONE: PanelFigures = {
+  ...{ distinct: 0, exact: true, error_max: 0, not_counted: 0, none: 3, top: [] },
+};
 
 export const SUMMARY: Summary = {
   lines: 4,
@@ -35,6 +39,40 @@ export const SUMMARY: Summary = {
       "5xx": [0, 0, 0],
       other: [0, 0, 0],
     },
+    bytes: [1_000, 34, 200],
+    by_method: { GET: [1, 1, 1] },
+    by_host: {},
     outside: 0,
   },
+  format: "combined",
+  approximate: false,
+  panels: {
+    address: NONE,
+    agent: NONE,
+    host: NONE,
+    method: NONE,
+    path: {
+      ...{ distinct: 2, exact: true, error_max: 0, not_counted: 0, none: 0 },
+      top: [
+        { value: "/", requests: 2, bytes: 1_200, errors: 0 },
+        { value: '/a"=,b', requests: 1, bytes: 34, errors: 1 },
+      ],
+    },
+    referrer: NONE,
+    status: NONE,
+  },
+  bots: { requests: 0, bytes: 0, top: [] },
+  latency: {
+    ...{ count: 3, p50_us: 900, p90_us: 1_200, p99_us: 1_200, p999_us: 1_200, max_us: 1_190 },
+    ...{ error: 0.01, buckets: [[900, 2] as [number, number], [1_200, 1] as [number, number]] },
+  },
+  error_paths: { "4xx": [{ value: "/a", requests: 1, bytes: 34, errors: 1 }], "5xx": [] },
+  firewall: {
+    by_rate: [
+      { value: "192.0.2.7", peak_per_minute: 2, peak_at: 1_611_280_020, requests: 2, errors: 1 },
+    ],
+    by_errors: [],
+  },
+  filterable: { requests: 3, bytes: 96, bytes_max: 1_000, complete: true },
+  rows_kept: { lines: 4, bytes: 400, bytes_max: 1_000, complete: true },
 };

@@ -21,7 +21,7 @@ test("what is no log is told why", () => {
     message: "no line is a request",
   } as const;
   const { title, detail, retry } = explain(failure, 0, FILE);
-  assert.equal(title, "This is no access log");
+  assert.equal(title, "This is no access log of a known format");
   assert.equal(detail, "No line is a request.");
   assert.equal(retry, false);
 });
@@ -33,6 +33,10 @@ test("a file that is too large won't fit the next time either", () => {
 });
 
 test("only an empty file is refused before it is sent", () => {
-  assert.match(objection({ name: "a.log", size: 0 })?.title ?? "", /empty/);
-  assert.equal(objection({ name: "a.log", size: 1 }), null);
+  const [full, empty] = [
+    { name: "a.log", size: 1 },
+    { name: "b.log", size: 0 },
+  ];
+  assert.match(objection([full, empty])?.detail ?? "", /^b\.log/);
+  assert.equal(objection([full, full]), null);
 });

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Summary } from "../../logs/protocol.js";
-import { Upload } from "../../logs/upload.js";
+import { LogSession } from "../../logs/log-session.js";
+import type { Answer } from "../../logs/protocol.js";
+import type { Summary } from "../../logs/summary.js";
 import { SUMMARY } from "./summary.js";
 
+const EVERYTHING = { from: null, until: null, conditions: [] };
 const MIB = 1024 * 1024;
 const READY = { type: "ready", id: "5a5a", bytes: 0 };
 
@@ -52,21 +54,42 @@ class FakeSocket extends EventTarget {
 class Listener {
   acknowledged: number[] = [];
   snapshots: [Summary, boolean][] = [];
+  answers: Answer[] = [];
+  connections: string[] = [];
   progress(bytes: number): void {
     this.acknowledged.push(bytes);
   }
   snapshot(summary: Summary, final: boolean): void {
     this.snapshots.push([summary, final]);
   }
+  answer(answer: Answer): void {
+    this.answers.push(answer);
+  }
+  connected(): void {
+    this.connections.push("connected");
+  }
+  reconnecting(): void {
+    this.connections.push("reconnecting");
+  }
   reading(): void {}
 }
 
 function begin(size: number, forced?: "stream" | "slices") {
-  const socket = new FakeSocket();
-  const listener = new Listener();
   const file = new File([new Uint8Array(size)], "access.log");
-  const upload = new Upload(file, socket as unknown as WebSocket, listener, forced);
-  return { socket, listener, upload, file };
+  return { file, ...beginWith([file], forced) };
+}
+
+/** A session whose connections are `sockets`, in the order in which it opens them. */
+function beginWith(files: File[], forced?: "stream" | "slices") {
+  const sockets: FakeSocket[] = [];
+  const listener = new Listener();
+  const connect = () => {
+    sockets.push(new FakeSocket());
+    return sockets.at(-1) as unknown as WebSocket;
+  };
+  const source = { kind: "files", files, format: "auto", rows: true } as const;
+  const upload = new LogSession(source, connect, listener, forced);
+  return { socket: sockets[0]!, sockets, listener, upload };
 }
 
 /** Lets everything that is due happen. */
@@ -77,16 +100,23 @@ async function rest(): Promise<void> {
 }
 
 test("the name and size come first, and no byte before the server is ready", async () => {
-  const { socket } = begin(3);
+  const { socket, upload } = begin(3);
   socket.open();
   await rest();
-  assert.deepEqual(socket.texts, [{ type: "start", files: [{ name: "access.log", size: 3 }] }]);
+  assert.deepEqual(socket.texts, [
+    {
+      type: "start",
+      files: [{ name: "access.log", size: 3 }],
+      format: "auto",
+      rows: true,
+    },
+  ]);
   assert.equal(socket.bytes, 0);
   socket.say({ ...READY, window_bytes: 16 });
   await rest();
   assert.equal(socket.bytes, 3);
   assert.deepEqual(socket.texts[1], { type: "finish" });
-  socket.drop();
+  upload.cancel();
 });
 
 for (const way of ["slices", "stream"] as const) {
@@ -106,30 +136,30 @@ for (const way of ["slices", "stream"] as const) {
     assert.equal(socket.bytes, 20 * MIB);
     assert.deepEqual(socket.texts.at(-1), { type: "finish" });
     socket.say({ type: "snapshot", final: true, summary: SUMMARY });
-    assert.deepEqual(await upload.outcome, { kind: "finished" });
-    assert.equal(socket.closeCode, 1000);
+    assert.equal(socket.closeCode, undefined, "questions may follow");
+    upload.cancel();
   });
 }
 
 test("a window smaller than a chunk is kept to", async () => {
-  const { socket } = begin(100);
+  const { socket, upload } = begin(100);
   socket.open();
   socket.say({ ...READY, window_bytes: 7 });
   await rest();
   assert.equal(socket.bytes, 7);
-  socket.drop();
+  upload.cancel();
 });
 
 test("snapshots and progress are passed on", async () => {
-  const { socket, listener } = begin(3);
+  const { socket, listener, upload } = begin(3);
   socket.open();
   socket.say({ ...READY, window_bytes: 16 });
   await rest();
   socket.say({ type: "ack", bytes: 3 });
   socket.say({ type: "snapshot", final: false, summary: SUMMARY });
-  assert.deepEqual(listener.acknowledged, [3]);
+  assert.deepEqual(listener.acknowledged, [0, 3]);
   assert.deepEqual(listener.snapshots, [[SUMMARY, false]]);
-  socket.drop();
+  upload.cancel();
 });
 
 test("cancelling tells the server and stops sending", async () => {
@@ -139,7 +169,7 @@ test("cancelling tells the server and stops sending", async () => {
   await rest();
   socket.say({ type: "ack", bytes: 4 });
   upload.cancel();
-  assert.deepEqual(await upload.outcome, { kind: "cancelled", acknowledged: 4 });
+  assert.deepEqual(await upload.ended, { kind: "cancelled", acknowledged: 4 });
   assert.deepEqual(socket.texts.at(-1), { type: "cancel" });
   const { bytes } = socket;
   await rest();
@@ -149,25 +179,105 @@ test("cancelling tells the server and stops sending", async () => {
 test("a connection that never opens is unreachable", async () => {
   const { socket, upload } = begin(3);
   socket.drop();
-  assert.deepEqual(await upload.outcome, {
+  assert.deepEqual(await upload.ended, {
     kind: "failed",
     failure: { reason: "unreachable" },
     acknowledged: 0,
   });
 });
 
-test("a connection that ends before the last snapshot was dropped", async () => {
-  const { socket, upload } = begin(3);
+test("an upload goes on where the server has come to", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { socket, sockets, upload, listener } = begin(100, "slices");
+  socket.open();
+  socket.say({ ...READY, window_bytes: 60 });
+  await rest();
+  socket.say({ type: "ack", bytes: 20 });
+  await rest();
+  socket.drop();
+  await rest();
+  t.mock.timers.tick(1_000);
+  const again = sockets[1]!;
+  again.open();
+  assert.deepEqual(again.texts, [{ type: "resume", id: "5a5a" }]);
+  // More arrived than was acknowledged before the connection was lost.
+  again.say({ ...READY, window_bytes: 60, bytes: 30 });
+  await rest();
+  assert.equal(again.bytes, 60);
+  again.say({ type: "ack", bytes: 90 });
+  await rest();
+  assert.equal(again.bytes, 70);
+  assert.deepEqual(again.texts.at(-1), { type: "finish" });
+  assert.deepEqual(listener.connections, ["connected", "reconnecting", "connected"]);
+  upload.cancel();
+});
+
+test("a server that knows nothing of the upload any more ends it", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { socket, sockets, upload } = begin(3);
   socket.open();
   socket.say({ ...READY, window_bytes: 16 });
   await rest();
   socket.say({ type: "ack", bytes: 2 });
   socket.drop();
-  assert.deepEqual(await upload.outcome, {
+  await rest();
+  t.mock.timers.tick(1_000);
+  sockets[1]!.open();
+  sockets[1]!.say({ type: "error", code: "unknown_session", message: "no such upload" });
+  assert.deepEqual(await upload.ended, {
     kind: "failed",
     failure: { reason: "dropped" },
     acknowledged: 2,
   });
+});
+
+test("a question that a lost connection left open is asked again", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { socket, sockets, upload, listener } = begin(3);
+  const question = (seq: number) => ({ type: "query", seq, query: EVERYTHING }) as const;
+  socket.open();
+  upload.ask(question(1));
+  socket.say({ ...READY, window_bytes: 16 });
+  await rest();
+  upload.ask(question(2));
+  socket.say({ type: "snapshot", final: true, summary: SUMMARY });
+  socket.say({ type: "figures", seq: 1, summary: SUMMARY });
+  socket.drop();
+  await rest();
+  t.mock.timers.tick(1_000);
+  const again = sockets[1]!;
+  again.open();
+  again.say({ ...READY, window_bytes: 16, bytes: 3 });
+  await rest();
+  assert.deepEqual(again.texts, [{ type: "resume", id: "5a5a" }, question(2)]);
+  assert.deepEqual(
+    listener.answers.map(({ seq }) => seq),
+    [1],
+  );
+  upload.cancel();
+});
+
+test("after the last figures a server may let go of the log", async () => {
+  const { socket, upload } = begin(3);
+  socket.open();
+  socket.say({ ...READY, window_bytes: 16 });
+  await rest();
+  socket.say({ type: "ack", bytes: 3 });
+  socket.say({ type: "snapshot", final: true, summary: SUMMARY });
+  socket.say({ type: "error", code: "idle", message: "nothing was asked for 600 s" });
+  assert.deepEqual(await upload.ended, { kind: "forgotten" });
+});
+
+test("several files follow each other without a seam", async () => {
+  const files = [5, 1, 7].map((size, i) => new File([new Uint8Array(size).fill(i)], `${i}.log`));
+  const { socket, upload } = beginWith(files, "slices");
+  socket.open();
+  socket.say({ ...READY, window_bytes: 100 });
+  await rest();
+  const chunks = socket.sent.filter((message) => message instanceof Blob);
+  const bytes = await new Blob(chunks).bytes();
+  assert.deepEqual([...bytes], [0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2, 2, 2]);
+  upload.cancel();
 });
 
 test("a connection that ends because the file can't be read blames the file", async () => {
@@ -179,7 +289,7 @@ test("a connection that ends because the file can't be read blames the file", as
     throw new DOMException("gone", "NotReadableError");
   };
   socket.drop();
-  const outcome = await upload.outcome;
+  const outcome = await upload.ended;
   assert.deepEqual(outcome.kind === "failed" && outcome.failure, { reason: "unreadable" });
 });
 
@@ -190,7 +300,7 @@ test("a file that can't be read while it is sent is unreadable", async () => {
   };
   socket.open();
   socket.say({ ...READY, window_bytes: 16 });
-  const outcome = await upload.outcome;
+  const outcome = await upload.ended;
   assert.deepEqual(outcome.kind === "failed" && outcome.failure, { reason: "unreadable" });
 });
 
@@ -201,7 +311,7 @@ test("a mistake of this page doesn't blame the file", async () => {
   };
   socket.open();
   socket.say({ ...READY, window_bytes: 16 });
-  const outcome = await upload.outcome;
+  const outcome = await upload.ended;
   assert.equal(outcome.kind === "failed" && outcome.failure.reason, "bug");
 });
 
@@ -210,7 +320,7 @@ test("the server's refusal is passed on in its words", async () => {
   socket.open();
   socket.say({ type: "error", code: "too_large", message: "at most 2 bytes" });
   socket.drop();
-  const outcome = await upload.outcome;
+  const outcome = await upload.ended;
   assert.deepEqual(outcome.kind === "failed" && outcome.failure, {
     reason: "refused",
     code: "too_large",
@@ -229,7 +339,7 @@ for (const [what, message] of [
     socket.say({ ...READY, window_bytes: 16 });
     await rest();
     socket.say(message);
-    const outcome = await upload.outcome;
+    const outcome = await upload.ended;
     assert.equal(outcome.kind === "failed" && outcome.failure.reason, "not_understood");
     assert.equal(socket.closeCode, 1000);
   });

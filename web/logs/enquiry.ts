@@ -1,0 +1,114 @@
+// The questions of the page to the server: one at a time, and of each kind only the latest counts.
+
+import type { Answer, Question, Row } from "./protocol.js";
+import type { Query } from "./query.js";
+import type { Summary } from "./summary.js";
+
+/** What is asked for: the figures shown, those to compare them with, or lines. */
+export type Topic = "figures" | "comparison" | "rows";
+
+export interface EnquiryListener {
+  figures(summary: Summary): void;
+  comparison(summary: Summary): void;
+  rows(total: number, rows: Row[]): void;
+  refused(topic: Topic, code: string, message: string): void;
+}
+
+type Unnumbered =
+  { type: "query"; query: Query } | { type: "rows"; query: Query; offset: number; limit: number };
+
+/**
+ * While the server thinks about one question, newer ones of the same topic replace each other, so
+ * that dragging over the chart never makes a queue.
+ */
+export class Enquiry {
+  readonly #ask: (question: Question) => void;
+  readonly #listener: EnquiryListener;
+  readonly #waiting = new Map<Topic, Unnumbered>();
+  #underWay: { seq: number; topic: Topic; question: Unnumbered; dropped: boolean } | undefined;
+  #seq = 0;
+
+  constructor(ask: (question: Question) => void, listener: EnquiryListener) {
+    this.#ask = ask;
+    this.#listener = listener;
+  }
+
+  askForFigures(topic: "figures" | "comparison", query: Query): void {
+    this.#want(topic, { type: "query", query });
+  }
+
+  askForRows(query: Query, offset: number, limit: number): void {
+    this.#want("rows", { type: "rows", query, offset, limit });
+  }
+
+  /** Forgets what hasn't been asked yet, and the answer to what has. */
+  drop(topic: Topic): void {
+    this.#waiting.delete(topic);
+    if (this.#underWay?.topic === topic) {
+      this.#underWay.dropped = true;
+    }
+  }
+
+  handleAnswer(answer: Answer): void {
+    const underWay = this.#underWay;
+    if (underWay?.seq !== answer.seq) {
+      return;
+    }
+    this.#underWay = undefined;
+    // An answer that another question has overtaken would only flash up.
+    const next = this.#waiting.get(underWay.topic);
+    const isOvertaken = next !== undefined && !isSame(next, underWay.question);
+    if (!isOvertaken && !underWay.dropped) {
+      this.#tell(underWay.topic, answer);
+    }
+    this.#next();
+  }
+
+  /** Whether an answer about `topic` is still to come. */
+  awaits(topic: Topic): boolean {
+    return this.#waiting.has(topic) || this.#underWay?.topic === topic;
+  }
+
+  #tell(topic: Topic, answer: Answer): void {
+    switch (answer.type) {
+      case "figures":
+        if (topic === "comparison") {
+          this.#listener.comparison(answer.summary);
+        } else {
+          this.#listener.figures(answer.summary);
+        }
+        break;
+      case "rows":
+        this.#listener.rows(answer.total, answer.rows);
+        break;
+      case "refused":
+        this.#listener.refused(topic, answer.code, answer.message);
+        break;
+    }
+  }
+
+  #want(topic: Topic, question: Unnumbered): void {
+    this.#waiting.set(topic, question);
+    this.#next();
+  }
+
+  #next(): void {
+    if (this.#underWay !== undefined) {
+      return;
+    }
+    for (const topic of ["figures", "comparison", "rows"] as const) {
+      const question = this.#waiting.get(topic);
+      if (question !== undefined) {
+        this.#waiting.delete(topic);
+        this.#seq += 1;
+        this.#underWay = { seq: this.#seq, topic, question, dropped: false };
+        this.#ask({ ...question, seq: this.#seq });
+        return;
+      }
+    }
+  }
+}
+
+function isSame(a: Unnumbered, b: Unnumbered): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}

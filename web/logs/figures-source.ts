@@ -1,0 +1,155 @@
+// Which figures are shown: those the server pushes, or its answers about a part of the log.
+
+import { Enquiry } from "./enquiry.js";
+import type { Figures } from "./figures-view.js";
+import type { Answer, Question, Row } from "./protocol.js";
+import type { TimeRange } from "./query.js";
+import type { Summary } from "./summary.js";
+import { comparedRange, comparisonQueryOf, isWhole, queryOf, type View } from "./view.js";
+
+/** While lines come in, a part of the log is asked for this often at most. */
+const ASK_EVERY_MS = 500;
+
+export interface FiguresSourceEvents {
+  figures(figures: Figures): void;
+  lines(total: number, rows: readonly Row[]): void;
+  /** The lines can't be shown; the reason is the server's. */
+  linesRefused(why: string): void;
+  /** The figures of the view can't be told; the reason is the server's, or empty when they can. */
+  objection(why: string): void;
+}
+
+export class FiguresSource {
+  readonly #enquiry: Enquiry;
+  readonly #events: FiguresSourceEvents;
+  readonly #size: number;
+  readonly #pageOf: () => { offset: number; limit: number };
+  #view: View;
+  #whole: Summary | undefined;
+  #shown: Summary | undefined;
+  #compared: { summary: Summary; range: TimeRange } | undefined;
+  #isFinal = false;
+  #askedAtMs = -Infinity;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** `size` is how many bytes the log has, 0 if nobody knows; `pageOf` says which lines are wanted. */
+  constructor(
+    view: View,
+    size: number,
+    ask: (question: Question) => void,
+    pageOf: () => { offset: number; limit: number },
+    events: FiguresSourceEvents,
+  ) {
+    this.#view = view;
+    this.#size = size;
+    this.#pageOf = pageOf;
+    this.#events = events;
+    this.#enquiry = new Enquiry(ask, {
+      figures: (summary) => {
+        this.#shown = summary;
+        events.objection("");
+        this.#tell();
+      },
+      comparison: (summary) => {
+        const range = comparedRange(this.#view);
+        this.#compared = range === null ? undefined : { summary, range };
+        this.#tell();
+      },
+      rows: (total, rows) => events.lines(total, rows),
+      refused: (topic, _code, message) => {
+        if (topic === "rows") {
+          events.linesRefused(message);
+        } else {
+          events.objection(message);
+        }
+      },
+    });
+  }
+
+  /** The figures of all that was read so far. */
+  get whole(): Summary | undefined {
+    return this.#whole;
+  }
+
+  /** The figures that are shown. */
+  get shown(): Summary | undefined {
+    return this.#shown;
+  }
+
+  handleSnapshot(whole: Summary, isFinal: boolean): void {
+    this.#whole = whole;
+    this.#isFinal = isFinal;
+    if (isWhole(this.#view)) {
+      this.#shown = whole;
+      this.#tell();
+    }
+    this.#askSoon(isFinal);
+  }
+
+  handleAnswer(answer: Answer): void {
+    this.#enquiry.handleAnswer(answer);
+  }
+
+  handleView(view: View): void {
+    this.#view = view;
+    this.#events.objection("");
+    if (comparedRange(view) === null) {
+      this.#compared = undefined;
+      this.#enquiry.drop("comparison");
+    }
+    if (isWhole(view) && this.#whole !== undefined) {
+      this.#enquiry.drop("figures");
+      this.#shown = this.#whole;
+    }
+    this.#tell();
+    this.#ask();
+  }
+
+  /** Asks for the lines of another page. */
+  turnPage(): void {
+    const { offset, limit } = this.#pageOf();
+    this.#enquiry.askForRows(queryOf(this.#view), offset, limit);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #askSoon(now: boolean): void {
+    const wait = this.#askedAtMs + ASK_EVERY_MS - performance.now();
+    if (now || wait <= 0) {
+      this.#ask();
+    } else {
+      this.#timer ??= setTimeout(() => this.#ask(), wait);
+    }
+  }
+
+  #ask(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#askedAtMs = performance.now();
+    if (this.#whole === undefined) {
+      return;
+    }
+    if (!isWhole(this.#view)) {
+      this.#enquiry.askForFigures("figures", queryOf(this.#view));
+    }
+    const comparison = comparisonQueryOf(this.#view);
+    if (comparison !== null) {
+      this.#enquiry.askForFigures("comparison", comparison);
+    }
+    this.turnPage();
+  }
+
+  #tell(): void {
+    if (this.#whole !== undefined && this.#shown !== undefined) {
+      this.#events.figures({
+        whole: this.#whole,
+        shown: this.#shown,
+        compared: this.#compared,
+        fraction: this.#size === 0 || this.#isFinal ? 1 : this.#whole.bytes_read / this.#size,
+        isFinal: this.#isFinal,
+      });
+    }
+  }
+}

@@ -1,0 +1,124 @@
+// Everything that shows figures: tiles, chart, strip, panels, lines.
+
+import { element, setText } from "../shared/page.js";
+import { BytesChart } from "./bytes-chart.js";
+import { FilterBar, without } from "./filter-bar.js";
+import { LatencyPanel } from "./latency.js";
+import { LinesTable } from "./lines-table.js";
+import { OverviewStrip } from "./overview-strip.js";
+import { Panels } from "./panels.js";
+import type { Row } from "./protocol.js";
+import type { TimeRange } from "./query.js";
+import { RangeBar } from "./range-bar.js";
+import { RequestsChart } from "./requests-chart.js";
+import type { Summary } from "./summary.js";
+import { clearTotals, showTotals } from "./totals.js";
+import { clearUnparsedLines, showUnparsedLines } from "./unparsed-lines.js";
+import { comparedRange, type View, withToggled } from "./view.js";
+
+/** The figures of a log as they now are. */
+export interface Figures {
+  /** Of all that was read. */
+  whole: Summary;
+  /** Of what the view asks for. */
+  shown: Summary;
+  compared: { summary: Summary; range: TimeRange } | undefined;
+  /** How much of the log was read, 0 to 1. */
+  fraction: number;
+  /** Whether no more lines will come. */
+  isFinal: boolean;
+}
+
+export interface FiguresViewEvents {
+  /** The person chose another view. */
+  view(view: View): void;
+  /** Another page of lines is wanted. */
+  lines(): void;
+}
+
+export class FiguresView {
+  readonly chart: RequestsChart;
+  readonly lines: LinesTable;
+  readonly #strip: OverviewStrip;
+  readonly #range: RangeBar;
+  readonly #filters: FilterBar;
+  readonly #panels: Panels;
+  readonly #latency = new LatencyPanel();
+  readonly #bytes = new BytesChart();
+  #view: View;
+
+  constructor(view: View, events: FiguresViewEvents) {
+    this.#view = view;
+    const change = (changes: Partial<View>) => events.view({ ...this.#view, ...changes });
+    this.chart = new RequestsChart((range) => change({ range }));
+    this.lines = new LinesTable(() => events.lines());
+    this.#strip = new OverviewStrip((target, range) => {
+      if (target === "shown") {
+        change({ range });
+      } else if (range !== null) {
+        change({ comparison: { kind: "range", range } });
+      }
+    });
+    this.#range = new RangeBar({
+      range: (range) => change({ range }),
+      comparison: (comparison) => change({ comparison }),
+    });
+    this.#filters = new FilterBar({
+      add: (condition) => events.view(withToggled(this.#view, condition)),
+      remove: (condition) => change({ conditions: without(this.#view.conditions, condition) }),
+      clear: () => change({ conditions: [] }),
+    });
+    this.#panels = new Panels((condition) => events.view(withToggled(this.#view, condition)));
+    this.showView(view, undefined);
+  }
+
+  /** Shows what is chosen, before its figures have come. */
+  showView(view: View, whole: Summary | undefined): void {
+    this.#view = view;
+    document.body.dataset["compare"] = comparedRange(view) === null ? "off" : "on";
+    this.#filters.show(view.conditions);
+    this.#range.show(view, spanOf(whole));
+    this.#strip.mark(view.range, comparedRange(view));
+  }
+
+  show({ whole, shown, compared, fraction, isFinal }: Figures): void {
+    document.body.dataset["figures"] = "some";
+    const { range, conditions } = this.#view;
+    showTotals(shown, compared?.summary, whole);
+    this.chart.show({ summary: shown, fraction, range, compared }, isFinal);
+    this.#strip.show(whole, fraction);
+    this.#range.show(this.#view, spanOf(whole));
+    this.#panels.show({ summary: shown, compared: compared?.summary, conditions });
+    this.#latency.show(shown, compared?.summary);
+    this.#bytes.show(shown, range);
+    showUnparsedLines(whole);
+  }
+
+  showLines(total: number, rows: readonly Row[]): void {
+    this.lines.show(total, rows);
+  }
+
+  /** Says that the figures shown aren't those of the view, and why; nothing when they are. */
+  showObjection(why: string): void {
+    setText(element("objection"), why);
+  }
+
+  clear(): void {
+    document.body.dataset["figures"] = "none";
+    clearTotals();
+    this.chart.clear();
+    this.#strip.clear();
+    this.#panels.clear();
+    this.#latency.clear();
+    this.#bytes.clear();
+    this.lines.clear();
+    this.showObjection("");
+    clearUnparsedLines();
+  }
+}
+
+/** From the first request to just after the last. */
+function spanOf(whole: Summary | undefined): TimeRange | null {
+  const [first, last] = [whole?.first_time ?? null, whole?.last_time ?? null];
+  return first === null || last === null ? null : { from: first, until: last + 1 };
+}

@@ -1,0 +1,52 @@
+// Help where the format of a log isn't known: its first lines, and a box to say what they look like.
+
+import { element, setText } from "../shared/page.js";
+
+/** Lines shown, and how much of the file is read for them. */
+const LINES = 4;
+const HEAD_BYTES = 8 * 1024;
+
+/** `retry` hears the format that was typed. */
+export function watchFormatForm(retry: (format: string) => void): void {
+  element("format-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const format = (element("format-input") as HTMLInputElement).value.trim();
+    if (format !== "") {
+      retry(format);
+    }
+  });
+}
+
+/** Shows the form with the first lines of the file; lines that can't be read are left out. */
+export async function showFormatForm(file: File): Promise<void> {
+  element("format-form").hidden = false;
+  setText(element("format-lines"), await firstLines(file).catch(() => ""));
+}
+
+export function hideFormatForm(): void {
+  element("format-form").hidden = true;
+}
+
+/** Returns the first lines, unpacked where that needs no library. */
+async function firstLines(file: File): Promise<string> {
+  const head = file.slice(0, HEAD_BYTES);
+  const magic = new Uint8Array(await head.slice(0, 2).arrayBuffer());
+  const isGzip = magic[0] === 0x1f && magic[1] === 0x8b;
+  const text = isGzip ? await unpacked(head) : await head.text();
+  return text.split("\n").slice(0, LINES).join("\n");
+}
+
+/** Unpacks the beginning of a gzip file; that it breaks off is no error here. */
+async function unpacked(head: Blob): Promise<string> {
+  const reader = head.stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  while (text.split("\n").length <= LINES) {
+    const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
+    if (done || value === undefined) {
+      break;
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+  return text;
+}

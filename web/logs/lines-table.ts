@@ -1,0 +1,98 @@
+// The lines themselves that fit the filters, a page of them at a time.
+
+import { grouped } from "../shared/format.js";
+import { create, element, setText } from "../shared/page.js";
+import type { Row } from "./protocol.js";
+
+/** Lines on one page. */
+export const PAGE_LINES = 25;
+
+export class LinesTable {
+  readonly #body = element("lines");
+  readonly #turn: () => void;
+  #offset = 0;
+  #total = 0;
+
+  /** `turn` hears that another page is wanted, whose first line is `offset`. */
+  constructor(turn: () => void) {
+    this.#turn = turn;
+    for (let i = 0; i < PAGE_LINES; i += 1) {
+      const row = create("tr", "line-row");
+      const number = create("th", "line-number");
+      number.scope = "row";
+      row.append(number, create("td", "line-text"));
+      this.#body.append(row);
+    }
+    for (const [id, step] of [
+      ["lines-first", -Infinity],
+      ["lines-previous", -PAGE_LINES],
+      ["lines-next", PAGE_LINES],
+      ["lines-last", Infinity],
+    ] as const) {
+      element(id).addEventListener("click", () => this.#go(step));
+    }
+    this.clear();
+  }
+
+  /** How many lines lie before the page. */
+  get offset(): number {
+    return this.#offset;
+  }
+
+  /** Goes back to the first page, since something else is shown. */
+  rewind(): void {
+    this.#offset = 0;
+  }
+
+  show(total: number, rows: readonly Row[]): void {
+    this.#total = total;
+    [...this.#body.children].forEach((child, i) => {
+      const [number, text] = child.children;
+      const row = rows[i];
+      if (number !== undefined && text !== undefined) {
+        setText(number, row === undefined ? "" : grouped(row.line));
+        setText(text, row?.text ?? "");
+      }
+    });
+    const last = Math.min(total, this.#offset + rows.length);
+    setText(
+      element("lines-note"),
+      total === 0 ? "" : `${grouped(this.#offset + 1)} to ${grouped(last)} of ${grouped(total)}`,
+    );
+    element("lines-note").dataset["value"] = String(total);
+    setText(element("lines-empty"), total === 0 ? "No line fits the filters." : "");
+    this.#enable();
+  }
+
+  /** Shows no lines, and why: what the server said. */
+  refuse(why: string): void {
+    this.show(0, []);
+    setText(element("lines-empty"), why);
+  }
+
+  clear(): void {
+    this.rewind();
+    this.show(0, []);
+    setText(element("lines-empty"), "");
+  }
+
+  #go(step: number): void {
+    const lastPage = Math.max(0, Math.floor((this.#total - 1) / PAGE_LINES) * PAGE_LINES);
+    this.#offset = Math.max(0, Math.min(lastPage, this.#offset + step));
+    this.#turn();
+  }
+
+  #enable(): void {
+    const isFirst = this.#offset === 0;
+    const isLast = this.#offset + PAGE_LINES >= this.#total;
+    for (const [id, off] of [
+      ["lines-first", isFirst],
+      ["lines-previous", isFirst],
+      ["lines-next", isLast],
+      ["lines-last", isLast],
+    ] as const) {
+      // Not `disabled`, which would take the focus from whoever pages by keyboard.
+      element(id).setAttribute("aria-disabled", String(off));
+    }
+  }
+}

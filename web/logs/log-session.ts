@@ -1,0 +1,308 @@
+// One log at the server: its files go there, figures come back, and questions are answered after.
+
+import { retryDelayMs } from "../shared/backoff.js";
+import { NotUnderstood } from "./fields.js";
+import type { ReaderKind } from "./file-reader.js";
+import {
+  type Answer,
+  type ClientMessage,
+  parseServerMessage,
+  type Question,
+  type ServerMessage,
+} from "./protocol.js";
+import type { Summary } from "./summary.js";
+import { Upload } from "./upload.js";
+
+/** Where the lines come from. */
+export type Source =
+  | { kind: "files"; files: File[]; format: string; rows: boolean }
+  /** A file that the server follows as it grows. */
+  | { kind: "follow"; name: string };
+
+/** How a session ended, and how many bytes the server had acknowledged by then. */
+export type Ended =
+  | { kind: "cancelled"; acknowledged: number }
+  | { kind: "failed"; failure: Failure; acknowledged: number }
+  /** All figures had come; the server has let go of the log, so nothing more can be asked of it. */
+  | { kind: "forgotten" };
+
+export type Failure =
+  /** The connection never came about, or the server didn't say that it is ready. */
+  | { reason: "unreachable" }
+  /** The connection was lost, and could not be taken up again. */
+  | { reason: "dropped" }
+  /** The server refused the file. */
+  | { reason: "refused"; code: string; message: string }
+  /** The server sent what this page doesn't understand. */
+  | { reason: "not_understood"; message: string }
+  /** The file can't be read: it changed, shrank, moved, or its permissions forbid it. */
+  | { reason: "unreadable" }
+  /** This page's own code failed. */
+  | { reason: "bug"; message: string };
+
+/** What is told while a session lives. */
+export interface SessionListener {
+  progress(acknowledged: number): void;
+  snapshot(summary: Summary, final: boolean): void;
+  answer(answer: Answer): void;
+  /** The server is ready, for the first time or again. */
+  connected(): void;
+  /** The connection was lost; the next attempts are under way. */
+  reconnecting(): void;
+  /** The way of reading changed. */
+  reading(kind: ReaderKind): void;
+}
+
+/** The server gets this long to accept a connection and say that it is ready. */
+const READY_WITHIN_MS = 15_000;
+/** A lost connection is given up when it didn't come back in this time. */
+const RESUME_WITHIN_MS = 120_000;
+const NORMAL_CLOSURE = 1000;
+
+export class LogSession {
+  readonly #source: Source;
+  readonly #connect: () => WebSocket;
+  readonly #listener: SessionListener;
+  readonly #upload: Upload | undefined;
+  /** Questions without an answer, to be asked again on the next connection. */
+  readonly #open = new Map<number, Question>();
+  #socket: WebSocket;
+  #id: string | undefined;
+  #isReady = false;
+  #isComplete = false;
+  #isOver = false;
+  #attempt = 0;
+  #lostAtMs: number | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #settle: (ended: Ended) => void = () => undefined;
+  /** How the session ends; never rejects. */
+  readonly ended: Promise<Ended>;
+
+  /** `connect` opens one connection to the server; `forced` skips the choice of a way to read. */
+  constructor(
+    source: Source,
+    connect: () => WebSocket,
+    listener: SessionListener,
+    forced?: ReaderKind,
+  ) {
+    this.#source = source;
+    this.#connect = connect;
+    this.#listener = listener;
+    if (source.kind === "files") {
+      this.#upload = new Upload(source.files, (kind) => listener.reading(kind), forced);
+    }
+    this.ended = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+    this.#socket = this.#opened();
+  }
+
+  /** Asks a question; its answer carries the same `seq`. */
+  ask(question: Question): void {
+    if (this.#isOver) {
+      return;
+    }
+    this.#open.set(question.seq, question);
+    if (this.#isReady) {
+      this.#say(question);
+    }
+  }
+
+  /** Tells the server to stop and forgets the files. */
+  cancel(): void {
+    if (this.#socket.readyState === this.#socket.OPEN) {
+      this.#say({ type: "cancel" });
+    }
+    this.#end({ kind: "cancelled", acknowledged: this.#acknowledged });
+  }
+
+  #opened(): WebSocket {
+    const socket = this.#connect();
+    const current = (handle: () => void) => () => {
+      if (socket === this.#socket && !this.#isOver) {
+        handle();
+      }
+    };
+    this.#timer = setTimeout(
+      current(() => socket.close()),
+      READY_WITHIN_MS,
+    );
+    socket.addEventListener(
+      "open",
+      current(() => this.#greet()),
+    );
+    socket.addEventListener("message", ({ data }) => current(() => this.#handleMessage(data))());
+    socket.addEventListener(
+      "close",
+      current(() => void this.#handleLoss()),
+    );
+    return socket;
+  }
+
+  #greet(): void {
+    const source = this.#source;
+    if (source.kind === "follow") {
+      this.#say({ type: "follow", name: source.name });
+    } else if (this.#id !== undefined) {
+      this.#say({ type: "resume", id: this.#id });
+    } else {
+      const files = source.files.map(({ name, size }) => ({ name, size }));
+      this.#say({ type: "start", files, format: source.format, rows: source.rows });
+    }
+  }
+
+  #handleMessage(data: unknown): void {
+    try {
+      if (typeof data !== "string") {
+        throw new NotUnderstood("a binary message");
+      }
+      this.#handle(parseServerMessage(data));
+    } catch (error) {
+      if (!(error instanceof NotUnderstood)) {
+        throw error;
+      }
+      this.#fail({ reason: "not_understood", message: error.message });
+    }
+  }
+
+  #handle(message: ServerMessage): void {
+    switch (message.type) {
+      case "ready":
+        this.#handleReady(message);
+        break;
+      case "ack":
+        this.#handleAcknowledgement(message.bytes);
+        break;
+      case "snapshot":
+        this.#isComplete ||= message.final;
+        this.#listener.snapshot(message.summary, message.final);
+        break;
+      case "figures":
+      case "rows":
+      case "refused":
+        this.#open.delete(message.seq);
+        this.#listener.answer(message);
+        break;
+      case "files":
+        break;
+      case "error":
+        this.#handleError(message.code, message.message);
+        break;
+    }
+  }
+
+  #handleReady({ id, window_bytes, bytes }: ServerMessage & { type: "ready" }): void {
+    if (this.#isReady || window_bytes < 1 || bytes > (this.#upload?.size ?? Infinity)) {
+      throw new NotUnderstood("ready for nothing, or twice");
+    }
+    clearTimeout(this.#timer);
+    this.#id = id;
+    this.#isReady = true;
+    this.#attempt = 0;
+    this.#lostAtMs = undefined;
+    this.#listener.connected();
+    if (this.#upload !== undefined && !this.#isComplete) {
+      this.#listener.progress(bytes);
+      void this.#send(this.#upload, window_bytes, bytes);
+    }
+    for (const question of this.#open.values()) {
+      this.#say(question);
+    }
+  }
+
+  async #send(upload: Upload, windowBytes: number, bytes: number): Promise<void> {
+    const socket = this.#socket;
+    try {
+      const sent = await upload.run(windowBytes, bytes, (chunk) => {
+        const isOpen = socket.readyState === socket.OPEN;
+        if (isOpen) {
+          socket.send(chunk);
+        }
+        return isOpen;
+      });
+      if (sent && socket.readyState === socket.OPEN) {
+        this.#say({ type: "finish" });
+      }
+    } catch (error) {
+      // Browsers report whatever keeps them from reading a file as a DOMException.
+      const isFile = error instanceof DOMException;
+      this.#fail(isFile ? { reason: "unreadable" } : { reason: "bug", message: String(error) });
+    }
+  }
+
+  #handleAcknowledgement(total: number): void {
+    if (this.#upload === undefined) {
+      return; // What the server reads by itself is no upload that could be lost.
+    }
+    if (!this.#upload.handleAcknowledgement(total)) {
+      throw new NotUnderstood(`acknowledgement of ${total} bytes`);
+    }
+    this.#listener.progress(total);
+  }
+
+  #handleError(code: string, message: string): void {
+    if (this.#isComplete) {
+      this.#end({ kind: "forgotten" });
+    } else if (code === "unknown_session") {
+      this.#fail({ reason: "dropped" });
+    } else {
+      this.#fail({ reason: "refused", code, message });
+    }
+  }
+
+  async #handleLoss(): Promise<void> {
+    clearTimeout(this.#timer);
+    const upload = this.#upload;
+    const hadBegun = this.#id !== undefined;
+    this.#isReady = false;
+    if (!hadBegun && this.#lostAtMs === undefined) {
+      this.#fail({ reason: "unreachable" });
+      return;
+    }
+    if (upload !== undefined && !this.#isComplete && !(await upload.isReadable())) {
+      this.#fail({ reason: "unreadable" });
+    }
+    if (this.#isOver) {
+      return;
+    }
+    upload?.interrupt();
+    this.#lostAtMs ??= performance.now();
+    if (performance.now() - this.#lostAtMs > RESUME_WITHIN_MS) {
+      this.#giveUp();
+      return;
+    }
+    this.#listener.reconnecting();
+    this.#timer = setTimeout(() => {
+      this.#socket = this.#opened();
+    }, retryDelayMs(this.#attempt));
+    this.#attempt += 1;
+  }
+
+  #giveUp(): void {
+    if (this.#isComplete) {
+      this.#end({ kind: "forgotten" });
+    } else {
+      this.#fail({ reason: "dropped" });
+    }
+  }
+
+  #say(message: ClientMessage): void {
+    this.#socket.send(JSON.stringify(message));
+  }
+
+  #fail(failure: Failure): void {
+    this.#end({ kind: "failed", failure, acknowledged: this.#acknowledged });
+  }
+
+  #end(ended: Ended): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#upload?.interrupt();
+    this.#socket.close(NORMAL_CLOSURE);
+    this.#settle(ended);
+  }
+
+  get #acknowledged(): number {
+    return this.#upload?.acknowledged ?? 0;
+  }
+}

@@ -1,0 +1,380 @@
+// The panels of values: paths, statuses, addresses and so on, each a table of the commonest.
+
+import { grouped, humanBytes, percentage, utcClock, utcDay } from "../shared/format.js";
+import { create, element, setText } from "../shared/page.js";
+import { changeOf, directionOf } from "./change.js";
+import type { Condition, Dimension } from "./query.js";
+import { classOf, reasonOf } from "./status-classes.js";
+import {
+  DISTINCT_ERROR,
+  type FirewallEntry,
+  type PanelFigures,
+  type Summary,
+  type ValueCount,
+} from "./summary.js";
+import { type Cell, type Choose, type ValueRow, ValueTable } from "./value-table.js";
+
+/** What the panels show: the figures, and those they are compared with, if any. */
+export interface Shown {
+  summary: Summary;
+  compared: Summary | undefined;
+  conditions: readonly Condition[];
+}
+
+interface Panel {
+  show(shown: Shown | undefined): void;
+}
+
+/** Rows of a tall panel, of a short one, and of one whose values are few. */
+const TALL = 12;
+const SHORT = 8;
+const FEW = 6;
+/** Keeps the line of an empty note. */
+const NOTHING = "\u00a0";
+
+interface ValuePanelSpec {
+  id: string;
+  title: string;
+  /** What a value is called, over its column. */
+  heading: string;
+  rows: number;
+  dimension: Dimension;
+  /** How wide the panel is, in twelfths of the page. */
+  width: number;
+  figuresOf(summary: Summary): { top: ValueCount[]; figures?: PanelFigures };
+  /** What stands in the panel when no request has a value. */
+  why(summary: Summary): string;
+  meaningOf?(value: string): string;
+  colourOf?(value: string): string;
+  /** The value of the condition, where it isn't the value shown. */
+  conditionValueOf?(value: string): string;
+  /** The class of errors that the panel counts, of which its shares are. */
+  errors?: "4xx" | "5xx";
+}
+
+const named = (dimension: Exclude<Dimension, "status_class">) => (summary: Summary) => ({
+  top: summary.panels[dimension].top,
+  figures: summary.panels[dimension],
+});
+
+const VALUE_PANELS: ValuePanelSpec[] = [
+  {
+    ...{ id: "path", title: "Paths", heading: "Path", dimension: "path", rows: TALL, width: 7 },
+    figuresOf: named("path"),
+    why: () => "No request line has a path.",
+  },
+  {
+    ...{
+      id: "status",
+      title: "Statuses",
+      heading: "Status",
+      dimension: "status",
+      rows: TALL,
+      width: 5,
+    },
+    figuresOf: named("status"),
+    why: () => "The format has no status.",
+    meaningOf: reasonOf,
+    colourOf: (status) => `swatch-${classOf(status)}`,
+  },
+  {
+    ...{
+      id: "address",
+      title: "Addresses",
+      heading: "Address",
+      dimension: "address",
+      rows: TALL,
+      width: 6,
+    },
+    figuresOf: named("address"),
+    why: () => "The format has no address.",
+  },
+  {
+    ...{
+      id: "referrer",
+      title: "Referrers",
+      heading: "Referrer",
+      dimension: "referrer",
+      rows: TALL,
+      width: 6,
+    },
+    figuresOf: named("referrer"),
+    why: () => "No request names a referrer; the common format has none at all.",
+  },
+  {
+    ...{ id: "agent", title: "Agents", heading: "Agent", dimension: "agent", rows: TALL, width: 7 },
+    figuresOf: named("agent"),
+    why: () => "No request names its agent; the common format has none at all.",
+  },
+  {
+    ...{
+      id: "bots",
+      title: "Bots",
+      heading: "Bot, by its agent",
+      dimension: "agent",
+      rows: TALL,
+      width: 5,
+    },
+    figuresOf: ({ bots }) => ({ top: bots.top }),
+    why: () => "No agent says that it is a bot.",
+    conditionValueOf: (bot) => `*${bot}*`,
+  },
+  {
+    ...{
+      id: "errors-4xx",
+      title: "Paths of client errors (4xx)",
+      heading: "Path",
+      dimension: "path",
+      rows: SHORT,
+      width: 6,
+    },
+    figuresOf: ({ error_paths }) => ({ top: error_paths["4xx"] }),
+    errors: "4xx",
+    why: () => "No request was answered with a status from 400 to 499.",
+    colourOf: () => "swatch-4xx",
+  },
+  {
+    ...{
+      id: "errors-5xx",
+      title: "Paths of server errors (5xx)",
+      heading: "Path",
+      dimension: "path",
+      rows: SHORT,
+      width: 6,
+    },
+    figuresOf: ({ error_paths }) => ({ top: error_paths["5xx"] }),
+    errors: "5xx",
+    why: () => "No request was answered with a status from 500 to 599.",
+    colourOf: () => "swatch-5xx",
+  },
+  {
+    ...{
+      id: "method",
+      title: "Methods",
+      heading: "Method",
+      dimension: "method",
+      rows: FEW,
+      width: 6,
+    },
+    figuresOf: named("method"),
+    why: () => "No request line has a method.",
+  },
+  {
+    ...{ id: "host", title: "Hosts", heading: "Host", dimension: "host", rows: FEW, width: 6 },
+    figuresOf: named("host"),
+    why: () => "The format doesn't say which host was asked; nginx writes it as $host.",
+  },
+];
+
+/** Builds all panels into the page; `choose` hears of every value that is clicked. */
+export class Panels {
+  readonly #panels: Panel[];
+
+  constructor(choose: Choose) {
+    const values = element("panels");
+    const firewall = element("firewall");
+    this.#panels = [
+      ...VALUE_PANELS.map((spec) => new ValuePanel(values, spec, choose)),
+      new FirewallPanel(firewall, "by_rate", choose),
+      new FirewallPanel(firewall, "by_errors", choose),
+    ];
+    this.clear();
+  }
+
+  show(shown: Shown): void {
+    for (const panel of this.#panels) {
+      panel.show(shown);
+    }
+  }
+
+  clear(): void {
+    for (const panel of this.#panels) {
+      panel.show(undefined);
+    }
+  }
+}
+
+class ValuePanel implements Panel {
+  readonly #spec: ValuePanelSpec;
+  readonly #note: HTMLElement;
+  readonly #empty: HTMLElement;
+  readonly #table: ValueTable;
+
+  constructor(parent: HTMLElement, spec: ValuePanelSpec, choose: Choose) {
+    this.#spec = spec;
+    const { note, empty, table } = card(parent, spec.id, spec.title, spec.width);
+    this.#note = note;
+    this.#empty = empty;
+    const columns =
+      spec.errors === undefined
+        ? [spec.heading, "Requests", "Share", "Bytes sent", "Change"]
+        : [spec.heading, "Errors", `Of all ${spec.errors}`, "", "Change"];
+    this.#table = new ValueTable(table, `${spec.id}-rows`, columns, spec.rows, choose);
+  }
+
+  show(shown: Shown | undefined): void {
+    const { top, figures } =
+      shown === undefined ? { top: [] } : this.#spec.figuresOf(shown.summary);
+    const before = shown?.compared && this.#spec.figuresOf(shown.compared);
+    const rows = top.map((entry) => this.#row(entry, shown, before));
+    this.#table.show(rows, shown?.conditions ?? []);
+    setText(
+      this.#note,
+      figures === undefined ? countNote(shown, top.length) : distinctNote(figures),
+    );
+    const isEmpty = shown !== undefined && top.length === 0;
+    setText(this.#empty, isEmpty ? whyEmpty(shown, this.#spec.why(shown.summary)) : "");
+  }
+
+  #row(
+    { value, requests, bytes }: ValueCount,
+    shown: Shown | undefined,
+    before: { top: ValueCount[]; figures?: PanelFigures } | undefined,
+  ): ValueRow {
+    const { dimension, meaningOf, colourOf, conditionValueOf, errors } = this.#spec;
+    const summary = shown?.summary;
+    const all = errors === undefined ? summary?.requests : summary?.status_classes[errors];
+    return {
+      label: value,
+      meaning: meaningOf?.(value) ?? "",
+      length: requests,
+      colour: colourOf?.(value) ?? "bar-plain",
+      cells: [
+        { text: grouped(requests), exact: requests },
+        { text: percentage(requests, all ?? 0), exact: 0 },
+        // Of a path with errors the bytes of all its requests are known, which would mislead.
+        errors === undefined ? { text: humanBytes(bytes), exact: bytes } : { text: "", exact: 0 },
+        changeCell(requests, value, before),
+      ],
+      condition: { dimension, value: conditionValueOf?.(value) ?? value, exclude: false },
+    };
+  }
+}
+
+/** The change of one value, as far as the figures compared with name it. */
+function changeCell(
+  now: number,
+  value: string,
+  before: { top: ValueCount[]; figures?: PanelFigures } | undefined,
+): Cell {
+  if (before === undefined) {
+    return { text: "", exact: 0 };
+  }
+  const found = before.top.find((entry) => entry.value === value);
+  if (found === undefined && before.top.length < (before.figures?.distinct ?? 0)) {
+    const least = before.top.at(-1)?.requests ?? 0;
+    return { text: `was ≤ ${grouped(least)}`, exact: 0, tone: "change" };
+  }
+  const was = found?.requests ?? 0;
+  return {
+    text: `was ${grouped(was)}, ${changeOf(now, was)}`,
+    exact: was,
+    tone: `change change-${directionOf(now, was)}`,
+  };
+}
+
+const FIREWALL = {
+  by_rate: {
+    title: "Busiest addresses",
+    note: "By the most requests in one minute: what a rate limit trips over.",
+    columns: ["Address", "Peak a minute", "At (UTC)", "Requests", "Errors"],
+  },
+  by_errors: {
+    title: "Most refused addresses",
+    note: "By requests with a status from 400 on: scanners, broken clients.",
+    columns: ["Address", "Errors", "Of its requests", "Requests", "Peak a minute"],
+  },
+} as const;
+
+class FirewallPanel implements Panel {
+  readonly #order: keyof typeof FIREWALL;
+  readonly #empty: HTMLElement;
+  readonly #table: ValueTable;
+
+  constructor(parent: HTMLElement, order: keyof typeof FIREWALL, choose: Choose) {
+    this.#order = order;
+    const { title, note, columns } = FIREWALL[order];
+    const made = card(parent, order === "by_rate" ? "by-rate" : "by-errors", title, 6);
+    setText(made.note, note);
+    this.#empty = made.empty;
+    const id = order === "by_rate" ? "by-rate-rows" : "by-errors-rows";
+    this.#table = new ValueTable(made.table, id, [...columns], SHORT, choose);
+  }
+
+  show(shown: Shown | undefined): void {
+    const entries = shown?.summary.firewall[this.#order] ?? [];
+    const rows = entries.map((entry) => this.#row(entry));
+    this.#table.show(rows, shown?.conditions ?? []);
+    const why =
+      this.#order === "by_rate"
+        ? "The format has no address."
+        : "No address got a status from 400 on.";
+    setText(this.#empty, shown !== undefined && rows.length === 0 ? whyEmpty(shown, why) : "");
+  }
+
+  #row(entry: FirewallEntry): ValueRow {
+    const byRate = this.#order === "by_rate";
+    const peak = { text: grouped(entry.peak_per_minute), exact: entry.peak_per_minute };
+    const at = {
+      text: `${utcDay(entry.peak_at).replace(/ \d+$/, "")} ${utcClock(entry.peak_at)}`,
+      exact: entry.peak_at,
+    };
+    const requests = { text: grouped(entry.requests), exact: entry.requests };
+    const errors = { text: grouped(entry.errors), exact: entry.errors };
+    const share = { text: percentage(entry.errors, entry.requests), exact: 0 };
+    return {
+      label: entry.value,
+      length: byRate ? entry.peak_per_minute : entry.errors,
+      colour: byRate ? "bar-plain" : "swatch-4xx",
+      cells: byRate ? [peak, at, requests, errors] : [errors, share, requests, peak],
+      condition: { dimension: "address", value: entry.value, exclude: false },
+    };
+  }
+}
+
+/** Builds a card with a heading, a note, a table and a place to say why it is empty. */
+function card(parent: HTMLElement, id: string, title: string, width: number) {
+  const section = create("section", `card panel panel-${width}`);
+  section.dataset["testid"] = `panel-${id}`;
+  const head = create("div", "section-head");
+  const heading = create("h2", "", title);
+  heading.id = `panel-${id}-title`;
+  section.setAttribute("aria-labelledby", heading.id);
+  const note = create("p", "note");
+  note.dataset["testid"] = `${id}-note`;
+  const table = create("table");
+  table.setAttribute("aria-labelledby", heading.id);
+  const empty = create("p", "panel-empty");
+  empty.dataset["testid"] = `${id}-empty`;
+  head.append(heading, note);
+  section.append(head, table, empty);
+  parent.append(section);
+  return { note, table, empty };
+}
+
+/** Says how many values there are, and how exact the counts are where they aren't. */
+export function distinctNote({ distinct, exact, error_max, none }: PanelFigures): string {
+  if (distinct === 0) {
+    return NOTHING;
+  }
+  const parts = [
+    exact
+      ? `${grouped(distinct)} different`
+      : `≈ ${grouped(distinct)} (${DISTINCT_ERROR}) different`,
+  ];
+  if (error_max > 0) {
+    parts.push(`counts at most ${grouped(error_max)} too high`);
+  }
+  if (none > 0) {
+    parts.push(`${grouped(none)} requests without`);
+  }
+  return parts.join(" · ");
+}
+
+function countNote(shown: Shown | undefined, values: number): string {
+  return shown === undefined || values === 0 ? NOTHING : `the top ${grouped(values)}`;
+}
+
+function whyEmpty({ summary }: Shown, why: string): string {
+  return summary.requests === 0 ? "No request fits the filters." : why;
+}

@@ -1,0 +1,129 @@
+// One log as the page sees it: the worker's reports, passed on once a frame.
+
+import { ownServer } from "../shared/live-socket.js";
+import { element } from "../shared/page.js";
+import { totalSize } from "./file-chain.js";
+import type { ReaderKind } from "./file-reader.js";
+import type { Ended, Failure, Source } from "./log-session.js";
+import { Progress } from "./progress.js";
+import type { Answer, Question } from "./protocol.js";
+import type { FromWorker, ToWorker } from "./session-messages.js";
+import type { Summary } from "./summary.js";
+
+export interface RunningEvents {
+  /** The figures of all that was read; at most once a frame. */
+  snapshot(summary: Summary, final: boolean): void;
+  answer(answer: Answer): void;
+  connection(isConnected: boolean): void;
+  ended(ended: Ended): void;
+}
+
+export class RunningSession {
+  readonly name: string;
+  readonly source: Source;
+  readonly #progress: Progress | undefined;
+  readonly #events: RunningEvents;
+  readonly #worker = new Worker("/assets/session-worker.js", { type: "module" });
+  #acknowledged = 0;
+  #snapshot: { summary: Summary; final: boolean } | undefined;
+  #frame: number | undefined;
+
+  constructor(source: Source, events: RunningEvents) {
+    this.source = source;
+    this.name = nameOf(source);
+    this.#events = events;
+    if (source.kind === "files") {
+      this.#progress = new Progress({ name: this.name, size: totalSize(source.files) });
+    }
+    this.#worker.addEventListener("message", ({ data }) => this.#handle(data as FromWorker));
+    this.#worker.addEventListener("error", (event) => this.#handleWorkerError(event));
+    const reader = wantedReader();
+    const url = ownServer("/logs/upload");
+    this.#tell({ type: "open", source, url, ...(reader === undefined ? {} : { reader }) });
+  }
+
+  ask(question: Question): void {
+    this.#tell({ type: "ask", question });
+  }
+
+  cancel(): void {
+    this.#tell({ type: "cancel" });
+  }
+
+  #tell(message: ToWorker): void {
+    this.#worker.postMessage(message);
+  }
+
+  #handle(message: FromWorker): void {
+    switch (message.type) {
+      case "progress":
+        this.#acknowledged = message.acknowledged;
+        break;
+      case "snapshot":
+        this.#snapshot = message;
+        break;
+      case "answer":
+        this.#events.answer(message.answer);
+        return;
+      case "connected":
+      case "reconnecting":
+        this.#progress?.handleConnection(message.type === "connected");
+        this.#events.connection(message.type === "connected");
+        return;
+      case "reading":
+        element("progress").dataset["reader"] = message.kind;
+        return;
+      case "ended":
+        this.#report();
+        this.#end(message.ended);
+        return;
+    }
+    this.#frame ??= requestAnimationFrame(() => this.#report());
+  }
+
+  /** A worker that couldn't be loaded has no message to tell; one that threw has. */
+  #handleWorkerError({ message }: ErrorEvent): void {
+    const failure: Failure =
+      message === undefined ? { reason: "unreachable" } : { reason: "bug", message };
+    this.#worker.terminate();
+    this.#end({ kind: "failed", failure, acknowledged: this.#acknowledged });
+  }
+
+  #report(): void {
+    if (this.#frame !== undefined) {
+      cancelAnimationFrame(this.#frame);
+      this.#frame = undefined;
+    }
+    const snapshot = this.#snapshot;
+    this.#snapshot = undefined;
+    this.#progress?.handleProgress(this.#acknowledged);
+    if (snapshot !== undefined) {
+      if (snapshot.final) {
+        this.#progress?.end("read in");
+      }
+      this.#events.snapshot(snapshot.summary, snapshot.final);
+    }
+  }
+
+  #end(ended: Ended): void {
+    if (ended.kind !== "forgotten") {
+      this.#progress?.end(ended.kind === "cancelled" ? "cancelled after" : "stopped after");
+    }
+    this.#events.ended(ended);
+  }
+}
+
+/** Names a log: by its file, by its first file and how many more there are. */
+function nameOf(source: Source): string {
+  if (source.kind === "follow") {
+    return source.name;
+  }
+  const [first, ...more] = source.files;
+  return `${first?.name ?? ""}${more.length === 0 ? "" : ` and ${more.length} more`}`;
+}
+
+/** `/logs?reader=slices` and `?reader=stream` skip the choice, to measure each. */
+function wantedReader(): ReaderKind | undefined {
+  const wanted = new URLSearchParams(location.search).get("reader");
+  return wanted === "slices" || wanted === "stream" ? wanted : undefined;
+}

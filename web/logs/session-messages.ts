@@ -1,0 +1,20 @@
+// What the page and the worker that talks to the server say to each other.
+
+import type { ReaderKind } from "./file-reader.js";
+import type { Ended, Source } from "./log-session.js";
+import type { Answer, Question } from "./protocol.js";
+import type { Summary } from "./summary.js";
+
+export type ToWorker =
+  | { type: "open"; source: Source; url: string; reader?: ReaderKind }
+  | { type: "ask"; question: Question }
+  | { type: "cancel" };
+
+export type FromWorker =
+  | { type: "progress"; acknowledged: number }
+  | { type: "snapshot"; summary: Summary; final: boolean }
+  | { type: "answer"; answer: Answer }
+  | { type: "connected" }
+  | { type: "reconnecting" }
+  | { type: "reading"; kind: ReaderKind }
+  | { type: "ended"; ended: Ended };

@@ -1,0 +1,51 @@
+// The worker that talks to the server about one log, so that a busy page never slows a file down.
+
+import { LogSession } from "./log-session.js";
+import { SUBPROTOCOL } from "./protocol.js";
+import type { FromWorker, ToWorker } from "./session-messages.js";
+
+let session: LogSession | undefined;
+
+addEventListener("message", ({ data }: MessageEvent<ToWorker>) => {
+  switch (data.type) {
+    case "open":
+      open(data);
+      break;
+    case "ask":
+      session?.ask(data.question);
+      break;
+    case "cancel":
+      session?.cancel();
+      break;
+  }
+});
+
+function open({ source, url, reader }: ToWorker & { type: "open" }): void {
+  let socket: WebSocket | undefined;
+  const connect = () => (socket = new WebSocket(url, SUBPROTOCOL));
+  session = new LogSession(
+    source,
+    connect,
+    {
+      progress: (acknowledged) => tell({ type: "progress", acknowledged }),
+      snapshot: (summary, final) => tell({ type: "snapshot", summary, final }),
+      answer: (answer) => tell({ type: "answer", answer }),
+      connected: () => tell({ type: "connected" }),
+      reconnecting: () => tell({ type: "reconnecting" }),
+      reading: (kind) => tell({ type: "reading", kind }),
+    },
+    reader,
+  );
+  // The page hears of the end at once; the worker stays until the server has, too.
+  void session.ended.then((ended) => {
+    tell({ type: "ended", ended });
+    if (socket === undefined || socket.readyState === WebSocket.CLOSED) {
+      close();
+    }
+    socket?.addEventListener("close", () => close());
+  });
+}
+
+function tell(message: FromWorker): void {
+  postMessage(message);
+}

@@ -1,0 +1,183 @@
+// A table of values with bars: each can be shown alone or excluded, by pointer and by keyboard.
+
+import { create, setFigure, setText } from "../shared/page.js";
+import { type Condition, sameCondition } from "./query.js";
+
+export interface Cell {
+  text: string;
+  /** The figure itself, for scripts and tests. */
+  exact: number;
+  /** A class name, if the figure has a colour of its own. */
+  tone?: string;
+}
+
+export interface ValueRow {
+  label: string;
+  /** Said beside the label, if there is something to say. */
+  meaning?: string;
+  /** How long the bar is, in the unit of the other rows. */
+  length: number;
+  /** A class name that colours the bar. */
+  colour: string;
+  cells: Cell[];
+  /** What a click on the row chooses. */
+  condition: Condition;
+}
+
+/** A click or key on a row: show only its value, or hide it. */
+export type Choose = (condition: Condition) => void;
+
+/**
+ * Rows are filled in place, and there always are `rowsMax` of them, so that nothing below moves
+ * while figures come in. One row at a time can be reached with Tab; arrow keys go on from there.
+ */
+export class ValueTable {
+  readonly #body: HTMLTableSectionElement;
+  readonly #rowsMax: number;
+  readonly #choose: Choose;
+  #rows: ValueRow[] = [];
+  #current = 0;
+
+  /** `columns` are the headings: of the value, then of each cell. The last may stay empty. */
+  constructor(
+    table: HTMLTableElement,
+    id: string,
+    columns: string[],
+    rowsMax: number,
+    choose: Choose,
+  ) {
+    this.#rowsMax = rowsMax;
+    this.#choose = choose;
+    table.className = "values";
+    const head = create("thead");
+    const headings = create("tr");
+    for (const column of columns) {
+      const heading = create("th", "", column);
+      heading.scope = "col";
+      headings.append(heading);
+    }
+    const actions = create("th", "values-actions");
+    actions.append(create("span", "unseen", "Exclude"));
+    headings.append(actions);
+    head.append(headings);
+    this.#body = create("tbody");
+    this.#body.dataset["testid"] = id;
+    for (let i = 0; i < rowsMax; i += 1) {
+      this.#body.append(emptyRow(columns.length - 1));
+    }
+    table.append(head, this.#body);
+    this.#body.addEventListener("click", (event) => this.#handleClick(event));
+    this.#body.addEventListener("keydown", (event) => this.#handleKey(event));
+  }
+
+  show(rows: ValueRow[], conditions: readonly Condition[]): void {
+    this.#rows = rows.slice(0, this.#rowsMax);
+    this.#current = Math.max(0, Math.min(this.#current, this.#rows.length - 1));
+    const longest = this.#rows.reduce((most, { length }) => Math.max(most, length), 0);
+    [...this.#body.rows].forEach((row, i) => {
+      fill(row, this.#rows[i], longest, conditions, i === this.#current);
+    });
+  }
+
+  #handleClick({ target }: Event): void {
+    const button = (target as Element).closest<HTMLButtonElement>("button");
+    const row = button?.closest("tr");
+    const chosen = row === null || row === undefined ? undefined : this.#rows[row.sectionRowIndex];
+    if (button !== null && chosen !== undefined) {
+      this.#current = row?.sectionRowIndex ?? 0;
+      this.#choose({ ...chosen.condition, exclude: button.classList.contains("value-exclude") });
+    }
+  }
+
+  #handleKey(event: KeyboardEvent): void {
+    const chosen = this.#rows[this.#current];
+    if ((event.key === "Delete" || event.key === "Backspace") && chosen !== undefined) {
+      event.preventDefault();
+      this.#choose({ ...chosen.condition, exclude: true });
+      return;
+    }
+    const last = this.#rows.length - 1;
+    const target = {
+      ArrowDown: Math.min(last, this.#current + 1),
+      ArrowUp: Math.max(0, this.#current - 1),
+      Home: 0,
+      End: last,
+    }[event.key];
+    if (target !== undefined && last >= 0) {
+      event.preventDefault();
+      this.#moveTo(target);
+    }
+  }
+
+  #moveTo(target: number): void {
+    for (const [i, row] of [...this.#body.rows].entries()) {
+      for (const button of row.querySelectorAll("button")) {
+        button.tabIndex = i === target ? 0 : -1;
+      }
+    }
+    this.#current = target;
+    this.#body.rows[target]?.querySelector<HTMLButtonElement>(".value-name")?.focus();
+  }
+}
+
+function emptyRow(cells: number): HTMLTableRowElement {
+  const row = create("tr", "value-row");
+  const label = create("th", "value-label");
+  label.scope = "row";
+  const bar = create("span", "bar");
+  bar.setAttribute("aria-hidden", "true");
+  label.append(bar, button("value-name"), create("span", "value-meaning"));
+  row.append(label);
+  for (let i = 0; i < cells; i += 1) {
+    row.append(create("td", "value-cell"));
+  }
+  const actions = create("td", "values-actions");
+  actions.append(button("value-exclude", "−"));
+  row.append(actions);
+  return row;
+}
+
+function button(className: string, text = ""): HTMLButtonElement {
+  const made = create("button", className, text);
+  made.type = "button";
+  made.tabIndex = -1;
+  made.hidden = true;
+  return made;
+}
+
+function fill(
+  row: HTMLTableRowElement,
+  data: ValueRow | undefined,
+  longest: number,
+  conditions: readonly Condition[],
+  isCurrent: boolean,
+): void {
+  const bar = row.querySelector<HTMLElement>(".bar");
+  const name = row.querySelector<HTMLButtonElement>(".value-name");
+  const meaning = row.querySelector<HTMLElement>(".value-meaning");
+  const exclude = row.querySelector<HTMLButtonElement>(".value-exclude");
+  if (bar === null || name === null || meaning === null || exclude === null) {
+    return;
+  }
+  bar.className = `bar ${data?.colour ?? ""}`;
+  bar.style.width = `${data === undefined ? 0 : (100 * data.length) / Math.max(1, longest)}%`;
+  row.dataset["value"] = data?.label ?? "";
+  setText(meaning, data?.meaning ?? "");
+  setText(name, data?.label ?? "");
+  for (const it of [name, exclude]) {
+    it.hidden = data === undefined;
+    it.tabIndex = isCurrent ? 0 : -1;
+  }
+  if (data !== undefined) {
+    const isOnly = conditions.some((c) => sameCondition(c, { ...data.condition, exclude: false }));
+    name.title = isOnly ? `Show all again, not only ${data.label}` : `Show only ${data.label}`;
+    name.setAttribute("aria-pressed", String(isOnly));
+    exclude.title = `Exclude ${data.label}`;
+    exclude.setAttribute("aria-label", `Exclude ${data.label}`);
+  }
+  [...row.querySelectorAll<HTMLElement>(".value-cell")].forEach((cell, i) => {
+    const { text, exact, tone } = data?.cells[i] ?? { text: "", exact: 0 };
+    setFigure(cell, text, exact);
+    cell.className = `value-cell ${tone ?? ""}`.trim();
+  });
+}

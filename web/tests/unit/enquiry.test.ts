@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Enquiry } from "../../logs/enquiry.js";
+import type { Question } from "../../logs/protocol.js";
+import type { Query } from "../../logs/query.js";
+import { SUMMARY } from "./summary.js";
+
+const query = (from: number): Query => ({ from, until: null, conditions: [] });
+
+function begin() {
+  const asked: Question[] = [];
+  const heard: string[] = [];
+  const enquiry = new Enquiry((question) => asked.push(question), {
+    figures: ({ lines }) => heard.push(`figures ${lines}`),
+    comparison: ({ lines }) => heard.push(`comparison ${lines}`),
+    rows: (total) => heard.push(`rows ${total}`),
+    refused: (topic, code) => heard.push(`${topic} ${code}`),
+  });
+  const answer = (seq: number, lines = 0) =>
+    enquiry.handleAnswer({ type: "figures", seq, summary: { ...SUMMARY, lines } });
+  return { asked, heard, enquiry, answer };
+}
+
+test("one question is asked at a time, and only the latest of those that wait", () => {
+  const { asked, heard, enquiry, answer } = begin();
+  for (const from of [1, 2, 3]) {
+    enquiry.askForFigures("figures", query(from));
+  }
+  assert.equal(asked.length, 1);
+  answer(1, 11);
+  assert.deepEqual(asked[1], { type: "query", seq: 2, query: query(3) });
+  assert.deepEqual(heard, [], "what was overtaken isn't shown");
+  answer(2, 22);
+  assert.deepEqual(heard, ["figures 22"]);
+});
+
+test("an answer is shown although the same is asked again", () => {
+  const { heard, enquiry, answer } = begin();
+  enquiry.askForFigures("figures", query(1));
+  enquiry.askForFigures("figures", query(1));
+  answer(1, 11);
+  assert.deepEqual(heard, ["figures 11"]);
+});
+
+test("each topic has its turn", () => {
+  const { asked, heard, enquiry, answer } = begin();
+  enquiry.askForRows(query(1), 0, 25);
+  enquiry.askForFigures("comparison", query(2));
+  enquiry.askForFigures("figures", query(1));
+  enquiry.handleAnswer({ type: "rows", seq: 1, total: 5, rows: [] });
+  answer(2, 22);
+  enquiry.handleAnswer({ type: "refused", seq: 3, code: "columns_full", message: "" });
+  assert.deepEqual(heard, ["rows 5", "figures 22", "comparison columns_full"]);
+  assert.equal(asked.length, 3);
+});
+
+test("what was dropped isn't shown any more", () => {
+  const { heard, enquiry, answer } = begin();
+  enquiry.askForFigures("figures", query(1));
+  enquiry.drop("figures");
+  answer(1, 11);
+  answer(7, 77);
+  assert.deepEqual(heard, []);
+});

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Condition } from "../../logs/query.js";
+import { wholeSeconds, within } from "../../logs/ranges.js";
+import {
+  comparedRange,
+  comparisonQueryOf,
+  fragmentOf,
+  isWhole,
+  parseView,
+  queryOf,
+  type View,
+  WHOLE,
+  withToggled,
+} from "../../logs/view.js";
+
+const ONLY: Condition = { dimension: "path", value: "/a b&c=d#e/ä", exclude: false };
+const NOT: Condition = { dimension: "status_class", value: "5xx", exclude: true };
+const CHOSEN: View = {
+  range: { from: 1_611_280_020, until: 1_611_283_620 },
+  conditions: [ONLY, NOT],
+  comparison: { kind: "range", range: { from: 1_611_193_620, until: 1_611_197_220 } },
+  follow: "access.log",
+};
+
+test("a view survives the address", () => {
+  assert.deepEqual(parseView(`#${fragmentOf(CHOSEN)}`), CHOSEN);
+  const previous: View = { ...WHOLE, comparison: { kind: "previous" } };
+  assert.deepEqual(parseView(fragmentOf(previous)), previous);
+  assert.equal(fragmentOf(WHOLE), "");
+  assert.deepEqual(parseView(""), WHOLE);
+});
+
+test("what makes no sense in an address is passed over", () => {
+  for (const fragment of [
+    "#country=DE",
+    "#from=5",
+    "#from=9&until=5",
+    "#compare=x",
+    "#%",
+    "#from=a&until=b",
+  ]) {
+    assert.deepEqual(parseView(fragment), WHOLE, fragment);
+  }
+});
+
+test("a condition takes the place of its opposite, and goes when it is chosen again", () => {
+  const excluded = { ...ONLY, exclude: true };
+  const once = withToggled(WHOLE, ONLY);
+  assert.deepEqual(once.conditions, [ONLY]);
+  assert.deepEqual(withToggled(once, excluded).conditions, [excluded]);
+  assert.deepEqual(withToggled(once, ONLY).conditions, []);
+  assert.equal(isWhole(once), false);
+});
+
+test("the time before is as long as the range shown", () => {
+  const view: View = { ...CHOSEN, comparison: { kind: "previous" } };
+  assert.deepEqual(comparedRange(view), { from: 1_611_276_420, until: 1_611_280_020 });
+  assert.equal(comparedRange({ ...view, range: null }), null);
+  assert.deepEqual(comparisonQueryOf(view)?.conditions, queryOf(view).conditions);
+  assert.equal(comparisonQueryOf(WHOLE), null);
+});
+
+test("a range keeps within the log", () => {
+  assert.deepEqual(within({ from: -50, until: 50 }, 0, 1_000), { from: 0, until: 100 });
+  assert.deepEqual(within({ from: 950, until: 1_050 }, 0, 1_000), { from: 900, until: 1_000 });
+  assert.equal(within({ from: -50, until: 2_000 }, 0, 1_000), null);
+  assert.deepEqual(wholeSeconds(1.2, 1.3), { from: 1, until: 2 });
+});
