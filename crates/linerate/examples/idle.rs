@@ -2,8 +2,9 @@
 //! `cargo run --release -p linerate --example idle [CONNECTIONS]`.
 //!
 //! A server process of its own is measured, before any connection, with all of them idle, and
-//! idle again after one message of 16 KiB on each. The kernel's memory for the sockets is not part
-//! of resident memory.
+//! idle again after one message of 16 KiB on each; then another with connections that compress both
+//! ways with windows of 4 KiB, which that message fills. The kernel's memory for the sockets is not
+//! part of resident memory.
 
 use std::{
     env,
@@ -14,12 +15,17 @@ use std::{
     time::Duration,
 };
 
+use linerate::WebSocket;
+
 /// What the `linerate` binary uses, too. tokio aligns its tasks and sockets to 128 bytes, for which
 /// glibc's malloc wastes about 100 bytes each.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const MESSAGE_BYTES: usize = 16 << 10;
+
+/// Connections that are open before the others are counted.
+const FIRST: usize = 16;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     match env::args().nth(1).as_deref() {
@@ -49,9 +55,45 @@ async fn serve() -> io::Result<()> {
 }
 
 fn measure(connections: usize) -> Result<(), Box<dyn std::error::Error>> {
+    println!("connections                            {connections}");
+    measure_plain(connections)?.print("");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime
+        .block_on(measure_compressed(connections))?
+        .print(", compressing");
+    Ok(())
+}
+
+/// What a connection takes, in bytes.
+struct Figures {
+    idle: f64,
+    used: f64,
+}
+
+impl Figures {
+    fn new(base: usize, idle: usize, used: usize, connections: usize) -> Self {
+        let per_connection = |bytes: usize| bytes.saturating_sub(base) as f64 / connections as f64;
+        Self {
+            idle: per_connection(idle),
+            used: per_connection(used),
+        }
+    }
+
+    fn print(&self, how: &str) {
+        println!("{:<38} {:.0} bytes", format!("each idle{how}"), self.idle);
+        println!(
+            "{:<38} {:.0} bytes",
+            "  after a message of 16 KiB", self.used
+        );
+    }
+}
+
+fn measure_plain(connections: usize) -> Result<Figures, Box<dyn std::error::Error>> {
     let mut server = Server::start()?;
     // The first connections pay for what the whole process has once.
-    let mut sockets = (0..16)
+    let mut sockets = (0..FIRST)
         .map(|_| open(server.address))
         .collect::<io::Result<Vec<_>>>()?;
     exchange(&mut sockets)?;
@@ -64,19 +106,29 @@ fn measure(connections: usize) -> Result<(), Box<dyn std::error::Error>> {
     let idle = server.resident_bytes()?;
     exchange(&mut sockets)?;
     let used = server.resident_bytes()?;
+    server.stop()?;
+    Ok(Figures::new(base, idle, used, connections))
+}
 
-    let per_connection = |bytes: usize| bytes.saturating_sub(base) as f64 / connections as f64;
-    println!("connections                            {connections}");
-    println!("resident before                        {base} bytes");
-    println!(
-        "per idle connection                    {:.0} bytes",
-        per_connection(idle)
-    );
-    println!(
-        "the same after a message of 16 KiB     {:.0} bytes",
-        per_connection(used)
-    );
-    server.stop()
+async fn measure_compressed(connections: usize) -> Result<Figures, Box<dyn std::error::Error>> {
+    let mut server = Server::start()?;
+    let url = format!("ws://{}/", server.address);
+    let mut first = Vec::new();
+    for _ in 0..FIRST {
+        first.push(linerate::connect(&url).await?);
+    }
+    exchange_compressed(&mut first).await?;
+    let base = server.resident_bytes()?;
+
+    let mut clients = Vec::with_capacity(connections);
+    for _ in 0..connections {
+        clients.push(linerate::connect(&url).await?);
+    }
+    let idle = server.resident_bytes()?;
+    exchange_compressed(&mut clients).await?;
+    let used = server.resident_bytes()?;
+    server.stop()?;
+    Ok(Figures::new(base, idle, used, connections))
 }
 
 /// The server, as a process of its own.
@@ -152,6 +204,26 @@ fn exchange(sockets: &mut [TcpStream]) -> io::Result<()> {
         socket.write_all(&frame)?;
         socket.read_exact(&mut echo)?;
         assert!(echo[4..] == frame[8..], "the echo differs");
+    }
+    Ok(())
+}
+
+/// Sends a message of 16 KiB on each connection and checks the echo.
+async fn exchange_compressed(clients: &mut [WebSocket]) -> Result<(), Box<dyn std::error::Error>> {
+    let mut text = String::new();
+    for number in 0.. {
+        text += &format!(r#"{{"id":{number},"symbol":"ABC"}}"#);
+        if text.len() >= MESSAGE_BYTES {
+            break;
+        }
+    }
+    text.truncate(MESSAGE_BYTES);
+    for client in clients {
+        let context = client.deflates().ok_or("the server does not compress")?;
+        assert!(context.takeover && context.window_bits == 12, "{context}");
+        client.send(text.as_str()).await?;
+        let echo = client.recv().await?.ok_or("the server closed")?;
+        assert!(echo.as_text() == Some(&text), "the echo differs");
     }
     Ok(())
 }
