@@ -1,16 +1,20 @@
-//! How fast a log is read on one core: newline scan, parsing, full aggregation.
+//! How fast a log is read, on one core unless it says so: newline scan, parsing, full aggregation; and queried.
 //!
 //! `cargo bench -p linerate-logview` reads a generated log; with `LOGVIEW_BENCH_FILE` it reads a
 //! file instead. The log is repeated to 64 MiB, so that it doesn't stay in the cache, and fed in
 //! pieces of 256 KiB, as a server does. Repeating keeps the number of distinct addresses and paths.
 
+use std::num::NonZeroUsize;
 use std::sync::LazyLock;
+use std::thread;
 
 use divan::Bencher;
-use divan::counter::BytesCount;
+use divan::counter::{BytesCount, ItemsCount};
 use linerate_logview::aggregate::{Aggregator, Limits};
 use linerate_logview::format::{Format, Parser};
 use linerate_logview::lines::{Line, LineSplitter};
+use linerate_logview::parallel::Pool;
+use linerate_logview::query::{Condition, Dimension, Query};
 use linerate_logview::summary::Summary;
 use linerate_simd::newline;
 
@@ -36,7 +40,7 @@ static SMALL: LazyLock<Log> = LazyLock::new(|| {
 });
 
 /// As many addresses and paths as fit, so that most look-ups miss the cache.
-static LARGE: LazyLock<Log> = LazyLock::new(|| Log::generated(200_000, 100_000));
+static LARGE: LazyLock<Log> = LazyLock::new(|| Log::generated(130_000, 100_000));
 
 impl Log {
     fn generated(addresses: u64, paths: u64) -> Self {
@@ -101,6 +105,43 @@ fn figures_of_many_addresses_and_paths(bencher: Bencher<'_, '_>) {
     bencher
         .counter(BytesCount::of_slice(&log.text))
         .bench(|| aggregate(&log.text));
+}
+
+/// The same by as many threads as there are cores, with the one that counts.
+#[divan::bench]
+fn figures_by_all_cores(bencher: Bencher<'_, '_>) {
+    let log = &*SMALL;
+    let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let read = || {
+        let mut pool = Pool::new(Limits::default(), threads);
+        log.text
+            .chunks(PIECE_BYTES)
+            .for_each(|piece| pool.handle_input(piece));
+        pool.handle_eof();
+        pool.log().requests()
+    };
+    assert_eq!(read(), log.summary.requests);
+    bencher.counter(BytesCount::of_slice(&log.text)).bench(read);
+}
+
+/// What a query costs that goes through all requests, and chooses a part or all of them.
+#[divan::bench(args = ["*", "POST"])]
+fn query(bencher: Bencher<'_, '_>, method: &str) {
+    let mut aggregator = Aggregator::new(Limits::default());
+    aggregator.handle_input(&SMALL.text);
+    let query = Query {
+        conditions: vec![Condition {
+            dimension: Dimension::Method,
+            value: method.into(),
+            exclude: false,
+        }],
+        ..Query::default()
+    };
+    let chosen = aggregator.figures(&query).expect("it is within the limits");
+    assert!(chosen.requests > 0);
+    bencher
+        .counter(ItemsCount::new(SMALL.summary.requests as usize))
+        .bench(|| aggregator.figures(&query));
 }
 
 /// What a snapshot costs when there are 100,000 paths to choose from.

@@ -34,11 +34,11 @@ pub struct Summary {
     pub bytes_read: u64,
     /// The sum of the requests' response bytes, at most 2^64 - 1.
     pub bytes_sent: u64,
-    /// The distinct client addresses; a lower bound unless `unique_addresses_exact`.
+    /// The distinct client addresses; an estimate unless `unique_addresses_exact`.
     pub unique_addresses: u64,
     /// Whether all addresses could be told apart.
     pub unique_addresses_exact: bool,
-    /// The distinct paths, queries cut off; a lower bound unless `paths_exact`.
+    /// The distinct paths, queries cut off; an estimate unless `paths_exact`.
     pub unique_paths: u64,
     /// Whether all paths could be told apart.
     pub paths_exact: bool,

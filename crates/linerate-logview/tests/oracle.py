@@ -9,8 +9,10 @@ An independent second opinion for the tests: one regular expression and the stan
 import calendar
 import collections
 import datetime
+import functools
 import ipaddress
 import json
+import pathlib
 import re
 import sys
 
@@ -135,10 +137,42 @@ def panel(requests, dimension):
     }
 
 
+def known_programs():
+    """Returns the table of names: it is data, which there is no second opinion about."""
+    source = pathlib.Path(__file__).parent / "../src/aggregate/bots.rs"
+    pairs = re.findall(r'^    \("(.+)", "(.+)"\),$', source.read_text(), re.MULTILINE)
+    return [(part.encode(), name.encode()) for part, name in pairs]
+
+
+KNOWN = known_programs()
+
+
+@functools.cache
+def program(agent):
+    """Returns the name of the program of an agent, or None."""
+    agent = agent[:512]
+    for part, name in KNOWN:
+        if part in agent.lower():
+            return name
+    word = re.search(rb"(?i)(?<!cu)bot|crawl|spider", agent)
+    if not word:
+        return None
+    for chunk in re.finditer(rb'[^ ;(),"]+', agent):
+        if chunk.start() <= word.start() < chunk.end():
+            break
+    address = re.search(rb"://(.*)|^(www\..*)", chunk[0])
+    if not address:
+        before = re.search(rb"[\w.-]*$", agent[: word.start()], re.ASCII)
+        return re.match(rb"[\w.-]+", agent[before.start() :], re.ASCII)[0][:64]
+    compatible = re.search(rb"compatible;\s*([\w.-]+)", agent, re.ASCII)
+    product = re.match(rb"(?!Mozilla[^\w.-])[\w.-]+", agent, re.ASCII)
+    host = re.match(rb"[\w.-]*", address[1] or address[2], re.ASCII)
+    return ((compatible and compatible[1]) or (product or host)[0])[:64]
+
+
 def bots(requests):
-    """Sums up agents that have `bot` in their name: no other programs are in the logs."""
-    named = ((re.search(rb"[\w.-]*bot[\w.-]*", request["agent"]), request) for request in requests)
-    sums = Sums((name[0], request) for name, request in named if name)
+    named = ((program(request["agent"]), request) for request in requests)
+    sums = Sums((name, request) for name, request in named if name)
     return {"requests": sums.total(0), "bytes": sums.total(1), "top": sums.top()}
 
 

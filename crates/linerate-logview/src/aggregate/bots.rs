@@ -149,7 +149,14 @@ pub(super) fn name(agent: &[u8]) -> Option<String> {
         .iter()
         .filter_map(|word| word_at(&lower, word))
         .min()?;
-    Some(word_around(agent, at))
+    let address = address_around(agent, at);
+    let name = match address {
+        None => word_around(agent, at),
+        Some(address) => after_compatible(agent)
+            .or_else(|| first_product(agent))
+            .unwrap_or_else(|| leading_word(address)),
+    };
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 /// Returns where a word that makes a program begins. Cubot is a maker of phones.
@@ -158,18 +165,42 @@ fn word_at(lower: &[u8], word: &[u8]) -> Option<usize> {
 }
 
 /// Returns the letters, digits and `_.-` around an offset.
-fn word_around(agent: &[u8], at: usize) -> String {
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
-    let start = agent[..at]
-        .iter()
-        .rposition(|byte| !is_part(byte))
-        .map_or(0, |it| it + 1);
-    let word = agent[start..]
-        .iter()
-        .copied()
-        .take_while(is_part)
-        .take(NAME_BYTES_MAX);
-    String::from_utf8_lossy(&word.collect::<Vec<u8>>()).into_owned()
+fn word_around(agent: &[u8], at: usize) -> &[u8] {
+    let before = agent[..at].iter().rposition(|&byte| !is_part(byte));
+    leading_word(&agent[before.map_or(0, |it| it + 1)..])
+}
+
+/// Returns the host and more of the web address that an offset lies in, if it does.
+fn address_around(agent: &[u8], at: usize) -> Option<&[u8]> {
+    let ends = |byte: &u8| b" ;(),\"".contains(byte);
+    let start = agent[..at].iter().rposition(ends).map_or(0, |it| it + 1);
+    let len = agent[start..].iter().position(ends);
+    let text = &agent[start..][..len.unwrap_or(agent.len() - start)];
+    match memmem::find(text, b"://") {
+        Some(scheme) => Some(&text[scheme + 3..]),
+        None => text.starts_with(b"www.").then_some(text),
+    }
+}
+
+/// Returns the name in `Mozilla/5.0 (compatible; name`.
+fn after_compatible(agent: &[u8]) -> Option<&[u8]> {
+    const MARK: &[u8] = b"compatible;";
+    let rest = &agent[memmem::find(agent, MARK)? + MARK.len()..];
+    Some(leading_word(rest.trim_ascii_start())).filter(|name| !name.is_empty())
+}
+
+/// Returns the first product, unless it is the one that all browsers begin with.
+fn first_product(agent: &[u8]) -> Option<&[u8]> {
+    Some(leading_word(agent)).filter(|name| !name.is_empty() && *name != b"Mozilla")
+}
+
+fn leading_word(text: &[u8]) -> &[u8] {
+    let len = text.iter().position(|&byte| !is_part(byte));
+    &text[..len.unwrap_or(text.len()).min(NAME_BYTES_MAX)]
+}
+
+fn is_part(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)
 }
 
 #[cfg(test)]
@@ -208,6 +239,26 @@ mod tests {
         assert_eq!(named("x SPIDER_1.0 y").as_deref(), Some("SPIDER_1.0"));
         let long = format!("{}bot", "x".repeat(80));
         assert_eq!(named(&long).map(|it| it.len()), Some(64));
+    }
+
+    #[test]
+    fn words_in_web_addresses_are_no_names() {
+        let cases = [
+            (
+                "Mozilla/5.0 (compatible; Example; +http://a.example/bot)",
+                "Example",
+            ),
+            ("Example/1.0 (+https://a.example/crawler.html)", "Example"),
+            (
+                "Mozilla/5.0 (compatible;+https://a.example/bot)",
+                "a.example",
+            ),
+            ("Mozilla/5.0 (www.a.example/robots)", "www.a.example"),
+            ("(http://a.example/bot) Example", "a.example"),
+        ];
+        for (agent, program) in cases {
+            assert_eq!(named(agent).as_deref(), Some(program));
+        }
     }
 
     #[test]

@@ -30,8 +30,8 @@ pub struct Panel {
     pub distinct: u64,
     /// Whether all values could be told apart. Otherwise `distinct` is an estimate.
     pub exact: bool,
-    /// By how many requests a value may be listed too high, and how many an unlisted one may have
-    /// without being noticed. 0 if exact.
+    /// By how many requests any value, listed or not, may have more than is counted of it. What is
+    /// listed is certain. 0 if exact.
     pub error_max: u64,
     /// The requests whose value came up when no further one could be told apart.
     pub not_counted: u64,

@@ -52,7 +52,7 @@ fn figures(log: &[u8]) -> Summary {
 }
 
 /// Compares every figure that the oracle knows.
-fn compare(log: &[u8]) {
+pub(crate) fn compare(log: &[u8]) {
     let Some(expected) = oracle(log, &json!({})) else {
         return;
     };
@@ -60,7 +60,7 @@ fn compare(log: &[u8]) {
 }
 
 /// Compares every figure of the requests that a query chooses.
-fn compare_chosen(log: &[u8], mut query: Value) {
+pub(crate) fn compare_chosen(log: &[u8], mut query: Value) {
     let asked = serde_json::from_value(query.clone()).expect("it is a query");
     let found = read(log).figures(&asked).expect("all requests are kept");
     query["bucket_seconds"] = found.timeline.bucket_seconds.into();

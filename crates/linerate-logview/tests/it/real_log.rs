@@ -9,6 +9,8 @@ use linerate_logview::aggregate::{Aggregator, Limits};
 use linerate_logview::session::{self, Session, SessionId};
 use linerate_logview::summary::Summary;
 
+use crate::oracle;
+
 const FILE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../../shared/data/nginx-access-rhit.log.gz"
@@ -137,6 +139,17 @@ fn upload_of_the_real_log_ends_with_its_figures() {
     let expected = serde_json::to_value(figures(&log, 1 << 20)).unwrap();
     assert_eq!(reply["summary"], expected);
     assert_eq!(reply["final"], true);
+}
+
+#[test]
+fn oracle_agrees_on_the_real_log() {
+    let Some(log) = real_log() else { return };
+    oracle::compare(&log);
+    let query = serde_json::json!({"from": 1_611_280_000, "until": 1_611_300_000, "conditions": [
+        {"dimension": "path", "value": "/socket*"},
+        {"dimension": "status_class", "value": "2xx", "exclude": true},
+    ]});
+    oracle::compare_chosen(&log, query);
 }
 
 #[test]
