@@ -62,16 +62,22 @@ impl Incoming {
         }
     }
 
-    /// Opens the WebSocket with the fields of the response.
+    /// Opens the WebSocket with the fields of the response, for which the client has to have room in time.
     ///
     /// # Errors
     /// The stream or the connection was lost.
-    pub(crate) async fn accept(mut self, section: &[u8]) -> io::Result<Stream> {
+    pub(crate) async fn accept(mut self, section: &[u8], budget: Duration) -> io::Result<Stream> {
         let mut response = Vec::new();
         put(&mut response, HEADERS, section);
-        if let Err(error) = self.send.write_all(&response).await {
+        let sent = timeout(budget, self.send.write_all(&response)).await;
+        let error = match sent {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.into()),
+            Err(_) => Some(io::ErrorKind::TimedOut.into()),
+        };
+        if let Some(error) = error {
             self.give_up(Code::REQUEST_CANCELLED);
-            return Err(error.into());
+            return Err(error);
         }
         let owner = Owner::Server(self.place);
         Ok(Stream::new(self.connection, (self.send, self.recv), owner))

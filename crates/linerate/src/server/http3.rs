@@ -173,7 +173,7 @@ where
                 return incoming.refuse(&refusal).await;
             }
         };
-        match incoming.accept(&opening.response).await {
+        match incoming.accept(&opening.response, budget).await {
             Ok(stream) => {
                 let io = Transport::Other(Box::new(stream));
                 let settings = &self.server.settings;
