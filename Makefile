@@ -16,7 +16,7 @@ GO := $(or $(shell command -v go),$(wildcard /usr/local/go/bin/go))
 DRIVER := $(abspath $(TARGET)/release/examples/autobahn_client)
 
 # What continuous integration runs, in this order. The pages come before all Rust: the binary embeds them.
-TEST_STEPS := setup web lint deny docs build unit web-test browser-test sdk-test packaging-test conformance h2spec interop bench-test
+TEST_STEPS := setup web lint deny docs build unit web-test browser-test sdk-test packaging-test conformance h2spec http3 interop bench-test
 
 .PHONY: help
 help: ## this list
@@ -127,6 +127,10 @@ ifeq ($(GO),)
 else
 	conformance/h2spec $(LINERATE_BIN)
 endif
+
+.PHONY: http3
+http3: build ## WebSockets over HTTP/3 against aioquic, in both roles
+	conformance/http3/run $(LINERATE_BIN)
 
 INTEROP := $(abspath $(TARGET)/release/examples/interop) .cache/interop
 

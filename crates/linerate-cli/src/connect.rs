@@ -23,6 +23,7 @@ Examples:
   echo 'de ad be ef' | linerate connect ws://127.0.0.1:8080/echo --input hex
   linerate connect ws://127.0.0.1:8080/echo --file picture.png --json < /dev/null
   linerate connect wss://example.com/ --proxy socks5h://127.0.0.1:1080 --cookie session=7
+  linerate connect wss://example.com/echo --http3
   linerate connect ws://127.0.0.1:8080/echo --ping 0.5 --wait 10 < /dev/null   # round-trip times
 
 Each line of the input is sent as a message: as text, or decoded from hexadecimal digits or Base64 as
@@ -130,7 +131,7 @@ fn client(arguments: &Arguments) -> anyhow::Result<Client> {
         let added = client.with_cookie(name, value);
         client = added.with_context(|| format!("the cookie {name} can't be sent"))?;
     }
-    arguments.network.apply(client)
+    arguments.network.apply(client, &arguments.url)
 }
 
 fn header(text: &str) -> Result<(String, String), &'static str> {

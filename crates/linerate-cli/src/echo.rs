@@ -2,11 +2,17 @@
 
 mod reactor;
 
+use std::{
+    net::UdpSocket,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anyhow::Context;
 use clap::{
     Args, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use linerate::{Options, OriginPolicy, Server};
+use linerate::{Options, OriginPolicy, Server, WebSocket};
 use linerate_reactor::DriverKind;
 
 use crate::{certificate, compression::Compression, workers};
@@ -22,7 +28,8 @@ Examples:
   linerate echo --engine reactor
   linerate echo --engine reactor --driver io-uring
   linerate echo --compression on
-  linerate echo --listen 127.0.0.1:0 --tls-self-signed";
+  linerate echo --listen 127.0.0.1:0 --tls-self-signed
+  linerate echo --listen 127.0.0.1:4433 --tls-self-signed --http3";
 
 /// Sends each message back: for conformance tests and benchmarks.
 #[derive(Args, Debug)]
@@ -46,6 +53,10 @@ pub(crate) struct Arguments {
     /// Serve wss:// with a self-signed certificate made for this run.
     #[arg(long)]
     tls_self_signed: bool,
+
+    /// Serve HTTP/3 too, on the UDP port of the same number, by one of the workers.
+    #[arg(long, requires = "tls_self_signed")]
+    http3: bool,
 
     /// Nanoseconds to be busy for each message, so that a benchmark has a difference to find.
     #[cfg(feature = "bench-control")]
@@ -78,6 +89,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             arguments.compression == Compression::Off,
             "the reactor does not compress messages; for `--compression` use `--engine tokio`"
         );
+        anyhow::ensure!(
+            !arguments.http3,
+            "the reactor speaks HTTP/1.1; for `--http3` use `--engine tokio`"
+        );
         let driver = arguments.driver.unwrap_or_default();
         return reactor::run(&arguments.workers, driver, arguments.tls_self_signed);
     }
@@ -100,24 +115,37 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     #[cfg(feature = "bench-control")]
     let delay = std::time::Duration::from_nanos(arguments.delay_ns);
-    println!("{scheme}://{}", workers.address());
+    let echo = move |mut ws: WebSocket, _request| async move {
+        while let Some(message) = ws.recv().await? {
+            #[cfg(feature = "bench-control")]
+            busy_wait(delay);
+            ws.send(message).await?;
+        }
+        Ok(())
+    };
+    let address = workers.address();
+    let bind = || {
+        let bound = UdpSocket::bind(address);
+        bound.with_context(|| format!("can't listen on UDP {address}"))
+    };
+    let socket = arguments.http3.then(bind).transpose()?;
+    // The first worker that comes takes it: packets of a connection must not come to another.
+    let socket = Arc::new(Mutex::new(socket));
+    println!("{scheme}://{address}");
     workers.run(move |listener, shutdown| {
         let server = server.clone();
+        let socket = socket.lock().unwrap_or_else(PoisonError::into_inner).take();
         async move {
-            server
-                .serve(
-                    listener,
-                    move |mut ws, _request| async move {
-                        while let Some(message) = ws.recv().await? {
-                            #[cfg(feature = "bench-control")]
-                            busy_wait(delay);
-                            ws.send(message).await?;
-                        }
-                        Ok(())
-                    },
-                    shutdown.wait(),
-                )
-                .await?;
+            let http3 = async {
+                let Some(socket) = socket else { return Ok(()) };
+                let server = server.clone();
+                let stopped = shutdown.clone().wait();
+                server.serve_http3(socket, echo, stopped).await
+            };
+            let http1_and_2 = server
+                .clone()
+                .serve(listener, echo, shutdown.clone().wait());
+            tokio::try_join!(http1_and_2, http3)?;
             Ok(())
         }
     })

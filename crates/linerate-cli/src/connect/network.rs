@@ -24,6 +24,19 @@ pub(super) struct Network {
     #[arg(long, conflicts_with = "proxy")]
     no_proxy: bool,
 
+    /// Speak HTTP/1.1 only, which is the default.
+    #[arg(long, group = "http")]
+    http1: bool,
+
+    /// Speak HTTP/2: by agreement over TLS, without asking in the clear. If the server has no
+    /// WebSockets there, HTTP/1.1.
+    #[arg(long, group = "http")]
+    http2: bool,
+
+    /// Speak HTTP/3, and nothing else; for wss:// and without a proxy.
+    #[arg(long, group = "http")]
+    http3: bool,
+
     /// Follow so many redirects; headers and cookies go to the same origin only.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     redirects: u32,
@@ -70,11 +83,18 @@ enum Roots {
 }
 
 impl Network {
-    /// Makes `client` go this way.
+    /// Makes `client` go this way to `url`.
     ///
     /// # Errors
     /// A file can't be read or is none of its kind.
-    pub(super) fn apply(&self, mut client: Client) -> anyhow::Result<Client> {
+    pub(super) fn apply(&self, mut client: Client, url: &str) -> anyhow::Result<Client> {
+        if self.http3 {
+            client = client.with_http3();
+        } else if self.http2 && url.starts_with("wss:") {
+            client = client.with_http2();
+        } else if self.http2 {
+            client = client.with_http2_prior_knowledge();
+        }
         let mut timeouts = Timeouts::default();
         timeouts.total = self.timeout;
         client = client

@@ -1,6 +1,7 @@
 //! `linerate connect`, with a pipe in the place of a person.
 
 mod network;
+mod versions;
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
