@@ -89,8 +89,22 @@ web-test: web/node_modules/.stamp ## the tests of the pages that need no browser
 	cd web && npm test --silent
 
 .PHONY: browser-test
-browser-test: build ## the tests of the pages in Chromium, against the release binary
+browser-test: build wasm ## the tests of the pages and of linerate-web in Chromium, against the release binary
 	cd web && npm run --silent test:browser
+
+# The program has to be of the version of the crate; it is small enough to be built without optimization.
+WASM_BINDGEN_VERSION := $(shell sed -n 's/^wasm-bindgen = "=\(.*\)"/\1/p' Cargo.toml)
+WASM_BINDGEN := .cache/wasm-bindgen/$(WASM_BINDGEN_VERSION)/bin/wasm-bindgen
+
+.PHONY: wasm
+wasm: $(WASM_BINDGEN) ## the example of linerate-web for browsers, into .cache/wasm
+	cargo build --locked -p linerate-web --target wasm32-unknown-unknown --example browser
+	$(WASM_BINDGEN) --target web --no-typescript --out-dir .cache/wasm \
+		$(TARGET)/wasm32-unknown-unknown/debug/examples/browser.wasm
+
+$(WASM_BINDGEN):
+	cargo install wasm-bindgen-cli --version $(WASM_BINDGEN_VERSION) --debug --no-default-features \
+		--root .cache/wasm-bindgen/$(WASM_BINDGEN_VERSION)
 
 .PHONY: sdk-test
 sdk-test: build sdk-tests/node_modules/.stamp .cache/sdk-python/.stamp ## published SDKs of Centrifugo against the release binary

@@ -1,0 +1,158 @@
+// The crate linerate-web in Chromium: its example, as `make wasm` leaves it, against `linerate echo` and against servers
+// that do what that never does.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { WebSocketServer } from "ws";
+import { openPage, startBrowser } from "./support.mjs";
+
+const inRepository = (path) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
+
+const SERVER = process.env.LINERATE_BIN ?? inRepository("target/release/linerate");
+const WASM = process.env.LINERATE_WASM ?? inRepository(".cache/wasm");
+const TYPES = {
+  "/": "text/html",
+  "/browser.js": "text/javascript",
+  "/browser_bg.wasm": "application/wasm",
+};
+
+let echo;
+let pages;
+let peer;
+let chromium;
+let page;
+
+/** Calls a function of the example in the page. */
+const call = (name, ...values) =>
+  page.evaluate(async (name, values) => (await window.linerate)[name](...values), name, values);
+
+/** Sends `messages` of 1,000 bytes, as fast as the socket takes them. */
+const flood = (socket, messages) => {
+  for (let sent = 0; sent < messages; sent += 1) {
+    socket.send(Buffer.alloc(1_000));
+  }
+};
+
+/** What the peer does, by path. */
+const DEEDS = {
+  "/closes": (socket) => socket.close(4_321, "bye"),
+  "/ends": (socket) => socket.terminate(),
+  "/sends": (socket) => {
+    flood(socket, 10);
+    socket.close(1_000, "that was all");
+  },
+  "/floods": (socket) => flood(socket, 1_000),
+  "/listens": (socket) => socket.on("message", () => {}),
+};
+
+before(async () => {
+  const child = spawn(SERVER, ["echo", "--listen", "127.0.0.1:0"], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [line] = await once(createInterface(child.stdout), "line");
+  echo = { url: `${line}/`, stop: () => child.kill() };
+
+  pages = createServer(async (request, response) => {
+    const type = TYPES[request.url];
+    if (type === undefined) {
+      return response.writeHead(404).end();
+    }
+    response.setHeader("Content-Type", type);
+    const page = `<!doctype html><link rel="icon" href="data:,"><script type="module">
+      import * as linerate from "./browser.js";
+      window.linerate = linerate.default().then(() => linerate);
+    </script>`;
+    return response.end(request.url === "/" ? page : await readFile(join(WASM, request.url)));
+  });
+  await once(pages.listen(0, "127.0.0.1"), "listening");
+
+  const websockets = new WebSocketServer({
+    server: pages,
+    handleProtocols: (offered) => (offered.has("wamp") ? "wamp" : false),
+  });
+  peer = { url: `ws://127.0.0.1:${pages.address().port}`, closed: [] };
+  websockets.on("connection", (socket, request) => {
+    socket.on("close", (code, reason) => peer.closed.push([request.url, code, String(reason)]));
+    DEEDS[request.url]?.(socket);
+  });
+
+  chromium = await startBrowser();
+  ({ page } = await openPage(chromium.browser, `http://127.0.0.1:${pages.address().port}/`));
+  await page.waitForFunction(() => window.linerate !== undefined);
+});
+
+after(async () => {
+  await chromium?.close();
+  pages?.closeAllConnections();
+  pages?.close();
+  echo?.stop();
+});
+
+test("texts and bytes come back, and the end is clean", async () => {
+  assert.equal(await call("echo", echo.url, "größer €"), "größer €, 1000, true");
+});
+
+test("more messages than may wait to be sent keep their order", async () => {
+  assert.equal(await call("count", echo.url, 5_000), 5_000);
+});
+
+test("the server chooses one of the subprotocols", async () => {
+  assert.equal(await call("subprotocol", peer.url, ["soap", "wamp"]), "wamp");
+  assert.equal(await call("subprotocol", peer.url, []), undefined);
+  await assert.rejects(
+    call("subprotocol", peer.url, ["a b"]),
+    /the browser refuses: .*subprotocol/,
+  );
+});
+
+test("what came before the end is received before it", async () => {
+  assert.equal(
+    await call("drain", `${peer.url}/sends`, 1 << 20),
+    "10: clean, 1000, that was all, true",
+  );
+  assert.equal(await call("drain", `${peer.url}/closes`, 1 << 20), "0: clean, 4321, bye, true");
+});
+
+test("an end without a closing handshake is an error", async () => {
+  assert.equal(
+    await call("drain", `${peer.url}/ends`, 1 << 20),
+    "0: connection ended without a closing handshake, 1006, , false",
+  );
+});
+
+test("what can't be connected to is an error", async () => {
+  assert.equal(await call("drain", "ws://127.0.0.1:1/", 1), "connection could not be opened");
+  assert.match(await call("drain", "gopher://127.0.0.1/", 1), /^the browser refuses: /);
+});
+
+test("more than may wait to be received closes the connection", async () => {
+  // Nine messages of 1,000 bytes fit, each counted with 64 more.
+  const told = await call("stall", `${peer.url}/floods`, 10_000);
+  assert.equal(told, "closed, 9000, 10640 bytes wait to be received; the limit is 10000");
+  const [, code, reason] = peer.closed.find(([path]) => path === "/floods");
+  assert.deepEqual([code, reason], [4_009, "too much to be received"]);
+});
+
+test("a page closes with the codes that it may close with", async () => {
+  const url = `${peer.url}/listens`;
+  assert.equal(await call("close", url, 4_000, "I'm off"), "4000, 4000, I'm off, true");
+  assert.deepEqual(peer.closed.at(-1), ["/listens", 4_000, "I'm off"]);
+  await assert.rejects(call("close", url, 1_001, ""), /can't close with 1001/);
+  await assert.rejects(call("close", url, 1_000, "x".repeat(124)), /124 bytes; the limit is 123/);
+});
+
+test("a connection that is dropped is closed", async () => {
+  peer.closed.length = 0;
+  await call("subprotocol", peer.url, []);
+  while (peer.closed.length === 0) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.equal(peer.closed[0][1], 1_005);
+});
