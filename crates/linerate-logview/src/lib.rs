@@ -1,7 +1,8 @@
 //! Access-log formats, aggregation and the upload session behind the live log viewer.
 //!
 //! Bytes go in, figures come out: [`aggregate::Aggregator`] takes a log in pieces of any size and
-//! gives a [`summary::Summary`] whenever it is asked; [`session::Session`] wraps it in the
+//! gives a [`summary::Summary`] whenever it is asked, of all requests or of those that a
+//! [`query::Query`] chooses; [`parallel::Pool`] does so by several threads. [`session::Session`] wraps it in the
 //! protocol that a web page speaks over one WebSocket. There is no file, socket or clock in here:
 //! the caller reads, sends and says what time it is.
 //!

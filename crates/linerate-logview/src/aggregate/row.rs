@@ -76,7 +76,8 @@ impl Dictionaries {
         let mut row = Row {
             time: record.time,
             bytes_sent: record.bytes_sent,
-            duration: record.duration,
+            // A column has one more, so that 0 is none.
+            duration: record.duration.map(|it| it.min(u64::MAX - 1)),
             codes: [0; TEXTS.len()],
             status: record.status,
         };

@@ -53,6 +53,9 @@ impl Lists {
             block.read_codes(*column, codes);
             chosen.retain(|&at| set.has(codes[at as usize]));
         }
+        if chosen.is_empty() {
+            return;
+        }
         block.read_times(times);
         let (first, last) = block.times();
         if first < filter.from || last > filter.last {

@@ -1,6 +1,7 @@
 //! What happens at each limit and one beyond it.
 
 use crate::aggregate::{Aggregator, Limits};
+use crate::format::Format;
 use crate::summary::Summary;
 
 /// Returns the figures of requests given as address, method and path.
@@ -119,6 +120,44 @@ fn top_paths_are_listed_with_1000_characters_at_most() {
         .collect();
     assert_eq!(lengths, [1_000, 1_000]);
     assert_eq!(summary.unique_paths, 2);
+}
+
+/// Returns the figures of lines in a format of nginx, with two agents, referrers and hosts told apart.
+fn headers(values: &[&str]) -> Summary {
+    let limits = Limits {
+        agents_max: 2,
+        referrers_max: 2,
+        hosts_max: 2,
+        ..Limits::default()
+    };
+    let mut log = Aggregator::new(limits);
+    let format = r#"$msec $status "$http_user_agent" "$http_referer" "$host""#;
+    log.set_format(Format::parse(format).unwrap());
+    for value in values {
+        let line = format!("1611280025.000 200 \"{value}\" \"{value}\" \"{value}\"\n");
+        log.handle_input(line.as_bytes());
+    }
+    assert_eq!(log.requests(), values.len() as u64);
+    log.summary()
+}
+
+#[test]
+fn agents_referrers_and_hosts_beyond_the_limit_are_estimated() {
+    let full = headers(&["a", "b", "b", "-"]);
+    assert!(!full.approximate);
+    let over = headers(&["a", "b", "b", "-", "c", "d", "c", "c"]);
+    assert!(over.approximate);
+    for (panel, none) in [
+        (over.panels.agent, 1),
+        (over.panels.referrer, 1),
+        (over.panels.host, 1),
+    ] {
+        assert_eq!((panel.distinct, panel.exact, panel.none), (4, false, none));
+        assert_eq!((panel.not_counted, panel.error_max), (4, 0));
+        let top = panel.top.iter().map(|it| (&*it.value, it.requests));
+        assert!(top.eq([("c", 3), ("b", 2), ("a", 1), ("d", 1)]));
+    }
+    assert_eq!(over.timeline.by_host["(other)"], [4]);
 }
 
 #[test]
