@@ -2,9 +2,9 @@
 //!
 //! Bytes go in, figures come out: [`aggregate::Aggregator`] takes a log in pieces of any size and
 //! gives a [`summary::Summary`] whenever it is asked, of all requests or of those that a
-//! [`query::Query`] chooses; [`parallel::Pool`] does so by several threads. [`session::Session`] wraps it in the
-//! protocol that a web page speaks over one WebSocket. There is no file, socket or clock in here:
-//! the caller reads, sends and says what time it is.
+//! [`query::Query`] chooses; [`parallel::Pool`] does so by several threads. [`session::Session`]
+//! wraps it in the protocol that a web page speaks over one WebSocket. There is no file, socket or
+//! clock in here: the caller reads, sends and says what time it is.
 //!
 //! Whatever the input, memory stays within [`aggregate::Limits`], no line is dropped silently, and
 //! nothing panics: a line is a request, or it is counted as unparsed with its reason, or it is

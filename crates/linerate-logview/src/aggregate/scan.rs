@@ -11,10 +11,7 @@ pub(super) fn scan(store: &Store, filter: &Filter, mut each: impl FnMut(u64, &Ro
     for block in store.blocks() {
         if may_have_any(&block, filter) {
             lists.choose(&block, filter);
-            for &at in &lists.chosen {
-                let row = block.row_at(at as usize, lists.times[at as usize]);
-                each(before + u64::from(at), &row);
-            }
+            lists.for_each(&block, |at, row| each(before + u64::from(at), row));
         }
         before += block.rows() as u64;
     }
@@ -38,6 +35,7 @@ struct Lists {
     chosen: Vec<u32>,
     codes: Vec<u32>,
     times: Vec<i64>,
+    rows: Vec<Row>,
 }
 
 impl Lists {
@@ -46,6 +44,7 @@ impl Lists {
             chosen,
             codes,
             times,
+            ..
         } = self;
         chosen.clear();
         chosen.extend(0..block.rows() as u32);
@@ -60,6 +59,22 @@ impl Lists {
         let (first, last) = block.times();
         if first < filter.from || last > filter.last {
             chosen.retain(|&at| (filter.from..=filter.last).contains(&times[at as usize]));
+        }
+    }
+
+    /// Calls `each` with the requests that are chosen.
+    fn for_each(&mut self, block: &Block, mut each: impl FnMut(u32, &Row)) {
+        /// Reading one request costs as much as so many of all.
+        const ONE_BY_ONE: usize = 4;
+        if self.chosen.len() * ONE_BY_ONE < block.rows() {
+            for &at in &self.chosen {
+                each(at, &block.row_at(at as usize, self.times[at as usize]));
+            }
+            return;
+        }
+        block.read_rows(&self.times, &mut self.rows);
+        for &at in &self.chosen {
+            each(at, &self.rows[at as usize]);
         }
     }
 }

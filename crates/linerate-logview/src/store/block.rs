@@ -96,6 +96,23 @@ impl Block {
         });
     }
 
+    /// Puts all requests into a list, column by column: faster than one by one.
+    pub(crate) fn read_rows(&self, times: &[i64], into: &mut Vec<Row>) {
+        into.clear();
+        into.extend(times.iter().map(|&time| Row {
+            time,
+            ..Row::default()
+        }));
+        for text in 0..TEXTS.len() {
+            self.read(text, into, |row, number| row.codes[text] = number as u32);
+        }
+        self.read(BYTES_SENT, into, |row, number| row.bytes_sent = number);
+        self.read(DURATION, into, |row, number| {
+            row.duration = number.checked_sub(1);
+        });
+        self.read(STATUS, into, |row, number| row.status = number as u16);
+    }
+
     /// Returns a request whose moment is known.
     #[inline]
     pub(crate) fn row_at(&self, at: usize, time: i64) -> Row {
@@ -114,6 +131,17 @@ impl Block {
         let mut times = Vec::new();
         self.read_times(&mut times);
         self.row_at(at, times[at])
+    }
+
+    #[inline]
+    fn read(&self, column: usize, rows: &mut [Row], put: impl Fn(&mut Row, u64)) {
+        let Column { lowest, width, .. } = self.columns[column];
+        let mut rows = rows.iter_mut();
+        bits::for_each(self.packed(column), width, self.rows, |number| {
+            if let Some(row) = rows.next() {
+                put(row, lowest + number);
+            }
+        });
     }
 
     #[inline]
@@ -215,8 +243,11 @@ mod tests {
                 rows.sort_by_key(|row| row.time);
             }
             let block = Block::new(&rows);
-            let mut codes = Vec::new();
+            let (mut codes, mut times, mut all) = (Vec::new(), Vec::new(), Vec::new());
             block.read_codes(ADDRESS, &mut codes);
+            block.read_times(&mut times);
+            block.read_rows(&times, &mut all);
+            prop_assert_eq!(&all, &rows);
             for (at, row) in rows.iter().enumerate() {
                 prop_assert_eq!(block.row(at), *row);
                 prop_assert_eq!(codes[at], row.codes[ADDRESS]);
