@@ -8,7 +8,7 @@
 //!
 //! | client sends | meaning |
 //! | --- | --- |
-//! | `{"type":"start","files":[{"name":"access.log","size":8570485}],"format":"auto"}` | announces files of so many bytes; the last one may have the size `null`, which `finish` ends |
+//! | `{"type":"start","files":[{"name":"access.log","size":8570485}],"format":"auto","rows":true}` | announces files of so many bytes; the last one may have the size `null`, which `finish` ends; with `rows`, lines are kept to be asked for |
 //! | binary messages of any size, empty ones included | the bytes of the files, one after the other |
 //! | `{"type":"finish"}` | all bytes were sent |
 //! | `{"type":"cancel"}` | no figures are wanted any more; at any time |
@@ -25,6 +25,7 @@
 //! | `{"type":"snapshot","final":false,"summary":{…}}` | the figures so far, a [`Summary`] |
 //! | `{"type":"snapshot","final":true,"summary":{…}}` | the figures of all files |
 //! | `{"type":"figures","seq":1,"summary":{…}}` | the figures that were asked for |
+//! | `{"type":"rows","seq":2,"total":9,"rows":[{"line":17,"text":"…"}]}` | the lines that were asked for, and how many there are |
 //! | `{"type":"refused","seq":1,"code":"columns_full","message":"…"}` | a question that can't be answered; the session goes on |
 //! | `{"type":"error","code":"too_large","message":"…"}` | the session is over; the last message |
 //!
@@ -334,7 +335,7 @@ impl Session {
             Request::Finish => self.finish(now),
             Request::Follow { name } => self.wish(Wish::Follow(name)),
             Request::Query { seq, query } => self.ask(Question::Figures { seq, query }),
-            Request::Rows { seq } => self.ask(Question::Rows { seq }),
+            Request::Rows(wanted) => self.ask(Question::Rows(wanted)),
             Request::Resume { id } => {
                 let id = SessionId::parse(&id).ok_or(SessionError::UnknownSession)?;
                 self.wish(Wish::Resume(id))

@@ -15,6 +15,10 @@ pub struct LogsOptions {
     pub uploads_max: usize,
     /// Bytes of one upload.
     pub upload_bytes_max: u64,
+    /// Bytes of each upload from which questions about a part of the requests are answered.
+    pub columns_bytes_max: usize,
+    /// Bytes of lines that are kept of each upload whose client asks for that, compressed.
+    pub rows_bytes_max: usize,
     /// Threads that parse, shared by all uploads; 0 for one each core.
     pub parse_threads: usize,
     /// How long a client may say nothing before it has sent everything.
@@ -36,6 +40,8 @@ impl LogsOptions {
     pub(super) fn check(&self, check: &mut Check) {
         check.range("uploads_max", self.uploads_max, 1..=100_000);
         check.range("upload_bytes_max", self.upload_bytes_max, 1..=1 << 50);
+        check.range("columns_bytes_max", self.columns_bytes_max, 0..=1 << 40);
+        check.range("rows_bytes_max", self.rows_bytes_max, 0..=1 << 40);
         check.range("parse_threads", self.parse_threads, 0..=1_024);
         check.range("silence_s", self.silence.as_secs(), 1..=86_400);
         check.range("idle_s", self.idle.as_secs(), 1..=604_800);
@@ -50,6 +56,8 @@ impl Default for LogsOptions {
         Self {
             uploads_max: 64,
             upload_bytes_max: 64 << 30,
+            columns_bytes_max: 40 << 20,
+            rows_bytes_max: 256 << 20,
             parse_threads: 0,
             silence: Duration::from_secs(60),
             idle: Duration::from_secs(600),

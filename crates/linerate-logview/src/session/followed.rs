@@ -158,7 +158,7 @@ impl Viewer {
                 Ok(())
             }
             Request::Query { seq, query } => self.questions.push(Question::Figures { seq, query }),
-            Request::Rows { seq } => self.questions.push(Question::Rows { seq }),
+            Request::Rows(wanted) => self.questions.push(Question::Rows(wanted)),
             Request::Finish => Err(SessionError::NotStarted),
             Request::Follow { .. } | Request::Resume { .. } | Request::Start(_) => {
                 Err(SessionError::SecondStart)

@@ -25,7 +25,7 @@ pub struct Limits {
     pub idle_max: Duration,
     /// What a file may take to be decompressed.
     pub decode: decode::Limits,
-    /// What the figures may take.
+    /// What the figures may take. Lines are kept only for a client that asks for that.
     pub aggregate: aggregate::Limits,
 }
 
@@ -40,7 +40,10 @@ impl Default for Limits {
             silence_max: Duration::from_secs(60),
             idle_max: Duration::from_secs(600),
             decode: decode::Limits::default(),
-            aggregate: aggregate::Limits::default(),
+            aggregate: aggregate::Limits {
+                line_bytes_sum_max: 256 << 20,
+                ..aggregate::Limits::default()
+            },
         }
     }
 }

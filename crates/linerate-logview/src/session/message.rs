@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{Limits, SessionError};
-use crate::summary::Summary;
+use crate::{query::Rows, summary::Summary};
 
 /// What a client says in text.
 #[derive(Debug, Deserialize)]
@@ -15,8 +15,20 @@ pub(super) enum Request {
     Follow { name: String },
     Query { seq: u64, query: Value },
     Resume { id: String },
-    Rows { seq: u64 },
+    Rows(RowsWanted),
     Start(Start),
+}
+
+/// The lines that a client wants.
+#[derive(Debug, Deserialize)]
+pub(super) struct RowsWanted {
+    pub(super) seq: u64,
+    pub(super) query: Value,
+    /// How many of the chosen lines are passed over.
+    #[serde(default)]
+    pub(super) offset: u64,
+    /// How many are wanted at most.
+    pub(super) limit: usize,
 }
 
 /// The files that a client is about to send.
@@ -26,6 +38,9 @@ pub(super) struct Start {
     /// The name of a format, or `auto`.
     #[serde(default = "auto")]
     pub(super) format: String,
+    /// Whether the lines are kept, to be asked for.
+    #[serde(default)]
+    pub(super) rows: bool,
 }
 
 /// One file.
@@ -86,6 +101,11 @@ pub(super) enum Reply {
         seq: u64,
         code: &'static str,
         message: String,
+    },
+    Rows {
+        seq: u64,
+        #[serde(flatten)]
+        rows: Rows,
     },
     Snapshot {
         #[serde(rename = "final")]

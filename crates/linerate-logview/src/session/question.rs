@@ -1,10 +1,13 @@
 //! Questions about the figures, and their answers.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, fmt};
 
 use serde_json::Value;
 
-use super::{SessionError, message::Reply};
+use super::{
+    SessionError,
+    message::{Reply, RowsWanted},
+};
 use crate::{
     aggregate::Aggregator,
     query::{Query, QueryError},
@@ -20,7 +23,7 @@ pub(super) enum Question {
     /// For the figures of some requests.
     Figures { seq: u64, query: Value },
     /// For lines.
-    Rows { seq: u64 },
+    Rows(RowsWanted),
 }
 
 /// Questions that were not answered yet, in their order.
@@ -48,30 +51,57 @@ impl Questions {
 
 impl Question {
     fn answer(self, log: &Aggregator) -> Reply {
+        let (Self::Figures { seq, .. } | Self::Rows(RowsWanted { seq, .. })) = self;
+        self.try_answer(log)
+            .unwrap_or_else(|refusal| Reply::Refused {
+                seq,
+                code: refusal.code(),
+                message: refusal.to_string(),
+            })
+    }
+
+    fn try_answer(self, log: &Aggregator) -> Result<Reply, Refusal> {
         match self {
-            Self::Figures { seq, query } => match serde_json::from_value::<Query>(query) {
-                Ok(query) => match log.figures(&query) {
-                    Ok(summary) => Reply::Figures {
-                        seq,
-                        summary: Box::new(summary),
-                    },
-                    Err(error) => refused(seq, &error),
-                },
-                Err(error) => Reply::Refused {
-                    seq,
-                    code: "malformed",
-                    message: format!("the query is none: {error}"),
-                },
-            },
-            Self::Rows { seq } => refused(seq, &QueryError::RowsNotKept),
+            Self::Figures { seq, query } => {
+                let query: Query = serde_json::from_value(query).map_err(Refusal::Malformed)?;
+                let summary = Box::new(log.figures(&query).map_err(Refusal::Query)?);
+                Ok(Reply::Figures { seq, summary })
+            }
+            Self::Rows(RowsWanted {
+                seq,
+                query,
+                offset,
+                limit,
+            }) => {
+                let query: Query = serde_json::from_value(query).map_err(Refusal::Malformed)?;
+                let rows = log.rows(&query, offset, limit).map_err(Refusal::Query)?;
+                Ok(Reply::Rows { seq, rows })
+            }
         }
     }
 }
 
-fn refused(seq: u64, error: &QueryError) -> Reply {
-    Reply::Refused {
-        seq,
-        code: error.code(),
-        message: error.to_string(),
+/// Why a question is not answered.
+#[derive(Debug)]
+enum Refusal {
+    Malformed(serde_json::Error),
+    Query(QueryError),
+}
+
+impl Refusal {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Malformed(_) => "malformed",
+            Self::Query(error) => error.code(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(error) => write!(f, "the query is none: {error}"),
+            Self::Query(error) => error.fmt(f),
+        }
     }
 }

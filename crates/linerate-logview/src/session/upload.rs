@@ -36,6 +36,10 @@ impl Upload {
             "auto" => None,
             text => Some(Format::parse(text).map_err(SessionError::Format)?),
         };
+        let mut aggregate = limits.aggregate.clone();
+        if !start.rows {
+            aggregate.line_bytes_sum_max = 0;
+        }
         let mut upload = Self {
             files: start.files,
             current: 0,
@@ -46,7 +50,7 @@ impl Upload {
             is_complete: false,
             input: Input::new(format.clone(), limits.decode.clone()),
             format,
-            log: Aggregator::new(limits.aggregate.clone()),
+            log: Aggregator::new(aggregate),
             verdict: Verdict::default(),
         };
         upload.end_complete_files(limits)?;

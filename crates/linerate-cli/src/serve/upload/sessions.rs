@@ -66,6 +66,8 @@ impl Sessions {
         let mut limits = Limits::default();
         limits.upload_bytes_max = options.upload_bytes_max;
         limits.decode.decoded_bytes_max = options.upload_bytes_max;
+        limits.aggregate.column_bytes_max = options.columns_bytes_max;
+        limits.aggregate.line_bytes_sum_max = options.rows_bytes_max;
         limits.silence_max = options.silence;
         limits.idle_max = options.idle;
         let parsers = match options.parse_threads {

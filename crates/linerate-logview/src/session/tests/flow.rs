@@ -6,7 +6,7 @@ use flate2::{Compression, write::GzEncoder};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::aggregate::Aggregator;
+use crate::aggregate::{self, Aggregator};
 use crate::session::{Limits, Outcome, Session, SessionId};
 
 pub(super) const LINE: &[u8] =
@@ -346,7 +346,7 @@ proptest! {
             }
         }
         client.send(rest);
-        let mut whole = Aggregator::new(Limits::default().aggregate);
+        let mut whole = Aggregator::new(aggregate::Limits::default());
         whole.handle_input(&log);
         let expected = serde_json::to_value(whole.summary()).unwrap();
         prop_assert_eq!(&client.finish()[0]["summary"], &expected);

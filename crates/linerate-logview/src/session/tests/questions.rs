@@ -60,6 +60,23 @@ fn question_that_can_not_be_answered_is_refused_and_the_session_goes_on() {
 }
 
 #[test]
+fn lines_are_kept_where_that_was_asked_for() {
+    let mut client = Client::new(Limits::default());
+    let files = [json!({"name": "a", "size": 3 * LINE.len()})];
+    client.say(&json!({"type": "start", "files": files, "rows": true}).to_string());
+    client.send(&LINE.repeat(3));
+    client.finish();
+    let wanted = json!({"type": "rows", "seq": 4, "query": {}, "offset": 1, "limit": 1});
+    let replies = client.say(&wanted.to_string());
+    let text = std::str::from_utf8(LINE).unwrap().trim_end();
+    let rows = [json!({"line": 2, "text": text})];
+    assert_eq!(
+        replies,
+        [json!({"type": "rows", "seq": 4, "total": 3, "rows": rows})]
+    );
+}
+
+#[test]
 fn questions_up_to_the_limit_wait_and_one_more_is_refused() {
     let mut client = Client::started(Limits::default(), 0);
     for _ in 0..QUESTIONS_MAX {
