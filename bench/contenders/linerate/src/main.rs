@@ -4,14 +4,15 @@
 use std::{future, sync::Arc};
 
 use kit::{Arguments, Hub, MESSAGE_BYTES_MAX, Service};
-use linerate::{Message, Options, OriginPolicy, Server, WebSocket};
+use linerate::{Deflate, Message, Options, OriginPolicy, Server, WebSocket};
 
 /// Behind an `Arc`, because cloning a message copies its payload.
 type Publication = Arc<Message>;
 
 fn main() -> kit::Result {
-    let arguments = Arguments::from_command_line()?.without_deflate()?;
+    let arguments = Arguments::from_command_line()?;
     let mut options = Options::default();
+    options.deflate = arguments.deflate.map(deflate);
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX as u64;
     let mut server = Server::new()
         .with_options(options)
@@ -27,6 +28,17 @@ fn main() -> kit::Result {
             Ok(server.serve(listener, talk, future::pending()).await?)
         }
     })
+}
+
+/// The defaults, but for contexts; a client that offers no smaller window keeps its own only with 15 bits.
+fn deflate(wanted: kit::Deflate) -> Deflate {
+    let takeover = wanted == kit::Deflate::Takeover;
+    Deflate {
+        takeover,
+        peer_takeover: takeover,
+        peer_window_bits: 15,
+        ..Deflate::default()
+    }
 }
 
 async fn talk(mut ws: WebSocket, service: Service, hub: Hub<Publication>) -> linerate::Result<()> {
