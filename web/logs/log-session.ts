@@ -192,7 +192,9 @@ export class LogSession {
   }
 
   #handleReady({ id, window_bytes, bytes }: ServerMessage & { type: "ready" }): void {
-    if (this.#isReady || window_bytes < 1 || bytes > (this.#upload?.size ?? Infinity)) {
+    const upload = this.#upload;
+    const fits = upload === undefined || (window_bytes > 0 && bytes <= upload.size);
+    if (this.#isReady || !fits) {
       throw new NotUnderstood("ready for nothing, or twice");
     }
     clearTimeout(this.#timer);
@@ -201,9 +203,9 @@ export class LogSession {
     this.#attempt = 0;
     this.#lostAtMs = undefined;
     this.#listener.connected();
-    if (this.#upload !== undefined && !this.#isComplete) {
+    if (upload !== undefined && !this.#isComplete) {
       this.#listener.progress(bytes);
-      void this.#send(this.#upload, window_bytes, bytes);
+      void this.#send(upload, window_bytes, bytes);
     }
     for (const question of this.#open.values()) {
       this.#say(question);

@@ -282,7 +282,7 @@ const FIREWALL = {
   by_errors: {
     title: "Most refused addresses",
     note: "By requests with a status from 400 on: scanners, broken clients.",
-    columns: ["Address", "Errors", "Of its requests", "Requests", "Peak a minute"],
+    columns: ["Address", "Errors", "Of its requests", "Requests", "Peak/min"],
   },
 } as const;
 

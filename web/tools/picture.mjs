@@ -21,15 +21,14 @@ const server = await startServer();
 try {
   const log = await writeLog(folder.path);
   const { page } = await openPage(chromium.browser, `${server.url}/logs`, {
-    width: 1440,
+    width: 1200,
     height: 900,
-    pixelRatio: 1.25,
   });
   await chooseFile(page, log.path);
   await waitForState(page, "finished");
   await page.evaluate(() => document.activeElement?.blur());
   await mkdir(dirname(PICTURE), { recursive: true });
-  await page.screenshot({ path: PICTURE, clip: await upToTables(page) });
+  await page.screenshot({ path: PICTURE, clip: await upToPanels(page) });
   console.log(`${PICTURE}${log.real ? "" : " (of a made log: the real one is absent)"}`);
 } finally {
   await chromium.close();
@@ -37,12 +36,12 @@ try {
   await folder.remove();
 }
 
-/** Returns the part of the page that ends below the two tables. */
-function upToTables(page) {
-  return page.$eval(".columns", (tables) => ({
+/** Returns the part of the page that ends within the first two panels. */
+function upToPanels(page) {
+  return page.$eval(".panel", (panel) => ({
     x: 0,
     y: 0,
     width: document.documentElement.clientWidth,
-    height: Math.ceil(tables.getBoundingClientRect().bottom) + 20,
+    height: Math.ceil(panel.getBoundingClientRect().top) + 300,
   }));
 }

@@ -23,10 +23,11 @@ const PATIENCE_MS = 90_000;
 
 /**
  * Starts `linerate serve`, on a free port unless one is given, configured by `environment` beyond the defaults; `stop`
- * ends it, `kill` does so without a goodbye. `log`, if given, takes the lines of the server's log.
+ * ends it, `kill` does so without a goodbye. `flags` are added to its command line. `log`, if given, takes the lines of the
+ * server's log.
  */
-export async function startServer({ port = 0, environment = {}, log } = {}) {
-  const child = spawn(SERVER, ["serve", "--listen", `127.0.0.1:${port}`], {
+export async function startServer({ port = 0, environment = {}, flags = [], log } = {}) {
+  const child = spawn(SERVER, ["serve", "--listen", `127.0.0.1:${port}`, ...flags], {
     env: { ...process.env, ...environment },
     stdio: ["ignore", "pipe", log === undefined ? "inherit" : "pipe"],
   });

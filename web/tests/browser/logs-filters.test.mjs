@@ -1,0 +1,229 @@
+// The filters of the log page and what else chooses a part of a log, against an oracle.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { assertShows, waitForValue } from "./log-panels.mjs";
+import { readLog, select, sum, top } from "./oracle.mjs";
+import {
+  byId,
+  chooseFile,
+  figure,
+  focused,
+  openPage,
+  rowsOf,
+  startBrowser,
+  startServer,
+  temporaryFolder,
+  textOf,
+  waitForState,
+  writeLog,
+} from "./support.mjs";
+
+let chromium, folder, log, server;
+/** The log as the oracle reads it. */
+let oracle;
+
+before(async () => {
+  folder = await temporaryFolder();
+  log = await writeLog(folder.path);
+  oracle = readLog(await readFile(log.path, "latin1"));
+  server = await startServer();
+  chromium = await startBrowser();
+});
+
+after(async () => {
+  await chromium?.close();
+  await server?.stop();
+  await folder?.remove();
+});
+
+/** Opens the page, with a view in the fragment of its address if one is given, and reads the log. */
+async function openLog(fragment = "") {
+  const opened = await openPage(chromium.browser, `${server.url}/logs${fragment}`);
+  await chooseFile(opened.page, log.path);
+  await waitForState(opened.page, "finished", "failed");
+  return opened;
+}
+
+/** Clicks a value of a panel, or its exclusion. */
+async function clickValue(page, panel, value, part = ".value-name") {
+  const row = `${byId(`${panel}-rows`)} tr[data-value="${value.replace(/["\\]/g, "\\$&")}"]`;
+  await page.$eval(`${row} ${part}`, (button) => button.click());
+}
+
+test("a click shows one value only, another leaves one out, and chips take them away", async () => {
+  const { page, complaints } = await openLog();
+  const [status] = top(oracle.requests, "status").top;
+  const only = { dimension: "status", value: status.value, exclude: false };
+  await clickValue(page, "status", status.value);
+  const some = select(oracle.requests, { conditions: [only] });
+  await assertShows(page, some);
+
+  const [path] = top(some, "path").top;
+  const not = { dimension: "path", value: path.value, exclude: true };
+  await clickValue(page, "path", path.value, ".value-exclude");
+  const fewer = select(oracle.requests, { conditions: [only, not] });
+  await assertShows(page, fewer);
+  assert.deepEqual(await page.$$eval(byId("filter"), (chips) => chips.length), 2);
+
+  await page.click(`${byId("filter")}:first-child button`);
+  await assertShows(page, select(oracle.requests, { conditions: [not] }));
+  await page.click(byId("clear-filters"));
+  await assertShows(page, oracle.requests);
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test("a filter is typed, with a pattern", async () => {
+  const { page } = await openLog();
+  const value = `*${top(oracle.requests, "path").top[0].value.slice(2, 6)}*`;
+  await page.click(byId("filter-open"));
+  await page.select(byId("filter-dimension"), "path");
+  await page.type(byId("filter-value"), value);
+  await page.keyboard.press("Enter");
+  await assertShows(
+    page,
+    select(oracle.requests, { conditions: [{ dimension: "path", value, exclude: false }] }),
+  );
+  await page.click(byId("filter-open"));
+  await page.select(byId("filter-dimension"), "status_class");
+  await page.select(byId("filter-exclude"), "exclude");
+  await page.type(byId("filter-value"), "2xx");
+  await page.keyboard.press("Enter");
+  const conditions = [
+    { dimension: "path", value, exclude: false },
+    { dimension: "status_class", value: "2xx", exclude: true },
+  ];
+  await assertShows(page, select(oracle.requests, { conditions }));
+  await page.close();
+});
+
+/** Drags across an element from one share of its width to another. */
+async function drag(page, id, from, to) {
+  const box = await page.$eval(`${byId(id)} .u-over`, (over) => {
+    over.scrollIntoView({ block: "center" });
+    return over.getBoundingClientRect().toJSON();
+  });
+  const y = box.top + box.height / 2;
+  await page.mouse.move(box.left + from * box.width, y);
+  await page.mouse.down();
+  await page.mouse.move(box.left + ((from + to) / 2) * box.width, y);
+  await page.mouse.move(box.left + to * box.width, y);
+  await page.mouse.up();
+}
+
+/** Returns the range in the address of the page. */
+async function rangeOf(page) {
+  await page.waitForFunction(() => location.hash.includes("until="));
+  const fields = new URLSearchParams(new URL(page.url()).hash.slice(1));
+  return { from: Number(fields.get("from")), until: Number(fields.get("until")) };
+}
+
+for (const id of ["chart", "overview-strip"]) {
+  test(`a drag across the ${id} shows that range, and the whole log comes back`, async () => {
+    const { page } = await openLog();
+    await drag(page, id, 0.25, 0.6);
+    const range = await rangeOf(page);
+    const times = oracle.requests.map(({ time }) => time);
+    const [first, last] = [Math.min(...times), Math.max(...times)];
+    for (const [at, share] of [
+      [range.from, 0.25],
+      [range.until, 0.6],
+    ]) {
+      assert.ok(
+        Math.abs(at - (first + share * (last - first))) < 0.02 * (last - first),
+        "where it was dragged",
+      );
+    }
+    await assertShows(page, select(oracle.requests, range));
+    await page.click(byId("whole-log"));
+    await assertShows(page, oracle.requests);
+    await page.goBack();
+    await assertShows(page, select(oracle.requests, range));
+    await page.close();
+  });
+}
+
+test("two ranges are compared, with both figures and the change", async () => {
+  const middle = oracle.requests[Math.floor(oracle.requests.length / 2)].time;
+  const range = { from: middle, until: middle + 3_600 };
+  const { page } = await openLog(`#from=${range.from}&until=${range.until}`);
+  await assertShows(page, select(oracle.requests, range));
+  await page.select(byId("compare"), "previous");
+  const earlier = select(oracle.requests, { from: middle - 3_600, until: middle });
+  await waitForValue(page, "requests-change", earlier.length);
+  assert.match(
+    await textOf(page, "requests-change"),
+    new RegExp(`^was ${earlier.length.toLocaleString("en-US")}, `),
+  );
+  assert.equal(await figure(page, "bytes-sent-change"), sum(earlier, "bytes"));
+  const before = new Map(
+    top(earlier, "path", Infinity).top.map(({ value, requests }) => [value, requests]),
+  );
+  for (const { value, cells } of await rowsOf(page, "path")) {
+    assert.equal(cells[3], before.get(value) ?? 0, `${value} before`);
+  }
+
+  await page.select(byId("compare"), "range");
+  await page.$eval(byId("compare-from"), (input) => (input.value = ""));
+  const other = { from: oracle.requests[0].time, until: oracle.requests[0].time + 1_800 };
+  const written = (at) => new Date(at * 1_000).toISOString().slice(0, 19).replace("T", " ");
+  for (const [id, at] of [
+    ["compare-from", other.from],
+    ["compare-until", other.until],
+  ]) {
+    await page.$eval(byId(id), (input) => input.focus());
+    await page.$eval(byId(id), (input) => input.select());
+    await page.keyboard.type(written(at));
+    await page.keyboard.press("Tab");
+  }
+  await waitForValue(page, "requests-change", select(oracle.requests, other).length);
+  await page.close();
+});
+
+test("a link shows another person the same", async () => {
+  const { page } = await openLog();
+  await clickValue(page, "method", "GET");
+  await drag(page, "chart", 0.3, 0.7);
+  const range = await rangeOf(page);
+  const query = { ...range, conditions: [{ dimension: "method", value: "GET", exclude: false }] };
+  await assertShows(page, select(oracle.requests, query));
+  const link = page.url();
+  await page.close();
+
+  const other = await openPage(chromium.browser, link);
+  assert.match(await textOf(other.page, "shared-view"), /^This link carries filters/);
+  await chooseFile(other.page, log.path);
+  await waitForState(other.page, "finished", "failed");
+  await assertShows(other.page, select(oracle.requests, query));
+  assert.deepEqual(other.complaints, []);
+  await other.page.close();
+});
+
+test("the keyboard alone filters, zooms and takes it back", async () => {
+  const { page } = await openLog();
+  const rows = top(oracle.requests, "status").top;
+  await page.$eval(`${byId("status-rows")} .value-name`, (button) => button.focus());
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), rows[1].value);
+  await page.keyboard.press("Delete");
+  const not = { dimension: "status", value: rows[1].value, exclude: true };
+  await assertShows(page, select(oracle.requests, { conditions: [not] }));
+  await page.focus(`${byId("filter")} button`);
+  await page.keyboard.press("Enter");
+  await assertShows(page, oracle.requests);
+  assert.equal(await focused(page), "filter-open", "focus isn't lost with the chip");
+
+  await page.focus(byId("chart"));
+  await page.keyboard.press("Home");
+  await page.keyboard.down("Shift");
+  await page.keyboard.press("PageDown");
+  await page.keyboard.up("Shift");
+  await page.keyboard.press("Enter");
+  await assertShows(page, select(oracle.requests, await rangeOf(page)));
+  await page.focus(byId("overview-strip"));
+  await page.keyboard.press("Escape");
+  await assertShows(page, oracle.requests);
+  await page.close();
+});
