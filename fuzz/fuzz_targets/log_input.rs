@@ -35,11 +35,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-fn read(
-    format: Option<Format>,
-    file: &[u8],
-    piece_bytes: usize,
-) -> (Summary, Option<DecodeError>) {
+fn read(format: Option<Format>, file: &[u8], piece_bytes: usize) -> (Summary, Option<DecodeError>) {
     let mut limits = decode::Limits::default();
     limits.decoded_bytes_max = DECODED_BYTES_MAX;
     let mut log = Aggregator::new(aggregate::Limits::default());
