@@ -320,11 +320,11 @@ async fn connections_beyond_the_limit_are_refused() {
 async fn a_quiet_websocket_outlives_the_idle_time() {
     let mut options = Options::default();
     options.config.ping_interval = None;
-    options.http3.idle_timeout = Duration::from_millis(300);
+    options.http3.idle_timeout = Duration::from_secs(1);
     let server = Running::start(Server::new().with_options(options.clone()), echo_http3);
     let client = server.client().with_options(options);
     let mut ws = in_time(client.connect(&server.url())).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
     ws.send("Spam").await.unwrap();
     assert_eq!(in_time(ws.recv()).await.unwrap(), Some("Spam".into()));
     server.abort();
