@@ -50,6 +50,7 @@ lint: web ## formatting, clippy, types of the pages, syntax of the scripts; warn
 	cargo fmt --manifest-path bench/contenders/raw-tcp/Cargo.toml --check
 	cargo fmt --manifest-path conformance/interop/peers/rust/Cargo.toml --check
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+	scripts/features
 	cd web && npm run --silent check
 	cd sdk-tests && ../web/node_modules/.bin/prettier --config ../web/.prettierrc.json --check .
 	for script in $$(grep -rlE '^#!/usr/bin/env bash' scripts .ci bench conformance); do bash -n "$$script"; done

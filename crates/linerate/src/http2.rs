@@ -45,6 +45,9 @@ pub(crate) use linger::linger;
 pub(crate) use request::{refuse, request, response};
 #[cfg(feature = "axum")]
 pub use service::serve_http2;
+#[cfg(not(feature = "axum"))]
+pub(crate) use sniff::speaks_http2;
+#[cfg(feature = "axum")]
 pub use sniff::speaks_http2;
 pub(crate) use stream::Stream;
 

@@ -13,6 +13,13 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 ///
 /// # Errors
 /// The socket failed.
+#[cfg_attr(
+    not(feature = "axum"),
+    expect(
+        unreachable_pub,
+        reason = "applications need it with `serve_http2` only"
+    )
+)]
 pub async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     // "Would block" makes tokio wait until more has come, although bytes lie there unread.
     stream
