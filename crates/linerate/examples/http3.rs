@@ -1,0 +1,44 @@
+//! One handler over HTTP/1.1, HTTP/2 and HTTP/3, on the TCP and the UDP port of the same number, with a
+//! certificate made for this run:
+//!
+//! ```text
+//! cargo run -p linerate --example http3 --features http3
+//! cargo run -p linerate-cli -- connect wss://localhost:9443/ --http3 --tls-insecure
+//! ```
+
+use std::{error::Error, net::UdpSocket, sync::Arc};
+
+use linerate::{
+    Request, Result, Server, WebSocket,
+    tls::{self, rustls::pki_types::PrivateKeyDer},
+};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use tokio::{net::TcpListener, signal::ctrl_c};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["localhost".into()])?;
+    let key = PrivateKeyDer::try_from(signing_key.serialize_der())?;
+    let config = tls::server_config(vec![cert.der().clone()], key)?;
+    let server = Server::new().with_tls(Arc::new(config));
+
+    let listener = TcpListener::bind("127.0.0.1:9443").await?;
+    let socket = UdpSocket::bind("127.0.0.1:9443")?;
+    println!("wss://localhost:9443/");
+    let stop = || async { _ = ctrl_c().await };
+    tokio::try_join!(
+        server.clone().serve(listener, echo, stop()),
+        server.serve_http3(socket, echo, stop()),
+    )?;
+    Ok(())
+}
+
+/// Says how it was asked, then sends each message back.
+async fn echo(mut ws: WebSocket, request: Request) -> Result<()> {
+    ws.send(format!("hello over {:?}", request.version()))
+        .await?;
+    while let Some(message) = ws.recv().await? {
+        ws.send(message).await?;
+    }
+    Ok(())
+}
