@@ -183,3 +183,37 @@ async fn one_upload_too_many_is_told_to_come_again_and_each_end_makes_room() {
     let mut fourth = server.connect_upload().await;
     start(&mut fourth, 1_000).await;
 }
+
+#[tokio::test]
+async fn upload_that_stalls_lies_or_is_left_idle_is_told_and_keeps_nothing() {
+    let limits = ["--set", "logs.silence_s=1", "--set", "logs.idle_s=1"];
+    let server = Server::start_with(&limits);
+    let mut watching = server.connect("/counters").await;
+    let (log, _) = made_log(10);
+
+    let mut stalling = server.connect_upload().await;
+    start(&mut stalling, log.len()).await;
+    let mut lying = server.connect_upload().await;
+    start(&mut lying, log.len() - 1).await;
+    lying.send_binary(log.as_bytes()).await.unwrap();
+    let mut idle = server.connect_upload().await;
+    start(&mut idle, log.len()).await;
+    idle.send_binary(log.as_bytes()).await.unwrap();
+    finish(&mut idle).await;
+
+    for (ws, expected) in [
+        (&mut stalling, ("stalled", 1008)),
+        (&mut lying, ("size_mismatch", 1008)),
+        (&mut idle, ("idle", 1000)),
+    ] {
+        let (last, code) = last_reply(ws).await;
+        assert_eq!((last["code"].as_str().unwrap(), code), expected);
+    }
+    loop {
+        let push = next(&mut watching).await.expect("a push");
+        if push["uploads"] == 0 {
+            assert_eq!(push["uploads_kept"], 0);
+            break;
+        }
+    }
+}
