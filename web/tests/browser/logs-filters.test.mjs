@@ -201,6 +201,31 @@ test("a link shows another person the same", async () => {
   await other.page.close();
 });
 
+test("the lines that fit are shown, a page of them at a time", async () => {
+  const { page } = await openLog();
+  const [path] = top(oracle.requests, "path").top;
+  await clickValue(page, "path", path.value);
+  const fitting = select(oracle.requests, {
+    conditions: [{ dimension: "path", value: path.value, exclude: false }],
+  });
+  await waitForValue(page, "lines-note", fitting.length);
+  const shown = () =>
+    page.$$eval(`${byId("lines")} tr`, (rows) =>
+      rows.map(({ cells: [number, text] }) => [number.textContent, text.textContent]),
+    );
+  const expected = (from) =>
+    fitting.slice(from, from + 25).map(({ line, text }) => [line.toLocaleString("en-US"), text]);
+  assert.deepEqual(await shown(), expected(0));
+  await page.click(byId("lines-next"));
+  await page.waitForFunction(
+    (selector) => document.querySelector(selector).textContent.startsWith("26 to 50"),
+    {},
+    byId("lines-note"),
+  );
+  assert.deepEqual(await shown(), expected(25));
+  await page.close();
+});
+
 test("the keyboard alone filters, zooms and takes it back", async () => {
   const { page } = await openLog();
   const rows = top(oracle.requests, "status").top;

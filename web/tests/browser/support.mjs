@@ -16,7 +16,7 @@ const inRepository = (path) => fileURLToPath(new URL(`../../../${path}`, import.
 
 const SERVER = process.env.LINERATE_BIN ?? inRepository("target/release/linerate");
 const CHROMIUM = process.env.CHROMIUM_BIN ?? "/usr/bin/chromium";
-const FIREFOX = process.env.FIREFOX_BIN ?? "/usr/bin/firefox-esr";
+export const FIREFOX = process.env.FIREFOX_BIN ?? "/usr/bin/firefox-esr";
 const REAL_LOG = inRepository("../shared/data/nginx-access-rhit.log.gz");
 /** Generous, since the machine may be small and busy; nothing waits this long unless it is broken. */
 const PATIENCE_MS = 90_000;
