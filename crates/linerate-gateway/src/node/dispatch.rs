@@ -22,10 +22,10 @@ use super::{
 const CONTROL_MAX: usize = 1_024;
 
 /// What part of the shortest interval of batches publications may come later.
-const PATIENCE_OF_INTERVAL: u32 = 16;
+const PATIENCE_OF_INTERVAL: u32 = 8;
 
 /// How much later publications may come at most.
-const PATIENCE_MAX: Duration = Duration::from_millis(10);
+const PATIENCE_MAX: Duration = Duration::from_millis(25);
 
 /// Takes what the broker tells, and hands it to the workers of the node.
 ///
