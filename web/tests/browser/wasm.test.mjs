@@ -40,6 +40,19 @@ const flood = (socket, messages) => {
   }
 };
 
+/** Waits until the peer knows how the last connection to `path` was closed; returns the code and the reason. */
+const closing = async (path) => {
+  const giveUpAt = Date.now() + 30_000;
+  for (;;) {
+    const index = peer.closed.findLastIndex(([closed]) => closed === path);
+    if (index >= 0) {
+      return peer.closed.splice(index, 1)[0].slice(1);
+    }
+    assert.ok(Date.now() < giveUpAt, `the connection to ${path} was not closed`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+};
+
 /** What the peer does, by path. */
 const DEEDS = {
   "/closes": (socket) => socket.close(4_321, "bye"),
@@ -136,23 +149,18 @@ test("more than may wait to be received closes the connection", async () => {
   // Nine messages of 1,000 bytes fit, each counted with 64 more.
   const told = await call("stall", `${peer.url}/floods`, 10_000);
   assert.equal(told, "closed, 9000, 10640 bytes wait to be received; the limit is 10000");
-  const [, code, reason] = peer.closed.find(([path]) => path === "/floods");
-  assert.deepEqual([code, reason], [4_009, "too much to be received"]);
+  assert.deepEqual(await closing("/floods"), [4_009, "too much to be received"]);
 });
 
 test("a page closes with the codes that it may close with", async () => {
   const url = `${peer.url}/listens`;
   assert.equal(await call("close", url, 4_000, "I'm off"), "4000, 4000, I'm off, true");
-  assert.deepEqual(peer.closed.at(-1), ["/listens", 4_000, "I'm off"]);
+  assert.deepEqual(await closing("/listens"), [4_000, "I'm off"]);
   await assert.rejects(call("close", url, 1_001, ""), /can't close with 1001/);
   await assert.rejects(call("close", url, 1_000, "x".repeat(124)), /124 bytes; the limit is 123/);
 });
 
 test("a connection that is dropped is closed", async () => {
-  peer.closed.length = 0;
-  await call("subprotocol", peer.url, []);
-  while (peer.closed.length === 0) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  assert.equal(peer.closed[0][1], 1_005);
+  assert.equal(await call("subprotocol", `${peer.url}/dropped`, []), undefined);
+  assert.deepEqual(await closing("/dropped"), [1_005, ""]);
 });
