@@ -73,9 +73,17 @@ async fn a_channel_moves_with_its_slot() {
     }
     // "a" lies in slot 15495, with the third master.
     let slot = cluster.masters[0].cli(&["CLUSTER", "KEYSLOT", "a"]);
-    let to = cluster.masters[1].cli(&["CLUSTER", "MYID"]);
-    for master in [1, 0, 2] {
-        let set = ["CLUSTER", "SETSLOT", &slot, "NODE", &to];
+    let [to, from] = [1, 2].map(|master| cluster.masters[master].cli(&["CLUSTER", "MYID"]));
+    // Only a master that knows of the migration claims the slot with a new epoch, so that no gossip gives it back.
+    let steps = [
+        (1, "IMPORTING", &from),
+        (2, "MIGRATING", &to),
+        (1, "NODE", &to),
+        (0, "NODE", &to),
+        (2, "NODE", &to),
+    ];
+    for (master, what, whom) in steps {
+        let set = ["CLUSTER", "SETSLOT", &slot, what, whom];
         assert_eq!(cluster.masters[master].cli(&set), "OK");
     }
     let gap = node.recorder.gap().await;
