@@ -18,7 +18,7 @@ async fn sigterm_closes_websockets_with_1001_and_ends_without_an_error() {
         echo.send("Spam").await.unwrap();
         echo.recv().await.unwrap();
         upload
-            .send(r#"{"type":"start","name":"a.log","size":9}"#)
+            .send(r#"{"type":"start","files":[{"name":"a.log","size":9}]}"#)
             .await
             .unwrap();
         upload.recv().await.unwrap();
