@@ -1,6 +1,8 @@
 // The figures of the log page against an oracle, and what becomes of odd lines.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -54,6 +56,31 @@ test("every panel shows the oracle's figures", async () => {
     assert.match(await textOf(page, `${panel}-empty`), /^The format /);
   }
   assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test("every panel shows what a script in Python counts", async () => {
+  const script = new URL("../../../crates/linerate-logview/tests/oracle.py", import.meta.url);
+  const output = execFileSync("python3", ["-B", script.pathname], {
+    input: readFileSync(log.path),
+    maxBuffer: 64 << 20,
+  });
+  const figures = JSON.parse(output);
+  const { page } = await openLog();
+  assert.equal(await figure(page, "requests"), figures.requests);
+  assert.equal(await figure(page, "unparsed"), figures.unparsed);
+  assert.equal(await figure(page, "bytes-sent"), figures.bytes_sent);
+  const tops = Object.entries(figures.panels).map(([panel, { top }]) => [panel, top]);
+  tops.push(["bots", figures.bots.top]);
+  for (const [panel, top] of tops) {
+    const rows = await rowsOf(page, panel);
+    assert.ok(rows.length >= Math.min(top.length, 6), `${panel} has ${rows.length} rows`);
+    assert.deepEqual(
+      rows.map(({ value, cells: [requests, , bytes] }) => ({ value, requests, bytes })),
+      top.slice(0, rows.length).map(({ value, requests, bytes }) => ({ value, requests, bytes })),
+      panel,
+    );
+  }
   await page.close();
 });
 
