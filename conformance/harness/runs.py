@@ -50,6 +50,7 @@ class Run:
     engine: str = "tokio"
     driver: str = ""
     bridged: bool = False
+    compresses: bool = True
 
     @property
     def name(self):
@@ -84,7 +85,8 @@ class Run:
 
     def _takes(self, case):
         """Returns whether the peer has what the case is about."""
-        return self.engine == "tokio" or cases.section(case) not in cases.COMPRESSION
+        compresses = self.engine == "tokio" and self.compresses
+        return compresses or cases.section(case) not in cases.COMPRESSION
 
     def _attempt(self, setup, ids, results, log):
         """Runs the suite once. Returns what went wrong with the run as such."""
