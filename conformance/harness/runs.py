@@ -43,7 +43,7 @@ class Setup:
 @dataclass(frozen=True)
 class Run:
     """The peer's role, `server` or `client`, whether TLS lies in between, what serves, the reactor's driver, and whether
-    a bridge stands before the server, which speaks HTTP/2 to it."""
+    a bridge stands before the server, which speaks HTTP/2 to it, and whether it is asked about compression."""
 
     role: str
     tls: bool
