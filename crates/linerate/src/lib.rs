@@ -64,6 +64,8 @@ mod link;
 mod message;
 mod options;
 mod parts;
+#[cfg(any(feature = "http2", feature = "http3"))]
+mod places;
 mod pool;
 mod relay;
 #[cfg(any(feature = "http2", feature = "http3"))]

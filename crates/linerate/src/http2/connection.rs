@@ -4,10 +4,7 @@ use std::{
     future::Future,
     io,
     pin::{Pin, pin},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
@@ -18,12 +15,11 @@ use h2::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::Notify,
     time::{Instant, Sleep, sleep, timeout},
 };
 
 use super::{Http2Limits, SMALL_FRAMES_MAX, stream::into_io};
-use crate::{clock, resets::Resets};
+use crate::places::{Place, Places};
 
 /// How long a connection that is to end may take to say so.
 const LINGER: Duration = Duration::from_secs(1);
@@ -65,7 +61,8 @@ where
         .map_err(into_io)?;
     let serving = Serving {
         h2,
-        shared: Arc::new(Shared::new(limits.clone())),
+        places: Places::new(limits.resets_max, limits.resets_per_second),
+        idle_timeout: limits.idle_timeout,
         phase: Phase::Open,
     };
     serving.run(goodbye, start).await
@@ -98,7 +95,8 @@ enum Phase {
 
 struct Serving<T> {
     h2: Connection<T, Bytes>,
-    shared: Arc<Shared>,
+    places: Arc<Places>,
+    idle_timeout: Duration,
     phase: Phase,
 }
 
@@ -108,13 +106,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
         goodbye: impl Future<Output = ()>,
         mut start: impl FnMut(Incoming),
     ) -> io::Result<()> {
-        let shared = self.shared.clone();
+        let places = self.places.clone();
         let mut goodbye = pin!(goodbye);
-        let mut deadline = pin!(sleep(shared.limits.idle_timeout));
+        let mut deadline = pin!(sleep(self.idle_timeout));
         loop {
             tokio::select! {
                 biased;
-                () = shared.changed.notified() => self.note_change(deadline.as_mut()),
+                () = places.changed() => self.note_change(deadline.as_mut()),
                 () = &mut goodbye, if self.phase == Phase::Open => self.leave(deadline.as_mut()),
                 () = &mut deadline, if self.has_deadline() => match self.phase {
                     Phase::Open => self.leave(deadline.as_mut()),
@@ -140,20 +138,20 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
             head,
             body,
             respond,
-            place: Place::take(self.shared.clone()),
+            place: self.places.take(),
         }
     }
 
     /// Looks at what the streams have reported.
     fn note_change(&mut self, deadline: Pin<&mut Sleep>) {
         let now = Instant::now();
-        if self.shared.is_calm_wanted() && self.phase != Phase::Ended {
+        if self.places.is_calm_wanted() && self.phase != Phase::Ended {
             tracing::debug!("connection ended: too many streams given up");
             self.phase = Phase::Ended;
             self.h2.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             deadline.reset(now + LINGER);
         } else if self.phase == Phase::Open {
-            deadline.reset(now + self.shared.limits.idle_timeout);
+            deadline.reset(now + self.idle_timeout);
         } else if self.phase == Phase::Leaving {
             deadline.reset(now + LINGER);
         }
@@ -168,58 +166,6 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
 
     /// A connection lasts as long as its streams do, unless the client is not to have them.
     fn has_deadline(&self) -> bool {
-        self.phase == Phase::Ended || self.shared.streams.load(Ordering::Relaxed) == 0
-    }
-}
-
-/// What the streams of a connection report to it.
-#[derive(Debug)]
-struct Shared {
-    limits: Arc<Http2Limits>,
-    streams: AtomicU32,
-    resets: Mutex<(Resets, bool)>,
-    /// A stream has ended.
-    changed: Notify,
-}
-
-impl Shared {
-    fn new(limits: Arc<Http2Limits>) -> Self {
-        Self {
-            limits,
-            streams: AtomicU32::new(0),
-            resets: Mutex::new((Resets::new(clock::now()), false)),
-            changed: Notify::new(),
-        }
-    }
-
-    fn is_calm_wanted(&self) -> bool {
-        self.resets.lock().unwrap_or_else(PoisonError::into_inner).1
-    }
-}
-
-/// The place of a stream on its connection; given back on drop.
-#[derive(Debug)]
-pub(crate) struct Place(Arc<Shared>);
-
-impl Place {
-    fn take(shared: Arc<Shared>) -> Self {
-        shared.streams.fetch_add(1, Ordering::Relaxed);
-        Self(shared)
-    }
-
-    /// Takes note that the stream did not come to its end.
-    pub(crate) fn note_reset(&mut self) {
-        let limits = &self.0.limits;
-        let mut resets = self.0.resets.lock().unwrap_or_else(PoisonError::into_inner);
-        resets.1 |= resets
-            .0
-            .count(clock::now(), limits.resets_max, limits.resets_per_second);
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
-        self.0.changed.notify_one();
+        self.phase == Phase::Ended || self.places.is_idle()
     }
 }

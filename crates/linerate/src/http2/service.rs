@@ -18,9 +18,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tower_service::Service;
 
 use super::{
-    Http2Limits, Incoming, RequestBody, Stream, answer::answer, connect::Connect,
-    connection::Place, linger, serve_connection,
+    Http2Limits, Incoming, RequestBody, Stream, answer::answer, connect::Connect, linger,
+    serve_connection,
 };
+use crate::places::Place;
 
 /// Serves one connection of HTTP/2 with a tower service until it ends; each request in a task of its
 /// own.

@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use h2::{RecvStream, SendStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::connection::Place;
+use crate::places::Place;
 
 /// The most that one write asks the peer's window for, so that streams have their turns.
 const WRITE_BYTES_MAX: usize = 64 << 10;

@@ -4,24 +4,21 @@ use std::{
     future::Future,
     io,
     pin::{Pin, pin},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
 use linerate_proto::Role;
 use quinn::{Connection, RecvStream, SendStream, VarInt};
 use tokio::{
-    sync::{Notify, oneshot},
+    sync::oneshot,
     time::{Instant, Sleep, sleep, timeout},
 };
 
 use super::{
     Http3Limits, closing::Closing, fault::Code, incoming::Incoming, peer, settings::Settings,
 };
-use crate::{clock, resets::Resets};
+use crate::places::Places;
 
 /// How long a connection whose streams are over is kept, so that their last bytes arrive.
 const LINGER: Duration = Duration::from_secs(1);
@@ -56,7 +53,8 @@ pub(crate) async fn serve_connection(
         .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     let serving = Serving {
         connection,
-        shared: Arc::new(Shared::new(limits.clone())),
+        places: Places::new(limits.resets_max, limits.resets_per_second),
+        limits: limits.clone(),
         control,
         is_leaving: false,
         next_stream: 0,
@@ -68,7 +66,8 @@ pub(crate) async fn serve_connection(
 
 struct Serving {
     connection: Connection,
-    shared: Arc<Shared>,
+    places: Arc<Places>,
+    limits: Arc<Http3Limits>,
     control: SendStream,
     /// Whether the client knows that no more streams are taken.
     is_leaving: bool,
@@ -82,22 +81,22 @@ impl Serving {
         goodbye: impl Future<Output = ()>,
         mut start: impl FnMut(Incoming),
     ) -> io::Result<()> {
-        let shared = self.shared.clone();
+        let places = self.places.clone();
         let connection = self.connection.clone();
         let mut goodbye = pin!(goodbye);
-        let mut deadline = pin!(sleep(shared.limits.idle_timeout));
+        let mut deadline = pin!(sleep(self.limits.idle_timeout));
         loop {
             tokio::select! {
                 biased;
-                () = shared.changed.notified() => {
-                    if shared.is_calm_wanted() {
+                () = places.changed() => {
+                    if places.is_calm_wanted() {
                         self.connection.close(Code::EXCESSIVE_LOAD.into(), b"too many streams given up");
                         return Err(io::ErrorKind::ConnectionAborted.into());
                     }
                     self.rest(deadline.as_mut());
                 }
                 () = &mut goodbye, if !self.is_leaving => self.leave(deadline.as_mut()).await?,
-                () = &mut deadline, if shared.is_idle() => match self.is_leaving {
+                () = &mut deadline, if places.is_idle() => match self.is_leaving {
                     true => return Ok(()),
                     false => self.leave(deadline.as_mut()).await?,
                 },
@@ -123,15 +122,20 @@ impl Serving {
             return;
         }
         self.next_stream = VarInt::from(recv.id()).into_inner() + 4;
-        let place = Place::take(self.shared.clone());
-        start(Incoming::new(self.connection.clone(), (send, recv), place));
+        start(Incoming {
+            connection: self.connection.clone(),
+            send,
+            recv,
+            place: self.places.take(),
+            header_list_bytes_max: self.limits.header_list_bytes_max,
+        });
     }
 
     /// Gives the connection time from now on, as a stream has ended.
     fn rest(&self, deadline: Pin<&mut Sleep>) {
         let time = match self.is_leaving {
             true => LINGER,
-            false => self.shared.limits.idle_timeout,
+            false => self.limits.idle_timeout,
         };
         deadline.reset(Instant::now() + time);
     }
@@ -144,65 +148,5 @@ impl Serving {
         timeout(LINGER, told).await.unwrap_or(Ok(()))?;
         self.rest(deadline);
         Ok(())
-    }
-}
-
-/// What the streams of a connection report to it.
-#[derive(Debug)]
-struct Shared {
-    limits: Arc<Http3Limits>,
-    streams: AtomicU32,
-    resets: Mutex<(Resets, bool)>,
-    /// A stream has ended.
-    changed: Notify,
-}
-
-impl Shared {
-    fn new(limits: Arc<Http3Limits>) -> Self {
-        Self {
-            limits,
-            streams: AtomicU32::new(0),
-            resets: Mutex::new((Resets::new(clock::now()), false)),
-            changed: Notify::new(),
-        }
-    }
-
-    fn is_calm_wanted(&self) -> bool {
-        self.resets.lock().unwrap_or_else(PoisonError::into_inner).1
-    }
-
-    fn is_idle(&self) -> bool {
-        self.streams.load(Ordering::Relaxed) == 0
-    }
-}
-
-/// The place of a stream on its connection; given back on drop.
-#[derive(Debug)]
-pub(crate) struct Place(Arc<Shared>);
-
-impl Place {
-    fn take(shared: Arc<Shared>) -> Self {
-        shared.streams.fetch_add(1, Ordering::Relaxed);
-        Self(shared)
-    }
-
-    /// Takes note that the stream did not come to its end.
-    pub(super) fn note_reset(&mut self) {
-        let limits = &self.0.limits;
-        let mut resets = self.0.resets.lock().unwrap_or_else(PoisonError::into_inner);
-        resets.1 |= resets
-            .0
-            .count(clock::now(), limits.resets_max, limits.resets_per_second);
-    }
-
-    pub(super) fn limits(&self) -> &Http3Limits {
-        &self.0.limits
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
-        self.0.changed.notify_one();
     }
 }

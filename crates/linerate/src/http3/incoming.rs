@@ -7,7 +7,6 @@ use quinn::{Connection, RecvStream, SendStream};
 use tokio::time::timeout;
 
 use super::{
-    connection::Place,
     exchange::read_section,
     fault::{Code, Failure, Fault},
     frame::{DATA, HEADERS, Head},
@@ -15,16 +14,18 @@ use super::{
     qpack::Section,
     stream::{Owner, Stream},
 };
+use crate::places::Place;
 
 /// How long a client that is refused may leave its window closed to the answer.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A stream that a client has opened.
 pub(crate) struct Incoming {
-    connection: Connection,
-    send: SendStream,
-    recv: RecvStream,
-    place: Place,
+    pub(super) connection: Connection,
+    pub(super) send: SendStream,
+    pub(super) recv: RecvStream,
+    pub(super) place: Place,
+    pub(super) header_list_bytes_max: u32,
 }
 
 /// What a client asks for.
@@ -35,26 +36,12 @@ pub(crate) enum Asked {
 }
 
 impl Incoming {
-    pub(super) fn new(
-        connection: Connection,
-        (send, recv): (SendStream, RecvStream),
-        place: Place,
-    ) -> Self {
-        Self {
-            connection,
-            send,
-            recv,
-            place,
-        }
-    }
-
     /// Reads the request.
     ///
     /// # Errors
     /// It is malformed, or the stream or the connection was lost.
     pub(crate) async fn read(&mut self) -> Result<Asked, Failure> {
-        let bytes_max = self.place.limits().header_list_bytes_max;
-        let section = read_section(&mut self.recv, bytes_max).await?;
+        let section = read_section(&mut self.recv, self.header_list_bytes_max).await?;
         let incomplete = Fault::stream(Code::REQUEST_INCOMPLETE, "request without fields");
         match section.ok_or(incomplete)? {
             Section::Fields(fields) => Ok(Asked::Request(RequestHead::of(fields)?)),

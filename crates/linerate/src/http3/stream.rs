@@ -12,10 +12,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
 use super::{
-    connection::Place,
     fault::{Code, Fault},
     frame::{DATA, Head, HeadReader, truncated, unexpected},
 };
+use crate::places::Place;
 
 /// The most that one DATA frame has, so that streams have their turns.
 const WRITE_BYTES_MAX: usize = 64 << 10;

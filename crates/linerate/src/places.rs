@@ -1,0 +1,77 @@
+//! The streams of a connection of HTTP/2 or HTTP/3, and what they report to it.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU32, Ordering},
+};
+
+use tokio::sync::Notify;
+
+use crate::{clock, resets::Resets};
+
+/// How many streams there are, and how many were given up.
+#[derive(Debug)]
+pub(crate) struct Places {
+    taken: AtomicU32,
+    /// And whether there were too many.
+    resets: Mutex<(Resets, bool)>,
+    resets_max: u32,
+    resets_per_second: u32,
+    changed: Notify,
+}
+
+impl Places {
+    /// Creates the places of a connection whose client may give up `resets_max` streams at once and
+    /// `resets_per_second` in the long run.
+    pub(crate) fn new(resets_max: u32, resets_per_second: u32) -> Arc<Self> {
+        Arc::new(Self {
+            taken: AtomicU32::new(0),
+            resets: Mutex::new((Resets::new(clock::now()), false)),
+            resets_max,
+            resets_per_second,
+            changed: Notify::new(),
+        })
+    }
+
+    pub(crate) fn take(self: &Arc<Self>) -> Place {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        Place(self.clone())
+    }
+
+    /// Waits until a stream has ended.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Says whether the client has given up more streams than it may.
+    pub(crate) fn is_calm_wanted(&self) -> bool {
+        self.resets.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+
+    /// Says whether there is no stream.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// The place of a stream on its connection; given back on drop.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<Places>);
+
+impl Place {
+    /// Takes note that the stream did not come to its end.
+    pub(crate) fn note_reset(&mut self) {
+        let places = &self.0;
+        let mut resets = places.resets.lock().unwrap_or_else(PoisonError::into_inner);
+        resets.1 |= resets
+            .0
+            .count(clock::now(), places.resets_max, places.resets_per_second);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+        self.0.changed.notify_one();
+    }
+}
