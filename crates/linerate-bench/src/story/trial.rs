@@ -27,6 +27,9 @@ const LATENCY_MAX: Duration = Duration::from_millis(500);
 /// How long subscribers may take to get their first messages.
 const FIRST_MAX: Duration = Duration::from_secs(10);
 
+/// How long they may take to get what the stalled ones were filled with.
+const FILL_MAX: Duration = Duration::from_secs(120);
+
 /// Messages are delivered so often in a second while nothing is measured.
 const GENTLE_DELIVERIES: f64 = 60_000.0;
 
@@ -166,16 +169,18 @@ impl<'a> Stage<'a> {
             audience,
             trials: 0,
         };
-        stage.wait_for_all()?;
+        stage.wait_for_all(FIRST_MAX)?;
         if cell.stalled.is_some() {
             stage.fill()?;
+            stage.wait_for_all(FILL_MAX)?;
         }
         Ok(stage)
     }
 
-    /// Publishes until whoever reads nothing has filled what there is between it and the server.
+    /// Publishes until whoever reads nothing has filled what there is between it and the server. Who reads may be behind
+    /// at the end.
     fn fill(&mut self) -> Result<(), StoryError> {
-        let rate = 1.5 * self.cell.gentle_rate();
+        let rate = self.cell.gentle_rate();
         let messages = FILL_BYTES * f64::from(self.cell.sources) / LARGE_BYTES as f64;
         self.feed.set_large(true);
         let filled = self.try_rate(rate, Duration::from_secs_f64(messages / rate));
@@ -184,7 +189,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Publishes slowly until every subscriber has got a message.
-    fn wait_for_all(&mut self) -> Result<(), StoryError> {
+    fn wait_for_all(&mut self, max: Duration) -> Result<(), StoryError> {
         let begun = Instant::now();
         loop {
             self.trials += 1;
@@ -198,7 +203,7 @@ impl<'a> Stage<'a> {
             }
             match self.audience.waiting(&fed.counts) {
                 0 => return Ok(()),
-                waiting if begun.elapsed() > FIRST_MAX => {
+                waiting if begun.elapsed() > max => {
                     return Err(StoryError::Silent {
                         waiting,
                         subscribers: self.audience.len(),
