@@ -9,7 +9,7 @@ use std::{
 };
 
 use linerate::{
-    Client, CloseCode, Deflate, Message, MessageKind, Options, Server, WebSocket,
+    Client, CloseCode, Deflate, Message, MessageKind, Options, Sender, Server, WebSocket,
     tls::rustls::{ClientConfig, pki_types::ServerName},
 };
 use linerate_testkit::Rng;
@@ -229,16 +229,20 @@ async fn k02_pieces_dropped_after_any_number_of_polls_lose_nothing() {
     }
 }
 
-#[tokio::test]
-async fn k03_send_dropped_after_any_number_of_polls_sends_all_or_nothing() {
+/// Sends messages, each in a future that `attempt` makes and that is dropped after any number of polls, and asserts that
+/// the echo of all that were sent comes back, and nothing of the others.
+async fn assert_all_or_nothing(
+    attempt: impl AsyncFn(&Sender, Message, usize) -> Option<linerate::Result<()>> + Clone + 'static,
+) {
     for way in WAYS {
         let place = Place::start(way).await;
         for_all_polls(0, async |polls| {
             let (sender, mut receiver) = place.connect().await.split();
-            let sent = tokio::spawn(async move {
+            let attempt = attempt.clone();
+            let sending = async move {
                 let (mut sent, mut cancelled) = (Vec::new(), 0);
                 for message in way.messages() {
-                    match poll_times(sender.send(message.clone()), polls).await {
+                    match attempt(&sender, message.clone(), polls).await {
                         Some(result) => {
                             result.unwrap();
                             sent.push(message);
@@ -249,14 +253,64 @@ async fn k03_send_dropped_after_any_number_of_polls_sends_all_or_nothing() {
                 sender.send("last").await.unwrap();
                 sent.push("last".into());
                 (sent, cancelled, sender)
-            });
-            let mut received = Vec::new();
-            while received.last() != Some(&Message::from("last")) {
-                received.push(in_time(receiver.recv()).await.unwrap().unwrap());
-            }
-            let (sent, cancelled, sender) = in_time(sent).await.unwrap();
+            };
+            let receiving = async {
+                let mut received = Vec::new();
+                while received.last() != Some(&Message::from("last")) {
+                    received.push(in_time(receiver.recv()).await.unwrap().unwrap());
+                }
+                received
+            };
+            let ((sent, cancelled, sender), received) = tokio::join!(in_time(sending), receiving);
             assert!(received == sent, "{way:?}, {polls} polls");
             drop(sender);
+            cancelled
+        })
+        .await;
+        place.server.abort();
+    }
+}
+
+#[tokio::test]
+async fn k03_send_dropped_after_any_number_of_polls_sends_all_or_nothing() {
+    assert_all_or_nothing(async |sender, message, polls| {
+        poll_times(sender.send(message), polls).await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn k03_send_uncompressed_dropped_after_any_number_of_polls_sends_all_or_nothing() {
+    assert_all_or_nothing(async |sender, message, polls| {
+        poll_times(sender.send_uncompressed(message), polls).await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn k03_writable_dropped_after_any_number_of_polls_loses_nothing() {
+    assert_all_or_nothing(async |sender, message, polls| {
+        poll_times(sender.writable(), polls).await?.unwrap();
+        Some(sender.send(message).await)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn k03_ping_dropped_after_any_number_of_polls_tears_no_message() {
+    for way in WAYS {
+        let place = Place::start(way).await;
+        for_all_polls(0, async |polls| {
+            let mut ws = place.connect().await;
+            let mut cancelled = 0;
+            for message in way.messages() {
+                ws.send(message.clone()).await.unwrap();
+                let pinged = poll_times(ws.ping(&[7; 125]), polls).await;
+                cancelled += usize::from(pinged.is_none());
+                pinged.transpose().unwrap();
+                let echoed = in_time(ws.recv()).await.unwrap();
+                assert!(echoed == Some(message), "{way:?}, {polls} polls");
+            }
             cancelled
         })
         .await;

@@ -1,5 +1,7 @@
 //! Futures dropped after any number of polls: no byte is lost and no frame torn.
 
+mod beside;
+
 use linerate_proto::engine::MessageKind;
 
 use super::*;
