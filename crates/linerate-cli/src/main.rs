@@ -87,6 +87,7 @@ fn log_warnings() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(terminal::stderr_has_colors())
         .init();
 }
 

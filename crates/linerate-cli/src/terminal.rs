@@ -1,4 +1,16 @@
-//! Showing text that others wrote.
+//! What a terminal is shown: text that others wrote, and colours if it has them.
+
+use std::{
+    env,
+    io::{self, IsTerminal},
+};
+
+/// Says whether the log may have colours: on a terminal, unless the variable `NO_COLOR` has a value
+/// (<https://no-color.org/>).
+pub(crate) fn stderr_has_colors() -> bool {
+    let is_unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !is_unwanted && io::stderr().is_terminal()
+}
 
 /// Returns text so that it can't steer the terminal: controls other than those in `kept`, and marks
 /// that change the direction of writing, are escaped.

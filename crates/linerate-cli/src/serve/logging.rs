@@ -8,6 +8,8 @@ use tracing_subscriber::{
     EnvFilter, Registry, fmt, layer::SubscriberExt, reload, util::SubscriberInitExt,
 };
 
+use crate::terminal::stderr_has_colors;
+
 /// The variable that has the last word on the level, for a moment's curiosity.
 const LEVEL_VARIABLE: &str = "LINERATE_LOG";
 
@@ -19,7 +21,9 @@ pub(super) struct Logging(reload::Handle<EnvFilter, Registry>);
 pub(super) fn start(options: &LogOptions) -> anyhow::Result<Logging> {
     let (filter, handle) = reload::Layer::new(filter(options)?);
     let registry = tracing_subscriber::registry().with(filter);
-    let layer = fmt::layer().with_writer(io::stderr);
+    let layer = fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(stderr_has_colors());
     let started = match options.format {
         LogFormat::Json => registry
             .with(layer.json().flatten_event(true).with_current_span(false))

@@ -1,6 +1,9 @@
 //! The end of the server.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::Read,
+    time::{Duration, Instant},
+};
 
 use tokio::{io::AsyncReadExt, net::TcpStream, time::timeout};
 
@@ -56,4 +59,15 @@ async fn a_client_that_does_not_answer_delays_the_end_by_seconds_only() {
     assert!(status.success());
     assert!(started.elapsed() < Duration::from_secs(15));
     drop(ws);
+}
+
+#[test]
+fn a_log_that_goes_into_a_file_has_no_colours() {
+    let mut server = Server::start_logging();
+    server.signal("-TERM");
+    let mut log = String::new();
+    let mut stderr = server.child.stderr.take().unwrap();
+    stderr.read_to_string(&mut log).unwrap();
+    assert!(log.contains("serving address=127.0.0.1:"), "{log}");
+    assert!(!log.contains('\x1b'), "{log:?}");
 }

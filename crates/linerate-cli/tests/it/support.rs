@@ -33,12 +33,21 @@ impl Server {
         Self::start_verb("serve", flags)
     }
 
+    /// Starts a server whose log is to be read from `child.stderr`.
+    pub(crate) fn start_logging() -> Self {
+        Self::spawn(Self::command("serve").stderr(Stdio::piped()))
+    }
+
     pub(crate) fn start_verb(verb: &str, flags: &[&str]) -> Self {
-        let mut child = linerate(&[verb, "--listen", "127.0.0.1:0", "--workers", "2"])
-            .args(flags)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::spawn(Self::command(verb).args(flags))
+    }
+
+    fn command(verb: &str) -> Command {
+        linerate(&[verb, "--listen", "127.0.0.1:0", "--workers", "2"])
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
