@@ -20,6 +20,7 @@ mod echo;
 mod endpoint;
 mod flags;
 mod follow;
+mod limits;
 mod logging;
 mod notify;
 mod routes;
@@ -42,6 +43,7 @@ Examples:
   linerate serve --config /etc/linerate.toml --listen 0.0.0.0:8080
   linerate serve --tail /var/log/nginx/access.log
   linerate serve --set channel.batch_interval_ms=200 --set channel.slow=conflate
+  linerate serve --config /etc/linerate.toml --print-limits
 
 A flag goes before a variable of the environment, and that before the file. `linerate config default` prints all
 there is to configure.
@@ -55,10 +57,17 @@ SIGHUP loads the configuration and the certificate again.";
 pub(crate) struct Arguments {
     #[command(flatten)]
     flags: flags::Flags,
+
+    /// Print every limit with its key and its value in force, and serve nothing.
+    #[arg(long)]
+    print_limits: bool,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let loader = arguments.flags.loader();
+    if arguments.print_limits {
+        return limits::print(&loader);
+    }
     let config = loader.load()?;
     let logging = logging::start(&config.log)?;
     raise_descriptor_limit(config.server.connections_max);

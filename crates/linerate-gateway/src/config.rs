@@ -12,6 +12,7 @@ mod client;
 mod error;
 mod filter;
 mod layer;
+mod limits;
 mod load;
 mod log;
 mod logs;

@@ -23,6 +23,7 @@ use crate::config::FilterOptions;
 
 pub use error::FilterError;
 use expression::Expression;
+pub(crate) use parse::DEPTH_MAX;
 
 /// Compiles filters, and hands out the same one for the same text.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 //! | `config` | what is configured: file, environment, flags; namespaces of channels |
 //! | `auth` | tokens, origins, API keys |
 //! | `filter` | expressions that choose among publications |
+//! | `limits` | every limit by name |
 //! | `protocol` | the client protocols as bytes: raw, Centrifuge, native blocks, SSE |
 //! | `session` | a client's session: commands in, replies out |
 //! | `node` | the workers' shards of the hub, the way from broker to shards, presence, other nodes |
@@ -21,6 +22,7 @@ pub mod api;
 pub mod auth;
 pub mod config;
 pub mod filter;
+pub mod limits;
 pub mod metrics;
 pub mod node;
 pub mod operations;

@@ -36,9 +36,13 @@ use tokio::net::TcpListener;
 use crate::config::ServerOptions;
 
 pub use admission::{Admission, Visit};
+pub(crate) use connection::{
+    DEAD_PEER_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, REQUESTS_TIMEOUT,
+};
 pub use drain::send_away;
 pub use listener::listen;
 pub use stop::{Phase, Stop, Stopped};
+pub(crate) use timed::BODY_TIMEOUT;
 pub use tls::{Certificate, CertificateError};
 pub use workers::{Running, Seat, Workers};
 

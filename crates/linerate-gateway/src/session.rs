@@ -49,7 +49,7 @@ use work::SUBSCRIBES_AT_ONCE;
 pub(crate) use work::{Context, Done, Work};
 
 /// Commands that may wait for those before them; while there are more, no further input is taken.
-const WAITING_MAX: usize = 64;
+pub(crate) const WAITING_MAX: usize = 64;
 
 /// What we call ourselves to clients.
 pub(crate) const VERSION: &str = concat!("linerate ", env!("CARGO_PKG_VERSION"));

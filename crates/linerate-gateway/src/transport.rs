@@ -40,7 +40,7 @@ use crate::{
 pub(crate) use outlet::{ClientOutlet, Event};
 
 /// Bytes of data that may wait for a socket; the rest waits in the rings of the channels, where it can be conflated.
-const DATA_BYTES_MAX: usize = 64 << 10;
+pub(crate) const DATA_BYTES_MAX: usize = 64 << 10;
 
 /// Where a request came from, as the listener knows it; to be put among the extensions of each request.
 #[derive(Clone, Copy, Debug)]

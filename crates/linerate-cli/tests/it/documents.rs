@@ -128,3 +128,87 @@ async fn the_first_steps_of_operating_lead_to_a_server() {
         assert!(token.status.success() && parts == 3, "{}", said(&token));
     }
 }
+
+/// Returns the names of tests that a page gives for what it promises: those of four words or more.
+fn tests_named_in(page: &str) -> Vec<&str> {
+    let spans = page.split('`').skip(1).step_by(2);
+    let is_name = |span: &&str| {
+        let is_of_it = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+        span.bytes().all(is_of_it) && span.matches('_').count() >= 3
+    };
+    spans.filter(is_name).collect()
+}
+
+/// Collects the sources under a directory.
+fn sources(directory: &Path, found: &mut String) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push_str(&fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_test_behind_a_promise_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut code = String::new();
+    sources(&root.join("crates"), &mut code);
+    // What every broker is tested for is a list of names.
+    let contract = root.join("crates/linerate-broker/tests/it/contract.rs");
+    let contract = fs::read_to_string(contract).unwrap();
+    let is_test = |name: &str| {
+        if contract.contains(&format!(": {name},\n")) {
+            return true;
+        }
+        let place = code.find(&format!("fn {name}("));
+        place.is_some_and(|at| {
+            let before = code[..at].rsplit(['}', ';']).next();
+            before.is_some_and(|attributes| attributes.contains("test"))
+        })
+    };
+    let mut promises = 0;
+    for page in ["docs/GUARANTEES.md", "SECURITY.md"] {
+        let text = fs::read_to_string(root.join(page)).unwrap();
+        for line in text.lines().filter(|line| line.starts_with("| ")) {
+            let tests = tests_named_in(line);
+            let missing: Vec<_> = tests.iter().filter(|name| !is_test(name)).collect();
+            assert!(missing.is_empty(), "{page}: {missing:?}");
+            promises += usize::from(!tests.is_empty());
+        }
+    }
+    assert!(promises > 40, "{promises} promises with a test");
+}
+
+/// What concerned us of what was found in others: memory without bound over HTTP/2 (hyper, h2), a capacity that
+/// overflows (bytes), certificates that are judged wrongly (rustls-webpki).
+const VERSIONS_MIN: [(&str, [u64; 3]); 4] = [
+    ("bytes", [1, 11, 1]),
+    ("h2", [0, 4, 18]),
+    ("hyper", [1, 11, 0]),
+    ("rustls-webpki", [0, 103, 13]),
+];
+
+#[test]
+fn no_dependency_is_of_a_version_with_a_weakness_that_concerns_us() {
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
+    let lock = fs::read_to_string(lock).unwrap();
+    for (name, version_min) in VERSIONS_MIN {
+        let opening = format!("name = \"{name}\"\nversion = \"");
+        let versions: Vec<[u64; 3]> = lock
+            .split(&opening)
+            .skip(1)
+            .map(|rest| {
+                let version = rest.split('"').next().unwrap();
+                let mut numbers = version.split('.').map(|number| number.parse().unwrap());
+                [(); 3].map(|()| numbers.next().unwrap())
+            })
+            .collect();
+        assert!(!versions.is_empty(), "{name} is not there any more");
+        for version in versions {
+            assert!(version >= version_min, "{name} {version:?}");
+        }
+    }
+}

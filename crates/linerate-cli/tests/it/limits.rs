@@ -116,3 +116,25 @@ fn an_address_in_use_is_named() {
     );
     assert!(message.contains("in use"), "{message}");
 }
+
+#[test]
+fn print_limits_shows_each_with_its_key_unit_and_value_in_force() {
+    let flags = ["--set", "client.channels_max=5", "--connections-max", "77"];
+    let arguments = [&["serve", "--print-limits"][..], &flags].concat();
+    let output = linerate(&arguments).output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let row = |key: &str| -> Vec<&str> {
+        let mut lines = text.lines();
+        let line = lines.find(|line| line.split_whitespace().next() == Some(key));
+        line.expect(key).split_whitespace().collect()
+    };
+    assert_eq!(row("client.channels_max")[1], "5");
+    assert_eq!(row("server.connections_max")[1], "77");
+    assert_eq!(row("client.message_bytes_max")[1..3], ["65536", "bytes"]);
+    assert_eq!(row("request.head_bytes_max")[1..3], ["65536", "bytes"]);
+    assert_eq!(row("message.fragments_max")[1], "131072");
+    let wrong = linerate(&["serve", "--print-limits", "--set", "client.channels_max=0"]);
+    let output = { wrong }.output().unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty());
+}

@@ -10,8 +10,9 @@ use super::{
     check::Check,
     error::{ConfigError, Source},
     layer::{self, Table, Value},
-    suggest,
+    limits, suggest,
 };
+use crate::limits::Limit;
 
 /// What holds where the server stands open.
 const OPEN_TOML: &str = include_str!("open.toml");
@@ -137,6 +138,20 @@ impl Loader {
         checked(config, &layers)
     }
 
+    /// Returns every limit that can be configured, with its value in force, in the order of the documentation.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn limits(&self) -> Result<Vec<Limit>, ConfigError> {
+        let config = self.load()?;
+        let layers = self.layers()?;
+        let open = match config.is_open() {
+            true => Some(Layer::of_file("built in".into(), OPEN_TOML.to_owned())?),
+            false => None,
+        };
+        Ok(limits::in_force(merge(open.as_ref(), &layers)))
+    }
+
     /// Returns the values of each place, the lowest first.
     fn layers(&self) -> Result<Vec<Layer>, ConfigError> {
         let mut layers = Vec::new();
@@ -221,6 +236,17 @@ fn read(path: &Path) -> std::io::Result<String> {
 
 /// Puts the layers over each other and gives the values their types.
 fn assemble(open: Option<&Layer>, layers: &[Layer]) -> Result<Config, ConfigError> {
+    let mut table = merge(open, layers);
+    inherit(&mut table);
+    let result = serde_path_to_error::deserialize(Value::Table(table));
+    result.map_err(|error: serde_path_to_error::Error<toml::de::Error>| {
+        let path = error.path().to_string().replace(".options", "");
+        describe(&path, error.inner().message(), layers)
+    })
+}
+
+/// Puts the layers over each other.
+fn merge(open: Option<&Layer>, layers: &[Layer]) -> Table {
     let mut table = Table::new();
     for layer in open.into_iter().chain(layers) {
         if let Value::Table(values) = layer.values.clone() {
@@ -231,12 +257,7 @@ fn assemble(open: Option<&Layer>, layers: &[Layer]) -> Result<Config, ConfigErro
             }
         }
     }
-    inherit(&mut table);
-    let result = serde_path_to_error::deserialize(Value::Table(table));
-    result.map_err(|error: serde_path_to_error::Error<toml::de::Error>| {
-        let path = error.path().to_string().replace(".options", "");
-        describe(&path, error.inner().message(), layers)
-    })
+    table
 }
 
 /// Adds the namespaces of a lower layer whose names the upper one does not have.

@@ -7,7 +7,7 @@ use cel::{IdedExpr, ParseErrors};
 use super::{FilterError, expression::ENVIRONMENT};
 
 /// How deep brackets may be nested.
-const DEPTH_MAX: usize = 16;
+pub(crate) const DEPTH_MAX: usize = 16;
 /// How deep the parser may call itself.
 const RECURSION_MAX: u16 = 64;
 /// The parser calls itself for each operator and several times for each bracket, which is more than the stack of a

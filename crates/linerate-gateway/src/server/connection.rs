@@ -32,20 +32,20 @@ use super::{Front, Visit, admission::AddressPlace, http2, proxy, timed::Timed};
 use crate::transport::Peer;
 
 /// How long the head of a request may take, the wait for its first byte included.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many bytes the head of a request may have.
-pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
+pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
 /// How long a proxy header and the handshake of TLS may take.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection may serve requests; WebSockets and answers that go on may last longer. Over HTTP/2,
 /// how long it may be without any.
-pub(super) const REQUESTS_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const REQUESTS_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a request may take that is under way when the connection is to end.
 const LAST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a client that is refused may take to read why.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long data may be under way without an acknowledgement, and how long after silence the peer is asked.
-const DEAD_PEER_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const DEAD_PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
 const OVERLOAD: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\nRetry-After: 5\r\n\

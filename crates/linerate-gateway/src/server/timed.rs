@@ -12,7 +12,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
 /// How long the whole body of a request may take.
-pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The body of a request. It fails when its time is over, however much of it has come.
 #[derive(Debug)]
