@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 /// Prints to standard output.
-fn print(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         // Whoever reads has seen enough, as `head` has.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

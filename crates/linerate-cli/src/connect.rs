@@ -134,7 +134,7 @@ fn client(arguments: &Arguments) -> anyhow::Result<Client> {
     arguments.network.apply(client, &arguments.url)
 }
 
-fn header(text: &str) -> Result<(String, String), &'static str> {
+pub(crate) fn header(text: &str) -> Result<(String, String), &'static str> {
     let (name, value) = text.split_once(':').ok_or("a header is NAME: VALUE")?;
     Ok((name.trim().into(), value.trim().into()))
 }
@@ -150,7 +150,7 @@ fn origin(text: &str) -> Result<Origin, &'static str> {
 }
 
 /// Parses a number of seconds, at least a millisecond and at most a year.
-fn seconds(text: &str) -> Result<Duration, &'static str> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, &'static str> {
     const YEAR: f64 = 365.0 * 86_400.0;
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=YEAR).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),

@@ -3,6 +3,7 @@
 
 mod bench;
 mod certificate;
+mod check;
 mod compression;
 mod config;
 mod connect;
@@ -13,6 +14,8 @@ mod serve;
 mod terminal;
 mod token;
 mod workers;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
@@ -40,6 +43,7 @@ Examples:
   echo hello | linerate connect ws://127.0.0.1:8080/echo
   linerate echo --listen 127.0.0.1:9001
   linerate bench --url ws://127.0.0.1:9001/
+  linerate check ws://127.0.0.1:9001/
 
 `linerate VERB --help` has more. LINERATE_LOG sets what is logged, `LINERATE_LOG=linerate=debug` for instance.";
 
@@ -47,6 +51,8 @@ Examples:
 enum Verb {
     /// Compare WebSocket servers, or measure one.
     Bench(Box<bench::Arguments>),
+    /// Check a WebSocket server against the standard.
+    Check(Box<check::Arguments>),
     /// Show what there is to configure, or check a file.
     Config(config::Arguments),
     /// Open a WebSocket: type to send, see what arrives.
@@ -63,7 +69,7 @@ enum Verb {
     Token(token::Arguments),
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     // The server has a log of its own.
     if !matches!(arguments.verb, Verb::Serve(_)) {
@@ -71,6 +77,7 @@ fn main() -> anyhow::Result<()> {
     }
     match arguments.verb {
         Verb::Bench(arguments) => bench::run(*arguments),
+        Verb::Check(arguments) => return Ok(check::run(&arguments)),
         Verb::Config(arguments) => config::run(arguments),
         Verb::Connect(arguments) => connect::run(*arguments),
         Verb::Echo(arguments) => echo::run(arguments),
@@ -78,7 +85,8 @@ fn main() -> anyhow::Result<()> {
         Verb::Publish(arguments) => publish::run(arguments),
         Verb::Serve(arguments) => serve::run(*arguments),
         Verb::Token(arguments) => token::run(arguments),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Logs what the environment asks for, or warnings.

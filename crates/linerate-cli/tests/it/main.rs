@@ -4,6 +4,7 @@
 mod applications;
 mod bench;
 mod brokers;
+mod check;
 mod connect;
 mod crowd;
 mod delivery;

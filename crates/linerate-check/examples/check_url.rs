@@ -1,0 +1,44 @@
+//! Checks the server at a `ws://` address, with the areas and rows that are named behind it.
+//!
+//! `linerate check` is the same with TLS, progress, pages and more.
+
+use std::{env, error::Error, sync::Arc, time::Duration};
+
+use linerate_check::{
+    Plan, Target, catalogue, greet,
+    report::{Report, text},
+    run,
+};
+use rustls::{ClientConfig, RootCertStore};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = env::args().skip(1);
+    let url = arguments.next().ok_or("an address is needed")?;
+    let only: Vec<String> = arguments.collect();
+    let mut rows = catalogue::server();
+    if !only.is_empty() {
+        rows.iter_mut().for_each(|row| row.retain(&only));
+    }
+    let provider = rustls::crypto::ring::default_provider();
+    let config = ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let plan = Plan {
+        target: Target::new(&url, &[], Arc::new(config))?,
+        jobs: 8,
+        patience: Duration::from_secs(3),
+        echoes: true,
+    };
+    greet(&plan).await?;
+    let findings = run(&plan, &rows, |_| {}).await;
+    let report = Report {
+        name: &url,
+        rows: &rows,
+        findings: &findings,
+        left_out: &[],
+    };
+    print!("{}", text(&report));
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! The catalogue: for each rule the inputs that show whether it is kept.
+
+mod closing;
+mod compression;
+mod control;
+mod framing;
+mod handshake;
+mod lengths;
+#[cfg(test)]
+mod tests;
+mod utf8;
+mod valid;
+
+use crate::{
+    case::{Answer, Case, Expect, Input, Opening, Row, Stage, Wait},
+    frame::{Frame, Role},
+};
+
+/// Returns the rows for a server.
+pub fn server() -> Vec<Row> {
+    let mut rows = frames(Role::Server);
+    rows.extend(compression::rows(Wire(Role::Server)));
+    rows.extend(handshake::rows());
+    rows.sort_by_key(|row| (row.area(), row.id));
+    rows
+}
+
+/// Returns the rows about frames, for whoever is under test.
+fn frames(role: Role) -> Vec<Row> {
+    let wire = Wire(role);
+    let mut rows = valid::rows(wire);
+    rows.extend(framing::rows(wire));
+    rows.extend(lengths::rows(wire));
+    rows.extend(control::rows(wire));
+    rows.extend(closing::rows(wire));
+    rows.extend(utf8::rows(wire));
+    rows.sort_by_key(|row| (row.area(), row.id));
+    rows
+}
+
+/// Writes frames for whoever is under test.
+#[derive(Clone, Copy, Debug)]
+struct Wire(Role);
+
+impl Wire {
+    fn bytes(self, frames: &[Frame]) -> Vec<u8> {
+        let mut wire = Vec::new();
+        for frame in frames {
+            frame.encode(self.0, &mut wire);
+        }
+        wire
+    }
+
+    /// Returns an input of frames that are sent at once.
+    fn case(self, name: impl Into<String>, frames: &[Frame], expect: Expect) -> Case {
+        self.staged(name, &[frames], Wait::Answer, expect)
+    }
+
+    /// Returns an input of several stages.
+    fn staged(
+        self,
+        name: impl Into<String>,
+        stages: &[&[Frame]],
+        wait: Wait,
+        expect: Expect,
+    ) -> Case {
+        let stages = stages.iter().map(|frames| self.bytes(frames));
+        in_stages(name, stages, wait, expect)
+    }
+}
+
+/// Returns an input on an open WebSocket.
+fn in_stages(
+    name: impl Into<String>,
+    stages: impl IntoIterator<Item = Vec<u8>>,
+    wait: Wait,
+    expect: Expect,
+) -> Case {
+    let stages = stages.into_iter().map(|bytes| Stage { bytes, wait });
+    Case {
+        name: name.into(),
+        input: Input {
+            opening: Opening::WebSocket,
+            stages: stages.collect(),
+            ends: false,
+        },
+        expect,
+    }
+}
+
+fn text(payload: impl Into<Vec<u8>>) -> Answer {
+    Answer {
+        opcode: 0x1,
+        payload: payload.into(),
+    }
+}
+
+fn binary(payload: impl Into<Vec<u8>>) -> Answer {
+    Answer {
+        opcode: 0x2,
+        payload: payload.into(),
+    }
+}
+
+fn pong(payload: impl Into<Vec<u8>>) -> Answer {
+    Answer {
+        opcode: 0xA,
+        payload: payload.into(),
+    }
+}
+
+/// Returns that the connection has to be failed with one of these codes.
+fn fails(codes: &'static [u16]) -> Expect {
+    fails_after(codes, Vec::new())
+}
+
+/// Returns the same behind answers to what was in order.
+fn fails_after(codes: &'static [u16], before: Vec<Answer>) -> Expect {
+    Expect::Fail {
+        codes,
+        before,
+        stages: usize::MAX,
+        may_wait: false,
+    }
+}
+
+/// Returns the same, in the first stage already.
+fn fails_at_once(codes: &'static [u16]) -> Expect {
+    Expect::Fail {
+        codes,
+        before: Vec::new(),
+        stages: 1,
+        may_wait: false,
+    }
+}
+
+/// Returns the name of an opcode.
+fn opcode_name(opcode: u8) -> String {
+    match opcode {
+        0x0 => "continuation".into(),
+        0x1 => "text".into(),
+        0x2 => "binary".into(),
+        0x8 => "close".into(),
+        0x9 => "ping".into(),
+        0xA => "pong".into(),
+        reserved => format!("opcode-{reserved:x}"),
+    }
+}

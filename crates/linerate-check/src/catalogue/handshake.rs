@@ -1,0 +1,382 @@
+//! The opening handshake over HTTP/1.1 (RFC 6455 §4, RFC 9110, RFC 9112).
+
+mod fields;
+mod syntax;
+
+use super::text;
+use crate::{
+    case::{Case, Expect, Input, Opening, Row, Stage, Wait},
+    frame::{Frame, Role},
+    http::KEY,
+    run::request,
+};
+
+/// What a server may answer to a request that is none for a WebSocket, but may be another.
+const NO_WEBSOCKET: &[u16] = &[
+    200, 204, 301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 406, 410, 421, 426, 501, 505,
+];
+
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows = vec![
+        missing(),
+        repeated(),
+        lenient(),
+        keys(),
+        versions(),
+        eager(),
+        methods(),
+        lists(),
+        other_key(),
+    ];
+    rows.extend(syntax::rows());
+    rows.extend(fields::rows());
+    rows.sort_by_key(|row| row.id);
+    rows
+}
+
+/// Returns an input that begins with these bytes.
+pub(super) fn raw(name: impl Into<String>, bytes: impl Into<Vec<u8>>, expect: Expect) -> Case {
+    let mut stages = vec![bytes.into()];
+    if matches!(expect, Expect::Open(_)) {
+        stages.push(spam());
+    }
+    let stages = stages.into_iter().map(|bytes| Stage {
+        bytes,
+        wait: Wait::Answer,
+    });
+    Case {
+        name: name.into(),
+        input: Input {
+            opening: Opening::Nothing,
+            stages: stages.collect(),
+            ends: false,
+        },
+        expect,
+    }
+}
+
+/// Returns the request with something in place of something else.
+fn edited(from: &str, to: &str) -> String {
+    request("").replacen(from, to, 1)
+}
+
+/// Returns a message, to see whether the WebSocket works.
+fn spam() -> Vec<u8> {
+    let mut wire = Vec::new();
+    Frame::new(0x1, "Spam").encode(Role::Server, &mut wire);
+    wire
+}
+
+/// Returns that a WebSocket has to be opened that works.
+fn opens() -> Expect {
+    Expect::Open(vec![text("Spam")])
+}
+
+fn refused(statuses: &'static [u16]) -> Expect {
+    Expect::Refuse {
+        statuses,
+        fields: &[],
+        alone: false,
+    }
+}
+
+fn missing() -> Row {
+    let without = |name: &str, line: &str, statuses| raw(name, edited(line, ""), refused(statuses));
+    let key = format!("Sec-WebSocket-Key: {KEY}\r\n");
+    Row {
+        id: "H01",
+        title: "a field that is required is missing",
+        section: "RFC 6455 §4.2.1; RFC 9112 §3.2",
+        required: "an error of HTTP: 400, for the version 426",
+        cases: vec![
+            without("host", "Host: {host}\r\n", &[400]),
+            without("upgrade", "Upgrade: websocket\r\n", NO_WEBSOCKET),
+            without("connection", "Connection: Upgrade\r\n", NO_WEBSOCKET),
+            without("key", &key, &[400]),
+            without("version", "Sec-WebSocket-Version: 13\r\n", &[400, 426]),
+            raw(
+                "other-protocol",
+                edited("Upgrade: websocket", "Upgrade: h2c"),
+                refused(NO_WEBSOCKET),
+            ),
+            raw(
+                "websocket-in-a-word",
+                edited("Upgrade: websocket", "Upgrade: xwebsocketx"),
+                refused(NO_WEBSOCKET),
+            ),
+            raw(
+                "upgrade-in-a-word",
+                edited("Connection: Upgrade", "Connection: Upgrades"),
+                refused(NO_WEBSOCKET),
+            ),
+            raw(
+                "connection-close",
+                edited("Connection: Upgrade", "Connection: close"),
+                refused(NO_WEBSOCKET),
+            ),
+        ],
+    }
+}
+
+fn repeated() -> Row {
+    let again = |name: &str, line: &str, statuses| {
+        raw(name, request(&format!("{line}\r\n")), refused(statuses))
+    };
+    let same_key = format!("Sec-WebSocket-Key: {KEY}");
+    let other_key = "Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA==";
+    let joined = edited(KEY, &format!("{KEY}, {KEY}"));
+    Row {
+        id: "H02",
+        title: "a field is there twice that may be there once",
+        section: "RFC 6455 §11.3.1, §11.3.5; RFC 9112 §3.2, §6.3",
+        required: "an error of HTTP, 400",
+        cases: vec![
+            again("host-same", "Host: {host}", &[400]),
+            again("host-other", "Host: other.example", &[400]),
+            again("key-same", &same_key, &[400]),
+            again("key-other", other_key, &[400]),
+            again("version-same", "Sec-WebSocket-Version: 13", &[400, 426]),
+            again("version-other", "Sec-WebSocket-Version: 8", &[400, 426]),
+            again(
+                "content-lengths",
+                "Content-Length: 1\r\nContent-Length: 2",
+                &[400],
+            ),
+            raw("key-joined", joined, refused(&[400])),
+        ],
+    }
+}
+
+fn lenient() -> Row {
+    let connection = |name: &str, to: &str| raw(name, edited("Connection: Upgrade", to), opens());
+    let upgrade = |name: &str, to: &str| raw(name, edited("Upgrade: websocket", to), opens());
+    Row {
+        id: "H03",
+        title: "case, white space and lists",
+        section: "RFC 6455 §4.2.1; RFC 9110 §5.1, §5.6",
+        required: "accept",
+        cases: vec![
+            raw("plain", request(""), opens()),
+            connection("connection-list", "Connection: keep-alive, Upgrade"),
+            connection("connection-case", "connection: keep-alive, uPgRaDe"),
+            connection("connection-without-space", "Connection:Upgrade"),
+            connection("connection-spaces", "Connection: \t Upgrade \t"),
+            connection(
+                "connection-list-spaces",
+                "Connection: keep-alive ,\tUpgrade",
+            ),
+            connection(
+                "connection-twice",
+                "Connection: keep-alive\r\nConnection: Upgrade",
+            ),
+            connection("connection-empty-elements", "Connection: , Upgrade,"),
+            upgrade("upgrade-case", "UPGRADE: WebSocket"),
+            upgrade("upgrade-all-capitals", "Upgrade: WEBSOCKET"),
+            upgrade("upgrade-list", "Upgrade: h2c, websocket"),
+            raw(
+                "key-name-case",
+                edited("Sec-WebSocket-Key", "sec-websocket-KEY"),
+                opens(),
+            ),
+            raw(
+                "version-spaces",
+                edited("Version: 13", "Version:  13 "),
+                opens(),
+            ),
+            raw(
+                "unknown-field",
+                request("X-Unknown: a, \"b\"; c=d\r\n"),
+                opens(),
+            ),
+            raw("empty-field", request("X-Empty:\r\n"), opens()),
+        ],
+    }
+}
+
+fn keys() -> Row {
+    let keys = [
+        ("empty", ""),
+        ("three-bytes", "AAAA"),
+        ("fifteen-bytes", "AQIDBAUGBwgJCgsMDQ4P"),
+        ("seventeen-bytes", "AQIDBAUGBwgJCgsMDQ4PEBE="),
+        ("twenty-four-bytes", "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcY"),
+        ("one-padding-short", "dGhlIHNhbXBsZSBub25jZQ="),
+        ("no-padding", "dGhlIHNhbXBsZSBub25jZQ"),
+        ("one-padding-more", "dGhlIHNhbXBsZSBub25jZQ==="),
+        ("space-inside", "dGhlIHNhbXBs ZSBub25jZQ=="),
+        ("something-behind", "dGhlIHNhbXBsZSBub25jZQ== x"),
+        ("alphabet-for-urls", "-_-_-_-_-_-_-_-_-_-_-w=="),
+        ("exclamation-marks", "!!!!!!!!!!!!!!!!!!!!!!=="),
+        ("hexadecimal", "000102030405060708090a0b0c0d0e0f"),
+    ];
+    let case = |(name, key): (&str, &str)| raw(name, edited(KEY, key), refused(&[400]));
+    Row {
+        id: "H04",
+        title: "keys that are not the Base64 of sixteen bytes",
+        section: "RFC 6455 §4.2.1 (5)",
+        required: "an error of HTTP, 400",
+        cases: keys.into_iter().map(case).collect(),
+    }
+}
+
+fn versions() -> Row {
+    let versions = [
+        "", "0", "1", "4", "6", "7", "8", "12", "14", "130", "255", "256", "13, 8", "8, 13", "013",
+        "-13", "13.0", "x",
+    ];
+    let case = |version: &str| {
+        let name = format!("version-{}", version.replace(", ", "-and-"));
+        let expect = Expect::Refuse {
+            statuses: &[400, 426],
+            fields: &[("sec-websocket-version", "13")],
+            alone: false,
+        };
+        raw(
+            name,
+            edited("Version: 13", &format!("Version: {version}")),
+            expect,
+        )
+    };
+    Row {
+        id: "H05",
+        title: "other versions of the protocol",
+        section: "RFC 6455 §4.2.1 (6), §4.2.2, §4.4",
+        required: "an error of HTTP (426) with Sec-WebSocket-Version: 13",
+        cases: versions.into_iter().map(case).collect(),
+    }
+}
+
+/// Frames right behind the request, before there is an answer.
+fn eager() -> Row {
+    let frames = |count: usize| spam().repeat(count);
+    let case = |name: &str, count: usize, stages: Vec<Vec<u8>>| {
+        let answers = vec![text("Spam"); count];
+        let stages = stages.into_iter().map(|bytes| Stage {
+            bytes,
+            wait: Wait::Moment,
+        });
+        Case {
+            name: name.into(),
+            input: Input {
+                opening: Opening::Nothing,
+                stages: stages.collect(),
+                ends: false,
+            },
+            expect: Expect::Open(answers),
+        }
+    };
+    let request = request("").into_bytes();
+    let together = |count| [&request[..], &frames(count)].concat();
+    let half = spam().len() / 2;
+    Row {
+        id: "H08",
+        title: "frames in the segment of the request, and requests in pieces",
+        section: "RFC 6455 §4.1, §5",
+        required: "accept, and lose nothing",
+        cases: vec![
+            case("one", 1, vec![together(1)]),
+            case("three", 3, vec![together(3)]),
+            case(
+                "one-and-a-half",
+                2,
+                vec![
+                    [&together(1)[..], &spam()[..half]].concat(),
+                    spam()[half..].to_vec(),
+                ],
+            ),
+            // Not byte by byte: host and path are put in their places stage by stage.
+            case("request-in-lines", 1, in_lines(&request, spam())),
+            case("last-bytes-apart", 1, apart(&request, spam())),
+        ],
+    }
+}
+
+fn in_lines(request: &[u8], behind: Vec<u8>) -> Vec<Vec<u8>> {
+    let lines = request.split_inclusive(|byte| *byte == b'\n');
+    lines.map(<[u8]>::to_vec).chain([behind]).collect()
+}
+
+/// Cuts the line feed that ends the request off.
+fn apart(request: &[u8], behind: Vec<u8>) -> Vec<Vec<u8>> {
+    let (head, end) = request.split_at(request.len() - 1);
+    vec![head.to_vec(), end.to_vec(), behind]
+}
+
+fn methods() -> Row {
+    let case = |method: &str| {
+        let request = edited("GET ", &format!("{method} "));
+        raw(method.to_ascii_lowercase(), request, refused(NO_WEBSOCKET))
+    };
+    let lower = raw(
+        "get-in-lower-case",
+        edited("GET ", "get "),
+        refused(NO_WEBSOCKET),
+    );
+    let methods = [
+        "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "CONNECT", "GETT",
+    ];
+    Row {
+        id: "H16",
+        title: "other methods than GET",
+        section: "RFC 6455 §4.1, §4.2.1 (1)",
+        required: "an error of HTTP (405), and no WebSocket",
+        cases: methods.into_iter().map(case).chain([lower]).collect(),
+    }
+}
+
+/// Subprotocols and extensions.
+fn lists() -> Row {
+    let protocols = |name: &str, list: &str, expect| {
+        raw(
+            name,
+            request(&format!("Sec-WebSocket-Protocol: {list}\r\n")),
+            expect,
+        )
+    };
+    let extensions = |name: &str, list: &str, expect| {
+        raw(
+            name,
+            request(&format!("Sec-WebSocket-Extensions: {list}\r\n")),
+            expect,
+        )
+    };
+    let many: String = (0..1_500).map(|n| format!("x{n}, ")).collect();
+    let many = many.trim_end_matches(", ");
+    let either = || Expect::OpenOrRefuse;
+    Row {
+        id: "H18",
+        title: "subprotocols and extensions that nobody knows, or that are malformed",
+        section: "RFC 6455 §4.2.2, §9.1",
+        required: "nothing is agreed on that was not offered; malformed lists of extensions are refused",
+        cases: vec![
+            protocols("protocols-unknown", "soap, wamp", either()),
+            protocols("protocol-twice", "chat, chat", either()),
+            protocols("protocols-many", many, either()),
+            protocols("protocol-no-token", "a b", either()),
+            protocols("protocol-empty", "", either()),
+            extensions("extension-unknown", "x-unknown; a=b; c=\"d\"; e", opens()),
+            extensions("extensions-unknown", "x-one, x-two; a", opens()),
+            extensions("extensions-many", many, either()),
+            extensions("quote-without-end", "x; y=\"z", refused(&[400])),
+            extensions("parameter-without-name", "x; =y", refused(&[400])),
+            extensions("name-no-token", "x y", refused(&[400])),
+            extensions("semicolon-alone", ";", refused(&[400])),
+        ],
+    }
+}
+
+fn other_key() -> Row {
+    let case = |name: &str, key: &str| raw(name, edited(KEY, key), opens());
+    Row {
+        id: "H24",
+        title: "the answer to other keys",
+        section: "RFC 6455 §4.2.2 (5)",
+        required: "Sec-WebSocket-Accept is made from the very key",
+        cases: vec![
+            case("zeros", "AAAAAAAAAAAAAAAAAAAAAA=="),
+            case("ones", "/////////////////////w=="),
+            case("one-to-sixteen", "AQIDBAUGBwgJCgsMDQ4PEA=="),
+            case("plus-and-slash", "+/+/+/+/+/+/+/+/+/+/+w=="),
+        ],
+    }
+}

@@ -1,0 +1,138 @@
+//! Bodies, lengths, sizes and bytes beyond ASCII in the fields of a request (RFC 9110, RFC 9112 §6).
+
+use super::{opens, raw, refused};
+use crate::{
+    case::{Case, Expect, Row},
+    run::request,
+};
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![bodies(), lengths(), large(), beyond_ascii()]
+}
+
+/// Requests inside of requests: an endpoint that answers them lets others smuggle.
+fn bodies() -> Row {
+    let inner = request("");
+    // Neither body comes to its end, so that nothing may follow it.
+    let with_length = request("Content-Length: 4096\r\n");
+    let filled = format!("{inner}{}", "x".repeat(2_000));
+    let chunked = request("Transfer-Encoding: chunked\r\n");
+    let either = || Expect::OpenOrRefuse;
+    Row {
+        id: "H06",
+        title: "requests with a body, and a request in it",
+        section: "RFC 9112 §6.3, §9.3; RFC 9110 §7.8",
+        required: "the body is never answered as a request",
+        cases: vec![
+            raw(
+                "length-and-request",
+                format!("{with_length}{filled}"),
+                either(),
+            ),
+            raw("chunked-empty", format!("{chunked}0\r\n\r\n"), either()),
+            raw(
+                "chunked-request",
+                format!("{chunked}ffff\r\n{inner}"),
+                either(),
+            ),
+        ],
+    }
+}
+
+fn lengths() -> Row {
+    let line = |name: &str, line: &str| {
+        let expect = Expect::Refuse {
+            statuses: &[400, 413, 501],
+            fields: &[],
+            alone: true,
+        };
+        raw(name, request(&format!("{line}\r\n")), expect)
+    };
+    Row {
+        id: "H09",
+        title: "lengths that two parsers could read differently",
+        section: "RFC 9112 §6.1, §6.3",
+        required: "400, and the end of the connection",
+        cases: vec![
+            line("plus", "Content-Length: +5"),
+            line("minus", "Content-Length: -1"),
+            line("hexadecimal", "Content-Length: 0x5"),
+            line("empty", "Content-Length:"),
+            line("two-values", "Content-Length: 5, 6"),
+            line("space-inside", "Content-Length: 1 2"),
+            line("too-large", "Content-Length: 99999999999999999999999"),
+            line(
+                "length-and-chunked",
+                "Content-Length: 5\r\nTransfer-Encoding: chunked",
+            ),
+            line("chunked-not-last", "Transfer-Encoding: chunked, gzip"),
+            line("no-coding", "Transfer-Encoding: xchunked"),
+        ],
+    }
+}
+
+fn large() -> Row {
+    let either = || Expect::OpenOrRefuse;
+    let case = |name: &str, more: String| raw(name, request(&more), either());
+    let moderate: String = (0..20)
+        .map(|n| format!("X-{n}: {}\r\n", "v".repeat(50)))
+        .collect();
+    Row {
+        id: "H11",
+        title: "large fields and many of them",
+        section: "RFC 6585 §5; RFC 9110 §5.4",
+        required: "a limit with an answer (431), or a WebSocket",
+        cases: vec![
+            raw("moderate", request(&moderate), opens()),
+            case(
+                "a-field-of-64-kib",
+                format!("X: {}\r\n", "x".repeat(64 << 10)),
+            ),
+            case(
+                "a-field-of-1-mib",
+                format!("X: {}\r\n", "x".repeat(1 << 20)),
+            ),
+            case(
+                "a-name-of-64-kib",
+                format!("{}: x\r\n", "x".repeat(64 << 10)),
+            ),
+            case("a-thousand-fields", "X: x\r\n".repeat(1_000)),
+            case("thirty-thousand-fields", "X: x\r\n".repeat(30_000)),
+        ],
+    }
+}
+
+fn beyond_ascii() -> Row {
+    let line = |name: &str, line: &[u8], expect| -> Case {
+        let head = request("");
+        let head = head.strip_suffix("\r\n").unwrap_or(&head);
+        raw(name, [head.as_bytes(), line, b"\r\n\r\n"].concat(), expect)
+    };
+    let either = || Expect::OpenOrRefuse;
+    let bad = || refused(&[400]);
+    Row {
+        id: "H14",
+        title: "bytes beyond ASCII",
+        section: "RFC 9110 §5.5; RFC 6455 §9.1",
+        required: "400 or ignore it; nothing breaks",
+        cases: vec![
+            line("protocol-ff", b"Sec-WebSocket-Protocol: \xff", either()),
+            line(
+                "protocol-utf8",
+                b"Sec-WebSocket-Protocol: caf\xc3\xa9",
+                either(),
+            ),
+            line("extensions-ff", b"Sec-WebSocket-Extensions: \xff", bad()),
+            line(
+                "extensions-torn",
+                b"Sec-WebSocket-Extensions: x; a=\xc3\x28",
+                bad(),
+            ),
+            line("connection-ff", b"Connection: \xff", either()),
+            line("upgrade-ff", b"Upgrade: \xff", either()),
+            line("origin-ff", b"Origin: http://\xff", either()),
+            line("cookie-ff", b"Cookie: a=\xff", either()),
+            line("unknown-ff", b"X: \xc3\x28", either()),
+        ],
+    }
+}

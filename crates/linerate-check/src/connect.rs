@@ -1,0 +1,201 @@
+//! The way to the endpoint under test: TCP, and TLS where the URL says so.
+
+use std::{io, sync::Arc, time::Duration};
+
+use rustls::{ClientConfig, pki_types::ServerName};
+use thiserror::Error;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::TlsConnector;
+use url::Url;
+
+/// A connection, whatever it is made of.
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
+
+/// A connection, whatever it is made of.
+pub(crate) type Connection = Box<dyn ByteStream>;
+
+/// The server under test.
+#[derive(Clone)]
+pub struct Target {
+    host: String,
+    port: u16,
+    /// What stands in `Host`.
+    authority: String,
+    path: String,
+    fields: String,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+}
+
+/// Why there is no such target.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// A header can't be sent.
+    #[error("the header {0:?} can't be sent")]
+    Header(String),
+    /// The URL is none.
+    #[error("the address is no URL")]
+    Malformed(#[from] url::ParseError),
+    /// The URL has no host.
+    #[error("the address has no host")]
+    NoHost,
+    /// The URL is none of a WebSocket.
+    #[error("the address begins with {0}:, not with ws: or wss:")]
+    Scheme(String),
+}
+
+impl Target {
+    /// Returns the server at this URL. `config` is for `wss:`; headers go with each request.
+    ///
+    /// # Errors
+    /// The URL is none, or none of a WebSocket; a header has a line break.
+    pub fn new(
+        url: &str,
+        headers: &[(String, String)],
+        config: Arc<ClientConfig>,
+    ) -> Result<Self, TargetError> {
+        let url = Url::parse(url)?;
+        let tls = match url.scheme() {
+            "ws" => false,
+            "wss" => true,
+            scheme => return Err(TargetError::Scheme(scheme.into())),
+        };
+        let host = url.host_str().ok_or(TargetError::NoHost)?;
+        let bare = host.trim_matches(['[', ']']).to_owned();
+        let name = ServerName::try_from(bare.clone()).map_err(|_| TargetError::NoHost)?;
+        let query = url
+            .query()
+            .map_or(String::new(), |query| format!("?{query}"));
+        Ok(Self {
+            port: url.port().unwrap_or(if tls { 443 } else { 80 }),
+            authority: match url.port() {
+                Some(port) => format!("{host}:{port}"),
+                None => host.to_owned(),
+            },
+            host: bare,
+            path: format!("{}{query}", url.path()),
+            fields: fields(headers)?,
+            tls: tls.then(|| (TlsConnector::from(config), name)),
+        })
+    }
+
+    /// Returns whether this machine is where it is.
+    pub fn is_loopback(&self) -> bool {
+        let address = self.host.parse::<std::net::IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+
+    /// Puts host, path and headers in their places.
+    pub(crate) fn fill(&self, template: &[u8]) -> Vec<u8> {
+        let mut filled = template.to_vec();
+        for (name, value) in [
+            ("{host}", &self.authority),
+            ("{path}", &self.path),
+            ("{more}", &self.fields),
+        ] {
+            filled = replaced(&filled, name.as_bytes(), value.as_bytes());
+        }
+        filled
+    }
+
+    /// Connects, in no longer than `patience`.
+    pub(crate) async fn connect(&self, patience: Duration) -> io::Result<Connection> {
+        let connected = timeout(patience, self.dial()).await;
+        connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    async fn dial(&self) -> io::Result<Connection> {
+        let stream = self.dial_tcp().await?;
+        Ok(match &self.tls {
+            None => Box::new(stream),
+            Some((connector, name)) => Box::new(connector.connect(name.clone(), stream).await?),
+        })
+    }
+
+    pub(crate) async fn dial_tcp(&self) -> io::Result<TcpStream> {
+        let stream = TcpStream::connect((&*self.host, self.port)).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Target({}{})", self.authority, self.path)
+    }
+}
+
+fn fields(headers: &[(String, String)]) -> Result<String, TargetError> {
+    let mut fields = String::new();
+    for (name, value) in headers {
+        if name.contains(['\r', '\n', ':']) || value.contains(['\r', '\n']) {
+            return Err(TargetError::Header(name.clone()));
+        }
+        fields.push_str(&format!("{name}: {value}\r\n"));
+    }
+    Ok(fields)
+}
+
+fn replaced(bytes: &[u8], name: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut replaced = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((first, behind)) = rest.split_first() {
+        if let Some(behind) = rest.strip_prefix(name) {
+            replaced.extend(value);
+            rest = behind;
+        } else {
+            replaced.push(*first);
+            rest = behind;
+        }
+    }
+    replaced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> Arc<ClientConfig> {
+        let provider = rustls::crypto::ring::default_provider();
+        let config = ClientConfig::builder_with_provider(provider.into())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(rustls::RootCertStore::empty());
+        config.with_no_client_auth().into()
+    }
+
+    fn target(url: &str) -> Result<Target, TargetError> {
+        Target::new(url, &[("X-Key".into(), "7".into())], config())
+    }
+
+    #[test]
+    fn a_request_has_host_path_and_headers() {
+        let target = target("ws://[::1]:8080/echo?a=b").unwrap();
+        let filled = target.fill(b"GET {path} HTTP/1.1\r\nHost: {host}\r\n{more}\xFF\r\n");
+        assert_eq!(
+            filled,
+            b"GET /echo?a=b HTTP/1.1\r\nHost: [::1]:8080\r\nX-Key: 7\r\n\xFF\r\n"
+        );
+        assert!(target.is_loopback());
+    }
+
+    #[test]
+    fn what_is_no_address_of_a_websocket_is_refused() {
+        assert!(matches!(target("http://a/"), Err(TargetError::Scheme(_))));
+        assert!(matches!(target("a"), Err(TargetError::Malformed(_))));
+        assert!(!target("wss://example.com").unwrap().is_loopback());
+    }
+
+    #[test]
+    fn headers_bring_no_line_breaks() {
+        let headers = [("X".into(), "a\r\nY: b".into())];
+        let target = Target::new("ws://a/", &headers, config());
+        assert!(matches!(target, Err(TargetError::Header(_))));
+    }
+}

@@ -1,0 +1,112 @@
+//! The heads of the opening handshake, as they come back and as we answer them (RFC 6455 §4).
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use sha1::{Digest, Sha1};
+
+/// The key of the standard's example (RFC 6455 §1.3).
+pub(crate) const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+
+/// RFC 6455 §1.3.
+const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// Returns what a server answers to a key (RFC 6455 §4.2.2).
+pub(crate) fn accept(key: &str) -> String {
+    let digest = Sha1::digest(format!("{key}{GUID}"));
+    BASE64_STANDARD.encode(digest)
+}
+
+/// The head of a request or a response.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Head {
+    /// The first line.
+    pub line: String,
+    /// Names in lower case and values, in their order.
+    pub fields: Vec<(String, String)>,
+}
+
+impl Head {
+    /// Takes a head off `bytes`, `None` if more has to come.
+    pub(crate) fn take(bytes: &mut Vec<u8>) -> Option<Self> {
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+        let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        bytes.drain(..end + 4);
+        Some(Self::of_lines(text.split("\r\n")))
+    }
+
+    /// Returns that of a request that may be malformed, as a lenient server reads it.
+    pub(crate) fn of_request(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let lines = text.trim_start_matches(['\r', '\n']).split('\n');
+        let lines = lines.map(|line| line.trim_end_matches('\r'));
+        Self::of_lines(lines.take_while(|line| !line.is_empty()))
+    }
+
+    fn of_lines<'a>(mut lines: impl Iterator<Item = &'a str>) -> Self {
+        let line = lines.next().unwrap_or_default().to_owned();
+        let fields = lines.filter_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            Some((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
+        });
+        Self {
+            line,
+            fields: fields.collect(),
+        }
+    }
+
+    /// Returns the status of a response.
+    pub fn status(&self) -> Option<u16> {
+        let rest = self.line.strip_prefix("HTTP/1.")?;
+        rest.split(' ').nth(1)?.parse().ok()
+    }
+
+    /// Returns the values of a field, its name in lower case, separated by commas.
+    pub fn field(&self, name: &str) -> Option<String> {
+        let values: Vec<&str> = self
+            .fields
+            .iter()
+            .filter(|(found, _)| found == name)
+            .map(|(_, value)| value.as_str())
+            .collect();
+        (!values.is_empty()).then(|| values.join(", "))
+    }
+
+    /// Returns whether a field's list has this token, in whatever case.
+    pub fn has_token(&self, name: &str, token: &str) -> bool {
+        let list = self.field(name).unwrap_or_default();
+        list.split(',')
+            .any(|found| found.trim().eq_ignore_ascii_case(token))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_the_standard_is_accepted() {
+        assert_eq!(accept(KEY), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+
+    #[test]
+    fn a_head_is_taken_when_it_is_whole() {
+        let mut bytes =
+            b"HTTP/1.1 101 Switching Protocols\r\nConnection: a\r\nconnection:UPGRADE".to_vec();
+        assert_eq!(Head::take(&mut bytes), None);
+        bytes.extend(b"\r\n\r\n\x81");
+        let head = Head::take(&mut bytes).unwrap();
+        assert_eq!(head.status(), Some(101));
+        assert!(head.has_token("connection", "upgrade"));
+        assert_eq!(bytes, b"\x81");
+    }
+
+    #[test]
+    fn a_request_is_read_although_it_is_malformed() {
+        for request in [
+            &b"\r\n\r\nGET / HTTP/1.1\r\nA: b\r\n\r\nC: d"[..],
+            b"GET / HTTP/1.1\nA: b\n\n",
+        ] {
+            let head = Head::of_request(request);
+            assert_eq!(head.fields, [("a".into(), "b".into())]);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Checks WebSocket endpoints against the standard: a catalogue of inputs, right and wrong, what has
+//! to come back for each of them, and a runner that sends them and judges.
+//!
+//! Nothing of linerate's own engine is used, so that a defect of the one can't hide in the other.
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod answers;
+mod case;
+pub mod catalogue;
+mod connect;
+mod frame;
+mod http;
+mod judge;
+mod outcome;
+pub mod report;
+mod run;
+mod talk;
+
+pub use case::{Answer, Area, Case, Expect, Input, Opening, Row, Stage, Verdict, Wait};
+pub use connect::{Target, TargetError};
+pub use frame::Role;
+pub use http::Head;
+pub use judge::Judgement;
+pub use outcome::{Closed, End, Outcome};
+pub use run::{Finding, Plan, greet, run};

@@ -1,0 +1,198 @@
+//! All inputs of a selection, some at a time, against a server.
+
+use std::{io, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream};
+
+use crate::{
+    case::{Case, Expect, Input, Opening, Row, Stage, Verdict, Wait},
+    connect::Target,
+    frame::Role,
+    http::{Head, KEY},
+    judge::{Judgement, judge},
+    outcome::Outcome,
+    talk::{Manner, Talk},
+};
+
+/// How a server is checked.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The server.
+    pub target: Target,
+    /// How many inputs are under way at a time.
+    pub jobs: usize,
+    /// How long an answer may take.
+    pub patience: Duration,
+    /// Whether the server sends each message back.
+    pub echoes: bool,
+}
+
+/// What became of an input.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The row, by its place.
+    pub row: usize,
+    /// The input, by its place in the row.
+    pub case: usize,
+    /// What was sent, with host and path in their places.
+    pub sent: Vec<u8>,
+    /// What came back.
+    pub outcome: Outcome,
+    /// What to think of it.
+    pub judgement: Judgement,
+}
+
+/// Returns the request that opens a WebSocket, with more fields if need be.
+pub(crate) fn request(more: &str) -> String {
+    format!(
+        "GET {{path}} HTTP/1.1\r\nHost: {{host}}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: {KEY}\r\nSec-WebSocket-Version: 13\r\n{{more}}{more}\r\n"
+    )
+}
+
+/// Opens a WebSocket as everybody does, to see whether there is one.
+///
+/// # Errors
+/// There is none; what happens instead.
+pub async fn greet(plan: &Plan) -> Result<(), String> {
+    let case = greeting();
+    let (_, outcome) = hold(plan, &case).await.map_err(|error| error.to_string())?;
+    match &outcome.head {
+        Some(head) if head.status() == Some(101) && outcome.fault.is_none() => Ok(()),
+        _ => Err(outcome.in_words()),
+    }
+}
+
+fn greeting() -> Case {
+    Case {
+        name: String::new(),
+        input: Input {
+            opening: Opening::Nothing,
+            stages: vec![Stage {
+                bytes: request("").into(),
+                wait: Wait::Answer,
+            }],
+            ends: false,
+        },
+        expect: Expect::OpenOrRefuse,
+    }
+}
+
+/// Runs all inputs of `rows` and tells each finding as soon as it is there.
+pub async fn run(plan: &Plan, rows: &[Row], mut tell: impl FnMut(&Finding)) -> Vec<Finding> {
+    let plan = Arc::new(plan.clone());
+    let places = rows.iter().enumerate().flat_map(|(row, content)| {
+        let cases = content.cases.iter().enumerate();
+        cases.map(move |(case, content)| (row, case, content))
+    });
+    let checks = places.map(|(row, case, content)| {
+        let plan = plan.clone();
+        async move { check(&plan, row, case, content).await }
+    });
+    let mut findings = Vec::new();
+    let mut running = stream::iter(checks).buffer_unordered(plan.jobs.max(1));
+    while let Some(finding) = running.next().await {
+        tell(&finding);
+        findings.push(finding);
+    }
+    findings.sort_by_key(|finding| (finding.row, finding.case));
+    findings
+}
+
+async fn check(plan: &Plan, row: usize, case: usize, content: &Case) -> Finding {
+    let (sent, outcome, judgement) = match hold(plan, content).await {
+        Ok((sent, outcome)) => {
+            let judgement = judge_held(plan, content, &outcome);
+            (sent, outcome, judgement)
+        }
+        Err(error) => {
+            let why = format!("no connection: {error}");
+            (Vec::new(), Outcome::default(), Judgement::wrong(why))
+        }
+    };
+    let judgement = if judgement.verdict == Verdict::Right || greet(plan).await.is_ok() {
+        judgement
+    } else {
+        Judgement::dangerous(format!(
+            "the server opens no WebSocket any more ({})",
+            judgement.why
+        ))
+    };
+    Finding {
+        row,
+        case,
+        sent,
+        outcome,
+        judgement,
+    }
+}
+
+fn judge_held(plan: &Plan, case: &Case, outcome: &Outcome) -> Judgement {
+    let opening = &case.input.opening;
+    let opened = outcome
+        .head
+        .as_ref()
+        .filter(|head| head.status() == Some(101));
+    match (opening, opened) {
+        (Opening::Nothing, _) => {}
+        (_, None) => return Judgement::wrong("no WebSocket is opened"),
+        (_, Some(head)) => {
+            if let Err(why) = agreed(head, opening) {
+                return Judgement::not_applicable(why);
+            }
+        }
+    }
+    judge(&case.expect, outcome, plan.echoes)
+}
+
+/// Holds the conversation; returns what was sent in it, and what came back.
+async fn hold(plan: &Plan, case: &Case) -> io::Result<(Vec<u8>, Outcome)> {
+    let connection = plan.target.connect(plan.patience).await?;
+    let manner = Manner {
+        role: Role::Server,
+        echoes: plan.echoes,
+        patience: plan.patience,
+    };
+    let mut talk = Talk::new(case, manner, connection);
+    let stages = case
+        .input
+        .stages
+        .iter()
+        .flat_map(|stage| stage.bytes.iter().copied());
+    let stages: Vec<u8> = stages.collect();
+    match case.input.opening {
+        Opening::Nothing => {
+            let outcome = talk.run(|bytes| plan.target.fill(bytes)).await;
+            Ok((plan.target.fill(&stages), outcome))
+        }
+        Opening::Extended(_) | Opening::Takeover(_) | Opening::WebSocket => {
+            let request = request(&offer(&case.input.opening));
+            let request = plan.target.fill(request.as_bytes());
+            talk.open(&request).await;
+            let head = talk.head().filter(|_| talk.is_open());
+            if head.is_none_or(|head| agreed(head, &case.input.opening).is_err()) {
+                return Ok((request, talk.leave()));
+            }
+            Ok((stages, talk.run(<[u8]>::to_vec).await))
+        }
+    }
+}
+
+fn offer(opening: &Opening) -> String {
+    let line = |offer| format!("Sec-WebSocket-Extensions: {offer}\r\n");
+    opening.offer().map(line).unwrap_or_default()
+}
+
+/// Returns whether an answer agrees to what the input needs.
+fn agreed(head: &Head, opening: &Opening) -> Result<(), &'static str> {
+    if opening.offer().is_none() {
+        return Ok(());
+    }
+    let extensions = head.field("sec-websocket-extensions");
+    let extensions = extensions.ok_or("the server does not agree to permessage-deflate")?;
+    let forgets = extensions.contains("client_no_context_takeover");
+    if matches!(opening, Opening::Takeover(_)) && forgets {
+        return Err("the server keeps no window for messages to it");
+    }
+    Ok(())
+}

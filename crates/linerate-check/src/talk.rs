@@ -1,0 +1,340 @@
+//! One conversation with the endpoint under test: an input, and all that comes back.
+
+use std::{io, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf},
+    time::{Instant, timeout, timeout_at},
+};
+
+use crate::{
+    answers::{Answers, Completed},
+    case::{Case, Expect, Wait},
+    connect::Connection,
+    frame::{Frame, Role, take_frame},
+    http::Head,
+    judge::{fault_of_opening, is_settled},
+    outcome::{Closed, End, Outcome},
+};
+
+/// How long an answer is waited for between two stages.
+const ANSWER_PAUSE: Duration = Duration::from_millis(300);
+
+/// What keeps two stages in segments of their own.
+const MOMENT: Duration = Duration::from_millis(2);
+
+/// How long a second answer to a request is waited for.
+const SECOND_ANSWER_PAUSE: Duration = Duration::from_millis(150);
+
+/// What is kept of bytes that are no frames.
+const REST_BYTES_MAX: usize = 64 << 10;
+
+/// The Ping that shows that an endpoint which does not echo has read what came before.
+pub(crate) const PROBE: &[u8] = b"linerate check";
+
+/// How conversations are held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// Who is under test.
+    pub(crate) role: Role,
+    /// Whether messages come back.
+    pub(crate) echoes: bool,
+    /// How long an answer, and the end of a connection, may take.
+    pub(crate) patience: Duration,
+}
+
+/// A connection and what has come back over it.
+pub(crate) struct Talk<'a> {
+    case: &'a Case,
+    manner: Manner,
+    reader: ReadHalf<Connection>,
+    writer: WriteHalf<Connection>,
+    /// The request, as long as it has no answer.
+    sent: Vec<u8>,
+    arrived: Vec<u8>,
+    answers: Option<Answers>,
+    outcome: Outcome,
+    started: Instant,
+    has_closed: bool,
+}
+
+impl<'a> Talk<'a> {
+    /// Begins one over a connection on which nothing has been sent.
+    pub(crate) fn new(case: &'a Case, manner: Manner, connection: Connection) -> Self {
+        let (reader, writer) = tokio::io::split(connection);
+        Self {
+            case,
+            manner,
+            reader,
+            writer,
+            sent: Vec::new(),
+            arrived: Vec::new(),
+            answers: None,
+            outcome: Outcome::default(),
+            started: Instant::now(),
+            has_closed: matches!(case.expect, Expect::Close { .. }),
+        }
+    }
+
+    /// Sends a request and waits for the answer.
+    pub(crate) async fn open(&mut self, request: &[u8]) {
+        let until = Instant::now() + self.manner.patience;
+        self.send(request).await;
+        while self.outcome.end == End::Open && self.outcome.head.is_none() {
+            if !self.receive(until).await {
+                break;
+            }
+        }
+    }
+
+    /// Expects frames from now on, as after an opening handshake.
+    pub(crate) fn expect_frames(&mut self) {
+        let compressed = self.case.input.opening.offer().is_some();
+        self.answers = Some(Answers::new(self.manner.role, compressed));
+    }
+
+    /// Ends it before anything was sent.
+    pub(crate) fn leave(mut self) -> Outcome {
+        self.outcome.took = self.started.elapsed();
+        self.outcome
+    }
+
+    /// Returns the head that came back.
+    pub(crate) fn head(&self) -> Option<&Head> {
+        self.outcome.head.as_ref()
+    }
+
+    /// Sends the stages, each of them as `fill` makes it, and collects what comes back.
+    pub(crate) async fn run(mut self, fill: impl Fn(&[u8]) -> Vec<u8>) -> Outcome {
+        self.started = Instant::now();
+        for stage in &self.case.input.stages {
+            if self.is_over() {
+                break;
+            }
+            self.outcome.stages += 1;
+            self.send(&fill(&stage.bytes)).await;
+            let pause = match stage.wait {
+                Wait::Answer => ANSWER_PAUSE,
+                Wait::Moment => MOMENT,
+            };
+            if self.outcome.stages < self.case.input.stages.len() {
+                self.pause(pause, stage.wait).await;
+            }
+        }
+        if self.case.input.ends {
+            // Whoever has ended the connection already can't be told.
+            _ = timeout(self.manner.patience, self.writer.shutdown()).await;
+        }
+        self.finish().await
+    }
+
+    /// Returns whether frames are expected.
+    pub(crate) fn is_open(&self) -> bool {
+        self.answers.is_some()
+    }
+
+    fn is_over(&self) -> bool {
+        self.outcome.end != End::Open
+            || self.outcome.close.is_some()
+            || self.outcome.fault.is_some()
+    }
+
+    /// Waits; for an answer as long as none has come.
+    async fn pause(&mut self, time: Duration, wait: Wait) {
+        let until = Instant::now() + time;
+        let before = self.outcome.answers.len();
+        while !self.is_over() && self.receive(until).await {
+            if wait == Wait::Answer && self.outcome.answers.len() > before {
+                break;
+            }
+        }
+    }
+
+    /// Waits for what has to come, and takes leave.
+    async fn finish(mut self) -> Outcome {
+        self.probe().await;
+        let until = Instant::now() + self.manner.patience;
+        if self.is_open() || !self.case.expect.is_http() {
+            // Whoever has not answered is not asked to close: that would look like a judgement.
+            if self.settle(until).await {
+                self.take_leave().await;
+            }
+        } else {
+            self.finish_http(until).await;
+        }
+        self.outcome.took = self.started.elapsed();
+        self.outcome
+    }
+
+    /// Where nobody echoes, a Pong shows that what came before was taken.
+    async fn probe(&mut self) {
+        let answers = matches!(self.case.expect, Expect::Answers(_) | Expect::Open(_));
+        if answers && !self.manner.echoes && self.is_open() {
+            self.send_frame(&Frame::new(0x9, PROBE)).await;
+        }
+    }
+
+    async fn finish_http(&mut self, until: Instant) {
+        while self.outcome.head.is_none() && self.outcome.end == End::Open {
+            if !self.receive(until).await {
+                return;
+            }
+        }
+        if self.is_open() {
+            let opens = matches!(self.case.expect, Expect::Open(_));
+            if !opens || self.settle(until).await {
+                self.take_leave().await;
+            }
+            return;
+        }
+        let until = Instant::now() + SECOND_ANSWER_PAUSE;
+        while self.outcome.end == End::Open && self.receive(until).await {}
+    }
+
+    /// Closes or answers a Close, and waits for the end.
+    async fn take_leave(&mut self) {
+        if self.outcome.end == End::Open && !self.has_closed {
+            let code = self
+                .outcome
+                .close
+                .and_then(|closed| closed.code)
+                .unwrap_or(1000);
+            self.send_frame(&Frame::new(0x8, code.to_be_bytes())).await;
+        }
+        let close = self.outcome.close;
+        let until = Instant::now() + self.manner.patience;
+        while self.outcome.end == End::Open && self.receive(until).await {}
+        // The answer to our leave is none to the input.
+        self.outcome.close = close;
+    }
+
+    /// Receives until there is nothing left to wait for; `false` if time is up before.
+    async fn settle(&mut self, until: Instant) -> bool {
+        while !is_settled(&self.case.expect, &self.outcome, self.manner.echoes) {
+            if !self.receive(until).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn send_frame(&mut self, frame: &Frame) {
+        let mut wire = Vec::new();
+        frame.encode(self.manner.role, &mut wire);
+        self.send(&wire).await;
+    }
+
+    /// Sends, and receives meanwhile. Gives up when nobody reads or the other side has had enough.
+    async fn send(&mut self, mut bytes: &[u8]) {
+        if self.answers.is_none() {
+            self.sent.extend(bytes);
+        }
+        let until = Instant::now() + self.manner.patience;
+        while !bytes.is_empty() && self.outcome.end == End::Open {
+            let mut buffer = [0; 16 << 10];
+            let read;
+            tokio::select! {
+                written = self.writer.write(bytes) => match written {
+                    Ok(count) if count > 0 => {
+                        bytes = &bytes[count..];
+                        continue;
+                    }
+                    // What the other side said before is still to be read.
+                    _ => return,
+                },
+                result = self.reader.read(&mut buffer) => read = result,
+                () = tokio::time::sleep_until(until) => return,
+            }
+            self.take(read, &buffer);
+        }
+        _ = timeout_at(until, self.writer.flush()).await;
+    }
+
+    /// Receives something; `false` if nothing comes in time.
+    async fn receive(&mut self, until: Instant) -> bool {
+        let mut buffer = [0; 16 << 10];
+        let Ok(read) = timeout_at(until, self.reader.read(&mut buffer)).await else {
+            return false;
+        };
+        self.take(read, &buffer);
+        true
+    }
+
+    fn take(&mut self, read: io::Result<usize>, buffer: &[u8]) {
+        match read {
+            // A stream of TLS that ends without close_notify ends, all the same.
+            Ok(0) => self.outcome.end = End::Fin,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.outcome.end = End::Fin
+            }
+            Err(_) => self.outcome.end = End::Reset,
+            Ok(count) => {
+                self.arrived.extend(&buffer[..count]);
+                self.parse();
+            }
+        }
+    }
+
+    fn parse(&mut self) {
+        if self.outcome.head.is_none() && self.answers.is_none() {
+            self.take_head();
+        }
+        if self.answers.is_some() {
+            while self.outcome.fault.is_none() && self.take_frame() {}
+        } else if self.outcome.head.is_some() {
+            let room = REST_BYTES_MAX - self.outcome.rest.len();
+            self.arrived.truncate(room);
+            self.outcome.rest.append(&mut self.arrived);
+        }
+    }
+
+    /// Takes the answer to a request.
+    fn take_head(&mut self) {
+        let Some(head) = Head::take(&mut self.arrived) else {
+            self.arrived.truncate(REST_BYTES_MAX);
+            return;
+        };
+        if head.status() == Some(101) && self.manner.role == Role::Server {
+            let request = Head::of_request(&self.sent);
+            self.outcome.fault = fault_of_opening(&head, &request);
+            self.expect_frames();
+        }
+        self.outcome.head = Some(head);
+    }
+
+    /// Takes a frame; `false` if none is whole.
+    fn take_frame(&mut self) -> bool {
+        let frame = match take_frame(&mut self.arrived) {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return false,
+            Err(bytes) => {
+                self.outcome.fault = Some(format!("a frame of {bytes} bytes"));
+                return false;
+            }
+        };
+        let Some(answers) = &mut self.answers else {
+            return false;
+        };
+        let stages = self.outcome.stages;
+        match answers.take(frame) {
+            Ok(Completed::Answer(answer)) if answer.opcode == 0xA && answer.payload == PROBE => {
+                self.outcome.answers_probe = true;
+            }
+            Ok(Completed::Answer(answer)) => self.outcome.answers.push(answer),
+            Ok(Completed::Close(code)) => self.outcome.close = Some(Closed { code, stages }),
+            Ok(Completed::Nothing) => {}
+            Err(fault) => self.outcome.fault = Some(fault),
+        }
+        true
+    }
+}
+
+impl Expect {
+    /// Returns whether it is about the answer to a request.
+    fn is_http(&self) -> bool {
+        matches!(
+            self,
+            Self::Open(_) | Self::OpenOrRefuse | Self::Refuse { .. }
+        )
+    }
+}

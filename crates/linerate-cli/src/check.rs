@@ -1,0 +1,187 @@
+//! `linerate check`: a WebSocket server against the standard.
+
+mod list;
+mod progress;
+
+use std::{fs, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use linerate_check::report::Report;
+use linerate_check::{Finding, Plan, Row, Target, Verdict, catalogue, greet, report};
+
+use crate::connect::{header, seconds};
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate check ws://127.0.0.1:9001/
+  linerate check wss://127.0.0.1:9001/echo --insecure --html check.html
+  linerate check ws://127.0.0.1:9001/ --only F04 --only utf8
+  linerate check ws://127.0.0.1:9001/ --json > check.jsonl
+  linerate check wss://example.com/feed --no-echo -H 'Authorization: Bearer …'
+  linerate check --list
+
+The server is expected to send each message back, because only then can be seen what it takes for a message.
+With --no-echo, whether it takes an input that is in order is seen by a Ping behind it, and that a message is
+delivered that should not be, is not seen at all.
+
+Verdicts: right is what the standard requires and advises. permitted breaks no rule, like a connection that is
+dropped without a Close frame. wrong breaks a rule. dangerous also harms others, or the server is gone.
+
+The exit status is 0 if no rule is broken, 1 if one is (with --strict also if something is only permitted), 2 if
+the server could not be checked.";
+
+/// Exit status if a rule is broken.
+const BROKEN: u8 = 1;
+
+/// Exit status if there is nothing to judge.
+const UNCHECKED: u8 = 2;
+
+/// Checks a WebSocket server against the standard: hundreds of inputs, right and wrong.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The ws:// or wss:// address of a server that sends each message back.
+    #[arg(required_unless_present = "list")]
+    url: Option<String>,
+
+    /// Only the row of this id, all rows whose ids begin so, or an area: valid, framing, utf8, handshake; may be
+    /// repeated.
+    #[arg(long, value_name = "ID|AREA")]
+    only: Vec<String>,
+
+    /// Show rows and inputs, and send nothing.
+    #[arg(long)]
+    list: bool,
+
+    /// The server does not send messages back.
+    #[arg(long)]
+    no_echo: bool,
+
+    /// How many inputs are under way at a time.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+
+    /// Seconds to wait for an answer, and for the end of a connection.
+    #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
+    deadline: Duration,
+
+    /// Add a header to each request; may be repeated.
+    #[arg(long, short = 'H', value_name = "NAME: VALUE", value_parser = header)]
+    header: Vec<(String, String)>,
+
+    /// DANGER: accept any certificate, for servers with one that nobody has signed.
+    #[arg(long)]
+    insecure: bool,
+
+    /// Write what became of each input to standard output, one JSON object a line, and the counts as the last one.
+    #[arg(long)]
+    json: bool,
+
+    /// Write a page to this file.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Fail also if something is only permitted.
+    #[arg(long)]
+    strict: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    match check(arguments) {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("Error: {error:#}");
+            UNCHECKED.into()
+        }
+    }
+}
+
+fn check(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let rows = selected(catalogue::server(), &arguments.only)?;
+    if arguments.list {
+        super::bench::print(&list::of(&rows))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let url = arguments.url.as_deref().context("an address is needed")?;
+    let plan = arguments.plan(url)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let findings = runtime.block_on(async {
+        let greeted = greet(&plan).await;
+        greeted.map_err(|came| anyhow::anyhow!("{url} opens no WebSocket: {came}"))?;
+        let progress = progress::Progress::new(&rows);
+        anyhow::Ok(linerate_check::run(&plan, &rows, |finding| progress.tell(finding)).await)
+    })?;
+    arguments.report(url, &rows, &findings)
+}
+
+impl Arguments {
+    fn plan(&self, url: &str) -> anyhow::Result<Plan> {
+        let config = if self.insecure {
+            linerate::tls::danger_client_config_trusting_anybody()
+        } else {
+            linerate::tls::client_config(linerate::tls::default_roots())
+        };
+        let target = Target::new(url, &self.header, Arc::new(config));
+        Ok(Plan {
+            target: target.with_context(|| format!("{url} can't be checked"))?,
+            jobs: self.jobs.into(),
+            patience: self.deadline,
+            echoes: !self.no_echo,
+        })
+    }
+
+    /// Tells what was found; returns the exit status.
+    fn report(&self, url: &str, rows: &[Row], findings: &[Finding]) -> anyhow::Result<ExitCode> {
+        let report = Report {
+            name: url,
+            rows,
+            findings,
+            left_out: &[],
+        };
+        if self.json {
+            let lines = findings
+                .iter()
+                .map(|finding| report::line(&rows[finding.row], finding) + "\n");
+            super::bench::print(
+                &(lines.collect::<String>() + &report::summary_line(&report) + "\n"),
+            )?;
+        } else {
+            super::bench::print(&report::text(&report))?;
+        }
+        if let Some(file) = &self.html {
+            let written = fs::write(file, report::html(&report));
+            written.with_context(|| format!("can't write {}", file.display()))?;
+        }
+        let counts = report.counts();
+        let permitted = if self.strict {
+            counts.of(Verdict::Permitted)
+        } else {
+            0
+        };
+        let broken = counts.of(Verdict::Wrong) + counts.of(Verdict::Dangerous) + permitted;
+        Ok(if broken > 0 {
+            BROKEN.into()
+        } else {
+            ExitCode::SUCCESS
+        })
+    }
+}
+
+/// Returns the rows that are asked for.
+fn selected(mut rows: Vec<Row>, only: &[String]) -> anyhow::Result<Vec<Row>> {
+    for part in only {
+        if !rows.iter().any(|row| row.is_meant_by(part)) {
+            bail!("no row is meant by {part:?}, see `linerate check --list`");
+        }
+    }
+    if !only.is_empty() {
+        rows.retain(|row| only.iter().any(|part| row.is_meant_by(part)));
+        for row in &mut rows {
+            row.retain(only);
+        }
+    }
+    Ok(rows)
+}

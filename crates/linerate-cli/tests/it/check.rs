@@ -1,0 +1,234 @@
+//! `linerate check`, against ours and against servers that are wrong.
+
+use std::{
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    process::Output,
+    thread,
+};
+
+use linerate_reactor::DriverKind;
+use serde_json::Value;
+
+use crate::support::{Server, linerate};
+
+/// Checks a server; returns the lines and the exit status.
+fn check(url: &str, flags: &[&str]) -> (Vec<Value>, Option<i32>) {
+    let output: Output = linerate(&["check", url, "--json", "--jobs", "32"])
+        .args(flags)
+        .output()
+        .unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let lines = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    (lines.collect(), output.status.code())
+}
+
+/// Asserts that everything about a server is right.
+fn all_is_right(url: &str, flags: &[&str]) {
+    let (lines, status) = check(url, flags);
+    let others: Vec<&Value> = lines
+        .iter()
+        .filter(|line| line["type"] == "input")
+        .filter(|line| !matches!(line["verdict"].as_str(), Some("right" | "not applicable")))
+        .collect();
+    assert!(others.is_empty(), "{url}: {others:#?}");
+    assert_eq!(status, Some(0));
+    let right = lines.last().unwrap()["all"]["right"].as_u64().unwrap();
+    assert!(right >= 600, "{right}");
+}
+
+#[test]
+fn the_library_on_tokio_is_right() {
+    let server = Server::start_verb("echo", &["--compression", "on"]);
+    all_is_right(&server.url("/"), &["--strict"]);
+}
+
+#[test]
+fn the_reactor_is_right_with_both_drivers() {
+    for driver in ["epoll", "io-uring"] {
+        if let Err(missing) = driver.parse::<DriverKind>().unwrap().resolve() {
+            println!("skipped: {missing}");
+            continue;
+        }
+        let server = Server::start_verb("echo", &["--engine", "reactor", "--driver", driver]);
+        all_is_right(&server.url("/"), &["--strict"]);
+    }
+}
+
+#[test]
+fn both_are_right_over_tls() {
+    for engine in ["reactor", "tokio"] {
+        let server = Server::start_verb("echo", &["--tls-self-signed", "--engine", engine]);
+        let url = format!("wss://{}/", server.address);
+        all_is_right(&url, &["--strict", "--insecure"]);
+        let (_, status) = check(&url, &["--only", "V01"]);
+        assert_eq!(status, Some(2), "nobody has signed its certificate");
+    }
+}
+
+#[test]
+fn the_echo_of_serve_is_right() {
+    let server = Server::start();
+    all_is_right(&server.url("/echo"), &["--strict"]);
+}
+
+/// Serves connections one after another, each with `serve` once the opening handshake is done.
+fn serve(serve: fn(TcpStream)) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("ws://{}/", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            thread::spawn(move || {
+                if open(&mut stream).is_some() {
+                    serve(stream);
+                }
+            });
+        }
+    });
+    url
+}
+
+/// Answers any request that has the key of the standard's example (RFC 6455 §1.3).
+fn open(stream: &mut TcpStream) -> Option<()> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).ok()?;
+    let has_key = head.contains("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n");
+    let answer =
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+        Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+    has_key.then(|| stream.write_all(answer).ok())?
+}
+
+/// Sends each frame back as it came, whether it is masked or not and whatever it says.
+fn parrot(mut stream: TcpStream) {
+    while let Some((first, payload)) = short_frame(&mut stream) {
+        let answer = [&[first, payload.len() as u8][..], &payload].concat();
+        if stream.write_all(&answer).is_err() || first & 0xF == 0x8 {
+            return;
+        }
+    }
+}
+
+/// Reads a frame of up to 125 bytes.
+fn short_frame(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
+    let mut header = [0; 2];
+    stream.read_exact(&mut header).ok()?;
+    let mut key = [0; 4];
+    if header[1] & 0x80 != 0 {
+        stream.read_exact(&mut key).ok()?;
+    }
+    let mut payload = vec![0; usize::from(header[1] & 0x7F).min(125)];
+    stream.read_exact(&mut payload).ok()?;
+    let keys = key.iter().cycle();
+    payload
+        .iter_mut()
+        .zip(keys)
+        .for_each(|(byte, key)| *byte ^= key);
+    Some((header[0], payload))
+}
+
+#[test]
+fn a_server_that_takes_everything_is_wrong() {
+    let url = serve(parrot);
+    let flags = [
+        "--deadline",
+        "0.3",
+        "--only",
+        "F04",
+        "--only",
+        "F21",
+        "--only",
+        "U01",
+        "--only",
+        "H02",
+        "--only",
+        "V06",
+    ];
+    let (lines, status) = check(&url, &flags);
+    assert_eq!(status, Some(1));
+    for line in lines.iter().filter(|line| line["type"] == "input") {
+        let input = line["input"].as_str().unwrap();
+        let expected = match line["row"].as_str().unwrap() {
+            // The request has no more than a key for it to look at.
+            "H02" => continue,
+            // Codes that may be sent come back, as they have to.
+            "V06" => "right",
+            // It could be what the server thinks of the missing mask.
+            "F04" if input.starts_with("close-") => "permitted",
+            // Its length takes more than the one byte that is read.
+            "F04" if input == "binary-300" => continue,
+            _ => "wrong",
+        };
+        assert_eq!(line["verdict"], expected, "{line}");
+    }
+    let wrong = lines.last().unwrap()["areas"]["framing"]["wrong"]
+        .as_u64()
+        .unwrap();
+    assert!(wrong >= 35, "{wrong}");
+}
+
+/// Hangs up on every frame.
+fn hang_up(stream: TcpStream) {
+    drop(stream);
+}
+
+#[test]
+fn a_server_that_refuses_everything_is_wrong_about_what_is_in_order() {
+    let url = serve(hang_up);
+    let (lines, status) = check(&url, &["--only", "V01", "--only", "F03"]);
+    assert_eq!(status, Some(1));
+    for line in lines.iter().filter(|line| line["type"] == "input") {
+        let expected = if line["row"] == "F03" {
+            "permitted"
+        } else {
+            "wrong"
+        };
+        assert_eq!(line["verdict"], expected, "{line}");
+    }
+    let (_, status) = check(&url, &["--only", "F03"]);
+    assert_eq!(status, Some(0));
+    let (_, status) = check(&url, &["--only", "F03", "--strict"]);
+    assert_eq!(status, Some(1));
+}
+
+#[test]
+fn where_nothing_is_to_be_checked_the_status_says_so() {
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let (_, status) = check(&format!("ws://{free}/"), &[]);
+    assert_eq!(status, Some(2));
+    let (_, status) = check("http://127.0.0.1/", &[]);
+    assert_eq!(status, Some(2));
+    let unknown = linerate(&["check", "--list", "--only", "Q99"])
+        .output()
+        .unwrap();
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(String::from_utf8(unknown.stderr).unwrap().contains("Q99"));
+}
+
+#[test]
+fn the_page_and_the_summary_tell_what_is_wrong() {
+    let url = serve(parrot);
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("check.html");
+    let mut command = linerate(&["check", &url, "--only", "F21/code-1005", "--html"]);
+    let output = command.arg(&page).output().unwrap();
+    let summary = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        summary.contains("F21 wrong: close codes that must not be sent"),
+        "{summary}"
+    );
+    assert!(summary.contains("sent       888237fa213d3417"), "{summary}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("which must not be sent"), "{page}");
+}
