@@ -1,8 +1,7 @@
 //! `/logs/upload`: takes access logs and pushes their figures (subprotocol `linerate.logs.v1`).
 //!
-//! The worker receives and sends. What comes is handed to a session on one of a few threads that
-//! parse, about a MiB at a time and in order; while that is under way, the next MiB is received. A
-//! session whose connection was lost is kept for a while, for its client to come back, to whichever
+//! The worker receives and sends. What comes goes by a lane, on which a few MiB may wait, to a session
+//! on one of a few threads that parse, in order. A session whose connection was lost is kept for a while, for its client to come back, to whichever
 //! worker.
 //!
 //! How the connection is closed once the session is over:
@@ -16,9 +15,9 @@
 //! | too many uploads | 1013 |
 
 mod conversation;
+mod lane;
 mod sessions;
 mod viewing;
-mod work;
 
 use std::sync::Arc;
 
@@ -46,8 +45,8 @@ const TAKEN_FAREWELL: Farewell = Farewell {
 /// Returns the options of a connection that uploads.
 ///
 /// A message may be as long as the window, since the client may not have sent more than that
-/// without an acknowledgement. It is received piece by piece; only while a reply is held up may the
-/// next message pile up, and then this is the bound.
+/// without an acknowledgement. It is received piece by piece and never held as a whole: while nobody
+/// receives, reading stops after [`Options::recv_queue_bytes_max`].
 pub(super) fn options(common: &Options, sessions: &Sessions) -> Options {
     let mut options = common.clone();
     options.config.limits.message_bytes_max = sessions.limits.window_bytes;

@@ -13,9 +13,9 @@ use tokio::{task::JoinError, time::sleep_until};
 
 use super::{
     BUSY, BUSY_FAREWELL, FAILED_FAREWELL, TAKEN_FAREWELL, farewell,
+    lane::{Done, Input, Lane},
     sessions::{Seat, Sessions},
     viewing::Viewing,
-    work::{Done, Work},
 };
 use crate::serve::{endpoint::Farewell, follow::Tail};
 
@@ -40,10 +40,13 @@ impl From<Error> for End {
     }
 }
 
-/// Receives for a session, sends its replies, and brings it work.
+/// How long a few bytes wait for more to be parsed with.
+const GATHER_MAX: Duration = Duration::from_millis(5);
+
+/// Receives for a session, and sends its replies.
 ///
-/// There is one piece of work at a time; meanwhile the next one gathers. When that is full, nothing
-/// is received, and TCP slows the client.
+/// What is received goes to the session by a lane. When that is full, nothing is received, and TCP
+/// slows the client.
 pub(super) struct Conversation<'a> {
     sessions: &'a Arc<Sessions>,
     sender: &'a Sender,
@@ -51,8 +54,8 @@ pub(super) struct Conversation<'a> {
     /// The session, unless it is at work.
     session: Option<Box<Session>>,
     running: Option<Running>,
-    next: Work,
-    /// When the session wants to be asked again, on its clock.
+    lane: Arc<Lane>,
+    /// When the session is to have its turn at the latest, on its clock.
     due: Duration,
 }
 
@@ -66,7 +69,7 @@ impl<'a> Conversation<'a> {
             due: session.poll_timeout().unwrap_or_default(),
             session: Some(Box::new(session)),
             running: None,
-            next: Work::default(),
+            lane: Arc::default(),
         }
     }
 
@@ -112,14 +115,9 @@ impl<'a> Conversation<'a> {
     /// Takes a binary message as it arrives.
     async fn hear_log(&mut self, mut reader: Reader<'_>) -> Result<(), End> {
         while let Some(piece) = self.while_working(reader.chunk()).await?? {
-            self.make_room().await?;
-            self.next.push_piece(piece);
-            self.begin_if_free();
+            self.bring(Input::Piece(piece)).await?;
         }
-        self.make_room().await?;
-        self.next.end_message();
-        self.begin_if_free();
-        Ok(())
+        self.bring(Input::End).await
     }
 
     /// Takes a text message, of which only so much is kept that the session can refuse it.
@@ -131,17 +129,24 @@ impl<'a> Conversation<'a> {
             };
             text.push_str(piece.as_text().unwrap_or_default());
         }
-        self.make_room().await?;
-        self.next.push_text(text);
-        self.begin_if_free();
-        Ok(())
+        self.bring(Input::Text(text)).await
     }
 
-    /// Waits until the next piece of work can take more.
-    async fn make_room(&mut self) -> Result<(), End> {
-        while !self.next.has_room() {
-            let done = done(&mut self.running).await;
-            self.handle_done(done).await?;
+    /// Brings the session what came, once there is room on the lane.
+    async fn bring(&mut self, input: Input) -> Result<(), End> {
+        while !self.lane.has_room() {
+            tokio::select! {
+                biased;
+                done = done(&mut self.running) => self.handle_done(done).await?,
+                () = self.lane.news() => self.send_replies().await?,
+            }
+        }
+        self.lane.push(input);
+        if self.running.is_none() {
+            self.due = self.due.min(self.sessions.now() + GATHER_MAX);
+            if self.lane.is_worthwhile() {
+                self.begin();
+            }
         }
         Ok(())
     }
@@ -155,6 +160,7 @@ impl<'a> Conversation<'a> {
             tokio::select! {
                 biased;
                 done = done(&mut self.running) => self.handle_done(done).await?,
+                () = self.lane.news() => self.send_replies().await?,
                 () = told_to_leave(self.seat.as_ref()) => return Err(End::Taken),
                 input = &mut input => return Ok(input),
                 () = sleep_until(due), if is_free => self.begin(),
@@ -162,18 +168,19 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn begin_if_free(&mut self) {
-        if self.running.is_none() {
-            self.begin();
+    /// Lets the session work.
+    fn begin(&mut self) {
+        if let Some(session) = self.session.take() {
+            let run = self.lane.clone().run(session, self.sessions.clone());
+            self.running = Some(Box::pin(run));
         }
     }
 
-    /// Brings the session the work that has gathered; without any it only looks at the clock.
-    fn begin(&mut self) {
-        if let Some(session) = self.session.take() {
-            let work = self.next.take().perform(session, self.sessions.clone());
-            self.running = Some(Box::pin(work));
+    async fn send_replies(&mut self) -> Result<(), End> {
+        for reply in self.lane.take_replies() {
+            self.sender.send(reply).await?;
         }
+        Ok(())
     }
 
     async fn handle_done(&mut self, done: Result<Done, JoinError>) -> Result<(), End> {
@@ -202,13 +209,14 @@ impl<'a> Conversation<'a> {
         self.due = session.poll_timeout().unwrap_or_default();
         // From here on it is kept if the connection turns out to be lost.
         self.session = Some(session);
+        self.send_replies().await?;
         for reply in replies {
             self.sender.send(reply).await?;
         }
         if let Some(farewell) = last_words {
             return Err(End::Over(farewell));
         }
-        if has_wish || !self.next.is_empty() {
+        if has_wish || !self.lane.is_empty() {
             self.begin();
         }
         Ok(())

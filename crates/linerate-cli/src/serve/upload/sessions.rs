@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -28,7 +31,9 @@ pub(in crate::serve) struct Sessions {
     resume_bytes_max: usize,
     started: Instant,
     places: Arc<Semaphore>,
-    pub(super) parsers: Arc<Semaphore>,
+    parsers: Arc<Semaphore>,
+    /// How many wait for a turn.
+    waiting: AtomicUsize,
     known: Mutex<HashMap<SessionId, Known>>,
     /// Is told when a session was kept or is gone.
     changed: Notify,
@@ -83,6 +88,7 @@ impl Sessions {
             started: Instant::now(),
             places: Arc::new(Semaphore::new(options.uploads_max)),
             parsers: Arc::new(Semaphore::new(parsers)),
+            waiting: AtomicUsize::new(0),
             known: Mutex::default(),
             changed: Notify::new(),
         }))
@@ -110,6 +116,18 @@ impl Sessions {
     /// Returns the moment at which their clock shows `time`.
     pub(super) fn moment(&self, time: Duration) -> Instant {
         self.started + time
+    }
+
+    /// Waits for a turn on the threads that parse; it is over when what is returned is dropped.
+    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        let _waiting = Waiting::new(&self.waiting);
+        // The semaphore is never closed; without a permit the turn would only come sooner.
+        self.parsers.clone().acquire_owned().await.ok()
+    }
+
+    /// Says whether somebody waits for a turn.
+    pub(super) fn is_turn_wanted(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Gives a session a place. Where there is none, the session that has been without a connection
@@ -223,6 +241,22 @@ impl Drop for Seat {
             self.sessions.known().remove(&self.id);
             self.sessions.changed.notify_waiters();
         }
+    }
+}
+
+/// Counts who waits.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -81,11 +81,10 @@ impl<'a> Viewing<'a> {
 
     /// Sends the answers that are due, and says how to leave if there is nothing more to say.
     async fn answer(&mut self, mut viewer: Viewer) -> Result<ControlFlow<Farewell, Viewer>> {
-        // The semaphore is never closed; without a permit the answer would only come sooner.
-        let permit = self.sessions.parsers.clone().acquire_owned().await.ok();
+        let turn = self.sessions.turn().await;
         let tail = self.tail.clone();
         let answered = spawn_blocking(move || {
-            let _permit = permit;
+            let _turn = turn;
             let log = tail.log();
             let replies: Vec<_> = iter::from_fn(|| viewer.poll_reply(&log)).collect();
             drop(log);
