@@ -23,6 +23,8 @@ pub(crate) struct Store {
     blocks: Vec<Block>,
     /// Those that make no block yet.
     pending: Vec<Row>,
+    /// Where blocks are packed.
+    packed: Vec<u8>,
     /// The bytes of all blocks.
     bytes: usize,
     /// How many requests were kept when they were too many.
@@ -35,6 +37,7 @@ impl Store {
         Self {
             blocks: Vec::new(),
             pending: Vec::new(),
+            packed: Vec::new(),
             bytes: 0,
             overflown_at: None,
             bytes_max,
@@ -56,7 +59,8 @@ impl Store {
     /// Returns the blocks, the last of which is made of what was not enough for one so far.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = std::borrow::Cow<'_, Block>> {
         use std::borrow::Cow;
-        let pending = (!self.pending.is_empty()).then(|| Cow::Owned(Block::new(&self.pending)));
+        let pending = (!self.pending.is_empty())
+            .then(|| Cow::Owned(Block::new(&self.pending, &mut Vec::new())));
         self.blocks.iter().map(Cow::Borrowed).chain(pending)
     }
 
@@ -83,6 +87,7 @@ impl Store {
         self.bytes
             + self.blocks.capacity() * size_of::<Block>()
             + self.pending.capacity() * size_of::<Row>()
+            + self.packed.capacity()
     }
 
     fn rows(&self) -> u64 {
@@ -93,7 +98,7 @@ impl Store {
     /// Makes a block of what is pending, or drops everything if it does not fit.
     #[cold]
     fn seal(&mut self) {
-        let block = Block::new(&self.pending);
+        let block = Block::new(&self.pending, &mut self.packed);
         // A list of blocks that is full doubles.
         let grown = match self.blocks.len() == self.blocks.capacity() {
             true => self.blocks.len().max(4) * size_of::<Block>(),
@@ -103,6 +108,7 @@ impl Store {
             self.overflown_at = Some(self.rows() - self.pending.len() as u64);
             self.blocks = Vec::new();
             self.pending = Vec::new();
+            self.packed = Vec::new();
             self.bytes = 0;
             return;
         }

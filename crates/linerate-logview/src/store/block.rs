@@ -37,23 +37,26 @@ pub(crate) struct Column {
 }
 
 impl Block {
-    /// Packs up to [`ROWS_MAX`] requests.
-    pub(crate) fn new(rows: &[Row]) -> Self {
+    /// Packs up to [`ROWS_MAX`] requests; `packed` is memory to do it in.
+    ///
+    /// A block keeps a copy of just so many bytes as it needs: a list that has grown keeps all of its
+    /// memory in some allocators, even where it is told to shrink.
+    pub(crate) fn new(rows: &[Row], packed: &mut Vec<u8>) -> Self {
         let mut block = Self {
             columns: [Column::default(); COLUMNS],
             rows: rows.len(),
             times_rise: rows.is_sorted_by_key(|row| row.time),
             packed: Box::default(),
         };
-        let mut packed = Vec::new();
+        packed.clear();
         for column in 0..COLUMNS {
             block.columns[column] = if column == TIME && block.times_rise {
-                pack_rising(rows, &mut packed)
+                pack_rising(rows, packed)
             } else {
-                pack(rows, column, &mut packed)
+                pack(rows, column, packed)
             };
         }
-        block.packed = packed.into_boxed_slice();
+        block.packed = packed.as_slice().into();
         block
     }
 
@@ -242,7 +245,7 @@ mod tests {
             if sorted {
                 rows.sort_by_key(|row| row.time);
             }
-            let block = Block::new(&rows);
+            let block = Block::new(&rows, &mut Vec::new());
             let (mut codes, mut times, mut all) = (Vec::new(), Vec::new(), Vec::new());
             block.read_codes(ADDRESS, &mut codes);
             block.read_times(&mut times);
@@ -260,7 +263,7 @@ mod tests {
 
     #[test]
     fn equal_rows_take_up_no_bytes() {
-        let block = Block::new(&[Row::default(); 100]);
+        let block = Block::new(&[Row::default(); 100], &mut Vec::new());
         assert_eq!(block.bytes(), 0);
         assert_eq!(block.row(99), Row::default());
     }
@@ -273,6 +276,6 @@ mod tests {
                 ..Row::default()
             })
             .collect();
-        assert_eq!(Block::new(&rows).bytes(), 1_000 / 8 + 8);
+        assert_eq!(Block::new(&rows, &mut Vec::new()).bytes(), 1_000 / 8 + 8);
     }
 }
