@@ -20,8 +20,8 @@ export type ReaderKind = "slices" | "stream";
 
 /** Sends slices of the file as they are: the browser reads them when it sends them. */
 export class SliceReader implements FileReader {
-  readonly chunkBytes = 4 * 1024 * 1024;
-  readonly inFlightBytes = 16 * 1024 * 1024;
+  readonly chunkBytes = 16 * 1024 * 1024;
+  readonly inFlightBytes = 64 * 1024 * 1024;
   readonly #file: Blob;
   #offset: number;
 

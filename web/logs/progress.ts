@@ -34,7 +34,7 @@ export class Progress {
     this.#timer = setInterval(() => this.#showFigures(), FIGURES_EVERY_MS);
   }
 
-  /** Takes the bytes acknowledged so far; called at most once a frame. */
+  /** Takes the bytes acknowledged so far; called a few times a second. */
   handleProgress(acknowledged: number): void {
     this.#acknowledged = acknowledged;
     this.#speed.handleProgress(acknowledged, performance.now());

@@ -1,4 +1,4 @@
-// One log as the page sees it: the worker's reports, passed on once a frame.
+// One log as the page sees it: the worker's reports, passed on a few times a second.
 
 import { ownServer } from "../shared/live-socket.js";
 import { element } from "../shared/page.js";
@@ -10,8 +10,11 @@ import type { Answer, Question } from "./protocol.js";
 import type { FromWorker, ToWorker } from "./session-messages.js";
 import type { Summary } from "./summary.js";
 
+/** Without a graphics card, to paint takes the processor from who sends and who parses. */
+const REPORT_EVERY_MS = 100;
+
 export interface RunningEvents {
-  /** The figures of all that was read; at most once a frame. */
+  /** The figures of all that was read; a few times a second at most. */
   snapshot(summary: Summary, final: boolean): void;
   answer(answer: Answer): void;
   connection(isConnected: boolean): void;
@@ -26,7 +29,8 @@ export class RunningSession {
   readonly #worker = new Worker("/assets/session-worker.js", { type: "module" });
   #acknowledged = 0;
   #snapshot: { summary: Summary; final: boolean } | undefined;
-  #frame: number | undefined;
+  #reportedAtMs = -Infinity;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(source: Source, events: RunningEvents) {
     this.source = source;
@@ -78,7 +82,8 @@ export class RunningSession {
         this.#end(message.ended);
         return;
     }
-    this.#frame ??= requestAnimationFrame(() => this.#report());
+    const wait = this.#reportedAtMs + REPORT_EVERY_MS - performance.now();
+    this.#timer ??= setTimeout(() => this.#report(), wait);
   }
 
   /** A worker that couldn't be loaded has no message to tell; one that threw has. */
@@ -90,10 +95,9 @@ export class RunningSession {
   }
 
   #report(): void {
-    if (this.#frame !== undefined) {
-      cancelAnimationFrame(this.#frame);
-      this.#frame = undefined;
-    }
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#reportedAtMs = performance.now();
     const snapshot = this.#snapshot;
     this.#snapshot = undefined;
     this.#progress?.handleProgress(this.#acknowledged);

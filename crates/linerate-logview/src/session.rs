@@ -20,7 +20,7 @@
 //! | server sends | meaning |
 //! | --- | --- |
 //! | `{"type":"files","files":["access.log"]}` | what can be followed; the first message |
-//! | `{"type":"ready","id":"…","window_bytes":16777216,"bytes":0}` | go on behind so many bytes: at most so many beyond the last acknowledged one |
+//! | `{"type":"ready","id":"…","window_bytes":67108864,"bytes":0}` | go on behind so many bytes: at most so many beyond the last acknowledged one |
 //! | `{"type":"ack","bytes":1048576}` | so many bytes were parsed since the start |
 //! | `{"type":"snapshot","final":false,"summary":{…}}` | the figures so far, a [`Summary`] |
 //! | `{"type":"snapshot","final":true,"summary":{…}}` | the figures of all files |
@@ -31,8 +31,8 @@
 //!
 //! Bytes are acknowledged at the end of each binary message and about every MiB within one. Of
 //! several acknowledgements or snapshots that could not be sent in time, the latest is sent. The
-//! first snapshot comes 50 ms after the first bytes, later ones at most every 200 ms and only if
-//! bytes came. An empty file is no error: its figures are zeros. After the final snapshot the
+//! first snapshot comes 50 ms after the first bytes, the next 200 ms later, and after a while one each
+//! second, only if bytes came. An empty file is no error: its figures are zeros. After the final snapshot the
 //! session stays, for questions, until the client leaves or asks nothing for a while.
 //!
 //! Who follows a file gets `ready`, then a snapshot whenever there is news, none of them final, and
@@ -72,8 +72,11 @@ const ACK_BYTES: u64 = 1 << 20;
 const VERDICT_BYTES: u64 = 1 << 20;
 /// How long after the first bytes the first snapshot is due.
 const FIRST_SNAPSHOT_AFTER: Duration = Duration::from_millis(50);
-/// How much time lies between snapshots.
+/// How much time lies between snapshots at least,
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
+/// and at most: in between, as much as since the first one. To show one takes a browser up to a tenth
+/// of a second of processor time, which an upload at full speed would be slowed by.
+const SNAPSHOT_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
 /// How a session ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -133,7 +136,7 @@ pub enum Wish {
 /// let mut session = Session::new(Limits::default(), id, now);
 /// session.handle_text(r#"{"type":"start","files":[{"name":"a.log","size":68}]}"#, now);
 /// let ready = session.poll_reply(now).ok_or("not ready")?;
-/// assert!(ready.ends_with(r#""window_bytes":16777216,"bytes":0}"#));
+/// assert!(ready.ends_with(r#""window_bytes":67108864,"bytes":0}"#));
 /// session.handle_chunk(line, true, now);
 /// assert_eq!(session.poll_reply(now).as_deref(), Some(r#"{"type":"ack","bytes":68}"#));
 ///
@@ -276,7 +279,7 @@ impl Session {
             return Some(answer);
         }
         self.due.snapshot.take_if(|due| *due <= now)?;
-        upload.last_snapshot = Some(now);
+        upload.snapshots = Some((upload.snapshots.map_or(now, |(first, _)| first), now));
         let snapshot = Reply::Snapshot {
             is_final: upload.is_complete(),
             summary: Box::new(upload.summary()),
@@ -378,9 +381,11 @@ impl Session {
         self.due.ack |=
             message_ends || unacknowledged >= ACK_BYTES.min(self.limits.window_bytes / 2);
         if !bytes.is_empty() && self.due.snapshot.is_none() {
-            self.due.snapshot = Some(match upload.last_snapshot {
+            self.due.snapshot = Some(match upload.snapshots {
                 None => now + FIRST_SNAPSHOT_AFTER,
-                Some(last) => last + SNAPSHOT_INTERVAL,
+                Some((first, last)) => {
+                    last + (last - first).clamp(SNAPSHOT_INTERVAL, SNAPSHOT_INTERVAL_MAX)
+                }
             });
         }
         Ok(())

@@ -12,8 +12,8 @@ pub struct Limits {
     pub upload_bytes_max: u64,
     /// The most files, 256.
     pub files_max: usize,
-    /// How many bytes the client may send beyond the last acknowledgement, 16 MiB: four slices of
-    /// 4 MiB, with which browsers are fastest.
+    /// How many bytes the client may send beyond the last acknowledgement, 64 MiB: four slices of
+    /// 16 MiB, with which browsers are fastest. They need not be held, but may wait in the network.
     pub window_bytes: u64,
     /// The longest text message, 64 KiB: 256 files with names of usual length.
     pub text_bytes_max: usize,
@@ -34,7 +34,7 @@ impl Default for Limits {
         Self {
             upload_bytes_max: 64 << 30,
             files_max: 256,
-            window_bytes: 16 << 20,
+            window_bytes: 64 << 20,
             text_bytes_max: 64 << 10,
             name_bytes_max: 1_024,
             silence_max: Duration::from_secs(60),

@@ -17,8 +17,8 @@ pub(super) struct Upload {
     received: u64,
     /// How many bytes the last acknowledgement that was polled named.
     pub(super) acked: u64,
-    /// When the last snapshot was polled.
-    pub(super) last_snapshot: Option<Duration>,
+    /// When the first and the last snapshot were polled.
+    pub(super) snapshots: Option<(Duration, Duration)>,
     /// Whether the client said that all bytes were sent.
     is_complete: bool,
     /// The format that the client named.
@@ -46,7 +46,7 @@ impl Upload {
             current_bytes: 0,
             received: 0,
             acked: 0,
-            last_snapshot: None,
+            snapshots: None,
             is_complete: false,
             input: Input::new(format.clone(), limits.decode.clone()),
             format,
