@@ -6,6 +6,9 @@
 // figures are medians, but for memory the maximum. What is told at the end is written as JSON, too,
 // into MEASURE_RECORD (default .build/measure.json).
 //
+// The server that parses nothing is the example `discard_log` of linerate-cli (DISCARD_BIN, default
+// ../target/release/examples/discard_log): the same library, so that only parsing is between the two.
+//
 // MEASURE_BYTES (default 1 GiB) and MEASURE_ROUNDS (default 3) change the work. MEASURE_BROWSERS
 // (default chromium,firefox: CHROMIUM_BIN, FIREFOX_BIN) and MEASURE_SERVERS (default
 // discard,linerate) leave something out; MEASURE_LINES=kept lets the server keep the lines.
@@ -21,6 +24,7 @@ import {
   figure,
   startBrowser,
   startFirefox,
+  startProgram,
   startServer,
   temporaryFolder,
   waitForState,
@@ -28,7 +32,6 @@ import {
   writeLog,
 } from "../tests/browser/support.mjs";
 import { uploadDirectly } from "./direct-upload.mjs";
-import { startDiscardServer } from "./discard-server.mjs";
 import { ServerProcess } from "./server-process.mjs";
 
 const BYTES = Number(process.env.MEASURE_BYTES ?? 1024 * 1024 * 1024);
@@ -37,6 +40,10 @@ const SERVERS = (process.env.MEASURE_SERVERS ?? "discard,linerate").split(",");
 const BROWSERS = (process.env.MEASURE_BROWSERS ?? "chromium,firefox").split(",");
 const RECORD =
   process.env.MEASURE_RECORD ?? fileURLToPath(new URL("../.build/measure.json", import.meta.url));
+const DISCARD =
+  process.env.DISCARD_BIN ??
+  fileURLToPath(new URL("../../target/release/examples/discard_log", import.meta.url));
+const DIST = fileURLToPath(new URL("../dist", import.meta.url));
 const KEEPS_LINES = process.env.MEASURE_LINES === "kept";
 const NO_BROWSER = "no browser";
 const WAYS = ["slices", "stream", "chosen by the page"];
@@ -58,7 +65,7 @@ try {
   const work = { log, path, times: (await stat(path)).size / (await stat(log.path)).size };
   console.log(`${log.real ? "the real log" : "a made log"}, ${work.times} times`);
   const contenders = servers.flatMap((server) =>
-    sendersTo(server).map((sender) => ({
+    sendersTo().map((sender) => ({
       ...{ server, sender, rates: [], seconds: [], growths: [], readers: [] },
     })),
   );
@@ -75,31 +82,26 @@ try {
   await folder.remove();
 }
 
-/** Starts the server called `name`. The one that parses nothing runs in this process, unwatched. */
+/** Starts the server called `name`. */
 async function start(name) {
-  if (name === "discard") {
-    return { name, ...(await startDiscardServer()) };
-  }
-  const server = await startServer();
+  const server = name === "discard" ? await startProgram(DISCARD, [DIST]) : await startServer();
   return { name, ...server, process: await ServerProcess.watch(server.pid) };
 }
 
-/** The sender that is no browser would share this process with the server that parses nothing. */
-function sendersTo(server) {
+function sendersTo() {
   const pages = browsers.flatMap((browser) => WAYS.map((way) => ({ browser, way })));
-  return server.process === undefined ? pages : [...pages, { way: NO_BROWSER }];
+  return [...pages, { way: NO_BROWSER }];
 }
 
 async function measure({ server, sender, rates, seconds, growths, readers }, work) {
   const upload = () =>
     sender.way === NO_BROWSER ? sendDirectly(server, work) : sendFromPage(server, sender, work);
-  const cost = await (server.process?.during(upload) ?? upload().then((result) => ({ result })));
+  const cost = await server.process.during(upload);
   const { rate, requests, reader } = cost.result;
-  if (server.process !== undefined) {
-    assert.equal(requests, work.log.figures.requests * work.times);
-    seconds.push(cost.seconds);
-    growths.push(cost.growth);
-  }
+  const expected = server.name === "discard" ? 0 : work.log.figures.requests * work.times;
+  assert.equal(requests, expected);
+  seconds.push(cost.seconds);
+  growths.push(cost.growth);
   rates.push(rate);
   readers.push(reader);
 }
@@ -129,10 +131,8 @@ async function sendFromPage({ url }, { browser, way }, { path }) {
 function report({ server, sender, rates, seconds, growths, readers }) {
   const inMegabytes = rates.map((rate) => Math.round(rate / 1e6)).sort((a, b) => a - b);
   const cost =
-    server.process === undefined
-      ? ""
-      : `  server: ${median(seconds).toFixed(2)} s of processor,` +
-        ` +${(Math.max(...growths) / 2 ** 20).toFixed(1)} MiB at most`;
+    `  server: ${median(seconds).toFixed(2)} s of processor,` +
+    ` +${(Math.max(...growths) / 2 ** 20).toFixed(1)} MiB at most`;
   const rate = `${median(inMegabytes)} MB/s`.padStart(9);
   const name = `${sender.browser?.name ?? ""} ${sender.way}`.trim();
   const ends = sender.way.startsWith("chosen") ? `  (${[...new Set(readers)].join(", ")})` : "";

@@ -26,8 +26,14 @@ const PATIENCE_MS = 90_000;
  * ends it, `kill` does so without a goodbye. `flags` are added to its command line. `log`, if given, takes the lines of the
  * server's log.
  */
-export async function startServer({ port = 0, environment = {}, flags = [], log } = {}) {
-  const child = spawn(SERVER, ["serve", "--listen", `127.0.0.1:${port}`, ...flags], {
+export function startServer({ port = 0, environment = {}, flags = [], log } = {}) {
+  const serve = ["serve", "--listen", `127.0.0.1:${port}`, ...flags];
+  return startProgram(SERVER, serve, { environment, log });
+}
+
+/** Starts a program that prints where it serves, likewise. */
+export async function startProgram(program, flags, { environment = {}, log } = {}) {
+  const child = spawn(program, flags, {
     env: { ...process.env, ...environment },
     stdio: ["ignore", "pipe", log === undefined ? "inherit" : "pipe"],
   });
@@ -36,9 +42,9 @@ export async function startServer({ port = 0, environment = {}, flags = [], log 
   }
   const exited = once(child, "exit");
   const url = await Promise.race([
-    addressFrom(child.stdout),
-    exited.then(([code]) => Promise.reject(new Error(`${SERVER} ended with ${code}`))),
-    failAfter(PATIENCE_MS, `${SERVER} printed no address`),
+    addressFrom(child.stdout, program),
+    exited.then(([code]) => Promise.reject(new Error(`${program} ended with ${code}`))),
+    failAfter(PATIENCE_MS, `${program} printed no address`),
   ]);
   const end = async (signal) => {
     child.kill(signal);
@@ -47,7 +53,7 @@ export async function startServer({ port = 0, environment = {}, flags = [], log 
   return { url, pid: child.pid, stop: () => end("SIGTERM"), kill: () => end("SIGKILL") };
 }
 
-async function addressFrom(stdout) {
+async function addressFrom(stdout, program) {
   for await (const line of createInterface(stdout)) {
     const [address] = /https?:\/\/127\.0\.0\.1:\d+/.exec(line) ?? [];
     if (address !== undefined) {
@@ -55,7 +61,7 @@ async function addressFrom(stdout) {
       return address;
     }
   }
-  throw new Error(`${SERVER} printed no address`);
+  throw new Error(`${program} printed no address`);
 }
 
 function failAfter(ms, message) {
