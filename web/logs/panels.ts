@@ -46,13 +46,11 @@ interface ValuePanelSpec {
   why(summary: Summary): string;
   meaningOf?(value: string): string;
   colourOf?(value: string): string;
-  /** The value of the condition, where it isn't the value shown. */
-  conditionValueOf?(value: string): string;
   /** The class of errors that the panel counts, of which its shares are. */
   errors?: "4xx" | "5xx";
 }
 
-const named = (dimension: Exclude<Dimension, "status_class">) => (summary: Summary) => ({
+const named = (dimension: Exclude<Dimension, "bot" | "status_class">) => (summary: Summary) => ({
   top: summary.panels[dimension].top,
   figures: summary.panels[dimension],
 });
@@ -111,13 +109,12 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       id: "bots",
       title: "Bots",
       heading: "Bot, by its agent",
-      dimension: "agent",
+      dimension: "bot",
       rows: TALL,
       width: 5,
     },
     figuresOf: ({ bots }) => ({ top: bots.top }),
     why: () => "No agent says that it is a bot.",
-    conditionValueOf: (bot) => `*${bot}*`,
   },
   {
     ...{
@@ -231,7 +228,7 @@ class ValuePanel implements Panel {
     shown: Shown | undefined,
     before: { top: ValueCount[]; figures?: PanelFigures } | undefined,
   ): ValueRow {
-    const { dimension, meaningOf, colourOf, conditionValueOf, errors } = this.#spec;
+    const { dimension, meaningOf, colourOf, errors } = this.#spec;
     const summary = shown?.summary;
     const all = errors === undefined ? summary?.requests : summary?.status_classes[errors];
     return {
@@ -246,7 +243,7 @@ class ValuePanel implements Panel {
         errors === undefined ? { text: humanBytes(bytes), exact: bytes } : { text: "", exact: 0 },
         changeCell(requests, value, before),
       ],
-      condition: { dimension, value: conditionValueOf?.(value) ?? value, exclude: false },
+      condition: { dimension, value, exclude: false },
     };
   }
 }

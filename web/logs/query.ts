@@ -10,6 +10,7 @@ export const DIMENSIONS = [
   "host",
   "referrer",
   "agent",
+  "bot",
 ] as const;
 
 export type Dimension = (typeof DIMENSIONS)[number];
@@ -17,6 +18,7 @@ export type Dimension = (typeof DIMENSIONS)[number];
 export const DIMENSION_NAME: Record<Dimension, string> = {
   address: "Address",
   agent: "Agent",
+  bot: "Bot",
   host: "Host",
   method: "Method",
   path: "Path",

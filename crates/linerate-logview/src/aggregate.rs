@@ -1,6 +1,6 @@
 //! Figures of a log in bounded memory: what [`Summary`] is made from.
 
-mod bots;
+pub(crate) mod bots;
 pub(crate) mod counts;
 pub(crate) mod dictionary;
 mod distinct;

@@ -76,6 +76,10 @@ pub enum Dimension {
     Address,
     /// The `User-Agent` header.
     Agent,
+    /// The program that the agent is of, by its name in [`Summary::bots`].
+    ///
+    /// [`Summary::bots`]: crate::summary::Summary::bots
+    Bot,
     /// The virtual host.
     Host,
     /// The method.
@@ -96,6 +100,7 @@ impl Dimension {
         match self {
             Self::Address => "address",
             Self::Agent => "agent",
+            Self::Bot => "bot",
             Self::Host => "host",
             Self::Method => "method",
             Self::Path => "path",
@@ -155,6 +160,7 @@ mod tests {
         for dimension in [
             Dimension::Address,
             Dimension::Agent,
+            Dimension::Bot,
             Dimension::Host,
             Dimension::Method,
             Dimension::Path,

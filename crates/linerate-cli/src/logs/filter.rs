@@ -35,6 +35,11 @@ pub(super) struct Filters {
     #[arg(long, value_name = "AGENT")]
     agent: Vec<String>,
 
+    /// Only requests by this program, named as in the table of bots: Googlebot; '!*' leaves out
+    /// all of them.
+    #[arg(long, value_name = "BOT")]
+    bot: Vec<String>,
+
     /// Only requests with this referrer. The empty one stands for requests without.
     #[arg(long, value_name = "REFERRER")]
     referrer: Vec<String>,
@@ -65,6 +70,7 @@ impl Filters {
             (Dimension::Method, &self.method),
             (Dimension::Host, &self.host),
             (Dimension::Agent, &self.agent),
+            (Dimension::Bot, &self.bot),
             (Dimension::Referrer, &self.referrer),
         ] {
             conditions.extend(values.iter().map(|value| condition(dimension, value)));

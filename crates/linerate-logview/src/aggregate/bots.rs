@@ -136,7 +136,7 @@ impl BotNames {
 /// ```text
 /// Mozilla/5.0 (compatible; ExampleBot/2.1; +https://www.example.com/)  →  ExampleBot
 /// ```
-pub(super) fn name(agent: &[u8]) -> Option<String> {
+pub(crate) fn name(agent: &[u8]) -> Option<String> {
     let agent = &agent[..agent.len().min(AGENT_BYTES_MAX)];
     let lower = agent.to_ascii_lowercase();
     let known = KNOWN

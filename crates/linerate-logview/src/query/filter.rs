@@ -2,9 +2,10 @@
 
 use super::pattern::Pattern;
 use super::{Condition, Dimension, Query, QueryError};
+use crate::aggregate::bots;
 use crate::aggregate::counts::{CLASSES, STATUSES, class};
 use crate::aggregate::dictionary::{Dictionary, NONE, OTHER};
-use crate::aggregate::row::{Dictionaries, TEXTS};
+use crate::aggregate::row::{AGENT, Dictionaries, TEXTS};
 
 /// How many conditions a query may have: more than a person clicks together.
 pub(crate) const CONDITIONS_MAX: usize = 64;
@@ -42,6 +43,17 @@ impl Filter {
                 }
                 sets.push((text, wanted.codes(dictionary)));
             }
+        }
+        let bots = Wanted::new(query, Dimension::Bot);
+        if !bots.is_empty() {
+            let agents = dictionaries.of(AGENT);
+            if has_others(AGENT) {
+                return Err(bots.not_told_apart(agents));
+            }
+            sets.push((
+                AGENT,
+                bots.codes_by(agents, |agent| bots::name(agent).unwrap_or_default()),
+            ));
         }
         let by_status =
             [Dimension::Status, Dimension::StatusClass].map(|it| Wanted::new(query, it));
@@ -150,6 +162,15 @@ impl<'a> Wanted<'a> {
     /// Values without a code are chosen unless others are asked for: where a condition might concern
     /// them, the query was refused.
     fn codes(&self, dictionary: &Dictionary) -> Set {
+        self.codes_by(dictionary, |value| value)
+    }
+
+    /// Returns the codes of the values of which what `of` tells is chosen.
+    fn codes_by<'d, T: AsRef<[u8]>>(
+        &self,
+        dictionary: &'d Dictionary,
+        of: impl Fn(&'d [u8]) -> T,
+    ) -> Set {
         let mut set = Set::default();
         if self.chooses(b"") {
             set.insert(NONE as usize);
@@ -158,7 +179,7 @@ impl<'a> Wanted<'a> {
             set.insert(OTHER as usize);
         }
         for (value, code) in dictionary.values().zip(OTHER as usize + 1..) {
-            if self.chooses(value) {
+            if self.chooses(of(value).as_ref()) {
                 set.insert(code);
             }
         }
@@ -175,10 +196,14 @@ impl<'a> Wanted<'a> {
         if patterns.all(is_known) {
             return Ok(());
         }
-        Err(QueryError::NotToldApart {
+        Err(self.not_told_apart(dictionary))
+    }
+
+    fn not_told_apart(&self, dictionary: &Dictionary) -> QueryError {
+        QueryError::NotToldApart {
             dimension: self.dimension,
             values_max: dictionary.values_max(),
-        })
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::aggregate::{Aggregator, Limits};
+use crate::aggregate::{Aggregator, Limits, bots};
 use crate::query::{Condition, Dimension, Query, QueryError};
 use crate::summary::{Filterable, Summary};
 
@@ -42,6 +42,7 @@ impl Request {
         let text = match dimension {
             Dimension::Address => self.address,
             Dimension::Agent => self.agent,
+            Dimension::Bot => return bots::name(self.agent.as_bytes()).unwrap_or_default(),
             Dimension::Host => "-",
             Dimension::Method => self.method,
             Dimension::Path => self.path,
@@ -121,6 +122,10 @@ fn any_condition() -> impl Strategy<Value = Condition> {
         (
             Just(Dimension::Agent),
             prop::sample::select(vec!["", "*bot*", "Firefox", "*"])
+        ),
+        (
+            Just(Dimension::Bot),
+            prop::sample::select(vec!["", "Googlebot", "x*", "*"])
         ),
         (Just(Dimension::Host), prop::sample::select(vec!["", "x"])),
         (
@@ -207,6 +212,39 @@ fn query_for_everything_gives_the_live_figures() {
     let all = log.figures(&Query::default()).unwrap();
     assert!(all.requests > 7_000);
     assert_eq!(all, log.summary());
+}
+
+#[test]
+fn a_bot_has_the_requests_of_all_agents_of_its_name() {
+    let mut log = Aggregator::new(Limits::default());
+    for (agent, requests) in [
+        (
+            "facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)",
+            3,
+        ),
+        ("facebookexternalhit/1.0", 2),
+        ("I like Facebook", 5),
+        ("ia_archiver", 4),
+    ] {
+        let line = format!(
+            "::1 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"{agent}\"\n"
+        );
+        log.handle_input(line.repeat(requests).as_bytes());
+    }
+    let bots = log.summary().bots.top;
+    assert_eq!(bots.len(), 2);
+    for bot in bots {
+        let query = Query {
+            conditions: vec![Condition {
+                dimension: Dimension::Bot,
+                value: bot.value.clone(),
+                exclude: false,
+            }],
+            ..Query::default()
+        };
+        let found = log.figures(&query).unwrap();
+        assert_eq!(found.requests, bot.requests, "{}", bot.value);
+    }
 }
 
 #[test]
