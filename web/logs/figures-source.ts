@@ -5,7 +5,7 @@ import type { Figures } from "./figures-view.js";
 import type { Answer, Question, Row } from "./protocol.js";
 import type { TimeRange } from "./query.js";
 import type { Summary } from "./summary.js";
-import { comparedRange, comparisonQueryOf, isWhole, queryOf, type View } from "./view.js";
+import { comparedRange, comparisonQueryOf, isPushed, isWhole, queryOf, type View } from "./view.js";
 
 /** While lines come in, a part of the log is asked for this often at most. */
 const ASK_EVERY_MS = 500;
@@ -61,6 +61,7 @@ export class FiguresSource {
           events.linesRefused(message);
         } else {
           events.objection(message);
+          this.#fallBack(topic === "figures");
         }
       },
     });
@@ -79,7 +80,7 @@ export class FiguresSource {
   handleSnapshot(whole: Summary, isFinal: boolean): void {
     this.#whole = whole;
     this.#isFinal = isFinal;
-    if (isWhole(this.#view)) {
+    if (isPushed(this.#view) || this.#shown === undefined) {
       this.#shown = whole;
       this.#tell();
     }
@@ -97,7 +98,7 @@ export class FiguresSource {
       this.#compared = undefined;
       this.#enquiry.drop("comparison");
     }
-    if (isWhole(view) && this.#whole !== undefined) {
+    if (isPushed(view) && this.#whole !== undefined) {
       this.#enquiry.drop("figures");
       this.#shown = this.#whole;
     }
@@ -131,7 +132,7 @@ export class FiguresSource {
     if (this.#whole === undefined) {
       return;
     }
-    if (!isWhole(this.#view)) {
+    if (!isPushed(this.#view)) {
       this.#enquiry.askForFigures("figures", queryOf(this.#view));
     }
     const comparison = comparisonQueryOf(this.#view);
@@ -139,6 +140,14 @@ export class FiguresSource {
       this.#enquiry.askForFigures("comparison", comparison);
     }
     this.turnPage();
+  }
+
+  /** Where more values can't be told, those that are pushed are better than none. */
+  #fallBack(isOfFigures: boolean): void {
+    if (isOfFigures && isWhole(this.#view) && this.#whole !== undefined) {
+      this.#shown = this.#whole;
+      this.#tell();
+    }
   }
 
   #tell(): void {

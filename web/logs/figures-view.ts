@@ -14,7 +14,7 @@ import { RequestsChart } from "./requests-chart.js";
 import type { Summary } from "./summary.js";
 import { clearTotals, showTotals } from "./totals.js";
 import { clearUnparsedLines, showUnparsedLines } from "./unparsed-lines.js";
-import { comparedRange, type View, withToggled } from "./view.js";
+import { comparedRange, type View, withMore, withToggled } from "./view.js";
 
 /** The figures of a log as they now are. */
 export interface Figures {
@@ -68,7 +68,10 @@ export class FiguresView {
       remove: (condition) => change({ conditions: without(this.#view.conditions, condition) }),
       clear: () => change({ conditions: [] }),
     });
-    this.#panels = new Panels((condition) => events.view(withToggled(this.#view, condition)));
+    this.#panels = new Panels({
+      choose: (condition) => events.view(withToggled(this.#view, condition)),
+      more: (panel) => events.view(withMore(this.#view, panel)),
+    });
     this.showView(view, undefined);
   }
 
@@ -83,12 +86,12 @@ export class FiguresView {
 
   show({ whole, shown, compared, fraction, isFinal }: Figures): void {
     document.body.dataset["figures"] = "some";
-    const { range, conditions } = this.#view;
+    const { range, conditions, more } = this.#view;
     showTotals(shown, compared?.summary, whole);
     this.chart.show({ summary: shown, fraction, range, compared }, isFinal);
     this.#strip.show(whole, fraction);
     this.#range.show(this.#view, spanOf(whole));
-    this.#panels.show({ summary: shown, compared: compared?.summary, conditions });
+    this.#panels.show({ summary: shown, compared: compared?.summary, conditions, more });
     this.#latency.show(shown, compared?.summary);
     this.#bytes.show(shown, range);
     showUnparsedLines(whole);

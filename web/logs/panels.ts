@@ -13,12 +13,22 @@ import {
   type ValueCount,
 } from "./summary.js";
 import { type Cell, type Choose, type ValueRow, ValueTable } from "./value-table.js";
+import { MORE_TOP } from "./view.js";
 
 /** What the panels show: the figures, and those they are compared with, if any. */
 export interface Shown {
   summary: Summary;
   compared: Summary | undefined;
   conditions: readonly Condition[];
+  /** The panels of which many values are shown. */
+  more: readonly string[];
+}
+
+export interface PanelEvents {
+  /** A value was clicked. */
+  choose: Choose;
+  /** Many values of a panel are wanted, or few again. */
+  more(panel: string): void;
 }
 
 interface Panel {
@@ -163,15 +173,15 @@ const VALUE_PANELS: ValuePanelSpec[] = [
   },
 ];
 
-/** Builds all panels into the page; `choose` hears of every value that is clicked. */
+/** Builds all panels into the page. */
 export class Panels {
   readonly #panels: Panel[];
 
-  constructor(choose: Choose) {
+  constructor({ choose, more }: PanelEvents) {
     const values = element("panels");
     const firewall = element("firewall");
     this.#panels = [
-      ...VALUE_PANELS.map((spec) => new ValuePanel(values, spec, choose)),
+      ...VALUE_PANELS.map((spec) => new ValuePanel(values, spec, choose, more)),
       new FirewallPanel(firewall, "by_rate", choose),
       new FirewallPanel(firewall, "by_errors", choose),
     ];
@@ -195,12 +205,19 @@ class ValuePanel implements Panel {
   readonly #spec: ValuePanelSpec;
   readonly #note: HTMLElement;
   readonly #empty: HTMLElement;
+  readonly #more: HTMLButtonElement;
   readonly #table: ValueTable;
 
-  constructor(parent: HTMLElement, spec: ValuePanelSpec, choose: Choose) {
+  constructor(
+    parent: HTMLElement,
+    spec: ValuePanelSpec,
+    choose: Choose,
+    more: (panel: string) => void,
+  ) {
     this.#spec = spec;
     const { note, empty, table } = card(parent, spec.id, spec.title, spec.width);
     this.#note = note;
+    this.#more = moreButton(note, spec, () => more(spec.id));
     this.#empty = empty;
     const columns =
       spec.errors === undefined
@@ -214,7 +231,11 @@ class ValuePanel implements Panel {
       shown === undefined ? { top: [] } : this.#spec.figuresOf(shown.summary);
     const before = shown?.compared && this.#spec.figuresOf(shown.compared);
     const rows = top.map((entry) => this.#row(entry, shown, before));
+    const isLong = shown?.more.includes(this.#spec.id) === true;
+    this.#table.resize(isLong ? Math.max(rows.length, this.#spec.rows) : this.#spec.rows);
     this.#table.show(rows, shown?.conditions ?? []);
+    this.#more.disabled = !isLong && (figures?.distinct ?? top.length) <= this.#spec.rows;
+    this.#more.setAttribute("aria-pressed", String(isLong));
     setText(
       this.#note,
       figures === undefined ? countNote(shown, top.length) : distinctNote(figures),
@@ -341,12 +362,27 @@ function card(parent: HTMLElement, id: string, title: string, width: number) {
   note.dataset["testid"] = `${id}-note`;
   const table = create("table");
   table.setAttribute("aria-labelledby", heading.id);
+  const scrolled = create("div", "values-scrolled");
+  scrolled.append(table);
   const empty = create("p", "panel-empty");
   empty.dataset["testid"] = `${id}-empty`;
   head.append(heading, note);
-  section.append(head, table, empty);
+  section.append(head, scrolled, empty);
   parent.append(section);
   return { note, table, empty };
+}
+
+/** Builds the button that shows many values, after the note. */
+function moreButton(note: HTMLElement, { id, title }: ValuePanelSpec, more: () => void) {
+  const button = create("button", "panel-more", "More");
+  button.type = "button";
+  button.disabled = true;
+  button.dataset["testid"] = `${id}-more`;
+  button.title = `${title}: show up to ${MORE_TOP}`;
+  button.setAttribute("aria-label", button.title);
+  button.addEventListener("click", more);
+  note.after(button);
+  return button;
 }
 
 /** Says how many values there are, and how exact the counts are where they aren't. */

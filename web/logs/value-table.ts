@@ -28,12 +28,14 @@ export interface ValueRow {
 export type Choose = (condition: Condition) => void;
 
 /**
- * Rows are filled in place, and there always are `rowsMax` of them, so that nothing below moves
- * while figures come in. One row at a time can be reached with Tab; arrow keys go on from there.
+ * Rows are filled in place, and there always are as many as fit, so that nothing below moves while
+ * figures come in. When there are to be more, the table scrolls. One row at a time can be reached with Tab; arrow keys go on from there.
  */
 export class ValueTable {
   readonly #body: HTMLTableSectionElement;
-  readonly #rowsMax: number;
+  readonly #cells: number;
+  readonly #rowsAtFirst: number;
+  #rowsMax = 0;
   readonly #choose: Choose;
   #rows: ValueRow[] = [];
   #current = 0;
@@ -46,7 +48,7 @@ export class ValueTable {
     rowsMax: number,
     choose: Choose,
   ) {
-    this.#rowsMax = rowsMax;
+    this.#cells = columns.length - 1;
     this.#choose = choose;
     table.className = "values";
     const head = create("thead");
@@ -62,12 +64,25 @@ export class ValueTable {
     head.append(headings);
     this.#body = create("tbody");
     this.#body.dataset["testid"] = id;
-    for (let i = 0; i < rowsMax; i += 1) {
-      this.#body.append(emptyRow(columns.length - 1));
-    }
     table.append(head, this.#body);
+    table.parentElement?.style.setProperty("--rows", String(rowsMax));
+    this.#rowsAtFirst = rowsMax;
+    this.resize(rowsMax);
     this.#body.addEventListener("click", (event) => this.#handleClick(event));
     this.#body.addEventListener("keydown", (event) => this.#handleKey(event));
+  }
+
+  /** Makes room for so many rows. */
+  resize(rowsMax: number): void {
+    for (let i = this.#rowsMax; i < rowsMax; i += 1) {
+      this.#body.append(emptyRow(this.#cells));
+    }
+    for (let i = this.#rowsMax; i > rowsMax; i -= 1) {
+      this.#body.deleteRow(-1);
+    }
+    this.#rowsMax = rowsMax;
+    const scrolled = this.#body.closest(".values-scrolled");
+    scrolled?.classList.toggle("values-many", rowsMax > this.#rowsAtFirst);
   }
 
   show(rows: ValueRow[], conditions: readonly Condition[]): void {

@@ -20,6 +20,8 @@ export interface View {
   comparison: Comparison;
   /** A file that the server follows, rather than one that was dropped. */
   follow: string | null;
+  /** The panels of which many values are shown. */
+  more: readonly string[];
 }
 
 export const WHOLE: View = {
@@ -27,14 +29,17 @@ export const WHOLE: View = {
   conditions: [],
   comparison: { kind: "none" },
   follow: null,
+  more: [],
 };
 
 const EXCLUDED = "not-";
 /** So many values are asked for to compare with, since those shown may have been rare then. */
 const COMPARED_TOP = 1_000;
+/** How many values a panel has that shows many. */
+export const MORE_TOP = 200;
 
 /** Returns the fragment of an address that `parseView` reads; empty for the whole log. */
-export function fragmentOf({ range, conditions, comparison, follow }: View): string {
+export function fragmentOf({ range, conditions, comparison, follow, more }: View): string {
   const fields = new URLSearchParams();
   if (follow !== null) {
     fields.append("follow", follow);
@@ -50,6 +55,9 @@ export function fragmentOf({ range, conditions, comparison, follow }: View): str
     fields.append("compare", "previous");
   } else if (comparison.kind === "range") {
     fields.append("compare", `${comparison.range.from}-${comparison.range.until}`);
+  }
+  for (const panel of more) {
+    fields.append("more", panel);
   }
   return fields.toString();
 }
@@ -70,6 +78,7 @@ export function parseView(fragment: string): View {
     conditions,
     comparison: parseComparison(fields.get("compare")),
     follow: fields.get("follow"),
+    more: fields.getAll("more"),
   };
 }
 
@@ -92,13 +101,26 @@ function parseRange(text: string): TimeRange | null {
 }
 
 /** Returns the query of what is shown. */
-export function queryOf({ range, conditions }: View): Query {
-  return { from: range?.from ?? null, until: range?.until ?? null, conditions };
+export function queryOf({ range, conditions, more }: View): Query {
+  const query = { from: range?.from ?? null, until: range?.until ?? null, conditions };
+  return more.length === 0 ? query : { ...query, top_max: MORE_TOP };
 }
 
-/** Says whether the view is of everything, for which the server pushes figures unasked. */
+/** Says whether the view is of everything. */
 export function isWhole({ range, conditions }: View): boolean {
   return range === null && conditions.length === 0;
+}
+
+/** Says whether the server pushes the figures of the view unasked. */
+export function isPushed(view: View): boolean {
+  return isWhole(view) && view.more.length === 0;
+}
+
+/** Shows many values of a panel, or as few as at first. */
+export function withMore(view: View, panel: string): View {
+  const others = view.more.filter((it) => it !== panel);
+  const had = others.length < view.more.length;
+  return { ...view, more: had ? others : [...others, panel] };
 }
 
 /** Returns the query of what the figures are compared with, or null if there is nothing. */

@@ -252,3 +252,30 @@ test("the keyboard alone filters, zooms and takes it back", async () => {
   await assertShows(page, oracle.requests);
   await page.close();
 });
+
+test("a panel shows many values when asked, and few again, and nothing else moves", async () => {
+  const { page, complaints } = await openLog();
+  const paths = top(oracle.requests, "path", 200).top;
+  const valuesShown = async () => (await rowsOf(page, "path")).map(({ value }) => value);
+  const expected = paths.map(({ value }) => value);
+  const heightOf = () =>
+    page.$eval(byId("panel-path"), (panel) => panel.getBoundingClientRect().height);
+  const height = await heightOf();
+  await page.click(byId("path-more"));
+  await page.waitForFunction(
+    (rows, many) => document.querySelectorAll(rows).length === many,
+    {},
+    `${byId("path-rows")} tr:not([data-value=""])`,
+    expected.length,
+  );
+  assert.deepEqual(await valuesShown(), expected);
+  assert.equal((await rowsOf(page, "agent")).length, 12);
+  assert.equal(await heightOf(), height, "the table scrolls");
+  assert.equal(await page.evaluate(() => location.hash), "#more=path");
+  await page.click(byId("path-more"));
+  assert.deepEqual(await valuesShown(), expected.slice(0, 12));
+  assert.equal(await heightOf(), height);
+  assert.equal(await page.evaluate(() => location.hash), "");
+  assert.deepEqual(complaints, []);
+  await page.close();
+});

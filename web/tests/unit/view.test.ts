@@ -6,11 +6,13 @@ import {
   comparedRange,
   comparisonQueryOf,
   fragmentOf,
+  isPushed,
   isWhole,
   parseView,
   queryOf,
   type View,
   WHOLE,
+  withMore,
   withToggled,
 } from "../../logs/view.js";
 
@@ -21,6 +23,7 @@ const CHOSEN: View = {
   conditions: [ONLY, NOT],
   comparison: { kind: "range", range: { from: 1_611_193_620, until: 1_611_197_220 } },
   follow: "access.log",
+  more: ["path", "bots"],
 };
 
 test("a view survives the address", () => {
@@ -66,4 +69,13 @@ test("a range keeps within the log", () => {
   assert.deepEqual(within({ from: 950, until: 1_050 }, 0, 1_000), { from: 900, until: 1_000 });
   assert.equal(within({ from: -50, until: 2_000 }, 0, 1_000), null);
   assert.deepEqual(wholeSeconds(1.2, 1.3), { from: 1, until: 2 });
+});
+
+test("many values of a panel are asked for, and few again, which are pushed", () => {
+  const many = withMore(WHOLE, "path");
+  assert.deepEqual(many.more, ["path"]);
+  assert.deepEqual(queryOf(many), { from: null, until: null, conditions: [], top_max: 200 });
+  assert.deepEqual([isWhole(many), isPushed(many), isPushed(WHOLE)], [true, false, true]);
+  assert.deepEqual(withMore(withMore(many, "agent"), "path").more, ["agent"]);
+  assert.deepEqual(withMore(many, "path"), WHOLE);
 });
