@@ -166,6 +166,8 @@ pub struct Figures {
     pub messages: f64,
     /// Their payload.
     pub payload_bytes: f64,
+    /// What came of them on the wire, frame headers included and TLS not; `None` where it isn't counted.
+    pub wire_bytes: Option<f64>,
     /// Connections that were opened and closed meanwhile.
     pub connections: f64,
     /// What the server spent; `None` if it is not ours to look into.

@@ -158,6 +158,7 @@ impl From<LoadError> for Interruption {
 struct Done {
     verified_bytes: u64,
     connections: u64,
+    received_bytes: u64,
     cpu: Duration,
 }
 
@@ -216,6 +217,7 @@ impl Conductor<'_, '_> {
         Ok(Figures {
             messages,
             payload_bytes: messages * f64::from(self.plan.echo.payload_bytes),
+            wire_bytes: Some((after.received_bytes - before.received_bytes) as f64),
             connections: (after.connections - before.connections) as f64,
             load_cpu_s: (after.cpu - before.cpu).as_secs_f64(),
             load_threads: self.stations.len() as u32,
@@ -257,6 +259,7 @@ impl Conductor<'_, '_> {
         for station in self.stations {
             done.verified_bytes += station.verified();
             done.connections += station.connections();
+            done.received_bytes += station.received();
             done.cpu += station.cpu()?;
         }
         Ok(done)

@@ -2,10 +2,10 @@
 
 use crate::record::Record;
 use crate::report::about::machine_line;
-use crate::report::number::{NONE, ratio};
+use crate::report::number::{NONE, bytes, ratio};
 use crate::report::words::{Names, figure, metric_short};
 use crate::report::{date, heat};
-use crate::summary::{Base, Behind, Mean, REFERENCE, Standing, Summary};
+use crate::summary::{Base, Behind, CellSummary, Mean, REFERENCE, Standing, Summary};
 
 /// Lines are filled up to this many characters.
 const LINE_CHARS_MAX: usize = 120;
@@ -30,6 +30,7 @@ pub fn markdown(record: &Record) -> String {
     text.push_str(&filled(&heat::sentences(&summary, &names).join(" "), ""));
     text.push_str(&ratios(&summary, &names));
     text.push_str(&headlines(&summary, &names));
+    text.push_str(&compressed(&summary, &names));
     text.push_str(&behind(&summary, &names));
     text
 }
@@ -104,6 +105,52 @@ fn headlines(summary: &Summary, names: &Names<'_>) -> String {
         ]
     });
     format!("\n{}", table(&head, rows))
+}
+
+/// Compares the cells whose messages are compressed: who compresses less is faster for that.
+fn compressed(summary: &Summary, names: &Names<'_>) -> String {
+    let cells = summary.scenarios.iter().flat_map(|it| &it.cells);
+    let rows: Vec<_> = cells
+        .filter(|cell| cell.is_compressed())
+        .map(|cell| compressed_row(cell, names))
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head = [
+        "compressed cell",
+        "linerate",
+        "best other",
+        "best other as short",
+    ];
+    let about = "Compressed messages: what is compared, in brackets the bytes of a message on the wire. The last column has \
+         the best whose messages are not 2 % longer than ours, and how many times as good we are.";
+    let table = table(&head.map(String::from), rows.into_iter());
+    format!("\n{}\n{table}", filled(about, ""))
+}
+
+fn compressed_row(cell: &CellSummary, names: &Names<'_>) -> Vec<String> {
+    let text = |standing: Option<&Standing>| {
+        let Some((it, headline)) = standing.and_then(|it| Some((it, it.headline?))) else {
+            return NONE.into();
+        };
+        let wire = it.medians.as_ref().and_then(|it| it.wire_bytes);
+        let wire = wire.map_or(NONE.into(), |it| bytes(it.median));
+        let title = names.title(&it.contender);
+        format!("{title}: {} ({wire})", figure(cell.metric, headline.median))
+    };
+    let (ours, alike) = (cell.ours(), cell.best_peer_alike());
+    let medians = ours
+        .and_then(|it| it.headline)
+        .zip(alike.and_then(|it| it.headline));
+    let times = medians.map(|(ours, it)| cell.metric.ratio(ours.median, it.median));
+    let times = times.map(|it| format!(", {}×", ratio(it)));
+    vec![
+        cell.cell.title.clone(),
+        text(ours),
+        text(cell.best_peer()),
+        format!("{}{}", text(alike), times.unwrap_or_default()),
+    ]
 }
 
 /// Lists the cells in which we are not first, a paragraph for each scenario.

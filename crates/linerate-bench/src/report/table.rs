@@ -32,6 +32,14 @@ const PAYLOAD: Column = Column {
     head: "payload/s",
     text: |it| median(it.bytes_per_second, decimal_bytes),
 };
+const WIRE: Column = Column {
+    head: "on the wire",
+    text: |it| median(it.wire_bytes, bytes),
+};
+const SHRUNK: Column = Column {
+    head: "shrunk to 1 ÷",
+    text: |it| median(it.wire_ratio, ratio),
+};
 const PER_CPU_SECOND: Column = Column {
     head: "messages/CPU-s",
     text: |it| median(it.messages_per_cpu_second, si),
@@ -55,7 +63,7 @@ const BEFORE: Column = Column {
 
 /// Writes a table with a row for each contender that had a turn.
 pub(super) fn table(cell: &CellSummary, names: &Names<'_>) -> Markup {
-    let columns = columns(cell.metric);
+    let columns = columns(cell);
     let label = format!("All figures: {}", cell.cell.title);
     html! {
         div.scroll role="region" tabindex="0" aria-label=(label) {
@@ -68,12 +76,12 @@ pub(super) fn table(cell: &CellSummary, names: &Names<'_>) -> Markup {
                         th scope="col" { "±" }
                         th scope="col" { "÷ raw TCP" }
                         th scope="col" { "÷ best peer" }
-                        @for column in columns { th scope="col" { (column.head) } }
+                        @for column in &columns { th scope="col" { (column.head) } }
                     }
                 }
                 tbody {
                     @for standing in &cell.standings {
-                        (row(cell, standing, columns, names))
+                        (row(cell, standing, &columns, names))
                     }
                 }
             }
@@ -101,10 +109,10 @@ fn row(cell: &CellSummary, standing: &Standing, columns: &[Column], names: &Name
 }
 
 /// Returns the columns that follow the compared figure and its ratios, without that figure.
-fn columns(metric: Metric) -> &'static [Column] {
-    match metric {
-        Metric::BytesPerConnection => &[BEFORE, PEAK],
-        Metric::LatencyP99 => &[
+fn columns(cell: &CellSummary) -> Vec<Column> {
+    let mut columns = match cell.metric {
+        Metric::BytesPerConnection => vec![BEFORE, PEAK],
+        Metric::LatencyP99 => vec![
             P50,
             P999,
             PER_SECOND,
@@ -114,9 +122,15 @@ fn columns(metric: Metric) -> &'static [Column] {
             SYSTEM,
             PEAK,
         ],
-        Metric::PerServerCpuSecond => &[PER_SECOND, PAYLOAD, P50, P99, P999, USER, SYSTEM, PEAK],
-        Metric::PerSecond => &[PAYLOAD, P50, P99, P999],
+        Metric::PerServerCpuSecond => {
+            vec![PER_SECOND, PAYLOAD, P50, P99, P999, USER, SYSTEM, PEAK]
+        }
+        Metric::PerSecond => vec![PAYLOAD, P50, P99, P999],
+    };
+    if cell.is_compressed() {
+        columns.splice(0..0, [WIRE, SHRUNK]);
     }
+    columns
 }
 
 fn median(spread: Option<Spread>, text: impl Fn(f64) -> String) -> String {

@@ -1,6 +1,6 @@
 //! Facts about the page and the Markdown of records made by hand.
 
-use crate::cell::{Cell, Load};
+use crate::cell::{Cell, Deflate, Load};
 use crate::record::{Figures, Outcome, Record, Spent};
 use crate::report::{html, markdown};
 use crate::summary::tests::sample::{Sample, echo, idle, idle_cell, latency, per_cpu, scheduled};
@@ -176,6 +176,38 @@ fn markdown_names_date_machine_command_and_every_cell_we_lose() {
     assert!(text.contains("- `pipeline`, 1 of 2: **a** (peer 1.20×)"));
     assert!(text.contains("| linerate | 0.50 | 0.50 | 1.00 |"));
     assert!(text.contains("| raw-tcp | 1.00 | 1.00 | – |"));
+}
+
+#[test]
+fn compressed_cells_tell_the_bytes_on_the_wire_and_who_compresses_alike() {
+    let mut cell = echo("deflate", "a");
+    if let Load::Echo(echo) = &mut cell.load {
+        echo.deflate = Deflate::Takeover;
+    }
+    let id = cell.id();
+    let mut sample = Sample::new().cell(cell);
+    for (name, per_cpu_second, wire_bytes) in [
+        ("linerate", 300.0, 4.0),
+        ("hasty", 400.0, 6.0),
+        ("thorough", 200.0, 4.05),
+    ] {
+        let figures = per_cpu(per_cpu_second);
+        let figures = Figures {
+            wire_bytes: Some(figures.messages * wire_bytes),
+            ..figures
+        };
+        let outcome = Outcome::Measured(figures);
+        sample = sample.contender(name).outcome(&id, name, 0, outcome);
+    }
+    let text = markdown(&sample.0);
+    let row =
+        "| deflate a | linerate: 300 (4 B) | hasty: 400 (6 B) | thorough: 200 (4.05 B), 1.50× |";
+    assert!(text.replace('\u{202f}', " ").contains(row), "{text}");
+    let page = html(&sample.0);
+    let column = "<th scope=\"col\">on the wire</th>";
+    assert!(page.contains(column) && page.contains("<td>2.00</td>"));
+    assert!(!markdown(&record()).contains("compressed cell"));
+    assert!(!html(&record()).contains(column));
 }
 
 #[test]

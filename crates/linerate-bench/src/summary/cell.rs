@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Deflate, Load};
 use crate::record::{Figures, Measurement, Outcome};
 use crate::summary::medians::Medians;
 use crate::summary::metric::Metric;
 use crate::summary::spread::Spread;
 use crate::summary::{REFERENCE, is_ours};
+
+/// Contenders whose messages differ by no more than this part are taken to compress alike.
+const ALIKE: f64 = 50.0;
 
 /// What came of a cell.
 #[derive(Clone, Debug)]
@@ -82,6 +85,24 @@ impl CellSummary {
     pub fn best_peer(&self) -> Option<&Standing> {
         let is_peer = |it: &&Standing| it.rank.is_some() && !is_ours(&it.contender);
         self.standings.iter().find(is_peer)
+    }
+
+    /// Returns the best of those that are neither ours nor the reference and whose messages are at most
+    /// 1/[`ALIKE`] longer on the wire than ours: who compresses less is faster for that.
+    pub fn best_peer_alike(&self) -> Option<&Standing> {
+        let wire_bytes = |it: &Standing| Some(it.medians.as_ref()?.wire_bytes?.median);
+        let ours = wire_bytes(self.ours()?)?;
+        let is_alike = |it: &&Standing| {
+            let bytes = wire_bytes(it);
+            bytes.is_some_and(|bytes| bytes <= ours * (1.0 + 1.0 / ALIKE))
+        };
+        let is_peer = |it: &&Standing| it.rank.is_some() && !is_ours(&it.contender);
+        self.standings.iter().filter(is_peer).find(is_alike)
+    }
+
+    /// Returns whether messages are compressed.
+    pub fn is_compressed(&self) -> bool {
+        matches!(&self.cell.load, Load::Echo(echo) if echo.deflate != Deflate::Off)
     }
 
     /// Returns a contender's standing.

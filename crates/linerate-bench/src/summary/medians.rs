@@ -13,6 +13,10 @@ pub struct Medians {
     pub messages_per_second: Option<Spread>,
     /// Payload, in bytes per second, one way.
     pub bytes_per_second: Option<Spread>,
+    /// Bytes on the wire for each message that came back.
+    pub wire_bytes: Option<Spread>,
+    /// How many times as long as on the wire its payload is.
+    pub wire_ratio: Option<Spread>,
     /// Messages per second of the server's CPU time.
     pub messages_per_cpu_second: Option<Spread>,
     /// The server's CPU time in user mode for a message, microseconds.
@@ -47,6 +51,8 @@ impl Medians {
         Self {
             messages_per_second: spread(&|it| Some(it.messages / it.elapsed_s)),
             bytes_per_second: spread(&|it| Some(it.payload_bytes / it.elapsed_s)),
+            wire_bytes: spread(&|it| Some(it.wire_bytes? / it.messages)),
+            wire_ratio: spread(&|it| Some(it.payload_bytes / it.wire_bytes?)),
             messages_per_cpu_second: spread(&|it| Some(it.messages / it.server?.cpu_s)),
             user_us: spread(&|it| Some(microseconds(it.server?.user_s, it.messages))),
             system_us: spread(&|it| Some(microseconds(it.server?.system_s, it.messages))),

@@ -32,6 +32,8 @@ pub(super) struct Client {
     window_start: u64,
     /// Grows whenever the server does something; while it stands still, the server is silent.
     activity: u64,
+    /// Bytes of frames that came.
+    received: u64,
 }
 
 #[derive(Debug)]
@@ -90,6 +92,7 @@ impl Client {
             control_sent: 0,
             window_start: 0,
             activity: 0,
+            received: 0,
         }
     }
 
@@ -152,6 +155,7 @@ impl Client {
                 Err(error) => return Err(LoadError::of_socket(error)),
             };
             self.activity += bytes as u64;
+            self.received += bytes as u64;
             let before = self.check.answered();
             self.check.take(&plan.script, &buffer[..bytes])?;
             if let Some(pongs) = self.check.take_pongs() {
@@ -192,6 +196,11 @@ impl Client {
 
     pub(super) fn check(&self) -> &Check {
         &self.check
+    }
+
+    /// Returns how many bytes of frames have come.
+    pub(super) fn received(&self) -> u64 {
+        self.received
     }
 
     /// Returns a number that grows whenever the server does something.

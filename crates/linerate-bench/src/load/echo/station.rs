@@ -44,6 +44,8 @@ pub(super) struct Station {
     /// Bytes of answers that came, and connections that are over.
     verified: AtomicU64,
     connections: AtomicU64,
+    /// Bytes that came, as they came.
+    received: AtomicU64,
     /// Whether the thread is so late with an open loop that there is no point in going on.
     is_behind: AtomicBool,
     phase: AtomicU8,
@@ -59,6 +61,7 @@ impl Station {
         Ok(Self {
             verified: AtomicU64::new(0),
             connections: AtomicU64::new(0),
+            received: AtomicU64::new(0),
             is_behind: AtomicBool::new(false),
             phase: AtomicU8::new(Phase::Opening as u8),
             thread: AtomicI32::new(0),
@@ -74,9 +77,10 @@ impl Station {
     }
 
     /// Tells the conductor what was done.
-    pub(super) fn report(&self, verified: u64, connections: u64) {
+    pub(super) fn report(&self, verified: u64, connections: u64, received: u64) {
         self.verified.store(verified, Ordering::Relaxed);
         self.connections.store(connections, Ordering::Relaxed);
+        self.received.store(received, Ordering::Relaxed);
     }
 
     /// Tells the conductor that the schedule cannot be kept.
@@ -111,6 +115,10 @@ impl Station {
 
     pub(super) fn connections(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_behind(&self) -> bool {

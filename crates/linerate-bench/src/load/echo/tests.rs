@@ -541,7 +541,10 @@ fn compressed_echo_is_counted() {
             payload_bytes: 3_000,
             ..ECHO
         };
-        assert_counted(&case, &run(&case, &target).unwrap());
+        let figures = run(&case, &target).unwrap();
+        assert_counted(&case, &figures);
+        let (payload, wire) = (figures.payload_bytes, figures.wire_bytes.unwrap());
+        assert!(wire > 0.0 && wire < payload / 2.0, "{wire} of {payload}");
     }
 }
 

@@ -41,6 +41,8 @@ pub(super) struct Worker<'a> {
     verified: u64,
     /// Connections that are over.
     connections: u64,
+    /// Bytes that came, as they came.
+    received: u64,
 }
 
 /// A client, and how long it has been silent.
@@ -92,6 +94,7 @@ impl<'a> Worker<'a> {
             ended: None,
             verified: 0,
             connections: 0,
+            received: 0,
         };
         for number in numbers {
             let client = match plan.echo.messages {
@@ -123,7 +126,8 @@ impl<'a> Worker<'a> {
                     place => self.handle_ready(place as usize, flags)?,
                 }
             }
-            self.station.report(self.verified, self.connections);
+            self.station
+                .report(self.verified, self.connections, self.received);
         }
         self.finish()
     }
@@ -142,6 +146,7 @@ impl<'a> Worker<'a> {
         let clients = slots.len() as u64;
         let slot = &mut slots[place];
         let before = slot.client.check().verified(&plan.script);
+        let received = slot.client.received();
         let mut first = slot.client.check().answered();
         let is_measured =
             *phase == Phase::Measured || (*phase == Phase::Ending && schedule.is_some());
@@ -170,6 +175,7 @@ impl<'a> Worker<'a> {
             },
         )?;
         self.verified += slot.client.check().verified(&plan.script) - before;
+        self.received += slot.client.received() - received;
         if outcome == Outcome::Done {
             self.replace(place)?;
         }
