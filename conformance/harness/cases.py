@@ -19,7 +19,7 @@ SECTIONS = {
 }
 COUNT = sum(count for _, count in SECTIONS.values())
 
-# The sections about compression, which the reactor declines.
+# The sections about compression, which take most of the time.
 COMPRESSION = {"12", "13"}
 
 # A valid message precedes an invalid frame in these, and the suite's verdict, OK or NON-STRICT, hangs on whether it

@@ -85,8 +85,7 @@ class Run:
 
     def _takes(self, case):
         """Returns whether the peer has what the case is about."""
-        compresses = self.engine == "tokio" and self.compresses
-        return compresses or cases.section(case) not in cases.COMPRESSION
+        return self.compresses or cases.section(case) not in cases.COMPRESSION
 
     def _attempt(self, setup, ids, results, log):
         """Runs the suite once. Returns what went wrong with the run as such."""
@@ -108,8 +107,8 @@ class Run:
         return Bridge(server, log) if self.bridged else Directly(server)
 
     def _engine_options(self):
-        engine = ["--compression", "on"] if self.engine == "tokio" else ["--engine", self.engine]
-        return [*engine, *(["--driver", self.driver] if self.driver else [])]
+        engine = [] if self.engine == "tokio" else ["--engine", self.engine]
+        return ["--compression", "on", *engine, *(["--driver", self.driver] if self.driver else [])]
 
 
 class Directly(contextlib.nullcontext):

@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DRIVER", value_parser = driver())]
     driver: Option<DriverKind>,
 
-    /// Compress messages; the reactor does not.
+    /// Compress messages.
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Compression::Off)]
     compression: Compression,
 
@@ -86,15 +86,17 @@ fn driver() -> impl TypedValueParser<Value = DriverKind> {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     if arguments.engine == Engine::Reactor {
         anyhow::ensure!(
-            arguments.compression == Compression::Off,
-            "the reactor does not compress messages; for `--compression` use `--engine tokio`"
-        );
-        anyhow::ensure!(
             !arguments.http3,
             "the reactor speaks HTTP/1.1; for `--http3` use `--engine tokio`"
         );
         let driver = arguments.driver.unwrap_or_default();
-        return reactor::run(&arguments.workers, driver, arguments.tls_self_signed);
+        let compression = arguments.compression;
+        return reactor::run(
+            &arguments.workers,
+            driver,
+            compression,
+            arguments.tls_self_signed,
+        );
     }
     anyhow::ensure!(
         arguments.driver.is_none(),

@@ -145,6 +145,27 @@ impl Connection {
         matches!(self.stage, Stage::Open { .. }) && self.engine.state() == State::Open
     }
 
+    /// Returns whether messages of ours may be compressed.
+    #[inline]
+    pub(crate) fn deflates(&self) -> bool {
+        #[cfg(feature = "deflate")]
+        return self.engine.deflates().is_some();
+        #[cfg(not(feature = "deflate"))]
+        false
+    }
+
+    /// Returns whether the engine would try to compress this payload.
+    #[inline]
+    pub(crate) fn would_deflate(&self, payload: &[u8]) -> bool {
+        #[cfg(feature = "deflate")]
+        return self.engine.would_deflate(payload);
+        #[cfg(not(feature = "deflate"))]
+        {
+            _ = payload;
+            false
+        }
+    }
+
     /// Returns what the driver should wait for.
     pub(crate) fn wanted(&self) -> Interest {
         Interest {

@@ -75,7 +75,8 @@ pub trait Handler: Clone + Send + 'static {
     /// Messages whose first frame has this many bytes or more, and of which not all has arrived yet,
     /// are not put together: their pieces go to [`chunk`](Self::chunk) as they arrive, so that they
     /// take no memory for the whole and no copy of what is large. All others come whole to [`message`](Self::message).
-    /// Default: none comes in pieces.
+    /// A compressed message does not say how long it is: that it has 16 KiB or more is all that is known when it
+    /// begins. Default: none comes in pieces.
     const STREAMED_BYTES_MIN: u64 = u64::MAX;
 
     /// Decides about a client's request that is well-formed and of an allowed origin: refuses it, chooses a

@@ -80,6 +80,8 @@ pub use connector::{Connector, ConnectorBuilder};
 pub use counters::Counters;
 pub use driver::{DriverKind, UnknownDriver};
 pub use handler::{ConnectionId, Handler, Opened};
+#[cfg(feature = "deflate")]
+pub use linerate_proto::deflate::{Budget, Deflate};
 pub use linerate_proto::{
     CloseCode, Config, Limits, SendError,
     engine::{Chunk, Closed, Message, MessageKind},

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "deflate")]
+use linerate_proto::deflate::Deflate;
 use linerate_proto::{
     Config,
     handshake::{HandshakeLimits, OriginPolicy},
@@ -24,6 +26,10 @@ pub struct Options {
     pub config: Config,
     /// Limits on the opening handshake, its time among them.
     pub handshake: HandshakeLimits,
+    /// How messages are compressed where the other side can do it. Default: not at all, since that costs
+    /// many times what everything else about a message does.
+    #[cfg(feature = "deflate")]
+    pub deflate: Option<Deflate>,
     /// The pages that may connect. Default: those of the same origin.
     pub origins: OriginPolicy,
     /// Connections at once over all workers, those that are being opened included; more are refused:
@@ -65,6 +71,8 @@ impl Default for Options {
             driver: DriverKind::default(),
             config: Config::default(),
             handshake: HandshakeLimits::default(),
+            #[cfg(feature = "deflate")]
+            deflate: None,
             origins: OriginPolicy::default(),
             connections_max: 100_000,
             attempts_max: 1_024,

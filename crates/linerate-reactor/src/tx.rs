@@ -68,6 +68,26 @@ impl<'a> Tx<'a> {
         self.send_payload(MessageKind::Binary, bytes)
     }
 
+    /// Sends a message that is never compressed: what is secret and stands beside what others can choose
+    /// (RFC 7692 §8), and what is compressed already.
+    ///
+    /// # Errors
+    /// The connection is closing.
+    pub fn send_uncompressed(&mut self, message: Message<'_>) -> Result<(), SendError> {
+        self.settle_tail();
+        let (kind, payload) = (message.kind(), message.as_bytes());
+        if payload.len() >= COPIED_BYTES_MAX {
+            return self.send_large(kind, payload);
+        }
+        let Self {
+            core, connection, ..
+        } = self;
+        let cork = &mut core.output.cork;
+        connection.engine.send_uncompressed(cork, kind, payload)?;
+        self.limit_cork();
+        Ok(())
+    }
+
     /// Sends a message whose payload is that of all `parts`, one behind the other. Together, the
     /// parts of a text message must be UTF-8.
     ///
@@ -75,6 +95,12 @@ impl<'a> Tx<'a> {
     /// The connection is closing.
     pub fn send_parts(&mut self, kind: MessageKind, parts: &[&[u8]]) -> Result<(), SendError> {
         self.settle_tail();
+        if self.connection.deflates() {
+            let bytes = parts.iter().map(|part| part.len()).sum();
+            return self.send_compressed(kind, bytes, |whole| {
+                parts.iter().for_each(|part| whole.extend_from_slice(part));
+            });
+        }
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         let key = self.begin(kind, bytes)?;
         let mut phase = 0;
@@ -110,6 +136,11 @@ impl<'a> Tx<'a> {
             core, connection, ..
         } = self;
         let cork = &mut core.output.cork;
+        if connection.deflates() {
+            connection.engine.send_fragment(cork, kind, bytes, ends)?;
+            self.limit_cork();
+            return Ok(());
+        }
         let fragment_bytes = bytes.len() as u64;
         let key = connection
             .engine
@@ -135,6 +166,12 @@ impl<'a> Tx<'a> {
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), SendError> {
         self.settle_tail();
+        if self.connection.deflates() {
+            return self.send_compressed(kind, bytes, |whole| {
+                whole.resize(bytes, 0);
+                fill(whole);
+            });
+        }
         let key = self.begin(kind, bytes)?;
         let cork = &mut self.core.output.cork;
         let start = cork.len();
@@ -148,7 +185,8 @@ impl<'a> Tx<'a> {
     }
 
     /// Sends as many frames as `encode` pushes, at most `bytes_max` bytes with their headers. They
-    /// must be whole messages, pushed without a masking key: a client's are masked afterwards.
+    /// must be whole messages, pushed without a masking key: a client's are masked afterwards. They are
+    /// never compressed.
     ///
     /// # Errors
     /// The connection is closing; `encode` was not called.
@@ -299,7 +337,7 @@ impl<'a> Tx<'a> {
     #[inline]
     fn send_payload(&mut self, kind: MessageKind, payload: &[u8]) -> Result<(), SendError> {
         self.settle_tail();
-        if payload.len() >= COPIED_BYTES_MAX {
+        if payload.len() >= COPIED_BYTES_MAX && !self.connection.would_deflate(payload) {
             return self.send_large(kind, payload);
         }
         let Self {
@@ -310,6 +348,27 @@ impl<'a> Tx<'a> {
             .send(&mut core.output.cork, kind, payload)?;
         self.limit_cork();
         Ok(())
+    }
+
+    /// Sends the `bytes` bytes that `append` puts together, compressed if that is worth it.
+    fn send_compressed(
+        &mut self,
+        kind: MessageKind,
+        bytes: usize,
+        append: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), SendError> {
+        let Self {
+            core, connection, ..
+        } = self;
+        if !connection.is_open() {
+            return Err(SendError::Closed);
+        }
+        let mut whole = core.pool.take(bytes);
+        append(&mut whole);
+        let sent = connection.engine.send(&mut core.output.cork, kind, &whole);
+        core.pool.give(whole);
+        self.limit_cork();
+        sent
     }
 
     fn send_large(&mut self, kind: MessageKind, payload: &[u8]) -> Result<(), SendError> {

@@ -4,7 +4,7 @@
 use kit::{Arguments, MESSAGE_BYTES_MAX, Service};
 pub use linerate_reactor::DriverKind;
 use linerate_reactor::{
-    Chunk, Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy,
+    Chunk, Deflate, Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy,
 };
 
 /// The topic that all connections subscribe to.
@@ -15,9 +15,10 @@ const ALL: &str = "all";
 /// # Errors
 /// The command line is wrong, the driver or the port can't be had, or the server failed.
 pub fn run(driver: DriverKind) -> kit::Result {
-    let arguments = Arguments::from_command_line()?.without_deflate()?;
+    let arguments = Arguments::from_command_line()?;
     let mut options = Options::default();
     options.driver = driver;
+    options.deflate = arguments.deflate.map(deflate);
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX as u64;
     options.origins = OriginPolicy::DangerAny;
     let mut server = Server::builder()
@@ -33,6 +34,17 @@ pub fn run(driver: DriverKind) -> kit::Result {
     };
     let address = ([127, 0, 0, 1], arguments.port).into();
     Ok(server.listen(address)?.run()?)
+}
+
+/// The defaults, but for contexts; a client that offers no smaller window keeps its own only with 15 bits.
+fn deflate(wanted: kit::Deflate) -> Deflate {
+    let takeover = wanted == kit::Deflate::Takeover;
+    Deflate {
+        takeover,
+        peer_takeover: takeover,
+        peer_window_bits: 15,
+        ..Deflate::default()
+    }
 }
 
 /// Messages that are to be counted are taken in pieces as they arrive.

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use super::MESSAGE_BYTES_MAX;
 use crate::{
     certificate,
+    compression::Compression,
     workers::{self, StopSignal},
 };
 
@@ -40,6 +41,7 @@ impl Handler for Echo {
 pub(super) fn run(
     arguments: &workers::Arguments,
     driver: DriverKind,
+    compression: Compression,
     tls_self_signed: bool,
 ) -> anyhow::Result<()> {
     driver
@@ -47,6 +49,7 @@ pub(super) fn run(
         .with_context(|| format!("the driver {driver} can't be had"))?;
     let mut options = Options::default();
     options.driver = driver;
+    options.deflate = compression.deflate();
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX;
     options.origins = OriginPolicy::DangerAny;
     let mut builder = Server::builder()

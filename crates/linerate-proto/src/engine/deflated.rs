@@ -29,10 +29,20 @@ impl<E: Endpoint> Engine<E> {
         options: &Deflate,
         pool: &'static dyn Pool,
     ) -> Self {
+        self.set_deflate(agreement, options, pool);
+        self
+    }
+
+    /// As [`with_deflate`](Self::with_deflate), for an engine that lies somewhere already.
+    pub fn set_deflate(
+        &mut self,
+        agreement: Agreement,
+        options: &Deflate,
+        pool: &'static dyn Pool,
+    ) {
         let codec = Codec::new(agreement, options, pool);
         Aside::of(&mut self.aside).deflate = Some(Box::new(codec));
         self.receiving.rsv_known = RSV1;
-        self
     }
 
     /// Returns what our compressed messages keep to, `None` if there are none.

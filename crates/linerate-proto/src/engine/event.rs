@@ -118,6 +118,9 @@ pub struct Data<'a> {
     /// The bytes that are still to come in this frame; a hint for reserving, never to be trusted
     /// beyond what has arrived.
     pub frame_bytes_left: u64,
+    /// Whether the message is compressed, so that the bytes lie in the memory of what has inflated
+    /// them and not in the input.
+    pub inflated: bool,
     pub(super) payload: &'a mut [u8],
     pub(super) mask: Option<MaskKey>,
     /// Where the piece stands in its frame's payload.

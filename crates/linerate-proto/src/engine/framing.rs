@@ -77,6 +77,7 @@ impl Piece {
             begins,
             ends,
             frame_bytes_left,
+            inflated: false,
             payload,
             mask,
             phase,

@@ -69,8 +69,12 @@ impl Spare {
         pool: &mut Pool,
     ) -> Box<Gather> {
         let frame_bytes = data.frame_bytes_left.saturating_add(data.len() as u64);
+        // What was compressed is in pieces from its first 16 KiB on, whole as its frame may be.
+        let is_whole = data.inflated && data.ends;
         let gather = match data.kind {
-            _ if frame_bytes >= streamed_bytes_min => Gather::Streamed(Stream::default()),
+            _ if frame_bytes >= streamed_bytes_min && !is_whole => {
+                Gather::Streamed(Stream::default())
+            }
             MessageKind::Binary => Gather::Binary(take_memory(data, pool)),
             MessageKind::Text => Gather::Text(TextBuf::from_recycled(take_memory(data, pool))),
         };

@@ -22,6 +22,9 @@ const PIECE_BYTES_MIN: usize = 16 << 10;
 /// system call, costs more than the copy.
 const HELD_BYTES_MAX: usize = 64 << 10;
 
+/// To inflate so many bytes takes as long as a small frame does otherwise, or longer.
+const INFLATED_BYTES_PER_FRAME: usize = 256;
+
 /// What an event was, once nothing of the engine is borrowed any more.
 pub(super) enum Seen {
     /// Nothing that is anybody's business, and nothing behind it.
@@ -84,6 +87,9 @@ pub(super) fn next(
     let seen = loop {
         break match events.next_raw() {
             Some(Ok(RawEvent::Data(data))) => {
+                if data.inflated {
+                    *frames += (data.len() / INFLATED_BYTES_PER_FRAME) as u32;
+                }
                 match add(data, streamed_bytes_min, gather, pool, spare) {
                     Some(seen) => seen,
                     None if *frames < frames_max => {
@@ -135,19 +141,20 @@ fn add(
 }
 
 /// Unmasks a piece where it lies and, if it is text, validates it. What is not worth a call of its own
-/// is held.
+/// is held, and so is what was inflated, since it does not stay.
 fn stream_piece(
     data: Data<'_>,
     stream: &mut Stream,
     pool: &mut Pool,
 ) -> Result<Option<Streamed>, ProtocolError> {
     let (kind, ends, bytes) = (data.kind, data.ends, data.len());
+    let lies_in_input = !data.inflated;
     let piece = match kind {
         MessageKind::Binary => data.unmask(),
         MessageKind::Text => data.unmask_text(&mut stream.validator)?,
     };
     let is_large = ends || bytes >= PIECE_BYTES_MIN;
-    if !(is_large && stream.held.is_empty()) {
+    if !(is_large && lies_in_input && stream.held.is_empty()) {
         pool.reserve(&mut stream.held, bytes);
         stream.held.extend_from_slice(piece);
         if !ends && stream.held.len() < HELD_BYTES_MAX {

@@ -34,7 +34,10 @@ impl Worker {
         let route = self.route(path);
         match (is_answered, route) {
             (false, route) => self.answer(key, route, &request),
-            (true, Some(route)) => self.open(key, route, Opened::Accepted(&request)),
+            (true, Some(route)) => {
+                self.begin(key);
+                self.open(key, route, Opened::Accepted(&request));
+            }
             (true, None) => self.connections[key].lost = true,
         }
         if let Stage::Open { .. } = self.connections[key].stage {

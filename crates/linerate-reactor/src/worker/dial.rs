@@ -131,8 +131,14 @@ impl Worker {
         let limits = core.shared.options.handshake;
         let time_max = pending.destination.time_max().unwrap_or(limits.time_max);
         core.dialer.under_way += 1;
+        let handshake = pending.destination.handshake().with_limits(limits);
+        #[cfg(feature = "deflate")]
+        let handshake = match core.shared.options.deflate {
+            Some(deflate) => handshake.with_deflate(deflate),
+            None => handshake,
+        };
         let attempt = Attempt {
-            handshake: pending.destination.handshake().with_limits(limits),
+            handshake,
             pending,
             addresses,
             next: 0,
@@ -218,6 +224,9 @@ impl Worker {
             destination: &attempt.pending.destination,
             response,
         };
+        self.begin(key);
+        #[cfg(feature = "deflate")]
+        self.compress(key, response.deflate());
         self.open(key, attempt.pending.route, opened);
     }
 

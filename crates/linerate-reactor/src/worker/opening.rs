@@ -1,5 +1,7 @@
 //! The opening handshake on a connection.
 
+#[cfg(feature = "deflate")]
+use linerate_proto::deflate::{Agreement, ThreadPool};
 use linerate_proto::{
     Engine,
     handshake::{BuildError, HandshakeError, Refusal, Request, Scheme},
@@ -75,21 +77,49 @@ impl Worker {
         core.shared.options.origins.check(request, scheme)?;
         let handler = &mut self.routes.handlers[usize::from(route)];
         let acceptance = handler.accept(&upgrade)?;
+        #[cfg(feature = "deflate")]
+        let acceptance = match &core.shared.options.deflate {
+            Some(deflate) => acceptance.with_deflate(deflate),
+            None => acceptance,
+        };
+        #[cfg(feature = "deflate")]
+        let agreed = acceptance.deflate();
         let connection = &mut self.connections[key];
         acceptance.encode(&mut core.output.cork);
         // Written alone, so that a client sees no frames before it has seen the answer.
         core.flush(connection, &[], &[]);
         core.write_queued(connection);
+        self.begin(key);
+        #[cfg(feature = "deflate")]
+        self.compress(key, agreed);
         self.open(key, route, Opened::Accepted(request));
         Ok(())
     }
 
-    /// Opens the WebSocket.
-    pub(super) fn open(&mut self, key: usize, route: u16, opened: Opened<'_>) {
-        let core = &mut self.core;
+    /// Begins with frames.
+    pub(super) fn begin(&mut self, key: usize) {
+        let core = &self.core;
         let connection = &mut self.connections[key];
         let side = Side(connection.role());
         connection.engine = Engine::new(side, core.shared.config.clone(), core.now);
+    }
+
+    /// Compresses messages as the opening handshake has agreed.
+    #[cfg(feature = "deflate")]
+    pub(super) fn compress(&mut self, key: usize, agreed: Option<Agreement>) {
+        let Some(agreement) = agreed else {
+            return;
+        };
+        // A handler may have agreed where the options don't.
+        let options = self.core.shared.options.deflate.unwrap_or_default();
+        let engine = &mut self.connections[key].engine;
+        engine.set_deflate(agreement, &options, &ThreadPool);
+    }
+
+    /// Opens the WebSocket, whose engine has begun.
+    pub(super) fn open(&mut self, key: usize, route: u16, opened: Opened<'_>) {
+        let core = &mut self.core;
+        let connection = &mut self.connections[key];
         // The handler sends in `open` already; its data is not there before.
         connection.stage = Stage::Open {
             route,

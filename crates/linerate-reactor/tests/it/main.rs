@@ -7,6 +7,8 @@ const DRIVER: linerate_reactor::DriverKind = linerate_reactor::DriverKind::Epoll
 mod abuse;
 mod adopt;
 mod connector;
+#[cfg(feature = "deflate")]
+mod deflate;
 mod delivery;
 mod echo;
 mod flow;
