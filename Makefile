@@ -160,8 +160,16 @@ interop: interop-peers ## random messages to and from other libraries, compared 
 	$(INTEROP) --seed $(or $(SEED),1)
 
 .PHONY: soak
-soak: interop-peers ## the same with ten million frames for each library, an hour each at most (SECONDS_MAX=3600)
+soak: interop-peers simulation ## the same with ten million frames for each library, an hour each at most (SECONDS_MAX=3600); and the simulation
 	$(INTEROP) --frames 10000000 --seconds $(or $(SECONDS_MAX),3600) $(if $(SEED),--seed $(SEED))
+
+.PHONY: simulation
+simulation: ## nodes, brokers and clients that fail by seeds, SEEDS=100000 of them (minutes)
+	LINERATE_SEEDS=$(or $(SEEDS),100000) scripts/matching-tests linerate-gateway without_being_told
+
+.PHONY: coverage
+coverage: ## which lines of linerate-proto and linerate-hub their tests run
+	scripts/coverage
 
 .PHONY: exhaustive
 exhaustive: ## UTF-8 validation of every sequence of up to four bytes, at every split (minutes)

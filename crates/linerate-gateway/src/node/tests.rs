@@ -3,6 +3,7 @@
 mod cluster;
 mod fan_out;
 mod interest;
+mod simulation;
 mod subscribe;
 
 use std::{
@@ -192,7 +193,7 @@ pub(crate) fn node_in_memory() -> (Arc<Node>, Arc<Worker>) {
     (node, worker)
 }
 
-fn options() -> NodeOptions {
+pub(crate) fn options() -> NodeOptions {
     NodeOptions {
         name: "test".to_owned(),
         encodings: vec![Arc::new(Lines)],
@@ -201,7 +202,7 @@ fn options() -> NodeOptions {
     }
 }
 
-fn run(node: &Arc<Node>, workers: u16) -> Vec<Arc<Worker>> {
+pub(crate) fn run(node: &Arc<Node>, workers: u16) -> Vec<Arc<Worker>> {
     let workers: Vec<_> = (0..workers)
         .map(|index| Arc::new(node.worker(index)))
         .collect();

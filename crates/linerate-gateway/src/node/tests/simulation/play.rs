@@ -1,0 +1,302 @@
+//! What happens, one thing after the other.
+
+use std::{
+    ops::AddAssign,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use linerate_broker::{Event, Ingest, StreamOptions};
+use linerate_hub::ChannelOptions;
+use linerate_testkit::Rng;
+use tokio::{runtime::Handle, time::sleep};
+
+use super::{
+    client::{Client, Seat},
+    link::Link,
+    server::{KEPT, Server},
+};
+use crate::node::{
+    Dispatcher, From, Node, Recovery, Worker,
+    tests::{channel, connect, options, run, subscription},
+};
+
+const CHANNELS: [&str; 2] = ["a", "b"];
+const CLIENTS: usize = 5;
+const NODES: usize = 2;
+
+const DURABLE: StreamOptions = StreamOptions {
+    is_durable: true,
+    size_max: KEPT,
+    ttl: Duration::from_secs(60),
+};
+
+/// So few that who does not read for a while is behind.
+const RING: ChannelOptions = ChannelOptions {
+    ring_messages_max: 6,
+    ring_bytes_max: 1 << 20,
+};
+
+/// Longer than everything takes that is not waited for.
+const LONG: Duration = Duration::from_secs(2);
+
+/// What has happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    pub(super) publications: u64,
+    pub(super) gaps: u64,
+    pub(super) recovered: u64,
+    pub(super) unrecovered: u64,
+}
+
+impl AddAssign for Seen {
+    fn add_assign(&mut self, other: Self) {
+        self.publications += other.publications;
+        self.gaps += other.gaps;
+        self.recovered += other.recovered;
+        self.unrecovered += other.unrecovered;
+    }
+}
+
+/// A node and its link.
+struct Place {
+    link: Arc<Link>,
+    dispatcher: Arc<Dispatcher>,
+    workers: Vec<Arc<Worker>>,
+    /// Nodes live as long as somebody has them.
+    _node: Arc<Node>,
+}
+
+pub(super) struct Play {
+    rng: Rng,
+    server: Arc<Mutex<Server>>,
+    places: Vec<Place>,
+    clients: Vec<Client>,
+    seen: Seen,
+}
+
+impl Play {
+    pub(super) fn new(seed: u64) -> Self {
+        let clients = (0..CLIENTS).map(|index| Client {
+            channel: index % CHANNELS.len(),
+            ..Client::default()
+        });
+        Self {
+            rng: Rng::new(seed),
+            server: Arc::new(Mutex::new(Server::new())),
+            places: Vec::new(),
+            clients: clients.collect(),
+            seen: Seen::default(),
+        }
+    }
+
+    /// Lets so many things happen, then everything heal, and checks that everybody knows where the streams are.
+    pub(super) async fn run(mut self, steps: usize) -> Seen {
+        self.places = (0..NODES).map(|_| self.place()).collect();
+        for _ in 0..steps {
+            self.step().await;
+            self.look().await;
+        }
+        self.heal().await;
+        self.seen
+    }
+
+    fn place(&self) -> Place {
+        let link = Link::new(self.server.clone());
+        let parts = Dispatcher::new(2);
+        let dispatcher = parts.0.clone();
+        let node = Node::start(options(), parts, link.clone(), Handle::current());
+        Place {
+            link,
+            dispatcher,
+            workers: run(&node, 2),
+            _node: node,
+        }
+    }
+
+    async fn step(&mut self) {
+        match self.rng.below(100) {
+            0..30 => self.publish(),
+            30..55 => self.arrive().await,
+            55..59 => self.cut().await,
+            59..66 => self.mend().await,
+            66..67 => self.restart().await,
+            67..82 => self.join(),
+            82..86 => self.leave(),
+            86..92 => self.stall_or_go_on(),
+            92..94 => self.slow_down(),
+            94..98 => sleep(Duration::from_millis(self.rng.below(20) as u64)).await,
+            _ => sleep(Duration::from_millis(self.rng.below(8_000) as u64)).await,
+        }
+    }
+
+    /// Some read what they were given.
+    async fn look(&mut self) {
+        tokio::task::yield_now().await;
+        for client in &mut self.clients {
+            client.settle_joining(&mut self.seen).await;
+            if self.rng.below(2) == 0 {
+                client.read(&mut self.seen);
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        let channel = channel(CHANNELS[self.rng.below(CHANNELS.len())]);
+        for _ in 0..*self.rng.pick(&[1, 1, 2, 5]) {
+            let event = self.server.lock().unwrap().publish(&channel);
+            for place in &self.places {
+                place.link.send(&event);
+            }
+        }
+    }
+
+    async fn arrive(&mut self) {
+        let place = self.rng.below(NODES);
+        let count = *self.rng.pick(&[1, 2, 4, 100]);
+        self.ingest(place, count).await;
+    }
+
+    async fn ingest(&self, place: usize, count: usize) {
+        let place = &self.places[place];
+        let events = place.link.arrive(count);
+        if !events.is_empty() {
+            place.dispatcher.ingest(events).await;
+        }
+    }
+
+    async fn cut(&mut self) {
+        let place = self.rng.below(NODES);
+        self.cut_one(place).await;
+    }
+
+    async fn cut_one(&self, place: usize) {
+        let place = &self.places[place];
+        let event: Event = place.link.cut();
+        place.dispatcher.ingest(vec![event]).await;
+    }
+
+    async fn mend(&mut self) {
+        let place = self.rng.below(NODES);
+        self.mend_one(place).await;
+    }
+
+    async fn mend_one(&self, place: usize) {
+        let place = &self.places[place];
+        if let Some(event) = place.link.mend() {
+            place.dispatcher.ingest(vec![event]).await;
+        }
+    }
+
+    /// The server forgets everything, and every link to it is cut.
+    async fn restart(&mut self) {
+        self.server.lock().unwrap().restart();
+        for place in 0..NODES {
+            self.cut_one(place).await;
+        }
+    }
+
+    /// A client comes, or tries again to subscribe.
+    fn join(&mut self) {
+        let client = self.rng.below(CLIENTS);
+        let worker = self.rng.pick(&self.places).workers[self.rng.below(2)].clone();
+        let is_streamed = self.rng.below(2) == 0;
+        let client = &mut self.clients[client];
+        let seat = client.seat.get_or_insert_with(|| {
+            let (id, memo) = connect(&worker, "", "c");
+            Seat {
+                worker,
+                id,
+                memo,
+                joining: None,
+                is_subscribed: false,
+            }
+        });
+        if seat.is_subscribed || seat.joining.is_some() {
+            return;
+        }
+        let mut wanted = subscription(CHANNELS[client.channel]);
+        wanted.stream = DURABLE;
+        wanted.ring = RING;
+        wanted.from = client.newest.clone().map_or(From::Newest, From::After);
+        let publications_max = 100;
+        wanted.recovery = match is_streamed {
+            true => Recovery::Stream { publications_max },
+            false => Recovery::Reply { publications_max },
+        };
+        let (worker, id) = (seat.worker.clone(), seat.id);
+        seat.joining = Some(tokio::spawn(
+            async move { worker.subscribe(id, wanted).await },
+        ));
+    }
+
+    /// A client loses its connection, with what it has not read.
+    fn leave(&mut self) {
+        let client = self.rng.below(CLIENTS);
+        if let Some(seat) = self.clients[client].seat.take() {
+            if let Some(joining) = seat.joining {
+                joining.abort();
+            }
+            seat.worker.disconnect(seat.id);
+            self.clients[client].forget_gaps();
+        }
+    }
+
+    fn stall_or_go_on(&mut self) {
+        let client = self.rng.below(CLIENTS);
+        let is_full = self.rng.below(2) == 0;
+        if let Some(seat) = &self.clients[client].seat {
+            seat.memo.set_full(is_full);
+            if !is_full {
+                seat.worker.writable(seat.id);
+            }
+        }
+    }
+
+    fn slow_down(&mut self) {
+        let delay = *self.rng.pick(&[0, 2, 50]);
+        self.rng.pick(&self.places).link.set_delay(delay);
+    }
+
+    async fn heal(&mut self) {
+        for place in 0..NODES {
+            self.mend_one(place).await;
+        }
+        for client in 0..CLIENTS {
+            if let Some(seat) = &self.clients[client].seat {
+                seat.memo.set_full(false);
+                seat.worker.writable(seat.id);
+            }
+        }
+        self.settle().await;
+        // What was lost at the end of a stream shows with the next publication.
+        for name in CHANNELS {
+            let event = self.server.lock().unwrap().publish(&channel(name));
+            for place in &self.places {
+                place.link.send(&event);
+            }
+        }
+        self.settle().await;
+        for client in &self.clients {
+            let newest = self
+                .server
+                .lock()
+                .unwrap()
+                .newest(&channel(CHANNELS[client.channel]));
+            let is_there = client.seat.as_ref().is_some_and(|seat| seat.is_subscribed);
+            assert!(!is_there || client.newest == Some(newest), "{client:?}");
+        }
+    }
+
+    /// Lets everything arrive and be read.
+    async fn settle(&mut self) {
+        for place in 0..NODES {
+            self.ingest(place, usize::MAX).await;
+        }
+        sleep(LONG).await;
+        for client in &mut self.clients {
+            client.settle_joining(&mut self.seen).await;
+            client.read(&mut self.seen);
+        }
+    }
+}
