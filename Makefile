@@ -49,6 +49,7 @@ lint: web ## formatting, clippy, types of the pages, syntax of the scripts; warn
 	cargo fmt --manifest-path bench/contenders/Cargo.toml --all --check
 	cargo fmt --manifest-path bench/contenders/raw-tcp/Cargo.toml --check
 	cargo fmt --manifest-path conformance/interop/peers/rust/Cargo.toml --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	scripts/features
 	cd web && npm run --silent check
@@ -228,6 +229,18 @@ deny: $(CARGO_DENY) ## licences, versions and sources of the dependencies
 # Without optimisation it is built in half the time, and checks in a second all the same.
 $(CARGO_DENY):
 	CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-deny --debug --quiet --locked --version $(CARGO_DENY_VERSION) --root $(@D:/bin=) --no-track
+
+CARGO_FUZZ_VERSION := 0.13.1
+CARGO_FUZZ := .cache/tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
+
+.PHONY: fuzz
+fuzz: $(CARGO_FUZZ) ## fuzz each target a minute (SECONDS_EACH=60), from where it was left; ONLY="TARGET…", SANITIZER=address
+	PATH="$(abspath $(dir $(CARGO_FUZZ))):$$PATH" scripts/fuzz run --seconds $(or $(SECONDS_EACH),60) \
+		--sanitizer $(or $(SANITIZER),none) $(ONLY)
+	scripts/fuzz counts
+
+$(CARGO_FUZZ):
+	CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-fuzz --debug --quiet --locked --version $(CARGO_FUZZ_VERSION) --root $(@D:/bin=) --no-track
 
 .PHONY: clean
 clean: ## remove everything that was built or installed into the project

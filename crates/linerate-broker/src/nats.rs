@@ -33,6 +33,8 @@ use streams::Durable;
 
 mod catch_up;
 mod dial;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod link;
 mod loopback;
 mod pump;

@@ -55,6 +55,8 @@ mod commands;
 mod delivery;
 mod dial;
 mod envelope;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod health;
 mod held;
 mod input;

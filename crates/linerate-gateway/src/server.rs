@@ -19,6 +19,8 @@ mod accept;
 mod admission;
 mod connection;
 mod drain;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod http2;
 mod listener;
 mod proxy;

@@ -21,6 +21,8 @@ mod commands;
 mod deadlines;
 mod events;
 mod fixed;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gate;
 mod identity;
 mod plan;

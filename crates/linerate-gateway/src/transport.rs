@@ -16,6 +16,8 @@ mod centrifuge;
 mod cors;
 mod drive;
 mod fixed;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod outlet;
 mod query;
 mod wire;

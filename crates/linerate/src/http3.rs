@@ -30,6 +30,8 @@ mod control;
 mod exchange;
 mod fault;
 mod frame;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod incoming;
 mod limits;
 mod message;

@@ -87,6 +87,8 @@ pub use frames::{Frames, FramesError};
 pub use http2::Http2Limits;
 #[cfg(feature = "http3")]
 pub use http3::Http3Limits;
+#[cfg(all(fuzzing, feature = "http3"))]
+pub use http3::fuzzing as http3_fuzzing;
 #[cfg(feature = "deflate")]
 pub use linerate_proto::deflate::{Agreement, Budget, Deflate};
 pub use linerate_proto::{

@@ -1,0 +1,46 @@
+//! What NATS says, for fuzzers; compiled only for them.
+
+use async_nats::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use linerate_hub::{ChannelName, Publication};
+
+use super::{
+    subject::{self, Subjects},
+    wire,
+};
+
+/// Returns the publication that a message with these headers is, and its place in the stream.
+pub fn publication<'a>(
+    payload: &[u8],
+    headers: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> (Publication, Option<u64>) {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        // The crate's own parser lets nothing else pass.
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
+            map.append(name, value);
+        }
+    }
+    let payload = Bytes::copy_from_slice(payload);
+    let publication = wire::publication(payload, Some(&map)).finish();
+    (publication, wire::offset(Some(&map)))
+}
+
+/// Turns a name into a subject and back; what is no subject is refused, and nothing of it reaches NATS's own.
+pub fn names(prefix: &str, name: &str) {
+    let (Ok(subjects), Ok(channel)) = (Subjects::new(prefix), ChannelName::new(name)) else {
+        return;
+    };
+    if let Ok(subject) = subjects.of_channel(&channel) {
+        assert_eq!(subjects.channel(&subject), Some(channel.clone()));
+        assert!(!subject::is_pattern(&subject));
+        assert!(!subject.starts_with(['$', '_']) || !prefix.is_empty());
+        assert!(subject::stream(&subject).is_ascii());
+    }
+    if let Ok(subject) = subjects.of_subscription(&channel) {
+        assert!(prefix.is_empty() || subject.starts_with(prefix));
+        assert!(!subject.starts_with(['$', '_', '*', '>']) || !prefix.is_empty());
+    }
+    let id = wire::message_id(name);
+    assert!(id.bytes().all(|byte| byte.is_ascii_graphic()));
+}

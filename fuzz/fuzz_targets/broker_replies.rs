@@ -1,0 +1,85 @@
+//! What Redis and NATS say, whatever else they are.
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use linerate_broker::{nats, redis};
+use linerate_hub::{ClientInfo, Publication};
+use linerate_testkit::Cuts;
+
+const ELEMENT_BYTES_MAX: usize = 100;
+
+// However bytes of Redis arrive, the same comes of them. What publications of theirs say of tags and publishers is
+// read or passed over, and what we write of it is read again.
+fuzz_target!(|data: &[u8]| {
+    let Some((choice, data)) = data.split_first() else {
+        return;
+    };
+    match choice % 4 {
+        0 => replies(*choice, data),
+        1 => envelope(data),
+        2 => meta(data),
+        _ => messages(data),
+    }
+});
+
+fn replies(choice: u8, data: &[u8]) {
+    let read = |cuts: Cuts| {
+        let mut pieces = Vec::new();
+        cuts.for_each_piece(data, |piece| pieces.push(piece.to_vec()));
+        redis::fuzzing::replies(pieces.iter().map(Vec::as_slice), ELEMENT_BYTES_MAX)
+    };
+    let whole = read(Cuts::Whole);
+    for cuts in [Cuts::Every(1), Cuts::Random(u64::from(choice))] {
+        assert_eq!(read(cuts), whole, "{cuts:?}");
+    }
+}
+
+fn envelope(data: &[u8]) {
+    if let Some(publication) = redis::fuzzing::envelope(data) {
+        assert!(publication.position().is_some());
+        again(&publication);
+    }
+}
+
+/// The first line is a user, the second and third are a tag, the rest is JSON of the publisher, or not.
+fn meta(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut lines = text.splitn(4, '\n').map(str::to_owned);
+    let mut line = || lines.next().unwrap_or_default();
+    let (user, tag) = (line(), (line(), line()));
+    let json = line();
+    // Claims of tokens are JSON already when they come here.
+    let is_json = serde_json::from_str::<&serde_json::value::RawValue>(&json).is_ok();
+    let info = ClientInfo {
+        client: user.clone(),
+        user,
+        connection: is_json.then(|| Bytes::from(json.trim().to_owned())),
+        channel: None,
+    };
+    let publication = Publication::build(Bytes::from_static(b"x"))
+        .with_info(Some(info))
+        .with_tags(vec![tag])
+        .finish();
+    again(&publication);
+}
+
+fn again(publication: &Publication) {
+    let again = redis::fuzzing::meta_again(publication);
+    assert_eq!(again.info(), publication.info());
+    assert_eq!(again.tags(), publication.tags());
+}
+
+/// Lines are headers up to an empty one; then comes the payload. The first two lines are a prefix and a channel too.
+fn messages(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut lines = text.lines();
+    if let (Some(prefix), Some(name)) = (lines.next(), lines.next()) {
+        nats::fuzzing::names(prefix, name);
+    }
+    let head = text.split("\n\n").next().unwrap_or_default();
+    let headers = head.lines().filter_map(|line| line.split_once(':'));
+    let payload = &data[head.len().min(data.len())..];
+    let (publication, _) = nats::fuzzing::publication(payload, headers);
+    assert_eq!(publication.payload(), payload);
+}

@@ -1,0 +1,40 @@
+//! What a peer says on the streams of HTTP/3.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use linerate::{Role, http3_fuzzing as http3};
+use linerate_testkit::Cuts;
+
+// However the bytes arrive, the same comes of them, and what we understand of fields we also write.
+fuzz_target!(|data: &[u8]| {
+    let Some((choice, data)) = data.split_first() else {
+        return;
+    };
+    match choice % 5 {
+        0 => {
+            http3::field_section(data, 512);
+        }
+        1 => same(*choice, data, |pieces| {
+            format!("{:?}", http3::frame_heads(pieces))
+        }),
+        2 => same(*choice, data, |pieces| {
+            format!("{:?}", http3::qpack_streams(pieces))
+        }),
+        3 => same(*choice, data, |pieces| {
+            http3::control_stream(Role::Server, pieces).join("\n")
+        }),
+        _ => same(*choice, data, |pieces| {
+            http3::control_stream(Role::Client, pieces).join("\n")
+        }),
+    }
+});
+
+fn same(seed: u8, data: &[u8], read: impl Fn(Vec<&[u8]>) -> String) {
+    let whole = read(vec![data]);
+    for cuts in [Cuts::Every(1), Cuts::Random(u64::from(seed))] {
+        let mut pieces = Vec::new();
+        cuts.for_each_piece(data, |piece| pieces.push(piece.to_vec()));
+        let cut = read(pieces.iter().map(Vec::as_slice).collect());
+        assert_eq!(cut, whole, "{cuts:?}");
+    }
+}

@@ -1,0 +1,43 @@
+//! What stands before and in a request to the gateway: proxy headers, addresses, identifiers of events.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use linerate_gateway::{protocol::event_stream::position_of, server, transport};
+
+fuzz_target!(|data: &[u8]| {
+    let Some((choice, data)) = data.split_first() else {
+        return;
+    };
+    match choice % 3 {
+        0 => proxy_header(data),
+        1 => {
+            server::fuzzing::forwarded_for(data.split(|byte| *byte == b'\n'));
+        }
+        _ => address(data),
+    }
+});
+
+/// Exactly the header is read, however much it claims.
+fn proxy_header(data: &[u8]) {
+    if let Some((address, bytes)) = server::fuzzing::proxy_header(data) {
+        assert!((16..=16 + 4_096).contains(&bytes));
+        let again = server::fuzzing::proxy_header(&data[..bytes]);
+        assert_eq!(again, Some((address, bytes)), "what follows says nothing");
+        assert_eq!(server::fuzzing::proxy_header(&data[..bytes - 1]), None);
+    }
+}
+
+/// The first line is a query, the second a `Last-Event-ID`, the third an `Authorization`.
+fn address(data: &[u8]) {
+    let mut lines = data.splitn(3, |byte| *byte == b'\n');
+    let mut line = || lines.next().unwrap_or_default();
+    let (query, id, authorization) = (line(), line(), line());
+    let query = String::from_utf8_lossy(query);
+    if let Some(channels) = transport::fuzzing::address(&query, id, authorization) {
+        assert!(channels <= query.split('&').count());
+    }
+    if let Some(position) = std::str::from_utf8(id).ok().and_then(position_of) {
+        let again = format!("{}:{}", position.epoch.as_str(), position.offset);
+        assert_eq!(position_of(&again), Some(position));
+    }
+}

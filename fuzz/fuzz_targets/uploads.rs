@@ -1,0 +1,78 @@
+//! The session protocol of log uploads, whatever a client says in whatever order.
+#![no_main]
+
+use core::time::Duration;
+
+use libfuzzer_sys::fuzz_target;
+use linerate_logview::session::{Limits, Outcome, Session, SessionError, SessionId};
+
+// Each message begins with its kind and its length; time passes between some of them.
+fuzz_target!(|data: &[u8]| {
+    let mut limits = Limits::default();
+    limits.upload_bytes_max = 4_000;
+    limits.window_bytes = 1_000;
+    limits.files_max = 3;
+    limits.decode.decoded_bytes_max = 1 << 20;
+    let mut now = Duration::ZERO;
+    let mut session = Session::new(limits, SessionId::from_bytes([7; 16]), now);
+    let mut rest = data;
+    let mut said = Vec::new();
+    while let [kind, length, behind @ ..] = rest {
+        let (message, behind) = behind.split_at(usize::from(*length).min(behind.len()));
+        match kind % 8 {
+            0..3 => session.handle_text(&String::from_utf8_lossy(message), now),
+            3 => session.handle_chunk(message, false, now),
+            4 | 5 => session.handle_chunk(message, true, now),
+            6 => now += Duration::from_millis(u64::from(*length)),
+            _ => now += Duration::from_secs(u64::from(*length)),
+        }
+        if kind & 0x80 != 0 {
+            session.handle_resume(now);
+        }
+        session.handle_timeout(now);
+        if kind & 0x40 == 0 {
+            listen(&mut session, now, &mut said);
+        }
+        _ = session.take_wish();
+        rest = behind;
+    }
+    listen(&mut session, now, &mut said);
+    check(&session, &said);
+});
+
+fn listen(session: &mut Session, now: Duration, said: &mut Vec<serde_json::Value>) {
+    while let Some(reply) = session.poll_reply(now) {
+        said.push(serde_json::from_str(&reply).expect("replies are JSON"));
+    }
+    assert!(
+        session
+            .poll_timeout()
+            .is_none_or(|due| due >= now || !session.is_finished())
+    );
+}
+
+fn check(session: &Session, said: &[serde_json::Value]) {
+    let kinds: Vec<&str> = said
+        .iter()
+        .filter_map(|reply| reply["type"].as_str())
+        .collect();
+    assert_eq!(kinds.len(), said.len(), "each reply has a type");
+    let errors = kinds.iter().filter(|kind| **kind == "error").count();
+    match session.outcome() {
+        Some(Outcome::Failed(error)) => {
+            assert_eq!((errors, kinds.last()), (1, Some(&"error")), "{error}");
+            assert!(is_expected(error), "{error}");
+            assert_eq!(said[said.len() - 1]["code"], error.code());
+            assert_eq!(session.memory_bytes(), 0, "what failed keeps nothing");
+        }
+        Some(_) => assert_eq!((errors, session.memory_bytes()), (0, 0)),
+        None => assert_eq!(errors, 0),
+    }
+    let acked = said.iter().filter_map(|reply| reply["bytes"].as_u64());
+    assert!(acked.is_sorted(), "acknowledgements only grow");
+}
+
+/// The errors that a client can cause.
+fn is_expected(error: &SessionError) -> bool {
+    !matches!(error, SessionError::UnknownFile)
+}
