@@ -1,5 +1,6 @@
 // Which figures are shown: those the server pushes, or its answers about a part of the log.
 
+import { grouped, utcClock, utcDay } from "../shared/format.js";
 import { Enquiry } from "./enquiry.js";
 import type { Figures } from "./figures-view.js";
 import type { Answer, Question, Row } from "./protocol.js";
@@ -15,7 +16,7 @@ export interface FiguresSourceEvents {
   lines(total: number, rows: readonly Row[]): void;
   /** The lines can't be shown; the reason is the server's. */
   linesRefused(why: string): void;
-  /** The figures of the view can't be told; the reason is the server's, or empty when they can. */
+  /** The figures of the view can't be told, or not all; the reason, or empty when they can. */
   objection(why: string): void;
 }
 
@@ -47,7 +48,7 @@ export class FiguresSource {
     this.#enquiry = new Enquiry(ask, {
       figures: (summary) => {
         this.#shown = summary;
-        events.objection("");
+        events.objection(reachOf(summary));
         this.#tell();
       },
       comparison: (summary) => {
@@ -161,4 +162,14 @@ export class FiguresSource {
       });
     }
   }
+}
+
+/** Says from when on requests are kept, where older ones have made way for them. */
+export function reachOf({ filterable }: Summary): string {
+  const { since, requests } = filterable;
+  if (since === null) {
+    return "";
+  }
+  const from = `${utcDay(since)} ${utcClock(since)} UTC`;
+  return `the server keeps the newest ${grouped(requests)} requests, those from ${from} on: these figures are of them alone`;
 }

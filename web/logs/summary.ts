@@ -107,7 +107,14 @@ export interface Summary {
   error_paths: Record<"4xx" | "5xx", ValueCount[]>;
   firewall: { by_rate: FirewallEntry[]; by_errors: FirewallEntry[] };
   /** How much of the log can be asked for by filter. */
-  filterable: { requests: number; bytes: number; bytes_max: number; complete: boolean };
+  filterable: {
+    requests: number;
+    bytes: number;
+    bytes_max: number;
+    complete: boolean;
+    /** Unix seconds from when on requests are kept, where older ones have made way. */
+    since: number | null;
+  };
   /** How many lines are kept to be read. */
   rows_kept: { lines: number; bytes: number; bytes_max: number; complete: boolean };
 }
@@ -132,6 +139,7 @@ export function parseSummary(summary: Fields): Summary {
     },
     filterable: {
       requests: summary.object("filterable").count("requests"),
+      since: summary.object("filterable").time("since"),
       ...kept(summary.object("filterable")),
     },
     rows_kept: {

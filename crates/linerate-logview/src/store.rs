@@ -12,15 +12,18 @@ use block::ROWS_MAX;
 pub(crate) use block::{Block, STATUS};
 pub(crate) use lines::LineStore;
 
+use std::collections::VecDeque;
+
 use crate::aggregate::row::Row;
 use crate::summary::Filterable;
 
 /// Keeps requests in a bounded number of bytes.
 ///
-/// When they don't fit any more, all of them are dropped: an answer from a part would be wrong.
+/// When they don't fit any more, all of them are dropped, since an answer from a part would be wrong;
+/// or, where that is wanted, the oldest make way for the newest.
 #[derive(Debug)]
 pub(crate) struct Store {
-    blocks: Vec<Block>,
+    blocks: VecDeque<Block>,
     /// Those that make no block yet.
     pending: Vec<Row>,
     /// Where blocks are packed.
@@ -30,17 +33,23 @@ pub(crate) struct Store {
     /// How many requests were kept when they were too many.
     overflown_at: Option<u64>,
     bytes_max: usize,
+    /// Whether the oldest make way.
+    ages: bool,
+    /// How many have made way.
+    aged: u64,
 }
 
 impl Store {
-    pub(crate) fn new(bytes_max: usize) -> Self {
+    pub(crate) fn new(bytes_max: usize, ages: bool) -> Self {
         Self {
-            blocks: Vec::new(),
+            blocks: VecDeque::new(),
             pending: Vec::new(),
             packed: Vec::new(),
             bytes: 0,
             overflown_at: None,
             bytes_max,
+            ages,
+            aged: 0,
         }
     }
 
@@ -69,6 +78,11 @@ impl Store {
         self.overflown_at
     }
 
+    /// Returns how many requests there were before those that are kept.
+    pub(crate) fn aged(&self) -> u64 {
+        self.aged
+    }
+
     pub(crate) fn bytes_max(&self) -> usize {
         self.bytes_max
     }
@@ -78,7 +92,8 @@ impl Store {
             requests: self.rows(),
             bytes: self.memory_bytes() as u64,
             bytes_max: self.bytes_max as u64,
-            complete: self.overflown_at.is_none(),
+            complete: self.overflown_at.is_none() && self.aged == 0,
+            since: self.since(),
         }
     }
 
@@ -90,6 +105,12 @@ impl Store {
             + self.packed.capacity()
     }
 
+    /// Returns the earliest moment of the oldest requests that are kept, if any have made way.
+    fn since(&self) -> Option<i64> {
+        let oldest = self.blocks.front().filter(|_| self.aged > 0)?;
+        Some(oldest.times().0)
+    }
+
     fn rows(&self) -> u64 {
         let blocks: usize = self.blocks.iter().map(Block::rows).sum();
         (blocks + self.pending.len()) as u64
@@ -99,22 +120,37 @@ impl Store {
     #[cold]
     fn seal(&mut self) {
         let block = Block::new(&self.pending, &mut self.packed);
-        // A list of blocks that is full doubles.
-        let grown = match self.blocks.len() == self.blocks.capacity() {
-            true => self.blocks.len().max(4) * size_of::<Block>(),
-            false => 0,
-        };
-        if self.memory_bytes() + block.bytes() + grown > self.bytes_max {
+        while self.ages && !self.has_room(&block) && self.age() {}
+        if !self.has_room(&block) {
             self.overflown_at = Some(self.rows() - self.pending.len() as u64);
-            self.blocks = Vec::new();
+            self.blocks = VecDeque::new();
             self.pending = Vec::new();
             self.packed = Vec::new();
             self.bytes = 0;
             return;
         }
         self.bytes += block.bytes();
-        self.blocks.push(block);
+        self.blocks.push_back(block);
         self.pending.clear();
+    }
+
+    fn has_room(&self, block: &Block) -> bool {
+        // A list of blocks that is full doubles.
+        let grown = match self.blocks.len() == self.blocks.capacity() {
+            true => self.blocks.len().max(4) * size_of::<Block>(),
+            false => 0,
+        };
+        self.memory_bytes() + block.bytes() + grown <= self.bytes_max
+    }
+
+    /// Drops the oldest requests; `false` if there are none.
+    fn age(&mut self) -> bool {
+        let Some(oldest) = self.blocks.pop_front() else {
+            return false;
+        };
+        self.bytes -= oldest.bytes();
+        self.aged += oldest.rows() as u64;
+        true
     }
 }
 
@@ -143,7 +179,7 @@ mod tests {
 
     #[test]
     fn rows_come_back_in_order_whether_their_block_is_full_or_not() {
-        let mut store = Store::new(1 << 20);
+        let mut store = Store::new(1 << 20, false);
         let expected: Vec<Row> = (0..ROWS_MAX * 2 + 77).map(row).collect();
         for (count, row) in expected.iter().enumerate() {
             if [0, 1, ROWS_MAX, ROWS_MAX + 1].contains(&count) {
@@ -159,7 +195,7 @@ mod tests {
 
     #[test]
     fn all_rows_are_dropped_when_one_block_too_many_comes() {
-        let mut full = Store::new(1 << 20);
+        let mut full = Store::new(1 << 20, false);
         let mut count = 0;
         while full.overflown_at().is_none() {
             assert!(full.memory_bytes() <= 1 << 20);
@@ -172,5 +208,33 @@ mod tests {
         let summary = full.summary();
         assert_eq!((summary.requests, summary.complete), (0, false));
         assert_eq!(summary.bytes_max, 1 << 20);
+    }
+
+    #[test]
+    fn oldest_rows_make_way_where_that_is_wanted() {
+        let mut store = Store::new(1 << 20, true);
+        let count = ROWS_MAX * 60 + 7;
+        for n in 0..count {
+            store.push(&row(n));
+            assert!(store.memory_bytes() <= 1 << 20);
+        }
+        let aged = store.aged() as usize;
+        assert!(aged > 0 && aged.is_multiple_of(ROWS_MAX), "{aged}");
+        let expected: Vec<Row> = (aged..count).map(row).collect();
+        assert_eq!(rows(&store), expected);
+        let summary = store.summary();
+        assert_eq!(summary.requests as usize, count - aged);
+        assert_eq!(
+            (summary.complete, summary.since),
+            (false, Some(row(aged).time))
+        );
+        assert_eq!(store.overflown_at(), None);
+    }
+
+    #[test]
+    fn store_that_holds_not_even_one_block_drops_all_rows_all_the_same() {
+        let mut store = Store::new(100, true);
+        (0..ROWS_MAX).for_each(|n| store.push(&row(n)));
+        assert_eq!(store.overflown_at(), Some(0));
     }
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { classOf, reasonOf } from "../../logs/status-classes.js";
 import { changeOf, directionOf } from "../../logs/change.js";
+import { reachOf } from "../../logs/figures-source.js";
 import { duration, spread } from "../../logs/latency.js";
 import { distinctNote } from "../../logs/panels.js";
 import { estimate, spanOf } from "../../logs/totals.js";
@@ -80,4 +81,13 @@ test("reasons are written the commonest first", () => {
     "3,000 × no timestamp · 1 × no status",
   );
   assert.equal(reasonsLine({}), "");
+});
+
+test("figures of the newest requests say that they are of these alone", () => {
+  assert.equal(reachOf(SUMMARY), "");
+  const filterable = { ...SUMMARY.filterable, requests: 4_096, since: SUMMARY.first_time };
+  assert.equal(
+    reachOf({ ...SUMMARY, filterable }),
+    "the server keeps the newest 4,096 requests, those from 22 Jan 2021 01:47 UTC on: these figures are of them alone",
+  );
 });

@@ -43,7 +43,7 @@ impl Figures {
             dictionaries: Dictionaries::new(&limits),
             bots: BotNames::new(),
             tallies: Tallies::new(Timeline::new(limits.timeline_buckets_max)),
-            store: Store::new(limits.column_bytes_max),
+            store: Store::new(limits.column_bytes_max, limits.columns_age),
             lines: LineStore::new(limits.line_bytes_sum_max),
             limits,
         }

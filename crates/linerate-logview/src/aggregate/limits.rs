@@ -36,6 +36,9 @@ pub struct Limits {
     /// How many bytes the columns may take up from which queries are answered, 40 MiB: about ten for
     /// each request of a gigabyte.
     pub column_bytes_max: usize,
+    /// Whether the oldest requests make way for the newest when the columns are full, as it should be
+    /// with a log that never ends. Else queries are refused from then on.
+    pub columns_age: bool,
     /// How many bytes the lines themselves may take up, compressed; 0, so none are kept.
     pub line_bytes_sum_max: usize,
     /// How many of the first unparsed lines are kept, 5.
@@ -63,6 +66,7 @@ impl Default for Limits {
             methods_max: 32,
             timeline_buckets_max: 2_880,
             column_bytes_max: 40 << 20,
+            columns_age: false,
             line_bytes_sum_max: 0,
             samples_max: 5,
             sample_chars_max: 200,

@@ -7,7 +7,7 @@ use crate::store::{Block, Store};
 /// Calls `each` with every request that is chosen, and its number among all, from 0.
 pub(super) fn scan(store: &Store, filter: &Filter, mut each: impl FnMut(u64, &Row)) {
     let mut lists = Lists::default();
-    let mut before = 0;
+    let mut before = store.aged();
     for block in store.blocks() {
         if may_have_any(&block, filter) {
             lists.choose(&block, filter);

@@ -33,7 +33,10 @@ pub struct Followed {
 
 impl Followed {
     /// Creates a log of which nothing was read.
-    pub fn new(limits: Limits) -> Self {
+    ///
+    /// Since it never ends, the oldest requests make way for the newest where there is no room for all.
+    pub fn new(mut limits: Limits) -> Self {
+        limits.aggregate.columns_age = true;
         Self {
             input: Input::new(None, limits.decode.clone()),
             log: Aggregator::new(limits.aggregate.clone()),

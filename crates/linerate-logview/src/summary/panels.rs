@@ -153,8 +153,12 @@ pub struct Filterable {
     pub bytes: u64,
     /// How many bytes they may take up.
     pub bytes_max: u64,
-    /// Whether these are all requests, so that queries can be answered.
+    /// Whether these are all requests.
     pub complete: bool,
+    /// From when on, in seconds since 1970-01-01 UTC, requests are kept, if the oldest have made way
+    /// for the newest. Queries are then answered from these; `None` if they are answered from all, or
+    /// not at all.
+    pub since: Option<i64>,
 }
 
 /// What is kept of the lines themselves.

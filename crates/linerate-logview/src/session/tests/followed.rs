@@ -33,6 +33,32 @@ fn reply(viewer: &mut Viewer, log: &Followed) -> Value {
 }
 
 #[test]
+fn questions_are_answered_from_the_newest_requests_once_there_is_no_room_for_all() {
+    let mut limits = Limits::default();
+    limits.aggregate.column_bytes_max = 512 << 10;
+    let mut log = Followed::new(limits);
+    for n in 0..200_000 {
+        let (minute, second, bytes) = (n / 60 % 60, n % 60, n * 7_919 % 65_536);
+        let hour = n / 3_600 % 24;
+        let line = format!(
+            "::1 - - [22/Jan/2021:{hour:02}:{minute:02}:{second:02} +0000] \"GET / HTTP/1.1\" 200 {bytes}\n"
+        );
+        log.handle_input(line.as_bytes()).unwrap();
+    }
+    let summary = summary(&log);
+    let kept = &summary["filterable"];
+    assert_eq!(
+        (&summary["requests"], &kept["complete"]),
+        (&200_000.into(), &false.into())
+    );
+    assert!(kept["since"].is_i64());
+    let mut viewer = viewer(&log);
+    viewer.handle_text(r#"{"type":"query","seq":1,"query":{}}"#);
+    let answer = reply(&mut viewer, &log);
+    assert_eq!(answer["summary"]["requests"], kept["requests"]);
+}
+
+#[test]
 fn file_that_takes_the_place_of_another_has_a_format_of_its_own() {
     let mut log = Followed::new(Limits::default());
     log.handle_input(&LINE[..LINE.len() - 1]).unwrap();
