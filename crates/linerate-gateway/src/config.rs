@@ -9,6 +9,7 @@ mod broker;
 mod channel;
 mod check;
 mod client;
+mod compression;
 mod error;
 mod filter;
 mod layer;
@@ -28,6 +29,7 @@ pub use auth::{AuthOptions, TokenOptions};
 pub use broker::BrokerOptions;
 pub use channel::{ChannelOptions, Conflation, SlowPolicy};
 pub use client::ClientOptions;
+pub use compression::CompressionOptions;
 pub use error::{ConfigError, Source};
 pub use filter::FilterOptions;
 pub use load::Loader;
@@ -66,6 +68,8 @@ pub struct Config {
     pub channel: ChannelOptions,
     /// What a client may do, and how long it may take.
     pub client: ClientOptions,
+    /// Whether WebSockets are compressed, and how.
+    pub compression: CompressionOptions,
     /// What an expression that filters may cost.
     pub filter: FilterOptions,
     /// What is logged, and how.
@@ -100,6 +104,7 @@ impl Config {
         check.section("broker", |check| self.broker.check(check));
         check.section("channel", |check| self.channel.check(check));
         check.section("client", |check| self.client.check(check));
+        check.section("compression", |check| self.compression.check(check));
         check.section("filter", |check| self.filter.check(check));
         check.section("log", |check| self.log.check(check));
         check.section("logs", |check| self.logs.check(check));

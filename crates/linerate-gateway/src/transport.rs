@@ -13,6 +13,7 @@
 
 mod body;
 mod centrifuge;
+mod compressed;
 mod cors;
 mod drive;
 mod fixed;
@@ -115,8 +116,8 @@ pub(crate) struct Admitted {
 impl Admitted {
     /// Returns what is the same for all WebSockets.
     fn options(&self) -> Options {
-        // Publications are shared by all who get them, as they are.
-        let mut options = Options::default().without_compression();
+        let mut options = Options::default();
+        options.deflate = self.settings.config.compression.deflate();
         let bytes_max = self.settings.config.client.message_bytes_max;
         options.config.limits.message_bytes_max = bytes_max as u64;
         options.send_queue_bytes_max = DATA_BYTES_MAX;

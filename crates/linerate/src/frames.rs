@@ -1,8 +1,12 @@
 //! Frames that are encoded once and sent to many connections by reference.
 
 use std::fmt;
+#[cfg(feature = "deflate")]
+use std::sync::Arc;
 
 use bytes::Bytes;
+#[cfg(feature = "deflate")]
+use linerate_proto::deflate::{Deflate, Prepared, ThreadPool};
 use linerate_proto::{Header, Opcode, ProtocolError, engine::MessageKind, frame::head_room};
 
 use crate::Message;
@@ -24,10 +28,13 @@ use crate::Message;
 /// assert_eq!(frames.messages(), 2);
 /// # Ok::<_, linerate::FramesError>(())
 /// ```
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Frames {
     bytes: Bytes,
     messages: u64,
+    /// The messages as connections get them that compress, if any of them shrinks.
+    #[cfg(feature = "deflate")]
+    prepared: Option<Arc<[Prepared]>>,
 }
 
 /// Why bytes are not [`Frames`].
@@ -103,7 +110,7 @@ impl Frames {
     pub fn from_framed(bytes: impl Into<Bytes>) -> Result<Self, FramesError> {
         let bytes = bytes.into();
         let messages = check(&bytes)?;
-        Ok(Self { bytes, messages })
+        Ok(Self::plain(bytes, messages))
     }
 
     /// Takes bytes that are framed already, as [`from_framed`](Self::from_framed) does, without a look at
@@ -114,7 +121,36 @@ impl Frames {
     pub fn danger_from_framed(bytes: impl Into<Bytes>, messages: u64) -> Self {
         let bytes = bytes.into();
         debug_assert_eq!(check(&bytes).err(), None, "not what it is said to be");
-        Self { bytes, messages }
+        Self::plain(bytes, messages)
+    }
+
+    /// Compresses the messages, once for all connections that compress theirs (RFC 7692); the others get them
+    /// as they are.
+    ///
+    /// They refer back to nothing, so that they can be sent whatever was sent before, and later messages of a
+    /// connection may refer back to them. A connection whose window is smaller than that of `options` may get
+    /// long ones as they are. [`len`](Self::len) and [`as_bytes`](Self::as_bytes) stay what they were.
+    ///
+    /// ```
+    /// use linerate::{Deflate, Frames, Message};
+    ///
+    /// let frames = Frames::from(&Message::from("Spam ".repeat(50)));
+    /// assert!(frames.compressed(&Deflate::default()).is_compressed());
+    /// ```
+    #[cfg(feature = "deflate")]
+    pub fn compressed(mut self, options: &Deflate) -> Self {
+        let messages = self.iter();
+        let prepare = |(kind, payload)| Prepared::new(kind, payload, options, &ThreadPool);
+        let prepared: Arc<[Prepared]> = messages.map(prepare).collect();
+        let any_shrinks = prepared.iter().any(Prepared::is_compressed);
+        self.prepared = any_shrinks.then_some(prepared);
+        self
+    }
+
+    /// Returns whether [`compressed`](Self::compressed) has made any of the messages shorter.
+    #[cfg(feature = "deflate")]
+    pub const fn is_compressed(&self) -> bool {
+        self.prepared.is_some()
     }
 
     /// Returns the frames as they are sent.
@@ -141,6 +177,21 @@ impl Frames {
         &self.bytes
     }
 
+    /// Returns the messages as connections get them that compress, if that makes a difference.
+    #[cfg(feature = "deflate")]
+    pub(crate) fn prepared(&self) -> Option<&[Prepared]> {
+        self.prepared.as_deref()
+    }
+
+    const fn plain(bytes: Bytes, messages: u64) -> Self {
+        Self {
+            bytes,
+            messages,
+            #[cfg(feature = "deflate")]
+            prepared: None,
+        }
+    }
+
     /// Returns kind and payload of each message.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (MessageKind, &[u8])> {
         let mut rest = &self.bytes[..];
@@ -165,12 +216,18 @@ impl<'a> FromIterator<&'a Message> for Frames {
             Self::append(&mut bytes, message.kind(), message.as_bytes());
             count += 1;
         }
-        Self {
-            bytes: bytes.into(),
-            messages: count,
-        }
+        Self::plain(bytes.into(), count)
     }
 }
+
+/// The same messages, compressed or not.
+impl PartialEq for Frames {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.bytes, self.messages) == (&other.bytes, other.messages)
+    }
+}
+
+impl Eq for Frames {}
 
 impl From<&Message> for Frames {
     fn from(message: &Message) -> Self {

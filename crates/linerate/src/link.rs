@@ -567,7 +567,7 @@ impl Connection {
     /// Queues frames that others send too; a client sends masked copies of its own.
     fn push_frames(&mut self, frames: &Frames) -> Result<(), SendError> {
         match self.engine.endpoint().role() {
-            Role::Server => self.outbox.push_frames(&self.engine, frames)?,
+            Role::Server => self.outbox.push_frames(&mut self.engine, frames)?,
             Role::Client => {
                 for (kind, payload) in frames.iter() {
                     self.outbox.push_copy(&mut self.engine, kind, payload)?;

@@ -104,6 +104,12 @@ impl Sender {
         self.link.try_flush();
     }
 
+    /// Returns how messages of this side are compressed, `None` if they are not.
+    #[cfg(feature = "deflate")]
+    pub fn deflates(&self) -> Option<linerate_proto::deflate::Context> {
+        self.link.lock().engine().deflates()
+    }
+
     /// Returns how many bytes may be sent before sending has to wait; 0 once nothing can be sent.
     pub fn room(&self) -> usize {
         self.link.room()

@@ -21,12 +21,13 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 /// What variables of the environment begin with.
 const PREFIX: &str = "LINERATE_";
 /// The tables that a variable of the environment can reach into.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 12] = [
     "auth",
     "auth.token",
     "broker",
     "channel",
     "client",
+    "compression",
     "filter",
     "log",
     "logs",

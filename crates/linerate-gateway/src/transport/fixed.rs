@@ -19,7 +19,7 @@ use super::{
     drive::now,
     outlet::GapNotice,
     query, refusal,
-    wire::{PendingWire, Wire},
+    wire::{PendingWire, WebSocketWire, Wire},
 };
 use crate::{
     node::{Connection, Worker},
@@ -43,6 +43,7 @@ pub(super) async fn raw(
     options.config.ping_interval = Some(client.ping_interval);
     options.config.ping_timeout = client.pong_timeout;
     let message_timeout = client.message_timeout;
+    let deflate = options.deflate;
     let request = match Request::read(&admitted, query, &headers, connection, Encoding::Raw).await {
         Ok(request) => request,
         Err(refused) => return refused,
@@ -63,7 +64,7 @@ pub(super) async fn raw(
         .with_origin_policy(OriginPolicy::DangerAny)
         .on_upgrade(move |ws| async move {
             let (sender, receiver) = ws.split();
-            wire.open(sender);
+            wire.open(WebSocketWire::new(sender, deflate));
             rounds.run(discard(receiver, message_timeout)).await;
             drop(admitted);
             Ok(())

@@ -7,8 +7,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use linerate::{CloseCode, Frames, Sender};
+use linerate::{CloseCode, Deflate, Frames, Sender};
 
+use super::compressed;
 use crate::protocol::centrifuge::Disconnect;
 
 /// The way of bytes to one client. Never waits, and is called on the thread of the client's worker.
@@ -36,7 +37,19 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
 
 /// The sending half of a WebSocket.
 #[derive(Debug)]
-pub(crate) struct WebSocketWire(pub(crate) Sender);
+pub(crate) struct WebSocketWire {
+    sender: Sender,
+    /// How blocks are compressed, if the client can inflate them.
+    deflate: Option<Deflate>,
+}
+
+impl WebSocketWire {
+    /// Creates the way through `sender`, on which blocks are compressed as `deflate` says if that was agreed on.
+    pub(crate) fn new(sender: Sender, deflate: Option<Deflate>) -> Self {
+        let deflate = deflate.filter(|_| sender.deflates().is_some());
+        Self { sender, deflate }
+    }
+}
 
 /// The sending half of a WebSocket that is not open yet: until then there is no room.
 #[derive(Clone, Debug, Default)]
@@ -44,8 +57,8 @@ pub(crate) struct PendingWire(Arc<OnceLock<WebSocketWire>>);
 
 impl PendingWire {
     /// Opens the way; to be called once.
-    pub(crate) fn open(&self, sender: Sender) {
-        _ = self.0.set(WebSocketWire(sender));
+    pub(crate) fn open(&self, wire: WebSocketWire) {
+        _ = self.0.set(wire);
     }
 }
 
@@ -85,26 +98,29 @@ impl Wire for PendingWire {
 
 impl Wire for WebSocketWire {
     fn send(&self, bytes: Bytes, messages: u64) {
-        let frames = Frames::danger_from_framed(bytes, messages);
-        if let Err(error) = self.0.try_feed_frames([&frames]) {
+        let frames = match &self.deflate {
+            Some(deflate) => compressed::frames(bytes, messages, deflate),
+            None => Frames::danger_from_framed(bytes, messages),
+        };
+        if let Err(error) = self.sender.try_feed_frames([&frames]) {
             tracing::debug!(%error, "client takes nothing more");
         }
     }
 
     fn flush(&self) {
-        self.0.try_flush();
+        self.sender.try_flush();
     }
 
     fn room(&self) -> usize {
-        self.0.room()
+        self.sender.room()
     }
 
     fn queued_bytes(&self) -> usize {
-        self.0.queued_bytes()
+        self.sender.queued_bytes()
     }
 
     fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.poll_writable(cx).map(drop)
+        self.sender.poll_writable(cx).map(drop)
     }
 
     fn close(&self, disconnect: &Disconnect) {
@@ -113,6 +129,6 @@ impl Wire for WebSocketWire {
             .reason
             .floor_char_boundary(Disconnect::REASON_BYTES_MAX);
         // Can only fail because of the length of the reason, which was just cut.
-        _ = self.0.start_close(code, &disconnect.reason[..end]);
+        _ = self.sender.start_close(code, &disconnect.reason[..end]);
     }
 }

@@ -4,6 +4,7 @@
 mod bare;
 mod bombs;
 mod centrifuge;
+mod compression;
 mod fixed;
 mod http;
 mod native;

@@ -59,6 +59,11 @@ impl Prepared {
         &self.payload
     }
 
+    /// Returns whether it is shorter than its payload.
+    pub const fn is_compressed(&self) -> bool {
+        self.compressed.is_some()
+    }
+
     /// Returns the compressed payload, if a connection with such a window can inflate it.
     pub(super) fn compressed_for(&self, window_bits: u8) -> Option<&[u8]> {
         let reaches_no_further =

@@ -122,7 +122,7 @@ impl Outbox {
     /// Queues frames that others send too, in the role of a server.
     pub(crate) fn push_frames(
         &mut self,
-        engine: &Engine<Side>,
+        engine: &mut Engine<Side>,
         frames: &Frames,
     ) -> Result<(), SendError> {
         if engine.state() != State::Open {
@@ -130,6 +130,15 @@ impl Outbox {
         }
         if engine.is_message_in_progress() {
             return Err(SendError::MessageInProgress);
+        }
+        #[cfg(feature = "deflate")]
+        if let Some(messages) = frames.prepared()
+            && engine.deflates().is_some()
+        {
+            for message in messages {
+                engine.send_prepared(self.tail(Header::BYTES_MAX), message)?;
+            }
+            return Ok(());
         }
         let bytes = frames.shared();
         if bytes.len() <= SHARED_COPIED_BYTES_MAX {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use linerate::{
-    Budget, Client, Counters, Deflate, Error, Message, MessageKind, Options, ProtocolError, Server,
+    Budget, Client, Counters, Deflate, Error, Frames, Message, MessageKind, Options, ProtocolError,
+    Server,
 };
 use linerate_testkit::Frame;
 
@@ -192,4 +193,39 @@ async fn the_kinds_of_messages_stay_what_they_are() {
     }
     drop(ws);
     server.stop().await;
+}
+
+#[tokio::test]
+async fn frames_for_many_are_valid_whatever_a_connection_has_sent_before() {
+    let frames = Frames::from_iter(&[TEXT.repeat(3).into(), Message::from("short")]);
+    let frames = frames.compressed(&Deflate::default());
+    assert!(frames.is_compressed());
+    let server = Running::start(Server::new(), move |ws, _| {
+        let frames = frames.clone();
+        async move {
+            let (sender, mut receiver) = ws.split();
+            while let Some(message) = receiver.recv().await? {
+                sender.send(message).await?;
+                sender.try_send_frames([&frames]).expect("there is room");
+            }
+            Ok(())
+        }
+    })
+    .await;
+    for deflate in [Some(Deflate::default()), None] {
+        let counters = Arc::default();
+        let client = Client::new().with_options(options(deflate, &counters));
+        let mut ws = client.connect(&server.url()).await.unwrap();
+        for _ in 0..20 {
+            ws.send(TEXT).await.unwrap();
+            for expected in [TEXT, &TEXT.repeat(3), "short"] {
+                let received = in_time(ws.recv()).await.unwrap();
+                assert_eq!(received, Some(Message::from(expected)));
+            }
+        }
+        let plain = 20 * 4 * TEXT.len() as u64;
+        let received = counters.bytes_received();
+        assert_eq!(received < plain / 2, deflate.is_some(), "{received}");
+    }
+    server.abort();
 }

@@ -111,12 +111,12 @@ fn large_payloads_behind_each_other_are_not_copied() {
 
 #[test]
 fn shared_frames_are_copied_if_small_and_referred_to_if_large() {
-    let (mut outbox, engine) = (Outbox::default(), engine());
+    let (mut outbox, mut engine) = (Outbox::default(), engine());
     let small = frames(0, 1, SHARED_COPIED_BYTES_MAX - 4);
-    outbox.push_frames(&engine, &small).unwrap();
+    outbox.push_frames(&mut engine, &small).unwrap();
     assert!(outbox.first().is_none());
     let large = frames(0, 1, SHARED_COPIED_BYTES_MAX - 3);
-    outbox.push_frames(&engine, &large).unwrap();
+    outbox.push_frames(&mut engine, &large).unwrap();
     let last = outbox.pieces().last().unwrap();
     assert_eq!(last.as_ptr(), large.as_bytes().as_ptr());
     let expected = [small.as_bytes(), large.as_bytes()].concat();
@@ -228,7 +228,7 @@ fn a_close_comes_behind_shared_frames_and_nothing_behind_it() {
         .close(CloseCode::new(3001).unwrap(), "", Duration::ZERO)
         .unwrap();
     outbox.take_control(&mut engine);
-    let late = outbox.push_frames(&engine, &frames(99, 1, 1));
+    let late = outbox.push_frames(&mut engine, &frames(99, 1, 1));
     assert_eq!(late, Err(SendError::Closed));
     let message = vec![98; COPIED_BYTES_MAX + 1];
     assert!(outbox.push(&mut engine, message.into()).is_err());
@@ -244,17 +244,19 @@ fn shared_frames_do_not_come_into_the_middle_of_a_message() {
     outbox
         .push_fragment(&mut engine, kind, b"a", false)
         .unwrap();
-    let refused = outbox.push_frames(&engine, &frames(1, 1, 1));
+    let refused = outbox.push_frames(&mut engine, &frames(1, 1, 1));
     assert_eq!(refused, Err(SendError::MessageInProgress));
     outbox.push_fragment(&mut engine, kind, b"b", true).unwrap();
-    outbox.push_frames(&engine, &frames(1, 1, 1)).unwrap();
+    outbox.push_frames(&mut engine, &frames(1, 1, 1)).unwrap();
     assert_eq!(written(&mut outbox, 9), b"\x01\x01a\x80\x01b\x82\x01\x01");
 }
 
 #[test]
 fn pongs_come_between_the_fragments_of_a_large_message_and_before_shared_frames() {
     let (mut outbox, mut engine) = (Outbox::default(), engine());
-    outbox.push_frames(&engine, &frames(1, 2, 5_000)).unwrap();
+    outbox
+        .push_frames(&mut engine, &frames(1, 2, 5_000))
+        .unwrap();
     // Nothing is begun: the answer comes first.
     ping(&mut outbox, &mut engine, b'1');
     ping(&mut outbox, &mut engine, b'2');
@@ -297,8 +299,8 @@ fn a_queue_of_shared_frames_that_is_never_empty_does_not_grow() {
     let (mut outbox, mut engine) = (Outbox::default(), engine());
     let (small, large) = (frames(1, 1, 100), frames(2, 5, 2_000));
     for turn in 0..10_000 {
-        outbox.push_frames(&engine, &small).unwrap();
-        outbox.push_frames(&engine, &large).unwrap();
+        outbox.push_frames(&mut engine, &small).unwrap();
+        outbox.push_frames(&mut engine, &large).unwrap();
         let bytes = outbox.len() - 1_000;
         outbox.advance(bytes);
         if turn % 7 == 0 {

@@ -1,0 +1,114 @@
+//! Compressed WebSockets (RFC 7692): a publication is compressed once for all who can inflate it.
+
+use std::sync::Arc;
+
+use linerate::{Client, CloseCode, Counters, Deflate, WebSocket};
+
+use crate::support::{Gateway, Json, in_time, message};
+
+const ON: &str = "[compression]\nenabled = true";
+
+/// Returns a client with what it counts.
+fn client(deflate: Option<Deflate>) -> (Client, Arc<Counters>) {
+    let counters = Arc::<Counters>::default();
+    let mut options = linerate::Options::default();
+    options.deflate = deflate;
+    options.counters = Some(counters.clone());
+    (Client::new().with_options(options), counters)
+}
+
+/// Returns a publication of about 1 KiB that no other is like.
+fn publication(number: u32) -> String {
+    let row = |n| {
+        format!(
+            r#"{{"symbol":"ABC{n}","price":{}.25,"size":{number}}}"#,
+            n * 7
+        )
+    };
+    let rows: Vec<_> = (0..25).map(row).collect();
+    format!(r#"{{"id":{number},"rows":[{}]}}"#, rows.join(","))
+}
+
+async fn assert_takes(ws: &mut WebSocket, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        let arrived = message(ws).await;
+        assert_eq!(arrived.as_text(), Some(&*publication(number)));
+    }
+}
+
+#[tokio::test]
+async fn it_is_off_unless_asked_for() {
+    let gateway = Gateway::open("").await;
+    let (client, _) = client(Some(Deflate::default()));
+    let ws = gateway.raw(&client, "channel=a").await;
+    assert!(ws.deflates().is_none());
+    let json = Json::open_as(&gateway, &client).await;
+    assert!(json.ws.deflates().is_none());
+}
+
+#[tokio::test]
+async fn publications_reach_those_who_compress_and_those_who_do_not() {
+    for takeover in [false, true] {
+        let gateway = Gateway::open(&format!("{ON}\ntakeover = {takeover}")).await;
+        let narrow = Deflate {
+            peer_window_bits: 9,
+            ..Deflate::default()
+        };
+        let (with, small) = client(Some(Deflate::default()));
+        let (without, large) = client(None);
+        let (narrow, _) = client(Some(narrow));
+        let mut subscribers = Vec::new();
+        for client in [&with, &with, &without, &narrow] {
+            subscribers.push(gateway.raw(client, "channel=a").await);
+        }
+        assert!(subscribers[0].deflates().is_some());
+        assert!(subscribers[2].deflates().is_none());
+        let before = (small.bytes_received(), large.bytes_received());
+        for number in 0..50 {
+            gateway.publish("a", &publication(number)).await;
+        }
+        for subscriber in &mut subscribers {
+            assert_takes(subscriber, 0..50).await;
+        }
+        let compressed = small.bytes_received() - before.0;
+        let plain = large.bytes_received() - before.1;
+        // Two of the subscribers count together.
+        assert!(compressed / 2 < plain / 3, "{compressed} / 2 of {plain}");
+    }
+}
+
+#[tokio::test]
+async fn commands_and_replies_are_compressed_too() {
+    let gateway = Gateway::open(&format!("{ON}\nmessage_bytes_min = 1\ntakeover = true")).await;
+    let (client, _) = client(Some(Deflate {
+        message_bytes_min: 1,
+        ..Deflate::default()
+    }));
+    let mut json = Json::open_as(&gateway, &client).await;
+    assert!(json.ws.deflates().is_some_and(|context| context.takeover));
+    let reply = json.ask(r#"{"id":1,"connect":{}}"#).await;
+    assert!(reply["connect"]["client"].is_string(), "{reply}");
+    json.subscribe("news").await;
+    for number in 0..20 {
+        gateway.publish("news", &publication(number)).await;
+        assert_eq!(json.next().await["push"]["pub"]["data"]["id"], number);
+        let command = r#"{"id":9,"ping":{}}"#;
+        assert_eq!(json.ask(command).await["id"], 9);
+    }
+}
+
+#[tokio::test]
+async fn x01_a_bomb_ends_its_connection_and_no_other() {
+    let gateway = Gateway::open(ON).await;
+    let (client, counters) = client(Some(Deflate::default()));
+    let mut other = Json::connect(&gateway).await;
+    let mut json = Json::open_as(&gateway, &client).await;
+    json.send(&" ".repeat(10 << 20)).await;
+    assert!(counters.bytes_sent() < 64 << 10, "it is small on the wire");
+    let closed = async {
+        while let Ok(Some(_)) = json.ws.recv().await {}
+        json.ws.close(CloseCode::NORMAL, "").await.unwrap()
+    };
+    assert_eq!(in_time(closed).await.code, 1009);
+    assert_eq!(other.ask(r#"{"id":9,"ping":{}}"#).await["id"], 9);
+}
