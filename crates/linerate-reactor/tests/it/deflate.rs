@@ -13,12 +13,12 @@ use linerate_proto::{
     engine::{MessageKind, State},
 };
 use linerate_reactor::{
-    Chunk, Connector, Deflate, Destination, Handler, Message, Opened, Options, Tx,
+    Budget, Chunk, Connector, Deflate, Destination, Handler, Message, Opened, Options, Tx,
 };
 use linerate_testkit::{Frame, Rng};
 
 use self::client::Client;
-use crate::support::{Echo, PATIENCE, Raw, Running, driver, masked};
+use crate::support::{Echo, PATIENCE, Raw, Running, driver, masked, wait_until};
 
 const TEXT: &str =
     r#"{"id":9182,"symbol":"ABC","price":123.45,"size":100,"side":"buy","venue":"XNAS"}"#;
@@ -281,6 +281,34 @@ fn x14_pings_between_compressed_fragments_are_answered() {
     assert_eq!(client.message(), (MessageKind::Text, "Hello".into()));
     assert_eq!(client.pongs, [b"between"]);
     assert_eq!(client.engine.state(), State::Open);
+}
+
+#[test]
+fn x12_connections_count_their_windows_and_give_them_back() {
+    static BUDGET: Budget = Budget::new(16 << 10);
+    let deflate = Deflate {
+        budget: &BUDGET,
+        ..Deflate::default()
+    };
+    let server = Running::start(Echo, 1, options(Some(deflate)));
+    let plain = Raw::open(server.address);
+    assert_eq!(BUDGET.used(), 0, "nothing was agreed on");
+    let mut clients: Vec<_> = (0..10)
+        .map(|_| Client::open(server.address, Some(Deflate::default())))
+        .collect();
+    for client in &mut clients {
+        client.send(MessageKind::Text, TEXT.as_bytes());
+        assert_eq!(client.message(), (MessageKind::Text, TEXT.into()));
+    }
+    let takeover = |client: &&Client| client.engine.deflates().is_some_and(|it| it.takeover);
+    assert_eq!(
+        clients.iter().filter(takeover).count(),
+        4,
+        "so many windows fit"
+    );
+    assert!(BUDGET.used() <= BUDGET.bytes_max());
+    drop((clients, plain));
+    wait_until(|| BUDGET.used() == 0);
 }
 
 /// Says what it is told to, and tells what comes back.
