@@ -235,7 +235,7 @@ class ValuePanel implements Panel {
     this.#table.resize(isLong ? Math.max(rows.length, this.#spec.rows) : this.#spec.rows);
     this.#table.show(rows, shown?.conditions ?? []);
     this.#more.disabled = !isLong && (figures?.distinct ?? top.length) <= this.#spec.rows;
-    this.#more.setAttribute("aria-pressed", String(isLong));
+    nameMore(this.#more, this.#spec, isLong);
     setText(
       this.#note,
       figures === undefined ? countNote(shown, top.length) : distinctNote(figures),
@@ -372,17 +372,22 @@ function card(parent: HTMLElement, id: string, title: string, width: number) {
   return { note, table, empty };
 }
 
-/** Builds the button that shows many values, after the note. */
-function moreButton(note: HTMLElement, { id, title }: ValuePanelSpec, more: () => void) {
-  const button = create("button", "panel-more", "More");
+/** Builds the button that shows many values, before the note. */
+function moreButton(note: HTMLElement, spec: ValuePanelSpec, more: () => void) {
+  const button = create("button", "panel-more");
   button.type = "button";
   button.disabled = true;
-  button.dataset["testid"] = `${id}-more`;
-  button.title = `${title}: show up to ${MORE_TOP}`;
-  button.setAttribute("aria-label", button.title);
+  button.dataset["testid"] = `${spec.id}-more`;
   button.addEventListener("click", more);
-  note.after(button);
+  nameMore(button, spec, false);
+  note.before(button);
   return button;
+}
+
+function nameMore(button: HTMLElement, { title, rows }: ValuePanelSpec, isLong: boolean): void {
+  setText(button, isLong ? "Fewer" : "More");
+  button.setAttribute("aria-label", `${button.textContent ?? ""}: ${title}`);
+  button.title = `${title}: show up to ${isLong ? rows : MORE_TOP}`;
 }
 
 /** Says how many values there are, and how exact the counts are where they aren't. */
