@@ -192,6 +192,10 @@ chaos: web ## whether subscribers miss anything while brokers, nodes and connect
 contenders: ## the servers that `linerate bench` compares, into .cache/contenders; ONLY="NAME…" for some of them
 	scripts/contenders $(ONLY)
 
+.PHONY: check-peers
+check-peers: contenders build ## check all of them against the standard, and write docs/CONFORMANCE.md (minutes)
+	scripts/check-peers
+
 .PHONY: bench-all
 bench-all: contenders build ## compare all servers in all scenarios (half an hour); leave the machine alone meanwhile
 	$(LINERATE_BIN) bench --effort standard $(ARGS)

@@ -146,9 +146,10 @@ impl Answers {
     }
 }
 
-/// Returns whether a Close frame may carry this code (RFC 6455 §7.4 and IANA's registry).
+/// Returns whether a Close frame may carry this code (RFC 6455 §7.4 and IANA's registry). Nothing is
+/// said there of codes from 5000 on.
 pub(crate) fn may_be_sent(code: u16) -> bool {
-    matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
+    matches!(code, 1000..=1003 | 1007..=1014 | 3000..)
 }
 
 /// Inflates a message (RFC 7692 §7.2.2).

@@ -217,6 +217,8 @@ pub enum Expect {
     Open(Vec<Answer>),
     /// A WebSocket, a refusal, or an answer to a request for something else.
     OpenOrRefuse,
+    /// The end of the connection of a client, with nothing sent.
+    Reject,
     /// An answer of HTTP that is not 101.
     Refuse {
         /// The statuses that fit.
@@ -225,6 +227,8 @@ pub enum Expect {
         fields: &'static [(&'static str, &'static str)],
         /// Whether what follows must not be answered as a request of its own.
         alone: bool,
+        /// Whether to ignore it, and to open a WebSocket without it, breaks no rule.
+        may_ignore: bool,
     },
 }
 

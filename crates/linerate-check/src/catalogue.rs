@@ -1,5 +1,6 @@
 //! The catalogue: for each rule the inputs that show whether it is kept.
 
+mod client;
 mod closing;
 mod compression;
 mod control;
@@ -10,6 +11,8 @@ mod lengths;
 mod tests;
 mod utf8;
 mod valid;
+
+pub(crate) use client::ACCEPTED;
 
 use crate::{
     case::{Answer, Case, Expect, Input, Opening, Row, Stage, Wait},
@@ -22,6 +25,13 @@ pub fn server() -> Vec<Row> {
     rows.extend(compression::rows(Wire(Role::Server)));
     rows.extend(handshake::rows());
     rows.sort_by_key(|row| (row.area(), row.id));
+    rows
+}
+
+/// Returns the rows for a client.
+pub fn client() -> Vec<Row> {
+    let mut rows = frames(Role::Client);
+    rows.extend(client::rows(Wire(Role::Client)));
     rows
 }
 
@@ -131,6 +141,16 @@ fn fails_at_once(codes: &'static [u16]) -> Expect {
         before: Vec::new(),
         stages: 1,
         may_wait: false,
+    }
+}
+
+/// Returns the same for a header alone: whoever waits for the payload breaks no rule.
+fn fails_by_header(codes: &'static [u16]) -> Expect {
+    Expect::Fail {
+        codes,
+        before: Vec::new(),
+        stages: 1,
+        may_wait: true,
     }
 }
 

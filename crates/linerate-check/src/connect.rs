@@ -142,7 +142,8 @@ fn fields(headers: &[(String, String)]) -> Result<String, TargetError> {
     Ok(fields)
 }
 
-fn replaced(bytes: &[u8], name: &[u8], value: &[u8]) -> Vec<u8> {
+/// Returns bytes with a value in place of each of its name.
+pub(crate) fn replaced(bytes: &[u8], name: &[u8], value: &[u8]) -> Vec<u8> {
     let mut replaced = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some((first, behind)) = rest.split_first() {

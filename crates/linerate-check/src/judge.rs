@@ -26,7 +26,7 @@ impl Judgement {
         }
     }
 
-    fn permitted(why: impl Into<String>) -> Self {
+    pub(crate) fn permitted(why: impl Into<String>) -> Self {
         Self {
             verdict: Verdict::Permitted,
             why: why.into(),
@@ -73,11 +73,13 @@ pub(crate) fn judge(expect: &Expect, outcome: &Outcome, echoes: bool) -> Judgeme
         } => judge_failure(codes, before, (*stages, *may_wait), outcome, echoes),
         Expect::Open(answers) => judge_opening(answers, outcome, echoes),
         Expect::OpenOrRefuse => judge_either(outcome),
+        Expect::Reject => judge_rejection(outcome),
         Expect::Refuse {
             statuses,
             fields,
             alone,
-        } => judge_refusal(statuses, fields, *alone, outcome),
+            may_ignore,
+        } => judge_refusal(statuses, fields, (*alone, *may_ignore), outcome),
     }
 }
 
@@ -156,6 +158,7 @@ pub(crate) fn is_settled(expect: &Expect, outcome: &Outcome, echoes: bool) -> bo
         Expect::Fail { before, .. } | Expect::Close { before, .. } => {
             unexpected(before, outcome, echoes).is_some()
         }
+        Expect::Reject => !outcome.answers.is_empty(),
         Expect::Decline | Expect::End | Expect::OpenOrRefuse | Expect::Refuse { .. } => false,
     }
 }
@@ -175,7 +178,10 @@ fn judge_close(codes: &[u16], before: &[Answer], outcome: &Outcome, echoes: bool
             code if !codes.contains(&code.unwrap_or(0)) => {
                 Judgement::permitted("the Close frame is answered with another code")
             }
-            _ if end == End::Reset => Judgement::permitted("the connection is cut, not closed"),
+            // Whatever we send to a connection that is closed is answered so.
+            _ if end == End::Reset && outcome.stages < 2 => {
+                Judgement::permitted("the connection is cut, not closed")
+            }
             _ => Judgement::right(),
         },
     }
@@ -255,10 +261,21 @@ fn answers_twice(outcome: &Outcome) -> bool {
     outcome.rest.windows(9).any(|window| window == b"HTTP/1.1 ")
 }
 
+fn judge_rejection(outcome: &Outcome) -> Judgement {
+    if !outcome.answers.is_empty() {
+        return Judgement::wrong("a WebSocket is opened");
+    }
+    match (outcome.close, outcome.end) {
+        (Some(_), _) => Judgement::permitted("a Close frame where there is no WebSocket"),
+        (None, End::Open) => Judgement::permitted("the connection is not ended"),
+        (None, _) => Judgement::right(),
+    }
+}
+
 fn judge_refusal(
     statuses: &[u16],
     fields: &[(&str, &str)],
-    alone: bool,
+    (alone, may_ignore): (bool, bool),
     outcome: &Outcome,
 ) -> Judgement {
     let Some(head) = &outcome.head else {
@@ -272,7 +289,11 @@ fn judge_refusal(
         return Judgement::dangerous("what belongs to the request is answered as a second one");
     }
     if status == 101 {
-        return Judgement::wrong("a WebSocket is opened");
+        return if may_ignore && head.field("sec-websocket-extensions").is_none() {
+            Judgement::permitted("it is ignored")
+        } else {
+            Judgement::wrong("a WebSocket is opened")
+        };
     }
     if let Some((name, value)) = fields
         .iter()
@@ -292,8 +313,14 @@ fn judge_refusal(
 /// Returns why an answer with the status 101 to `request` opens no WebSocket, or one that nobody has
 /// asked for (RFC 6455 §4.1, as a client has to see it).
 pub(crate) fn fault_of_opening(head: &Head, request: &Head) -> Option<String> {
-    let key = request.field("sec-websocket-key").unwrap_or_default();
-    if head.field("sec-websocket-accept") != Some(accept(&key)) {
+    // Which of several keys is meant is judged by their own row.
+    let keys = request
+        .fields
+        .iter()
+        .filter(|(name, _)| name == "sec-websocket-key");
+    let mut accepts = keys.map(|(_, key)| accept(key));
+    let found = head.field("sec-websocket-accept").unwrap_or_default();
+    if !accepts.any(|accept| accept == found) {
         return Some("a 101 with a wrong Sec-WebSocket-Accept".into());
     }
     if !head.has_token("upgrade", "websocket") || !head.has_token("connection", "upgrade") {

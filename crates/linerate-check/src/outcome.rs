@@ -49,10 +49,17 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Returns whether a WebSocket was opened.
+    pub fn opened(&self) -> bool {
+        self.head
+            .as_ref()
+            .is_some_and(|head| head.status() == Some(101))
+    }
+
     /// Returns it in a few words.
     pub fn in_words(&self) -> String {
         let mut words = Vec::new();
-        if let Some(head) = self.head.as_ref().filter(|head| head.status() != Some(101)) {
+        if let Some(head) = &self.head {
             words.push(shortened(&head.line));
         }
         for answer in self.answers.iter().take(3) {

@@ -1,6 +1,13 @@
 //! All inputs of a selection, some at a time, against a server.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::{StreamExt, stream};
 
@@ -13,6 +20,9 @@ use crate::{
     outcome::Outcome,
     talk::{Manner, Talk},
 };
+
+/// Why nothing more is sent.
+const GONE: &str = "the server is gone";
 
 /// How a server is checked.
 #[derive(Clone, Debug)]
@@ -58,7 +68,7 @@ pub async fn greet(plan: &Plan) -> Result<(), String> {
     let case = greeting();
     let (_, outcome) = hold(plan, &case).await.map_err(|error| error.to_string())?;
     match &outcome.head {
-        Some(head) if head.status() == Some(101) && outcome.fault.is_none() => Ok(()),
+        Some(_) if outcome.opened() && outcome.fault.is_none() => Ok(()),
         _ => Err(outcome.in_words()),
     }
 }
@@ -85,9 +95,19 @@ pub async fn run(plan: &Plan, rows: &[Row], mut tell: impl FnMut(&Finding)) -> V
         let cases = content.cases.iter().enumerate();
         cases.map(move |(case, content)| (row, case, content))
     });
+    let gone = Arc::new(AtomicBool::new(false));
     let checks = places.map(|(row, case, content)| {
-        let plan = plan.clone();
-        async move { check(&plan, row, case, content).await }
+        let (plan, gone) = (plan.clone(), gone.clone());
+        async move {
+            let (sent, outcome, judgement) = check(&plan, content, &gone).await;
+            Finding {
+                row,
+                case,
+                sent,
+                outcome,
+                judgement,
+            }
+        }
     });
     let mut findings = Vec::new();
     let mut running = stream::iter(checks).buffer_unordered(plan.jobs.max(1));
@@ -99,10 +119,22 @@ pub async fn run(plan: &Plan, rows: &[Row], mut tell: impl FnMut(&Finding)) -> V
     findings
 }
 
-async fn check(plan: &Plan, row: usize, case: usize, content: &Case) -> Finding {
+/// Checks one input. Nothing is sent any more once the server is `gone`.
+async fn check(plan: &Plan, content: &Case, gone: &AtomicBool) -> (Vec<u8>, Outcome, Judgement) {
+    if gone.load(Ordering::Relaxed) {
+        return (
+            Vec::new(),
+            Outcome::default(),
+            Judgement::not_applicable(GONE),
+        );
+    }
     let (sent, outcome, judgement) = match hold(plan, content).await {
-        Ok((sent, outcome)) => {
+        Ok((sent, mut outcome)) => {
             let judgement = judge_held(plan, content, &outcome);
+            if content.input.opening != Opening::Nothing && outcome.opened() {
+                // It is about what came afterwards.
+                outcome.head = None;
+            }
             (sent, outcome, judgement)
         }
         Err(error) => {
@@ -110,21 +142,19 @@ async fn check(plan: &Plan, row: usize, case: usize, content: &Case) -> Finding 
             (Vec::new(), Outcome::default(), Judgement::wrong(why))
         }
     };
-    let judgement = if judgement.verdict == Verdict::Right || greet(plan).await.is_ok() {
-        judgement
-    } else {
-        Judgement::dangerous(format!(
-            "the server opens no WebSocket any more ({})",
-            judgement.why
-        ))
-    };
-    Finding {
-        row,
-        case,
-        sent,
-        outcome,
-        judgement,
+    if judgement.verdict == Verdict::Right || greet(plan).await.is_ok() {
+        return (sent, outcome, judgement);
     }
+    gone.store(true, Ordering::Relaxed);
+    // Who never had a connection has not ended the server.
+    let judgement = if sent.is_empty() {
+        Judgement::not_applicable(GONE)
+    } else {
+        Judgement::dangerous(
+            "the server opens no WebSocket any more; --jobs 1 tells which input it was",
+        )
+    };
+    (sent, outcome, judgement)
 }
 
 fn judge_held(plan: &Plan, case: &Case, outcome: &Outcome) -> Judgement {
@@ -135,7 +165,7 @@ fn judge_held(plan: &Plan, case: &Case, outcome: &Outcome) -> Judgement {
         .filter(|head| head.status() == Some(101));
     match (opening, opened) {
         (Opening::Nothing, _) => {}
-        (_, None) => return Judgement::wrong("no WebSocket is opened"),
+        (_, None) => return judge_unopened(opening, outcome),
         (_, Some(head)) => {
             if let Err(why) = agreed(head, opening) {
                 return Judgement::not_applicable(why);
@@ -143,6 +173,14 @@ fn judge_held(plan: &Plan, case: &Case, outcome: &Outcome) -> Judgement {
         }
     }
     judge(&case.expect, outcome, plan.echoes)
+}
+
+fn judge_unopened(opening: &Opening, outcome: &Outcome) -> Judgement {
+    let status = outcome.head.as_ref().and_then(Head::status);
+    if opening.offer().is_some() && status.is_some_and(|status| (400..500).contains(&status)) {
+        return Judgement::permitted("a request with this offer is refused");
+    }
+    Judgement::wrong("no WebSocket is opened")
 }
 
 /// Holds the conversation; returns what was sent in it, and what came back.

@@ -87,8 +87,26 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// Waits for the request of a client; returns its key.
+    pub(crate) async fn hear(&mut self) -> Option<String> {
+        let until = Instant::now() + self.manner.patience;
+        while self.outcome.end == End::Open && self.outcome.head.is_none() {
+            if !self.receive(until).await {
+                break;
+            }
+        }
+        let request = self.outcome.head.take()?;
+        self.expect_frames();
+        request.field("sec-websocket-key")
+    }
+
+    /// Answers the request of a client.
+    pub(crate) async fn answer(&mut self, answer: &[u8]) {
+        self.send(answer).await;
+    }
+
     /// Expects frames from now on, as after an opening handshake.
-    pub(crate) fn expect_frames(&mut self) {
+    fn expect_frames(&mut self) {
         let compressed = self.case.input.opening.offer().is_some();
         self.answers = Some(Answers::new(self.manner.role, compressed));
     }
@@ -142,9 +160,10 @@ impl<'a> Talk<'a> {
     /// Waits; for an answer as long as none has come.
     async fn pause(&mut self, time: Duration, wait: Wait) {
         let until = Instant::now() + time;
-        let before = self.outcome.answers.len();
+        let seen = |outcome: &Outcome| (outcome.answers.len(), outcome.head.is_some());
+        let before = seen(&self.outcome);
         while !self.is_over() && self.receive(until).await {
-            if wait == Wait::Answer && self.outcome.answers.len() > before {
+            if wait == Wait::Answer && seen(&self.outcome) != before {
                 break;
             }
         }
@@ -200,6 +219,10 @@ impl<'a> Talk<'a> {
                 .and_then(|closed| closed.code)
                 .unwrap_or(1000);
             self.send_frame(&Frame::new(0x8, code.to_be_bytes())).await;
+        }
+        if self.manner.role == Role::Client {
+            // §7.1.1: it is the server that closes first, and clients wait for that.
+            _ = timeout(self.manner.patience, self.writer.shutdown()).await;
         }
         let close = self.outcome.close;
         let until = Instant::now() + self.manner.patience;

@@ -1,9 +1,10 @@
-//! `linerate check`: a WebSocket server against the standard.
+//! `linerate check`: a WebSocket server, or client, against the standard.
 
+mod client;
 mod list;
 mod progress;
 
-use std::{fs, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{fs, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -20,10 +21,15 @@ Examples:
   linerate check ws://127.0.0.1:9001/ --json > check.jsonl
   linerate check wss://example.com/feed --no-echo -H 'Authorization: Bearer …'
   linerate check --list
+  linerate check --listen 127.0.0.1:9002
+  linerate check --listen 127.0.0.1:0 --run 'node my-client.js {url}'
 
 The server is expected to send each message back, because only then can be seen what it takes for a message.
 With --no-echo, whether it takes an input that is in order is seen by a Ping behind it, and that a message is
 delivered that should not be, is not seen at all.
+
+With --listen it is the other way round: each client that connects gets one input, from bad answers to its request to
+masked frames. Start the client again and again, or let --run do that; it should send each message back.
 
 Verdicts: right is what the standard requires and advises. permitted breaks no rule, like a connection that is
 dropped without a Close frame. wrong breaks a rule. dangerous also harms others, or the server is gone.
@@ -42,7 +48,7 @@ const UNCHECKED: u8 = 2;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The ws:// or wss:// address of a server that sends each message back.
-    #[arg(required_unless_present = "list")]
+    #[arg(required_unless_present_any = ["list", "listen"])]
     url: Option<String>,
 
     /// Only the row of this id, all rows whose ids begin so, or an area: valid, framing, utf8, handshake; may be
@@ -50,11 +56,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ID|AREA")]
     only: Vec<String>,
 
+    /// Check clients instead, which connect to this address.
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["url", "insecure", "header", "jobs"])]
+    listen: Option<SocketAddr>,
+
+    /// Start the client by this command of a shell, for each input; {url} stands for where to connect.
+    #[arg(long, value_name = "COMMAND", requires = "listen")]
+    run: Option<String>,
+
     /// Show rows and inputs, and send nothing.
     #[arg(long)]
     list: bool,
 
-    /// The server does not send messages back.
+    /// The endpoint does not send messages back.
     #[arg(long)]
     no_echo: bool,
 
@@ -98,26 +112,39 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn check(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let rows = selected(catalogue::server(), &arguments.only)?;
+    let rows = match arguments.listen {
+        Some(_) => catalogue::client(),
+        None => catalogue::server(),
+    };
+    let rows = selected(rows, &arguments.only)?;
     if arguments.list {
         super::bench::print(&list::of(&rows))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let url = arguments.url.as_deref().context("an address is needed")?;
-    let plan = arguments.plan(url)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let findings = runtime.block_on(async {
-        let greeted = greet(&plan).await;
-        greeted.map_err(|came| anyhow::anyhow!("{url} opens no WebSocket: {came}"))?;
-        let progress = progress::Progress::new(&rows);
-        anyhow::Ok(linerate_check::run(&plan, &rows, |finding| progress.tell(finding)).await)
-    })?;
-    arguments.report(url, &rows, &findings)
+    let (name, findings) = runtime.block_on(arguments.find(&rows))?;
+    arguments.report(&name, &rows, &findings)
 }
 
 impl Arguments {
+    /// Returns the name of what is checked, and what became of each input.
+    async fn find(&self, rows: &[Row]) -> anyhow::Result<(String, Vec<Finding>)> {
+        let progress = progress::Progress::new(rows);
+        let tell = |finding: &Finding| progress.tell(finding);
+        if let Some(address) = self.listen {
+            let manner = (self.deadline, !self.no_echo);
+            return client::check(address, self.run.as_deref(), rows, manner, tell).await;
+        }
+        let url = self.url.as_deref().context("an address is needed")?;
+        let plan = self.plan(url)?;
+        let greeted = greet(&plan).await;
+        greeted.map_err(|came| anyhow::anyhow!("{url} opens no WebSocket: {came}"))?;
+        let findings = linerate_check::run(&plan, rows, tell).await;
+        Ok((url.to_owned(), findings))
+    }
+
     fn plan(&self, url: &str) -> anyhow::Result<Plan> {
         let config = if self.insecure {
             linerate::tls::danger_client_config_trusting_anybody()

@@ -1,6 +1,6 @@
 //! Control frames (RFC 6455 §5.5).
 
-use super::{Wire, fails, fails_at_once, opcode_name};
+use super::{Wire, fails, fails_by_header, opcode_name};
 use crate::{
     case::{Case, Row, Wait},
     frame::{Frame, LengthForm},
@@ -25,7 +25,7 @@ fn long(wire: Wire) -> Row {
         cases.push(wire.case(name, &[in_64_bits], fails(&[1002])));
         let header = Frame::new(opcode, "").claiming(126);
         let name = format!("{}-header-only", opcode_name(opcode));
-        cases.push(wire.case(name, &[header], fails_at_once(&[1002])));
+        cases.push(wire.case(name, &[header], fails_by_header(&[1002])));
         let first = Frame::new(0x1, "x").unfinished();
         let name = format!("{}-126-in-message", opcode_name(opcode));
         let frames = [first, Frame::new(opcode, payload(opcode, 126))];

@@ -1,6 +1,6 @@
 //! Reserved bits and opcodes, masking, and the order of frames (RFC 6455 §5.1–§5.4).
 
-use super::{Wire, fails, fails_after, fails_at_once, opcode_name, text};
+use super::{Wire, fails, fails_after, fails_by_header, opcode_name, text};
 use crate::{
     case::{Case, Row, Wait},
     frame::{Frame, Role},
@@ -174,7 +174,7 @@ fn interrupted(wire: Wire) -> Row {
     cases.push(after_a_moment);
     let begun = Frame::new(0x1, "x").unfinished();
     let claimed = Frame::new(0x1, "").claiming(1_000);
-    cases.push(wire.case("header-only", &[begun, claimed], fails_at_once(&[1002])));
+    cases.push(wire.case("header-only", &[begun, claimed], fails_by_header(&[1002])));
     Row {
         id: "F15",
         title: "a message inside of another",

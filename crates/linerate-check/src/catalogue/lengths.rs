@@ -1,6 +1,6 @@
 //! Lengths that are not minimal, too large for the standard, or for anybody (RFC 6455 §5.2, §10.4).
 
-use super::{Wire, fails, opcode_name};
+use super::{Wire, fails, fails_by_header, opcode_name};
 use crate::{
     case::{Case, Expect, Input, Opening, Row, Stage, Wait},
     frame::{Frame, LengthForm},
@@ -99,15 +99,7 @@ fn top_bit(wire: Wire) -> Row {
 }
 
 fn gigantic(wire: Wire) -> Row {
-    let case = |name: &str, frames: &[Frame]| {
-        let expect = Expect::Fail {
-            codes: &[1009],
-            before: Vec::new(),
-            stages: 1,
-            may_wait: true,
-        };
-        wire.case(name, frames, expect)
-    };
+    let case = |name: &str, frames: &[Frame]| wire.case(name, frames, fails_by_header(&[1009]));
     let first = || Frame::new(0x2, "x").unfinished();
     Row {
         id: "F10",

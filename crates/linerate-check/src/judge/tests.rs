@@ -133,6 +133,9 @@ fn a_close_is_answered_and_then_the_connection_ends() {
     let with = |code, end| verdict(&expect, &outcome(&[], code, end));
     assert_eq!(with(Some(1001), End::Fin), Verdict::Right);
     assert_eq!(with(Some(1001), End::Reset), Verdict::Permitted);
+    let mut late = outcome(&[], Some(1001), End::Reset);
+    late.stages = 2;
+    assert_eq!(verdict(&expect, &late), Verdict::Right);
     assert_eq!(with(Some(1000), End::Fin), Verdict::Permitted);
     assert_eq!(with(Some(1001), End::Open), Verdict::Wrong);
     assert_eq!(with(None, End::Fin), Verdict::Wrong);
@@ -156,6 +159,7 @@ fn a_refusal_has_a_status_that_fits() {
         statuses: &[400],
         fields: &[("sec-websocket-version", "13")],
         alone: true,
+        may_ignore: false,
     };
     let with = |line: &str| verdict(&expect, &answered(line, b"a body"));
     assert_eq!(with("HTTP/1.1 400 Bad Request"), Verdict::Right);
@@ -173,6 +177,21 @@ fn a_refusal_has_a_status_that_fits() {
     let mut lacking = answered("HTTP/1.1 400 Bad Request", b"");
     lacking.head.as_mut().unwrap().fields.clear();
     assert_eq!(verdict(&expect, &lacking), Verdict::Wrong);
+}
+
+#[test]
+fn what_may_be_ignored_is_permitted_unless_it_is_agreed_on() {
+    let expect = Expect::Refuse {
+        statuses: &[400],
+        fields: &[],
+        alone: false,
+        may_ignore: true,
+    };
+    let mut opened = answered("HTTP/1.1 101 Switching Protocols", b"");
+    assert_eq!(verdict(&expect, &opened), Verdict::Permitted);
+    let agreed = ("sec-websocket-extensions".into(), "x".into());
+    opened.head.as_mut().unwrap().fields.push(agreed);
+    assert_eq!(verdict(&expect, &opened), Verdict::Wrong);
 }
 
 #[test]
@@ -222,5 +241,20 @@ fn an_opening_is_judged_as_clients_do() {
         fault_of_opening(&head(&good[1..]), &request)
             .unwrap()
             .contains("Upgrade")
+    );
+}
+
+#[test]
+fn a_client_that_rejects_an_answer_sends_nothing() {
+    let with = |outcome: &Outcome| verdict(&Expect::Reject, outcome);
+    assert_eq!(with(&outcome(&[], None, End::Fin)), Verdict::Right);
+    assert_eq!(with(&outcome(&[], None, End::Open)), Verdict::Permitted);
+    assert_eq!(
+        with(&outcome(&[], Some(1002), End::Fin)),
+        Verdict::Permitted
+    );
+    assert_eq!(
+        with(&outcome(&[message("?")], None, End::Fin)),
+        Verdict::Wrong
     );
 }

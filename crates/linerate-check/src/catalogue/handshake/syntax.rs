@@ -1,6 +1,6 @@
 //! How a request is written (RFC 9112 §2–§5).
 
-use super::{NO_WEBSOCKET, edited, opens, raw, refused};
+use super::{NO_WEBSOCKET, edited, opens, raw, refused, refused_or_ignored};
 use crate::{
     case::{Case, Expect, Row},
     run::request,
@@ -66,6 +66,14 @@ fn versions() -> Row {
     let version = |name: &str, version: &str, statuses| {
         raw(name, edited("HTTP/1.1", version), refused(statuses))
     };
+    // RFC 6455 §4.2.1 (1) has "HTTP/1.1 or higher".
+    let higher = |name: &str, version: &str| {
+        raw(
+            name,
+            edited("HTTP/1.1", version),
+            refused_or_ignored(&[400, 505]),
+        )
+    };
     Row {
         id: "H15",
         title: "other versions of HTTP",
@@ -74,8 +82,8 @@ fn versions() -> Row {
         cases: vec![
             version("1.0", "HTTP/1.0", NO_WEBSOCKET),
             version("0.9", "HTTP/0.9", &[400, 505]),
-            version("2.0", "HTTP/2.0", &[400, 505]),
-            version("9.9", "HTTP/9.9", &[400, 505]),
+            higher("2.0", "HTTP/2.0"),
+            higher("9.9", "HTTP/9.9"),
             version("1.1x", "HTTP/1.1x", &[400, 505]),
             version("01.1", "HTTP/01.1", &[400, 505]),
             version("lower-case", "http/1.1", &[400, 505]),
@@ -99,9 +107,9 @@ fn targets() -> Row {
             target("two-slashes", "//other.example/", either()),
             target("beyond-ascii", "/\u{e4}", either()),
             target("fragment", "/#a", either()),
-            target("asterisk", "*", refused(NO_WEBSOCKET)),
-            target("authority", "{host}", refused(NO_WEBSOCKET)),
-            target("no-slash", "nothing", refused(NO_WEBSOCKET)),
+            target("asterisk", "*", refused_or_ignored(NO_WEBSOCKET)),
+            target("authority", "{host}", refused_or_ignored(NO_WEBSOCKET)),
+            target("no-slash", "nothing", refused_or_ignored(NO_WEBSOCKET)),
         ],
     }
 }

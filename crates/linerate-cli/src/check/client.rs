@@ -1,0 +1,74 @@
+//! `linerate check --listen`: clients that connect get one input each.
+
+use std::{
+    io,
+    net::SocketAddr,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::Context;
+use linerate_check::{Finding, Listening, Row};
+use tokio::net::TcpListener;
+
+/// A client that is started by us and does not connect within this time never will.
+const ARRIVAL_MAX: Duration = Duration::from_secs(10);
+
+/// Checks clients on `address`; returns where they connected to, and the findings.
+pub(super) async fn check(
+    address: SocketAddr,
+    command: Option<&str>,
+    rows: &[Row],
+    (patience, echoes): (Duration, bool),
+    tell: impl FnMut(&Finding),
+) -> anyhow::Result<(String, Vec<Finding>)> {
+    let bound = TcpListener::bind(address).await;
+    let listener = bound.with_context(|| format!("can't listen on {address}"))?;
+    let url = format!("ws://{}/", listener.local_addr()?);
+    eprintln!("{url}");
+    let listening = Listening {
+        listener,
+        patience,
+        arrival: command.map(|_| ARRIVAL_MAX),
+        echoes,
+    };
+    let mut started = Started(None);
+    let next = || match command {
+        Some(command) => started.start(command, &url),
+        None => Ok(()),
+    };
+    let findings = linerate_check::listen(&listening, rows, next, tell).await;
+    Ok((url.clone(), findings.context("can't take clients")?))
+}
+
+/// The client that was started for an input; it ends with the next one at the latest.
+struct Started(Option<Child>);
+
+impl Started {
+    fn start(&mut self, command: &str, url: &str) -> io::Result<()> {
+        self.end();
+        let command = command.replace("{url}", url);
+        let child = Command::new("sh")
+            .args(["-c", &command])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        self.0 = Some(child);
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            // It may have ended already.
+            _ = child.kill();
+            _ = child.wait();
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
