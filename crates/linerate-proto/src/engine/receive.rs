@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use linerate_simd::{mask, utf8};
 
 use super::{
-    Arriving, Aside, Chunk, Data, Direction, Engine, Event, Message, MessageKind, RawEvent, Taken,
+    Arriving, Aside, Chunk, Direction, Engine, Event, Message, MessageKind, RawEvent, Taken,
     framing::{ControlFrame, Piece, Step},
 };
 use crate::{
@@ -94,7 +94,7 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
                 Ok(Step::Control(frame)) => return Some(self.control(frame).map(RawEvent::from)),
                 #[cfg(feature = "deflate")]
                 Ok(Step::Inflated(piece)) => {
-                    let data = Data {
+                    let data = super::Data {
                         inflated: true,
                         ..piece.data(self.inflated_bytes())
                     };
