@@ -204,12 +204,12 @@ fn perform(session: &mut Session, inputs: &[Input], sessions: &Sessions) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{future::ready, sync::Arc};
 
     use linerate_gateway::config::LogsOptions;
     use linerate_logview::session::Session;
 
-    use super::{BYTES_MAX, Done, INPUT_BYTES, Input, Lane, WORTHWHILE_BYTES};
+    use super::{BYTES_MAX, Done, INPUT_BYTES, Input, Lane, TURN_BYTES, WORTHWHILE_BYTES};
     use crate::serve::upload::sessions::Sessions;
 
     const LINE: &str = "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
@@ -262,6 +262,30 @@ mod tests {
         assert!(lane.traffic().used.len() > 1);
         lane.push(Input::End);
         assert_eq!(lane.traffic().used.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn turn_is_short_while_another_session_asks_for_one() {
+        let mut options = LogsOptions::default();
+        options.parse_threads = 1;
+        let (lane, sessions) = (Lane::default(), Sessions::new(&options).unwrap());
+        lane.push(start());
+        let _turn = sessions.turn().await;
+        let done = lane.work(Box::new(sessions.session()), &sessions);
+        for _ in 0..3 {
+            lane.push(piece(TURN_BYTES / LINE.len() + 1));
+        }
+        let mut asked = Box::pin(sessions.turn());
+        tokio::select! {
+            biased;
+            _ = &mut asked => panic!("there is one turn at a time"),
+            () = ready(()) => {}
+        }
+        let done = lane.work(done.session, &sessions);
+        assert_eq!(lane.traffic().inputs.len(), 2, "the first was parsed");
+        drop(asked);
+        lane.work(done.session, &sessions);
+        assert!(lane.is_empty());
     }
 
     #[test]
