@@ -80,3 +80,78 @@ impl Block {
         self.bytes.as_ref().map_or(0, Bytes::len) + size_of::<Self>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use bytes::Bytes;
+
+    use super::{Block, Blocks};
+
+    /// What one of ten bytes counts.
+    const BYTES: usize = 10 + size_of::<Block>();
+
+    fn block(from: u64, to: u64) -> Block {
+        Block {
+            from,
+            to,
+            bytes: Some(Bytes::from_static(&[0; 10])),
+            published: Instant::now(),
+            messages: 1,
+            conflated: 0,
+        }
+    }
+
+    fn blocks(list: &[(u64, u64)], bytes_max: usize) -> Blocks {
+        let mut blocks = Blocks::default();
+        for (from, to) in list {
+            blocks.insert(block(*from, *to), bytes_max);
+        }
+        blocks
+    }
+
+    fn places(blocks: &Blocks) -> Vec<(u64, u64)> {
+        let places = blocks.list.iter().map(|block| (block.from, block.to));
+        places.collect()
+    }
+
+    #[test]
+    fn as_many_blocks_are_kept_as_have_the_bytes_and_not_one_more() {
+        let three = [(1, 2), (2, 3), (3, 4)];
+        assert_eq!(places(&blocks(&three, 3 * BYTES)), three);
+        assert_eq!(places(&blocks(&three, 3 * BYTES - 1)), three[1..]);
+        // What was dropped counts no more, however often that happens.
+        let many: Vec<_> = (0..20).map(|from| (from, from + 1)).collect();
+        let kept = blocks(&many, 2 * BYTES);
+        assert_eq!(places(&kept), many[18..]);
+        assert_eq!(kept.bytes(), 2 * BYTES);
+    }
+
+    #[test]
+    fn the_newest_block_is_kept_however_little_is_allowed() {
+        assert_eq!(places(&blocks(&[(1, 2), (2, 3)], 0)), [(2, 3)]);
+        // Also where it is made for somebody who is behind.
+        assert_eq!(places(&blocks(&[(5, 6), (1, 2)], 0)), [(1, 2)]);
+    }
+
+    #[test]
+    fn of_blocks_that_begin_alike_the_newest_is_found() {
+        let blocks = blocks(&[(1, 3), (1, 5), (9, 10)], usize::MAX);
+        assert_eq!(blocks.find(1).unwrap().to, 5);
+        assert_eq!(blocks.find(9).unwrap().to, 10);
+        assert!(blocks.find(2).is_none());
+        assert_eq!(blocks.next_after(1), Some(9));
+        assert_eq!(blocks.next_after(9), None);
+    }
+
+    #[test]
+    fn blocks_of_what_the_ring_has_lost_are_forgotten() {
+        let mut blocks = blocks(&[(1, 3), (3, 5), (5, 7)], usize::MAX);
+        blocks.forget_before(3);
+        assert_eq!(places(&blocks), [(3, 5), (5, 7)]);
+        assert_eq!(blocks.bytes(), 2 * BYTES);
+        blocks.clear();
+        assert_eq!((places(&blocks).len(), blocks.bytes()), (0, 0));
+    }
+}

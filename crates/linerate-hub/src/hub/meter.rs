@@ -206,6 +206,7 @@ mod tests {
         assert_eq!(blocks, [0, 1, 1]);
         let mut sum = meters.list().remove(1);
         sum.add(&meters.list()[2]);
-        assert_eq!((sum.label, sum.blocks, sum.by_delay[0]), (0, 2, 2));
+        assert_eq!((sum.label, sum.blocks), (0, 2));
+        assert_eq!((sum.by_delay[0], sum.by_messages[0]), (2, 2));
     }
 }

@@ -40,8 +40,8 @@ impl Ring {
         }
     }
 
-    /// Adds the newest publication, which came at `published`, and returns its number.
-    pub(crate) fn push(&mut self, published: Instant, publication: Publication) -> u64 {
+    /// Adds the newest publication, which came at `published`.
+    pub(crate) fn push(&mut self, published: Instant, publication: Publication) {
         self.stamps.push_back(Stamp {
             published,
             bytes_before: self.bytes,
@@ -49,7 +49,6 @@ impl Ring {
         self.bytes += weight(&publication) as u64;
         self.publications.push_back(publication);
         self.peak = self.peak.max(self.publications.len());
-        self.head() - 1
     }
 
     /// Takes the oldest publication away if there are more than the ring may hold.
