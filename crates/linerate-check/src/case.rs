@@ -213,6 +213,9 @@ pub enum Expect {
         /// Whether waiting for more is no fault.
         may_wait: bool,
     },
+    /// These answers, or the end of the connection with or without a code; others are served
+    /// afterwards in any case.
+    Survive(Vec<Answer>),
     /// A WebSocket, which then gives these answers.
     Open(Vec<Answer>),
     /// A WebSocket, a refusal, or an answer to a request for something else.

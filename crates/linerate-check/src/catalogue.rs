@@ -7,6 +7,7 @@ mod control;
 mod framing;
 mod handshake;
 mod lengths;
+mod stress;
 #[cfg(test)]
 mod tests;
 mod utf8;
@@ -26,6 +27,11 @@ pub fn server() -> Vec<Row> {
     rows.extend(handshake::rows());
     rows.sort_by_key(|row| (row.area(), row.id));
     rows
+}
+
+/// Returns floods and bombs for a server, which only who runs it should send.
+pub fn stress() -> Vec<Row> {
+    stress::rows(Wire(Role::Server))
 }
 
 /// Returns the rows for a client.

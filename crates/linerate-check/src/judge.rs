@@ -74,6 +74,7 @@ pub(crate) fn judge(expect: &Expect, outcome: &Outcome, echoes: bool) -> Judgeme
         Expect::Open(answers) => judge_opening(answers, outcome, echoes),
         Expect::OpenOrRefuse => judge_either(outcome),
         Expect::Reject => judge_rejection(outcome),
+        Expect::Survive(answers) => judge_survival(answers, outcome, echoes),
         Expect::Refuse {
             statuses,
             fields,
@@ -151,8 +152,11 @@ pub(crate) fn is_settled(expect: &Expect, outcome: &Outcome, echoes: bool) -> bo
         return true;
     }
     match expect {
-        Expect::Answers(_) | Expect::Open(_) if !echoes => outcome.answers_probe,
-        Expect::Answers(answers) | Expect::Open(answers) => {
+        Expect::Answers(_) | Expect::Open(_) | Expect::Survive(_) if !echoes => {
+            outcome.answers_probe
+        }
+        Expect::Survive(answers) if answers.is_empty() => !outcome.answers.is_empty(),
+        Expect::Answers(answers) | Expect::Open(answers) | Expect::Survive(answers) => {
             !lacks(answers, outcome) || unexpected(answers, outcome, true).is_some()
         }
         Expect::Fail { before, .. } | Expect::Close { before, .. } => {
@@ -259,6 +263,22 @@ fn judge_declining(outcome: &Outcome) -> Judgement {
 /// Returns whether there is a second answer behind the first.
 fn answers_twice(outcome: &Outcome) -> bool {
     outcome.rest.windows(9).any(|window| window == b"HTTP/1.1 ")
+}
+
+fn judge_survival(answers: &[Answer], outcome: &Outcome, echoes: bool) -> Judgement {
+    if outcome.close.is_some() {
+        return Judgement::right();
+    }
+    if outcome.end != End::Open && lacks(answers, outcome) {
+        return Judgement::permitted("dropped without a Close frame");
+    }
+    match outcome.end {
+        // It takes even what nobody should.
+        _ if answers.is_empty() && !outcome.answers.is_empty() => Judgement::right(),
+        End::Open if answers.is_empty() => Judgement::wrong("nothing happens"),
+        _ if answers.is_empty() => Judgement::permitted("dropped without a Close frame"),
+        _ => judge_answers(answers, outcome, echoes),
+    }
 }
 
 fn judge_rejection(outcome: &Outcome) -> Judgement {

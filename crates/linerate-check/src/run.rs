@@ -142,7 +142,9 @@ async fn check(plan: &Plan, content: &Case, gone: &AtomicBool) -> (Vec<u8>, Outc
             (Vec::new(), Outcome::default(), Judgement::wrong(why))
         }
     };
-    if judgement.verdict == Verdict::Right || greet(plan).await.is_ok() {
+    let is_harmless =
+        judgement.verdict == Verdict::Right && !matches!(content.expect, Expect::Survive(_));
+    if is_harmless || greet(plan).await.is_ok() {
         return (sent, outcome, judgement);
     }
     gone.store(true, Ordering::Relaxed);

@@ -187,7 +187,10 @@ impl<'a> Talk<'a> {
 
     /// Where nobody echoes, a Pong shows that what came before was taken.
     async fn probe(&mut self) {
-        let answers = matches!(self.case.expect, Expect::Answers(_) | Expect::Open(_));
+        let answers = matches!(
+            self.case.expect,
+            Expect::Answers(_) | Expect::Open(_) | Expect::Survive(_)
+        );
         if answers && !self.manner.echoes && self.is_open() {
             self.send_frame(&Frame::new(0x9, PROBE)).await;
         }

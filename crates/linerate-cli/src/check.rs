@@ -20,6 +20,7 @@ Examples:
   linerate check ws://127.0.0.1:9001/ --only F04 --only utf8
   linerate check ws://127.0.0.1:9001/ --json > check.jsonl
   linerate check wss://example.com/feed --no-echo -H 'Authorization: Bearer …'
+  linerate check ws://127.0.0.1:9001/ --stress
   linerate check --list
   linerate check --listen 127.0.0.1:9002
   linerate check --listen 127.0.0.1:0 --run 'node my-client.js {url}'
@@ -63,6 +64,14 @@ pub(crate) struct Arguments {
     /// Start the client by this command of a shell, for each input; {url} stands for where to connect.
     #[arg(long, value_name = "COMMAND", requires = "listen")]
     run: Option<String>,
+
+    /// Send floods and bombs too, to a server on this machine. They are bounded, but keep it busy for seconds.
+    #[arg(long, conflicts_with = "listen")]
+    stress: bool,
+
+    /// Send them to a server elsewhere: it is yours, and nobody else suffers.
+    #[arg(long, requires = "stress")]
+    i_own_this_server: bool,
 
     /// Show rows and inputs, and send nothing.
     #[arg(long)]
@@ -112,10 +121,13 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn check(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let rows = match arguments.listen {
+    let mut rows = match arguments.listen {
         Some(_) => catalogue::client(),
         None => catalogue::server(),
     };
+    if arguments.stress {
+        rows.extend(catalogue::stress());
+    }
     let rows = selected(rows, &arguments.only)?;
     if arguments.list {
         super::bench::print(&list::of(&rows))?;
@@ -152,8 +164,12 @@ impl Arguments {
             linerate::tls::client_config(linerate::tls::default_roots())
         };
         let target = Target::new(url, &self.header, Arc::new(config));
+        let target = target.with_context(|| format!("{url} can't be checked"))?;
+        if self.stress && !self.i_own_this_server && !target.is_loopback() {
+            bail!("{url} is not on this machine; if it is yours, say so with --i-own-this-server");
+        }
         Ok(Plan {
-            target: target.with_context(|| format!("{url} can't be checked"))?,
+            target,
             jobs: self.jobs.into(),
             patience: self.deadline,
             echoes: !self.no_echo,
@@ -162,11 +178,16 @@ impl Arguments {
 
     /// Tells what was found; returns the exit status.
     fn report(&self, url: &str, rows: &[Row], findings: &[Finding]) -> anyhow::Result<ExitCode> {
+        let left_out = if self.stress || self.listen.is_some() || !self.only.is_empty() {
+            Vec::new()
+        } else {
+            vec!["floods and bombs, which come with --stress".to_owned()]
+        };
         let report = Report {
             name: url,
             rows,
             findings,
-            left_out: &[],
+            left_out: &left_out,
         };
         if self.json {
             let lines = findings

@@ -258,3 +258,20 @@ fn a_client_that_rejects_an_answer_sends_nothing() {
         Verdict::Wrong
     );
 }
+
+#[test]
+fn a_flood_may_be_taken_or_ended() {
+    let expect = Expect::Survive(vec![message("one")]);
+    let with = |outcome: &Outcome| verdict(&expect, outcome);
+    assert_eq!(
+        with(&outcome(&[message("one")], None, End::Fin)),
+        Verdict::Right
+    );
+    assert_eq!(with(&outcome(&[], Some(1009), End::Fin)), Verdict::Right);
+    assert_eq!(with(&outcome(&[], None, End::Reset)), Verdict::Permitted);
+    assert_eq!(with(&outcome(&[], None, End::Open)), Verdict::Wrong);
+    let bomb = |outcome: &Outcome| verdict(&Expect::Survive(Vec::new()), outcome);
+    assert_eq!(bomb(&outcome(&[], Some(1009), End::Fin)), Verdict::Right);
+    assert_eq!(bomb(&outcome(&[], None, End::Open)), Verdict::Wrong);
+    assert_eq!(bomb(&outcome(&[], None, End::Fin)), Verdict::Permitted);
+}

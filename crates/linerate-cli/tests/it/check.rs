@@ -74,6 +74,27 @@ fn the_echo_of_serve_is_right() {
     all_is_right(&server.url("/echo"), &["--strict"]);
 }
 
+#[test]
+fn both_survive_floods_and_bombs() {
+    // Bombs are for those who inflate.
+    for (engine, inputs) in [(["--compression", "on"], 8), (["--engine", "reactor"], 6)] {
+        let server = Server::start_verb("echo", &engine);
+        let flags = [
+            "--stress",
+            "--strict",
+            "--only",
+            "stress",
+            "--deadline",
+            "20",
+        ];
+        let (lines, status) = check(&server.url("/"), &flags);
+        assert_eq!(status, Some(0), "{lines:#?}");
+        assert_eq!(lines.last().unwrap()["all"]["right"], inputs);
+    }
+    let (_, status) = check("ws://192.0.2.1/", &["--stress"]);
+    assert_eq!(status, Some(2), "it is not ours");
+}
+
 /// Serves connections one after another, each with `serve` once the opening handshake is done.
 fn serve(serve: fn(TcpStream)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
