@@ -153,6 +153,12 @@ fn pushes(lines: &[&str], publications: &[Publication]) {
     assert_eq!(lines.len(), publications.len());
     for (line, publication) in lines.iter().zip(publications) {
         assert!(!line.contains(['\n', '\r']));
+        if publication.value().is_none() {
+            // A number that no machine has room for is JSON all the same (RFC 8259 §6).
+            let payload = publication.line().expect("it is JSON");
+            assert!(line.contains(str(payload)), "{line}");
+            continue;
+        }
         let push: Value = serde_json::from_str(line).expect("it is JSON");
         let data = &push["push"]["pub"]["data"];
         assert_eq!(Some(data), publication.value(), "{line}");
