@@ -9,8 +9,8 @@ use crate::summary::metric::Metric;
 use crate::summary::spread::Spread;
 use crate::summary::{REFERENCE, is_ours};
 
-/// Contenders whose messages differ by no more than this part are taken to compress alike.
-const ALIKE: f64 = 50.0;
+/// Contenders whose messages are at most so many times as long as ours are taken to compress as well.
+const AS_SHORT: f64 = 1.02;
 
 /// What came of a cell.
 #[derive(Clone, Debug)]
@@ -88,13 +88,13 @@ impl CellSummary {
     }
 
     /// Returns the best of those that are neither ours nor the reference and whose messages are at most
-    /// 1/[`ALIKE`] longer on the wire than ours: who compresses less is faster for that.
+    /// 2 % longer on the wire than ours: who compresses less is faster for that.
     pub fn best_peer_alike(&self) -> Option<&Standing> {
         let wire_bytes = |it: &Standing| Some(it.medians.as_ref()?.wire_bytes?.median);
         let ours = wire_bytes(self.ours()?)?;
         let is_alike = |it: &&Standing| {
             let bytes = wire_bytes(it);
-            bytes.is_some_and(|bytes| bytes <= ours * (1.0 + 1.0 / ALIKE))
+            bytes.is_some_and(|bytes| bytes <= ours * AS_SHORT)
         };
         let is_peer = |it: &&Standing| it.rank.is_some() && !is_ours(&it.contender);
         self.standings.iter().filter(is_peer).find(is_alike)
