@@ -25,18 +25,20 @@ Examples:
   linerate check --listen 127.0.0.1:9002
   linerate check --listen 127.0.0.1:0 --run 'node my-client.js {url}'
 
-The server is expected to send each message back, because only then can be seen what it takes for a message.
-With --no-echo, whether it takes an input that is in order is seen by a Ping behind it, and that a message is
-delivered that should not be, is not seen at all.
+The server is expected to send each message back, because only then can be seen what it takes
+for a message. With --no-echo, whether it takes an input that is in order is seen by a Ping
+behind it, and that a message is delivered that should not be, is not seen at all.
 
-With --listen it is the other way round: each client that connects gets one input, from bad answers to its request to
-masked frames. Start the client again and again, or let --run do that; it should send each message back.
+With --listen it is the other way round: each client that connects gets one input, from bad
+answers to its request to masked frames. Start the client again and again, or let --run do that;
+it should send each message back.
 
-Verdicts: right is what the standard requires and advises. permitted breaks no rule, like a connection that is
-dropped without a Close frame. wrong breaks a rule. dangerous also harms others, or the server is gone.
+Verdicts: right is what the standard requires and advises. permitted breaks no rule, like a
+connection that is dropped without a Close frame. wrong breaks a rule. dangerous also harms
+others, or the server is gone.
 
-The exit status is 0 if no rule is broken, 1 if one is (with --strict also if something is only permitted), 2 if
-the server could not be checked.";
+The exit status is 0 if no rule is broken, 1 if one is (with --strict also if something is only
+permitted), 2 if the server could not be checked.";
 
 /// Exit status if a rule is broken.
 const BROKEN: u8 = 1;
@@ -52,8 +54,8 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present_any = ["list", "listen"])]
     url: Option<String>,
 
-    /// Only the row of this id, all rows whose ids begin so, or an area: valid, framing, utf8, handshake; may be
-    /// repeated.
+    /// Only the row of this id, all rows whose ids begin so, one of its inputs (F21/code-1005), or an area: valid,
+    /// framing, utf8, handshake, compression, stress; may be repeated.
     #[arg(long, value_name = "ID|AREA")]
     only: Vec<String>,
 
