@@ -9,6 +9,7 @@ mod streams;
 
 use std::{
     future::Future,
+    io,
     pin::{Pin, pin},
     sync::{
         Arc,
@@ -29,7 +30,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::WebSocket;
+use crate::{Error, Options, WebSocket};
 
 /// Where the application runs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -273,36 +273,41 @@ where
     (sent, frames)
 }
 
-#[tokio::test(start_paused = true)]
-async fn k03_send_dropped_after_any_number_of_polls_is_sent_whole_or_not_at_all() {
+/// Calls `run` with 0 polls, 1, and so on, in each place, until it cancels nothing.
+async fn for_all_polls(mut run: impl AsyncFnMut(Place, usize) -> usize) {
     for place in PLACES {
         let mut polls = 0;
-        loop {
-            let application = move |mut ws: WebSocket| async move {
-                let (mut sent, mut cancelled) = (Vec::new(), 0);
-                for number in 0..8 {
-                    match poll_times(ws.send(outgoing(number)), polls).await {
-                        Some(result) => {
-                            result.expect("it is open");
-                            sent.push(outgoing(number));
-                        }
-                        None => cancelled += 1,
-                    }
-                }
-                let closed = ws.close(CloseCode::NORMAL, "").await.expect("short");
-                assert!(closed.clean);
-                (sent, cancelled)
-            };
-            let ((sent, cancelled), frames) = send(place, 64, application).await;
-            assert_eq!(sent_messages(&frames), sent, "{place:?}, {polls} polls");
-            if cancelled == 0 {
-                break;
-            }
+        while run(place, polls).await > 0 {
             polls += 1;
             assert!(polls < POLLS_MAX, "{place:?}");
         }
-        assert!(polls > 10, "sending had to wait");
+        assert!(polls > 10, "{place:?} had to wait");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn k03_send_dropped_after_any_number_of_polls_is_sent_whole_or_not_at_all() {
+    for_all_polls(async |place, polls| {
+        let application = move |mut ws: WebSocket| async move {
+            let (mut sent, mut cancelled) = (Vec::new(), 0);
+            for number in 0..8 {
+                match poll_times(ws.send(outgoing(number)), polls).await {
+                    Some(result) => {
+                        result.expect("it is open");
+                        sent.push(outgoing(number));
+                    }
+                    None => cancelled += 1,
+                }
+            }
+            let closed = ws.close(CloseCode::NORMAL, "").await.expect("short");
+            assert!(closed.clean);
+            (sent, cancelled)
+        };
+        let ((sent, cancelled), frames) = send(place, 64, application).await;
+        assert_eq!(sent_messages(&frames), sent, "{place:?}, {polls} polls");
+        cancelled
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

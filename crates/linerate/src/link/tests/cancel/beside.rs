@@ -10,18 +10,6 @@ fn message(number: usize) -> Message {
     }
 }
 
-/// Calls `run` with 0 polls, 1, and so on, in each place, until it cancels nothing.
-async fn for_all_polls(mut run: impl AsyncFnMut(Place, usize) -> usize) {
-    for place in PLACES {
-        let mut polls = 0;
-        while run(place, polls).await > 0 {
-            polls += 1;
-            assert!(polls < POLLS_MAX, "{place:?}");
-        }
-        assert!(polls > 10, "{place:?} had to wait");
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn k03_send_uncompressed_dropped_after_any_number_of_polls_is_sent_whole_or_not_at_all() {
     for_all_polls(async |place, polls| {
