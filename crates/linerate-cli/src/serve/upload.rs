@@ -1,8 +1,8 @@
 //! `/logs/upload`: takes access logs and pushes their figures (subprotocol `linerate.logs.v1`).
 //!
-//! The worker receives and sends. What comes goes by a lane, on which a few MiB may wait, to a session
-//! on one of a few threads that parse, in order. A session whose connection was lost is kept for a while, for its client to come back, to whichever
-//! worker.
+//! The worker receives and sends. What comes goes by a lane, on which a few MiB may wait, to a
+//! session on one of a few threads that parse, in order. A session whose connection was lost is
+//! kept for a while, for its client to come back, to whichever worker.
 //!
 //! How the connection is closed once the session is over:
 //!
