@@ -205,6 +205,8 @@ pub(crate) struct Worker {
     listener: Option<Listener>,
     /// Accepting waits for a file to become free, or for this tick.
     accept_due: Option<Tick>,
+    /// Connections that were accepted and wait for their turn to start.
+    arrivals: VecDeque<OwnedFd>,
     connections: Table<Connection>,
     next_serial: u32,
     /// How many connections are being refused.
@@ -244,6 +246,7 @@ impl Worker {
             mailbox,
             listener,
             accept_due: None,
+            arrivals: VecDeque::new(),
             connections: Table::new(),
             next_serial: 0,
             refused: 0,
@@ -288,6 +291,7 @@ impl Worker {
                 }
             }
             self.take_deferred();
+            self.take_arrivals()?;
             self.keep_deadlines()?;
             self.post();
             self.dial();
@@ -306,6 +310,7 @@ impl Worker {
         // Delivering and dialing call handlers, who may have written letters or asked for more.
         let is_due = self.delivery.lingers()
             || !self.deferred.is_empty()
+            || !self.arrivals.is_empty()
             || self.wheel.is_behind()
             || !self.core.letters.is_empty()
             || self.core.dialer.is_ready(attempts_max);

@@ -20,8 +20,12 @@ use crate::{
     worker::wheel::tick_after,
 };
 
-/// Connections accepted before the open ones have their turn; each takes some 10 µs.
+/// Connections that start before the open ones have their turn; each takes some 10 µs.
 const ACCEPTS_MAX: usize = 8;
+
+/// Connections that io_uring may have accepted and that have not started, about: while there are so
+/// many, the rest waits in the listener.
+const ARRIVALS_MAX: usize = 64;
 
 impl Worker {
     /// Takes connections, or learns that some wait.
@@ -32,15 +36,30 @@ impl Worker {
             listener.watch.input_is_over();
         }
         match event.what {
-            What::Connection(socket) if self.listener.is_some() => self.start(socket),
+            What::Connection(socket) if self.listener.is_some() => self.arrivals.push_back(socket),
             What::Failed(error) => return Err(error),
             What::Ready { .. } => return self.accept(),
             What::Shortage => return self.wait_for_files(),
             _ => {}
         }
-        match self.accept_due {
-            None => self.watch_listener(Interest::READ),
-            Some(_) => Ok(()),
+        self.watch_listener()
+    }
+
+    /// Starts with some of the connections that io_uring has accepted: it takes all that wait, and
+    /// open connections would wait for them.
+    pub(super) fn take_arrivals(&mut self) -> io::Result<()> {
+        if self.arrivals.is_empty() {
+            return Ok(());
+        }
+        let count = self.arrivals.len().min(ACCEPTS_MAX);
+        for _ in 0..count {
+            if let Some(socket) = self.arrivals.pop_front() {
+                self.start(socket);
+            }
+        }
+        match self.arrivals.len() {
+            0 => self.watch_listener(),
+            _ => Ok(()),
         }
     }
 
@@ -63,7 +82,7 @@ impl Worker {
     /// Goes on accepting after a shortage.
     pub(super) fn resume_accepting(&mut self) -> io::Result<()> {
         match self.accept_due.take() {
-            Some(_) => self.watch_listener(Interest::READ),
+            Some(_) => self.watch_listener(),
             None => Ok(()),
         }
     }
@@ -72,12 +91,18 @@ impl Worker {
     /// so again and again would be to spin.
     fn wait_for_files(&mut self) -> io::Result<()> {
         self.accept_due = Some(tick_after(self.core.now));
-        self.watch_listener(Interest::NONE)
+        self.watch_listener()
     }
 
-    fn watch_listener(&mut self, interest: Interest) -> io::Result<()> {
+    /// Sees to it that the worker learns of connections exactly if it can start with them.
+    fn watch_listener(&mut self) -> io::Result<()> {
         let Some(listener) = &mut self.listener else {
             return Ok(());
+        };
+        let has_room = self.arrivals.len() < ARRIVALS_MAX;
+        let interest = match has_room && self.accept_due.is_none() {
+            true => Interest::READ,
+            false => Interest::NONE,
         };
         let socket = listener.socket.as_fd();
         self.core

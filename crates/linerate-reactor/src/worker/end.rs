@@ -62,6 +62,7 @@ impl Worker {
             self.core.driver.close(socket, LISTENER, &watch);
         }
         self.accept_due = None;
+        self.arrivals.clear();
         self.stop_dialing();
         let close_timeout = self.core.shared.config.close_timeout;
         self.shutdown_due = Some(self.core.now + close_timeout + Duration::from_secs(1));

@@ -11,11 +11,9 @@ use std::{
     time::Duration,
 };
 
-use linerate_reactor::{Closed, DriverKind, Handler, Message, Opened, Options, Tx};
+use linerate_reactor::{Closed, Handler, Message, Opened, Options, Tx};
 
-use crate::support::{
-    Echo, PATIENCE, Raw, Running, driver, fragment, masked, unmasked, wait_until,
-};
+use crate::support::{Echo, PATIENCE, Raw, Running, fragment, masked, unmasked, wait_until};
 
 /// Frames in a flood. They fit into the socket buffers, so that all are there at once.
 const FLOOD: usize = 10_000;
@@ -123,10 +121,6 @@ fn a_flood_of_pings_lets_others_have_their_turn() {
 
 #[test]
 fn a_flood_of_connections_lets_others_have_their_turn() {
-    if driver() != DriverKind::Epoll {
-        // The ring accepts all that wait in one go, before anything else is looked at.
-        return;
-    }
     let (gate, is_reached, open) = Gate::new();
     let server = Running::start(gate.clone(), 1, Options::default());
     let mut first = Raw::open(server.address);
