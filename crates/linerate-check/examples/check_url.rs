@@ -5,7 +5,7 @@
 use std::{env, error::Error, sync::Arc, time::Duration};
 
 use linerate_check::{
-    Plan, Target, catalogue, greet,
+    Plan, Target, catalogue, greet, offers_http2,
     report::{Report, text},
     run,
 };
@@ -16,10 +16,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
     let url = arguments.next().ok_or("an address is needed")?;
     let only: Vec<String> = arguments.collect();
-    let mut rows = catalogue::server();
-    if !only.is_empty() {
-        rows.iter_mut().for_each(|row| row.retain(&only));
-    }
     let provider = rustls::crypto::ring::default_provider();
     let config = ClientConfig::builder_with_provider(provider.into())
         .with_safe_default_protocol_versions()?
@@ -30,8 +26,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
         jobs: 8,
         patience: Duration::from_secs(3),
         echoes: true,
+        http2: false,
     };
     greet(&plan).await?;
+    let mut rows = catalogue::server();
+    if offers_http2(&plan).await {
+        rows.extend(catalogue::http2(&plan.target.http2_request()));
+    }
+    if !only.is_empty() {
+        rows.iter_mut().for_each(|row| row.retain(&only));
+    }
     let findings = run(&plan, &rows, |_| {}).await;
     let report = Report {
         name: &url,

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::http2::Fate;
+
 /// What an input is about; the letter that the ids of its rows begin with.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -146,6 +148,14 @@ pub enum Opening {
     Takeover(&'static str),
     /// With nothing: the stages are what the server gets first.
     Nothing,
+    /// With HTTP/2, as far as settings go: the stages are frames of it.
+    Http2 {
+        /// What the server may send on each stream, until a stage says that it may send more; `None` if what
+        /// has come makes room by itself.
+        window: Option<u32>,
+    },
+    /// With nothing, where HTTP/2 is spoken.
+    Http2Nothing,
 }
 
 impl Opening {
@@ -153,7 +163,7 @@ impl Opening {
     pub const fn offer(&self) -> Option<&'static str> {
         match self {
             Self::Extended(offer) | Self::Takeover(offer) => Some(offer),
-            Self::Nothing | Self::WebSocket => None,
+            Self::Http2 { .. } | Self::Http2Nothing | Self::Nothing | Self::WebSocket => None,
         }
     }
 }
@@ -191,6 +201,10 @@ pub struct Answer {
 pub enum Expect {
     /// These answers, and the connection goes on.
     Answers(Vec<Answer>),
+    /// A GOAWAY with one of these codes, then the end of the connection (RFC 9113 §5.4.1).
+    ConnectionError(&'static [u32]),
+    /// Each of these streams of HTTP/2 comes to this.
+    Streams(Vec<(u32, Fate)>),
     /// A Close frame that answers ours, with one of these codes (0 for none), then the end.
     Close {
         /// What fits best.

@@ -6,6 +6,7 @@ mod compression;
 mod control;
 mod framing;
 mod handshake;
+mod http2;
 mod lengths;
 mod stress;
 #[cfg(test)]
@@ -16,8 +17,9 @@ mod valid;
 pub(crate) use client::ACCEPTED;
 
 use crate::{
-    case::{Answer, Case, Expect, Input, Opening, Row, Stage, Wait},
+    case::{Answer, Area, Case, Expect, Input, Opening, Row, Stage, Wait},
     frame::{Frame, Role},
+    http2::Request,
 };
 
 /// Returns the rows for a server.
@@ -27,6 +29,18 @@ pub fn server() -> Vec<Row> {
     rows.extend(handshake::rows());
     rows.sort_by_key(|row| (row.area(), row.id));
     rows
+}
+
+/// Returns the rows that a stream of HTTP/2 can carry: all but the opening handshake over HTTP/1.1.
+pub fn carried() -> Vec<Row> {
+    let mut rows = server();
+    rows.retain(|row| row.area() != Area::Handshake);
+    rows
+}
+
+/// Returns the rows about HTTP/2 itself, for a server that takes WebSockets over it.
+pub fn http2(request: &Request) -> Vec<Row> {
+    http2::rows(request)
 }
 
 /// Returns floods and bombs for a server, which only who runs it should send.

@@ -1,6 +1,6 @@
 //! The way to the endpoint under test: TCP, and TLS where the URL says so.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{future::Future, io, sync::Arc, time::Duration};
 
 use rustls::{ClientConfig, pki_types::ServerName};
 use thiserror::Error;
@@ -11,6 +11,8 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 use url::Url;
+
+use crate::http2;
 
 /// A connection, whatever it is made of.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -29,8 +31,31 @@ pub struct Target {
     authority: String,
     path: String,
     fields: String,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
+    headers: Vec<(String, String)>,
+    tls: Option<Tls>,
 }
+
+#[derive(Clone)]
+struct Tls {
+    name: ServerName<'static>,
+    connector: TlsConnector,
+    http2: TlsConnector,
+}
+
+impl Tls {
+    fn new(name: ServerName<'static>, config: Arc<ClientConfig>) -> Self {
+        let mut http2 = (*config).clone();
+        http2.alpn_protocols = vec![ALPN_HTTP2.into()];
+        Self {
+            name,
+            connector: config.into(),
+            http2: TlsConnector::from(Arc::new(http2)),
+        }
+    }
+}
+
+/// RFC 9113 §3.2.
+const ALPN_HTTP2: &[u8] = b"h2";
 
 /// Why there is no such target.
 #[derive(Debug, Error)]
@@ -81,7 +106,8 @@ impl Target {
             host: bare,
             path: format!("{}{query}", url.path()),
             fields: fields(headers)?,
-            tls: tls.then(|| (TlsConnector::from(config), name)),
+            headers: headers.to_vec(),
+            tls: tls.then(|| Tls::new(name, config)),
         })
     }
 
@@ -106,16 +132,44 @@ impl Target {
 
     /// Connects, in no longer than `patience`.
     pub(crate) async fn connect(&self, patience: Duration) -> io::Result<Connection> {
-        let connected = timeout(patience, self.dial()).await;
-        connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        in_time(patience, self.dial()).await
+    }
+
+    /// Connects for HTTP/2, over TLS by agreement, in the clear without asking.
+    pub(crate) async fn connect_http2(&self, patience: Duration) -> io::Result<Connection> {
+        in_time(patience, self.dial_http2()).await
+    }
+
+    /// Returns what requests over HTTP/2 say.
+    pub fn http2_request(&self) -> http2::Request {
+        let lower = |(name, value): &(String, String)| (name.to_ascii_lowercase(), value.clone());
+        http2::Request {
+            scheme: if self.tls.is_some() { "https" } else { "http" }.into(),
+            authority: self.authority.clone(),
+            path: self.path.clone(),
+            fields: self.headers.iter().map(lower).collect(),
+        }
     }
 
     async fn dial(&self) -> io::Result<Connection> {
         let stream = self.dial_tcp().await?;
         Ok(match &self.tls {
             None => Box::new(stream),
-            Some((connector, name)) => Box::new(connector.connect(name.clone(), stream).await?),
+            Some(tls) => Box::new(tls.connector.connect(tls.name.clone(), stream).await?),
         })
+    }
+
+    async fn dial_http2(&self) -> io::Result<Connection> {
+        let stream = self.dial_tcp().await?;
+        let Some(tls) = &self.tls else {
+            return Ok(Box::new(stream));
+        };
+        let stream = tls.http2.connect(tls.name.clone(), stream).await?;
+        if stream.get_ref().1.alpn_protocol() != Some(ALPN_HTTP2) {
+            let why = "it does not agree to HTTP/2";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
+        Ok(Box::new(stream))
     }
 
     pub(crate) async fn dial_tcp(&self) -> io::Result<TcpStream> {
@@ -129,6 +183,15 @@ impl std::fmt::Debug for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Target({}{})", self.authority, self.path)
     }
+}
+
+/// Waits no longer than `patience`.
+pub(crate) async fn in_time<T>(
+    patience: Duration,
+    work: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    let done = timeout(patience, work).await;
+    done.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 fn fields(headers: &[(String, String)]) -> Result<String, TargetError> {

@@ -6,6 +6,9 @@ use sha1::{Digest, Sha1};
 /// The key of the standard's example (RFC 6455 §1.3).
 pub(crate) const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
+/// What stands before the status of a response over HTTP/2, which has no such line.
+const HTTP2: &str = "HTTP/2";
+
 /// RFC 6455 §1.3.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
@@ -55,8 +58,20 @@ impl Head {
 
     /// Returns the status of a response.
     pub fn status(&self) -> Option<u16> {
-        let rest = self.line.strip_prefix("HTTP/1.")?;
-        rest.split(' ').nth(1)?.parse().ok()
+        let (version, rest) = self.line.split_once(' ')?;
+        let is_known = version.starts_with("HTTP/1.") || version == HTTP2;
+        let status = rest.split(' ').next()?;
+        is_known.then(|| status.parse().ok())?
+    }
+
+    /// Returns whether a response opens a WebSocket: with 101, over HTTP/2 with a status of success (RFC 8441
+    /// §5).
+    pub fn opens(&self) -> bool {
+        match self.status() {
+            Some(101) => !self.line.starts_with(HTTP2),
+            Some(200..=299) => self.line.starts_with(HTTP2),
+            _ => false,
+        }
     }
 
     /// Returns the values of a field, its name in lower case, separated by commas.
@@ -97,6 +112,17 @@ mod tests {
         assert_eq!(head.status(), Some(101));
         assert!(head.has_token("connection", "upgrade"));
         assert_eq!(bytes, b"\x81");
+    }
+
+    #[test]
+    fn what_opens_a_websocket_depends_on_the_version() {
+        let opens = |line: &str| {
+            let line = line.to_owned();
+            let fields = Vec::new();
+            Head { line, fields }.opens()
+        };
+        assert!(opens("HTTP/1.1 101 Switching Protocols") && opens("HTTP/2 200"));
+        assert!(!opens("HTTP/1.1 200 OK") && !opens("HTTP/2 101") && !opens("HTTQ/1.1 101"));
     }
 
     #[test]

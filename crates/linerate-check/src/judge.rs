@@ -6,6 +6,7 @@ mod tests;
 use crate::{
     case::{Answer, Expect, Verdict},
     http::{Head, accept},
+    http2,
     outcome::{Closed, End, Outcome},
 };
 
@@ -19,7 +20,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    fn right() -> Self {
+    pub(crate) fn right() -> Self {
         Self {
             verdict: Verdict::Right,
             why: String::new(),
@@ -63,6 +64,7 @@ pub(crate) fn judge(expect: &Expect, outcome: &Outcome, echoes: bool) -> Judgeme
     match expect {
         Expect::Answers(answers) => judge_answers(answers, outcome, echoes),
         Expect::Close { codes, before } => judge_close(codes, before, outcome, echoes),
+        Expect::ConnectionError(codes) => http2::judge_connection(codes, outcome),
         Expect::Decline => judge_declining(outcome),
         Expect::End => judge_end(outcome, echoes),
         Expect::Fail {
@@ -74,6 +76,7 @@ pub(crate) fn judge(expect: &Expect, outcome: &Outcome, echoes: bool) -> Judgeme
         Expect::Open(answers) => judge_opening(answers, outcome, echoes),
         Expect::OpenOrRefuse => judge_either(outcome),
         Expect::Reject => judge_rejection(outcome),
+        Expect::Streams(fates) => http2::judge_streams(fates, outcome),
         Expect::Survive(answers) => judge_survival(answers, outcome, echoes),
         Expect::Refuse {
             statuses,
@@ -163,6 +166,7 @@ pub(crate) fn is_settled(expect: &Expect, outcome: &Outcome, echoes: bool) -> bo
             unexpected(before, outcome, echoes).is_some()
         }
         Expect::Reject => !outcome.answers.is_empty(),
+        Expect::ConnectionError(_) | Expect::Streams(_) => http2::is_settled(expect, outcome),
         Expect::Decline | Expect::End | Expect::OpenOrRefuse | Expect::Refuse { .. } => false,
     }
 }
@@ -233,7 +237,7 @@ fn judge_opening(answers: &[Answer], outcome: &Outcome, echoes: bool) -> Judgeme
     match &outcome.head {
         None if outcome.end == End::Open => Judgement::wrong("no answer"),
         None => Judgement::wrong("the connection ends without an answer"),
-        Some(head) if head.status() != Some(101) => Judgement::wrong("what is in order is refused"),
+        Some(head) if !head.opens() => Judgement::wrong("what is in order is refused"),
         Some(_) => judge_answers(answers, outcome, echoes),
     }
 }
@@ -308,7 +312,7 @@ fn judge_refusal(
     if alone && answers_twice(outcome) {
         return Judgement::dangerous("what belongs to the request is answered as a second one");
     }
-    if status == 101 {
+    if head.opens() {
         return if may_ignore && head.field("sec-websocket-extensions").is_none() {
             Judgement::permitted("it is ignored")
         } else {
@@ -346,6 +350,11 @@ pub(crate) fn fault_of_opening(head: &Head, request: &Head) -> Option<String> {
     if !head.has_token("upgrade", "websocket") || !head.has_token("connection", "upgrade") {
         return Some("a 101 without Upgrade: websocket and Connection: Upgrade".into());
     }
+    fault_of_choices(head, request)
+}
+
+/// Returns why an answer over HTTP/2 opens a WebSocket that nobody has asked for (RFC 8441 §5).
+pub(crate) fn fault_of_choices(head: &Head, request: &Head) -> Option<String> {
     for name in ["sec-websocket-extensions", "sec-websocket-protocol"] {
         let agreed = head.field(name).unwrap_or_default();
         let offered = request.field(name).unwrap_or_default();
@@ -360,7 +369,7 @@ pub(crate) fn fault_of_opening(head: &Head, request: &Head) -> Option<String> {
                 .any(|offered| offered == agreed)
             {
                 return Some(format!(
-                    "a 101 with {name}: {agreed}, which was not offered"
+                    "an answer with {name}: {agreed}, which was not offered"
                 ));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, time::Duration};
 
-use crate::{case::Answer, http::Head};
+use crate::{case::Answer, http::Head, http2::Seen};
 
 /// How the connection stood when we looked last.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -40,6 +40,8 @@ pub struct Outcome {
     pub fault: Option<String>,
     /// Whether the Ping that we sent in place of what can't be seen was answered.
     pub answers_probe: bool,
+    /// What came back over HTTP/2, where frames of that were sent.
+    pub http2: Seen,
     /// How the connection ended.
     pub end: End,
     /// How many stages had been sent when it ended.
@@ -51,9 +53,7 @@ pub struct Outcome {
 impl Outcome {
     /// Returns whether a WebSocket was opened.
     pub fn opened(&self) -> bool {
-        self.head
-            .as_ref()
-            .is_some_and(|head| head.status() == Some(101))
+        self.head.as_ref().is_some_and(Head::opens)
     }
 
     /// Returns it in a few words.
@@ -68,6 +68,7 @@ impl Outcome {
         if self.answers.len() > 3 {
             words.push(format!("{} more", self.answers.len() - 3));
         }
+        words.extend(self.http2.in_words());
         if let Some(fault) = &self.fault {
             words.push(fault.clone());
         }

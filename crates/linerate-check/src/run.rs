@@ -13,9 +13,10 @@ use futures_util::{StreamExt, stream};
 
 use crate::{
     case::{Case, Expect, Input, Opening, Row, Stage, Verdict, Wait},
-    connect::Target,
+    connect::{Target, in_time},
     frame::Role,
     http::{Head, KEY},
+    http2::{self, Tunnel, fields_with},
     judge::{Judgement, judge},
     outcome::Outcome,
     talk::{Manner, Talk},
@@ -35,6 +36,18 @@ pub struct Plan {
     pub patience: Duration,
     /// Whether the server sends each message back.
     pub echoes: bool,
+    /// Whether WebSockets are opened over HTTP/2.
+    pub http2: bool,
+}
+
+impl Plan {
+    fn manner(&self) -> Manner {
+        Manner {
+            role: Role::Server,
+            echoes: self.echoes,
+            patience: self.patience,
+        }
+    }
 }
 
 /// What became of an input.
@@ -71,6 +84,16 @@ pub async fn greet(plan: &Plan) -> Result<(), String> {
         Some(_) if outcome.opened() && outcome.fault.is_none() => Ok(()),
         _ => Err(outcome.in_words()),
     }
+}
+
+/// Returns whether the server takes WebSockets over HTTP/2.
+pub async fn offers_http2(plan: &Plan) -> bool {
+    let Ok(connection) = plan.target.connect_http2(plan.patience).await else {
+        return false;
+    };
+    in_time(plan.patience, Tunnel::greet(connection))
+        .await
+        .is_ok()
 }
 
 fn greeting() -> Case {
@@ -161,12 +184,9 @@ async fn check(plan: &Plan, content: &Case, gone: &AtomicBool) -> (Vec<u8>, Outc
 
 fn judge_held(plan: &Plan, case: &Case, outcome: &Outcome) -> Judgement {
     let opening = &case.input.opening;
-    let opened = outcome
-        .head
-        .as_ref()
-        .filter(|head| head.status() == Some(101));
+    let opened = outcome.head.as_ref().filter(|head| head.opens());
     match (opening, opened) {
-        (Opening::Nothing, _) => {}
+        (Opening::Http2 { .. } | Opening::Http2Nothing | Opening::Nothing, _) => {}
         (_, None) => return judge_unopened(opening, outcome),
         (_, Some(head)) => {
             if let Err(why) = agreed(head, opening) {
@@ -187,21 +207,23 @@ fn judge_unopened(opening: &Opening, outcome: &Outcome) -> Judgement {
 
 /// Holds the conversation; returns what was sent in it, and what came back.
 async fn hold(plan: &Plan, case: &Case) -> io::Result<(Vec<u8>, Outcome)> {
+    let stages = case.input.stages.iter().map(|stage| &*stage.bytes);
+    let stages = stages.collect::<Vec<_>>().concat();
+    if matches!(
+        case.input.opening,
+        Opening::Http2 { .. } | Opening::Http2Nothing
+    ) {
+        let connection = plan.target.connect_http2(plan.patience).await?;
+        let outcome = http2::hold(case, connection, plan.patience).await;
+        return Ok((stages, outcome));
+    }
+    if plan.http2 {
+        return hold_in_tunnel(plan, case, stages).await;
+    }
     let connection = plan.target.connect(plan.patience).await?;
-    let manner = Manner {
-        role: Role::Server,
-        echoes: plan.echoes,
-        patience: plan.patience,
-    };
-    let mut talk = Talk::new(case, manner, connection);
-    let stages = case
-        .input
-        .stages
-        .iter()
-        .flat_map(|stage| stage.bytes.iter().copied());
-    let stages: Vec<u8> = stages.collect();
+    let mut talk = Talk::new(case, plan.manner(), connection);
     match case.input.opening {
-        Opening::Nothing => {
+        Opening::Http2 { .. } | Opening::Http2Nothing | Opening::Nothing => {
             let outcome = talk.run(|bytes| plan.target.fill(bytes)).await;
             Ok((plan.target.fill(&stages), outcome))
         }
@@ -216,6 +238,38 @@ async fn hold(plan: &Plan, case: &Case) -> io::Result<(Vec<u8>, Outcome)> {
             Ok((stages, talk.run(<[u8]>::to_vec).await))
         }
     }
+}
+
+/// Holds the conversation on a stream of HTTP/2. What is about the request in HTTP/1.1 is about the
+/// extension that it offers here.
+async fn hold_in_tunnel(
+    plan: &Plan,
+    case: &Case,
+    stages: Vec<u8>,
+) -> io::Result<(Vec<u8>, Outcome)> {
+    const EXTENSIONS: &str = "sec-websocket-extensions";
+    let offered = match &case.input.opening {
+        Opening::Nothing => Head::of_request(&stages).field(EXTENSIONS),
+        opening => opening.offer().map(str::to_owned),
+    };
+    let offered = offered.as_deref().map(|offer| (EXTENSIONS, offer));
+    let fields = fields_with(&plan.target.http2_request(), offered);
+    let connection = plan.target.connect_http2(plan.patience).await?;
+    let (head, tunnel) = in_time(plan.patience, Tunnel::open(connection, &fields)).await?;
+    let is_agreed = head.opens() && agreed(&head, &case.input.opening).is_ok();
+    let mut talk = Talk::new(case, plan.manner(), Box::new(tunnel));
+    let request = Head {
+        line: String::new(),
+        fields: offered
+            .map(|(name, value)| (name.into(), value.into()))
+            .into_iter()
+            .collect(),
+    };
+    talk.go_on(head, &request);
+    if !is_agreed || case.input.opening == Opening::Nothing {
+        return Ok((http2::hpack::block(&fields), talk.leave()));
+    }
+    Ok((stages, talk.run(<[u8]>::to_vec).await))
 }
 
 fn offer(opening: &Opening) -> String {

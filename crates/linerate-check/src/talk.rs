@@ -13,15 +13,16 @@ use crate::{
     connect::Connection,
     frame::{Frame, Role, take_frame},
     http::Head,
-    judge::{fault_of_opening, is_settled},
+    http2::Fault,
+    judge::{fault_of_choices, fault_of_opening, is_settled},
     outcome::{Closed, End, Outcome},
 };
 
 /// How long an answer is waited for between two stages.
-const ANSWER_PAUSE: Duration = Duration::from_millis(300);
+pub(crate) const ANSWER_PAUSE: Duration = Duration::from_millis(300);
 
 /// What keeps two stages in segments of their own.
-const MOMENT: Duration = Duration::from_millis(2);
+pub(crate) const MOMENT: Duration = Duration::from_millis(2);
 
 /// How long a second answer to a request is waited for.
 const SECOND_ANSWER_PAUSE: Duration = Duration::from_millis(150);
@@ -85,6 +86,15 @@ impl<'a> Talk<'a> {
                 break;
             }
         }
+    }
+
+    /// Goes on behind the answer to a request that was sent over HTTP/2.
+    pub(crate) fn go_on(&mut self, head: Head, request: &Head) {
+        if head.opens() {
+            self.outcome.fault = fault_of_choices(&head, request);
+            self.expect_frames();
+        }
+        self.outcome.head = Some(head);
     }
 
     /// Waits for the request of a client; returns its key.
@@ -293,7 +303,11 @@ impl<'a> Talk<'a> {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 self.outcome.end = End::Fin
             }
-            Err(_) => self.outcome.end = End::Reset,
+            Err(error) => {
+                let fault = error.get_ref().and_then(|inner| inner.downcast_ref());
+                self.outcome.fault = fault.map(|Fault(fault)| fault.clone());
+                self.outcome.end = End::Reset;
+            }
             Ok(count) => {
                 self.arrived.extend(&buffer[..count]);
                 self.parse();

@@ -9,7 +9,10 @@ use std::{fs, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time
 use anyhow::{Context, bail};
 use clap::Args;
 use linerate_check::report::Report;
-use linerate_check::{Finding, Plan, Row, Target, Verdict, catalogue, greet, report};
+use linerate_check::{
+    Area, Finding, Plan, Row, Target, Verdict, catalogue, greet, http2::Request, offers_http2,
+    report,
+};
 
 use crate::connect::{header, seconds};
 
@@ -21,6 +24,7 @@ Examples:
   linerate check ws://127.0.0.1:9001/ --json > check.jsonl
   linerate check wss://example.com/feed --no-echo -H 'Authorization: Bearer …'
   linerate check ws://127.0.0.1:9001/ --stress
+  linerate check ws://127.0.0.1:9001/ --http2
   linerate check --list
   linerate check --listen 127.0.0.1:9002
   linerate check --listen 127.0.0.1:0 --run 'node my-client.js {url}'
@@ -28,6 +32,9 @@ Examples:
 The server is expected to send each message back, because only then can be seen what it takes
 for a message. With --no-echo, whether it takes an input that is in order is seen by a Ping
 behind it, and that a message is delivered that should not be, is not seen at all.
+
+If the server takes WebSockets over HTTP/2 too, how it speaks that is checked along. With --http2
+all WebSockets are opened over HTTP/2, and what is about the handshake of HTTP/1.1 is left out.
 
 With --listen it is the other way round: each client that connects gets one input, from bad
 answers to its request to masked frames. Start the client again and again, or let --run do that;
@@ -55,12 +62,12 @@ pub(crate) struct Arguments {
     url: Option<String>,
 
     /// Only the row of this id, all rows whose ids begin so, one of its inputs (F21/code-1005), or an area: valid,
-    /// framing, utf8, handshake, compression, stress; may be repeated.
+    /// framing, utf8, handshake, compression, http2, stress; may be repeated.
     #[arg(long, value_name = "ID|AREA")]
     only: Vec<String>,
 
     /// Check clients instead, which connect to this address.
-    #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["url", "insecure", "header", "jobs"])]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["url", "insecure", "header", "http2", "jobs"])]
     listen: Option<SocketAddr>,
 
     /// Start the client by this command of a shell, for each input; {url} stands for where to connect.
@@ -74,6 +81,10 @@ pub(crate) struct Arguments {
     /// Send them to a server elsewhere: it is yours, and nobody else suffers.
     #[arg(long, requires = "stress")]
     i_own_this_server: bool,
+
+    /// Open all WebSockets over HTTP/2: by agreement over TLS, without asking in the clear.
+    #[arg(long)]
+    http2: bool,
 
     /// Show rows and inputs, and send nothing.
     #[arg(long)]
@@ -123,14 +134,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn check(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let mut rows = match arguments.listen {
-        Some(_) => catalogue::client(),
-        None => catalogue::server(),
-    };
-    if arguments.stress {
-        rows.extend(catalogue::stress());
-    }
-    let rows = selected(rows, &arguments.only)?;
+    let rows = selected(arguments.rows()?, &arguments.only)?;
     if arguments.list {
         super::bench::print(&list::of(&rows))?;
         return Ok(ExitCode::SUCCESS);
@@ -138,25 +142,101 @@ fn check(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (name, findings) = runtime.block_on(arguments.find(&rows))?;
-    arguments.report(&name, &rows, &findings)
+    let found = runtime.block_on(arguments.find(rows))?;
+    arguments.report(&found)
+}
+
+/// What was found out.
+struct Found {
+    /// What was checked.
+    name: String,
+    rows: Vec<Row>,
+    findings: Vec<Finding>,
+    left_out: Vec<String>,
 }
 
 impl Arguments {
-    /// Returns the name of what is checked, and what became of each input.
-    async fn find(&self, rows: &[Row]) -> anyhow::Result<(String, Vec<Finding>)> {
-        let progress = progress::Progress::new(rows);
-        let tell = |finding: &Finding| progress.tell(finding);
+    /// Returns all rows that there are for what is to be checked.
+    fn rows(&self) -> anyhow::Result<Vec<Row>> {
+        if self.listen.is_some() {
+            return Ok(catalogue::client());
+        }
+        let mut rows = if self.http2 {
+            catalogue::carried()
+        } else {
+            catalogue::server()
+        };
+        let request = match &self.url {
+            Some(url) => self.plan(url)?.target.http2_request(),
+            None => Request::default(),
+        };
+        rows.extend(catalogue::http2(&request));
+        if self.stress {
+            rows.extend(catalogue::stress());
+        }
+        Ok(rows)
+    }
+
+    /// Returns what became of each input.
+    async fn find(&self, mut rows: Vec<Row>) -> anyhow::Result<Found> {
         if let Some(address) = self.listen {
+            let progress = progress::Progress::new(&rows);
+            let tell = |finding: &Finding| progress.tell(finding);
             let manner = (self.deadline, !self.no_echo);
-            return client::check(address, self.run.as_deref(), rows, manner, tell).await;
+            let command = self.run.as_deref();
+            let checked = client::check(address, command, &rows, manner, tell).await;
+            let (name, findings) = checked?;
+            let left_out = Vec::new();
+            return Ok(Found {
+                name,
+                rows,
+                findings,
+                left_out,
+            });
         }
         let url = self.url.as_deref().context("an address is needed")?;
         let plan = self.plan(url)?;
         let greeted = greet(&plan).await;
-        greeted.map_err(|came| anyhow::anyhow!("{url} opens no WebSocket: {came}"))?;
-        let findings = linerate_check::run(&plan, rows, tell).await;
-        Ok((url.to_owned(), findings))
+        greeted
+            .map_err(|came| anyhow::anyhow!("{url} opens no WebSocket{}: {came}", self.over()))?;
+        let left_out = self.leave_out(&plan, &mut rows).await;
+        let progress = progress::Progress::new(&rows);
+        let findings = linerate_check::run(&plan, &rows, |finding| progress.tell(finding)).await;
+        let name = format!("{url}{}", self.over());
+        Ok(Found {
+            name,
+            rows,
+            findings,
+            left_out,
+        })
+    }
+
+    /// Returns what stands behind the address where it is reached in a way that it does not tell.
+    fn over(&self) -> &'static str {
+        if self.http2 { " over HTTP/2" } else { "" }
+    }
+
+    /// Takes the rows away that the server can't be asked; returns what was left out, and why.
+    async fn leave_out(&self, plan: &Plan, rows: &mut Vec<Row>) -> Vec<String> {
+        let mut left_out = Vec::new();
+        let is_http2 = |row: &Row| row.area() == Area::Http2;
+        if rows.iter().any(is_http2) {
+            let why = if self.no_echo {
+                Some("which needs a server that sends messages back")
+            } else if !offers_http2(plan).await {
+                Some("over which the server takes no WebSockets")
+            } else {
+                None
+            };
+            if let Some(why) = why {
+                rows.retain(|row| !is_http2(row));
+                left_out.push(format!("HTTP/2, {why}"));
+            }
+        }
+        if !self.stress && self.only.is_empty() {
+            left_out.push("floods and bombs, which come with --stress".into());
+        }
+        left_out
     }
 
     fn plan(&self, url: &str) -> anyhow::Result<Plan> {
@@ -175,21 +255,18 @@ impl Arguments {
             jobs: self.jobs.into(),
             patience: self.deadline,
             echoes: !self.no_echo,
+            http2: self.http2,
         })
     }
 
     /// Tells what was found; returns the exit status.
-    fn report(&self, url: &str, rows: &[Row], findings: &[Finding]) -> anyhow::Result<ExitCode> {
-        let left_out = if self.stress || self.listen.is_some() || !self.only.is_empty() {
-            Vec::new()
-        } else {
-            vec!["floods and bombs, which come with --stress".to_owned()]
-        };
+    fn report(&self, found: &Found) -> anyhow::Result<ExitCode> {
+        let Found { rows, findings, .. } = found;
         let report = Report {
-            name: url,
+            name: &found.name,
             rows,
             findings,
-            left_out: &left_out,
+            left_out: &found.left_out,
         };
         if self.json {
             let lines = findings

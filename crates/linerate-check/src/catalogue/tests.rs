@@ -5,7 +5,7 @@ use crate::{case::Area, judge::all_may_be_sent};
 
 #[test]
 fn names_tell_inputs_apart() {
-    for rows in [server(), client(), stress()] {
+    for rows in [server(), client(), stress(), http2(&Request::default())] {
         let mut ids = HashSet::new();
         for row in &rows {
             assert!(ids.insert(row.id), "{}", row.id);

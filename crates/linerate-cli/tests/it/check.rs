@@ -25,7 +25,32 @@ fn check(url: &str, flags: &[&str]) -> (Vec<Value>, Option<i32>) {
     (lines.collect(), output.status.code())
 }
 
-/// Asserts that everything about a server is right.
+/// What the library underneath takes although it must not: `http` forgets fragments before we see them, and `h2` does
+/// not ask for SETTINGS to come first.
+const OVERLOOKED: [&str; 3] = [
+    "S11/path-with-fragment",
+    "S19/headers-before-settings",
+    "S19/ping-before-settings",
+];
+
+/// Returns whether a verdict about HTTP/2 is one of the library underneath, which also ends connections with an
+/// error that is less exact than the standard's.
+fn is_of_h2(line: &Value) -> bool {
+    let input = format!(
+        "{}/{}",
+        line["row"].as_str().unwrap(),
+        line["input"].as_str().unwrap()
+    );
+    let says_less = line["why"] == "the GOAWAY says PROTOCOL_ERROR";
+    line["area"] == "http2"
+        && match line["verdict"].as_str() {
+            Some("permitted") => says_less,
+            Some("wrong") => OVERLOOKED.contains(&&*input),
+            _ => false,
+        }
+}
+
+/// Asserts that everything about a server is right, but for what is not ours.
 fn all_is_right(url: &str, flags: &[&str]) {
     let (lines, status) = check(url, flags);
     let others: Vec<&Value> = lines
@@ -33,8 +58,10 @@ fn all_is_right(url: &str, flags: &[&str]) {
         .filter(|line| line["type"] == "input")
         .filter(|line| !matches!(line["verdict"].as_str(), Some("right" | "not applicable")))
         .collect();
-    assert!(others.is_empty(), "{url}: {others:#?}");
-    assert_eq!(status, Some(0));
+    let (of_h2, ours): (Vec<&Value>, Vec<&Value>) =
+        others.into_iter().partition(|line| is_of_h2(line));
+    assert!(ours.is_empty(), "{url}: {ours:#?}");
+    assert_eq!(status, Some(i32::from(!of_h2.is_empty())));
     let right = lines.last().unwrap()["all"]["right"].as_u64().unwrap();
     assert!(right >= 600, "{right}");
 }
@@ -72,6 +99,29 @@ fn both_are_right_over_tls() {
 fn the_echo_of_serve_is_right() {
     let server = Server::start();
     all_is_right(&server.url("/echo"), &["--strict"]);
+    all_is_right(&server.url("/echo"), &["--strict", "--http2"]);
+}
+
+#[test]
+fn websockets_over_http2_are_right() {
+    let server = Server::start_verb("echo", &["--compression", "on"]);
+    all_is_right(&server.url("/"), &["--strict", "--http2"]);
+    let server = Server::start_verb("echo", &["--tls-self-signed"]);
+    let url = format!("wss://{}/", server.address);
+    all_is_right(&url, &["--strict", "--insecure", "--http2"]);
+}
+
+#[test]
+fn a_server_without_http2_is_not_asked_about_it() {
+    let server = Server::start_verb("echo", &["--engine", "reactor"]);
+    let (lines, status) = check(&server.url("/"), &["--only", "V01", "--only", "http2"]);
+    assert_eq!(status, Some(0));
+    let summary = lines.last().unwrap();
+    let why = summary["left_out"][0].as_str().unwrap();
+    assert!(why.contains("takes no WebSockets"), "{why}");
+    assert!(summary["areas"].get("http2").is_none(), "{summary}");
+    let (_, status) = check(&server.url("/"), &["--http2"]);
+    assert_eq!(status, Some(2));
 }
 
 #[test]

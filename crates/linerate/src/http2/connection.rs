@@ -83,6 +83,13 @@ fn builder(limits: &Http2Limits) -> Builder {
     builder
 }
 
+/// RFC 9113 §8.2.1: "A field value MUST NOT start or end with an ASCII whitespace character".
+fn has_space_around(value: &http::HeaderValue) -> bool {
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let value = value.as_bytes();
+    is_space(value.first()) || is_space(value.last())
+}
+
 /// How far a connection is on its way to its end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
@@ -120,7 +127,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
                     Phase::Ended => return Err(io::ErrorKind::TimedOut.into()),
                 },
                 accepted = self.h2.accept() => match accepted {
-                    Some(Ok((request, respond))) => start(self.incoming(request, respond)),
+                    Some(Ok((request, respond))) => {
+                        if let Some(incoming) = self.incoming(request, respond) {
+                            start(incoming);
+                        }
+                    }
                     Some(Err(error)) => return Err(into_io(error)),
                     None => return Ok(()),
                 },
@@ -128,18 +139,26 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
         }
     }
 
+    /// Takes a request, unless it is malformed in a way that h2 overlooks; that counts as a stream that
+    /// the client gave up.
     fn incoming(
         &self,
         request: http::Request<RecvStream>,
-        respond: SendResponse<Bytes>,
-    ) -> Incoming {
+        mut respond: SendResponse<Bytes>,
+    ) -> Option<Incoming> {
         let (head, body) = request.into_parts();
-        Incoming {
+        let mut place = self.places.take();
+        if head.headers.values().any(has_space_around) {
+            respond.send_reset(Reason::PROTOCOL_ERROR);
+            place.note_reset();
+            return None;
+        }
+        Some(Incoming {
             head,
             body,
             respond,
-            place: self.places.take(),
-        }
+            place,
+        })
     }
 
     /// Looks at what the streams have reported.

@@ -196,7 +196,9 @@ async fn s11_fields_that_smuggle_are_refused() {
         (connect_with("Cookie", Some("a=b")), goaway.clone()),
         (connect_with("a b", Some("c")), goaway),
         (connect_with(":path", Some("/a b")), reset.clone()),
-        (connect_with(":path", Some("/\r\nb: c")), reset),
+        (connect_with(":path", Some("/\r\nb: c")), reset.clone()),
+        (connect_with("cookie", Some(" a")), reset.clone()),
+        (connect_with("cookie", Some("a\t")), reset.clone()),
         (connect_with("host", Some("evil.example")), status("400")),
         (connect_with("host", Some("example.com")), status("200")),
     ];

@@ -1,0 +1,139 @@
+//! Frames that are too short, too long, or padded with more than they have (RFC 9113 §4.2, §6).
+
+use super::{Maker, headers};
+use crate::{
+    case::{Expect, Row},
+    http2::{
+        FRAME_BYTES_MAX, Fate,
+        frame::{
+            ACK, DATA, END_HEADERS, FRAME_SIZE_ERROR, GOAWAY, HEADERS, PADDED, PING, PRIORITIZED,
+            PRIORITY, PROTOCOL_ERROR, PUSH_PROMISE, SETTINGS, claiming, frame,
+        },
+        hpack::block,
+    },
+};
+
+pub(super) fn rows(maker: Maker<'_>) -> Vec<Row> {
+    vec![sizes(maker), padding(maker), strange(maker)]
+}
+
+fn sizes(maker: Maker<'_>) -> Row {
+    let size = &[FRAME_SIZE_ERROR];
+    let fatal = |name: &str, kind: u8, stream: u32, bytes: usize| {
+        maker.fatal(name, frame(kind, 0, stream, vec![0; bytes]), size)
+    };
+    let over = FRAME_BYTES_MAX + 1;
+    let stream = |name: &str, kind: u8, bytes: usize| {
+        let parts = vec![maker.open(1), frame(kind, 0, 1, vec![0; bytes])];
+        maker.beside(name, parts, vec![Fate::Reset(size)])
+    };
+    Row {
+        id: "S17",
+        title: "frames of lengths that they can't have",
+        section: "RFC 9113 §4.2, §6.3, §6.5, §6.7, §6.8",
+        required: "end the connection, FRAME_SIZE_ERROR (the stream where it concerns only that)",
+        cases: vec![
+            stream("data-over-the-most", DATA, over),
+            fatal("headers-over-the-most", HEADERS, 3, over),
+            fatal("settings-over-the-most", SETTINGS, 0, over + 5),
+            fatal("ping-of-7", PING, 0, 7),
+            fatal("ping-of-9", PING, 0, 9),
+            fatal("goaway-of-7", GOAWAY, 0, 7),
+            fatal("settings-of-5", SETTINGS, 0, 5),
+            stream("priority-of-4", PRIORITY, 4),
+            maker.fatal(
+                "settings-answer-with-a-setting",
+                frame(SETTINGS, ACK, 0, [0; 6]),
+                size,
+            ),
+            maker.fatal(
+                "unknown-over-the-most",
+                frame(0xB7, 0, 0, vec![0; over]),
+                size,
+            ),
+            maker.fatal(
+                "claims-16-mib",
+                claiming(0xFF_FFFF, DATA, 0, 1, b"Spam"),
+                size,
+            ),
+            maker.fatal(
+                "headers-without-their-priority",
+                frame(HEADERS, END_HEADERS | PRIORITIZED, 3, [0; 4]),
+                &[FRAME_SIZE_ERROR, PROTOCOL_ERROR],
+            ),
+        ],
+    }
+}
+
+fn padding(maker: Maker<'_>) -> Row {
+    let protocol = &[PROTOCOL_ERROR];
+    let fields = block(&maker.0.connect());
+    let padded = [&[255][..], &fields].concat();
+    Row {
+        id: "S18",
+        title: "padding that is longer than its frame",
+        section: "RFC 9113 §6.1, §6.2",
+        required: "end the connection, PROTOCOL_ERROR",
+        cases: vec![
+            maker.fatal("data-by-one", frame(DATA, PADDED, 1, b"\x02a"), protocol),
+            maker.fatal("data-all", frame(DATA, PADDED, 1, b"\x01"), protocol),
+            maker.fatal(
+                "data-much",
+                frame(DATA, PADDED, 1, b"\xff\x81\x80"),
+                protocol,
+            ),
+            maker.fatal(
+                "data-without-a-length",
+                frame(DATA, PADDED, 1, b""),
+                &[PROTOCOL_ERROR, FRAME_SIZE_ERROR],
+            ),
+            maker.fatal(
+                "headers",
+                frame(
+                    HEADERS,
+                    PADDED | END_HEADERS,
+                    3,
+                    &padded[..200.min(padded.len())],
+                ),
+                protocol,
+            ),
+        ],
+    }
+}
+
+fn strange(maker: Maker<'_>) -> Row {
+    let protocol = &[PROTOCOL_ERROR];
+    let push = [&[0, 0, 0, 2][..], &block(&maker.0.connect())].concat();
+    let first = |name: &str, bytes: Vec<u8>| {
+        let bytes = [crate::http2::PREFACE, &bytes].concat();
+        let mut case = maker.case(name, vec![bytes], Expect::ConnectionError(protocol));
+        case.input.opening = crate::case::Opening::Http2Nothing;
+        case
+    };
+    Row {
+        id: "S19",
+        title: "frames that no client may send",
+        section: "RFC 9113 §3.4, §6.3, §6.5, §6.6, §6.7",
+        required: "end the connection, PROTOCOL_ERROR",
+        cases: vec![
+            maker.fatal(
+                "push-promise",
+                frame(PUSH_PROMISE, END_HEADERS, 1, push),
+                protocol,
+            ),
+            maker.fatal("settings-on-a-stream", frame(SETTINGS, 0, 1, b""), protocol),
+            maker.fatal("ping-on-a-stream", frame(PING, 0, 1, [0; 8]), protocol),
+            maker.fatal(
+                "priority-on-stream-0",
+                frame(PRIORITY, 0, 0, [0, 0, 0, 0, 16]),
+                protocol,
+            ),
+            first("headers-before-settings", headers(1, &maker.0.connect())),
+            first("ping-before-settings", frame(PING, 0, 0, [0; 8])),
+            first(
+                "settings-answer-before-settings",
+                frame(SETTINGS, ACK, 0, b""),
+            ),
+        ],
+    }
+}
