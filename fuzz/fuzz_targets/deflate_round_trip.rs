@@ -14,7 +14,7 @@ use linerate_proto::{
 use linerate_testkit::{Cuts, Seen, TestEndpoint, feed};
 
 // The first line is an offer, the second an answer; the rest are messages, of which each begins with its
-// length and whether it is sent in fragments.
+// length and whether it is sent in fragments. How many bytes they are chooses the level.
 fuzz_target!(|data: &[u8]| {
     let mut lines = data.splitn(3, |&byte| byte == b'\n');
     let (Some(offer), Some(answer), Some(messages)) = (lines.next(), lines.next(), lines.next())
@@ -22,6 +22,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let options = Deflate {
+        level: 1 + (messages.len() % 9) as u8,
         message_bytes_min: 0,
         ..Deflate::default()
     };

@@ -9,21 +9,26 @@
 //! 2^`window_bits` bytes of each direction, and nothing before the first message. Compressors and
 //! decompressors come from a [`Pool`] and are told these bytes. All windows of a process are
 //! counted by a [`Budget`].
+//!
+//! Streams are compressed by zlib-rs; messages of up to 16 KiB that refer to no others by an encoder
+//! of our own (`short`), since zlib clears 128 KiB for each of them.
 
 mod agreement;
 mod budget;
 mod codec;
 mod compress;
+mod compressor;
 mod decompress;
 mod parameters;
 mod pool;
 mod prepared;
+mod short;
 mod window;
 mod worth;
 
 pub use agreement::{Agreement, Context};
 pub use budget::Budget;
-pub use compress::Compressor;
+pub use compressor::Compressor;
 pub use decompress::{Decompressor, Output};
 #[cfg(feature = "std")]
 pub use pool::ThreadPool;
@@ -51,8 +56,9 @@ pub(crate) const NAME: &str = "permessage-deflate";
 #[derive(Clone, Copy, Debug)]
 pub struct Deflate {
     /// How hard to try, 1 to 9. Default: 4. On JSON messages of 250 bytes to 3 KB, levels 3 to 6 differ by
-    /// some percent in time and bytes; with 2, messages are up to a tenth longer; 1, which makes no codes
-    /// of its own for a message, takes a tenth to a third of the time, and messages are 6 to 50 % longer.
+    /// some percent in time and bytes, and with 2, messages are up to a tenth longer. With takeover, 1
+    /// makes no codes of its own for a message, takes a tenth to a third of the time, and messages are
+    /// 6 to 50 % longer; without, it takes no less than 2.
     pub level: u8,
     /// Shorter messages are sent as they are, in bytes. Default: 64; below it even a good
     /// compressor saves less than a header.

@@ -248,10 +248,10 @@ mod deflate {
 
     const TEXT: &str = r#"{"id":9182,"symbol":"ABC","price":123.45,"size":100,"side":"buy"}"#;
 
-    fn engine<E: Endpoint>(endpoint: E) -> Engine<E> {
+    fn engine<E: Endpoint>(endpoint: E, takeover: bool) -> Engine<E> {
         let context = Context {
             window_bits: 12,
-            takeover: true,
+            takeover,
         };
         let agreement = Agreement {
             sending: context,
@@ -278,8 +278,16 @@ mod deflate {
 
     #[test]
     fn compressed_messages_allocate_nothing_once_the_windows_are_full() {
-        let mut ends = (engine(Server), engine(Client::new(|| KEY)));
+        let mut ends = (engine(Server, true), engine(Client::new(|| KEY), true));
         let mut wire = Vec::with_capacity(1_000);
+        exchange(&mut ends, &mut wire);
+        assert_no_allocation("compressed", || exchange(&mut ends, &mut wire));
+    }
+
+    #[test]
+    fn messages_that_are_compressed_each_for_itself_allocate_nothing_after_the_first() {
+        let (server, client) = (engine(Server, false), engine(Client::new(|| KEY), false));
+        let (mut ends, mut wire) = ((server, client), Vec::with_capacity(1_000));
         exchange(&mut ends, &mut wire);
         assert_no_allocation("compressed", || exchange(&mut ends, &mut wire));
     }
@@ -289,12 +297,12 @@ mod deflate {
         let mut wire = Vec::with_capacity(1_000);
         // The states that all connections of the thread share are as many as there may be.
         for _ in 0..10 {
-            let mut others = (engine(Server), engine(Client::new(|| KEY)));
+            let mut others = (engine(Server, true), engine(Client::new(|| KEY), true));
             exchange(&mut others, &mut wire);
         }
         let mut ends = None;
         let before_any = measure(|| {
-            ends = Some((engine(Server), engine(Client::new(|| KEY))));
+            ends = Some((engine(Server, true), engine(Client::new(|| KEY), true)));
         });
         let ends = ends.as_mut().expect("they are made");
         let fresh = before_any.bytes_current / 4;

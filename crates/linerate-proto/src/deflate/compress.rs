@@ -1,129 +1,14 @@
 //! The sending direction (RFC 7692 §7.2.1).
 
-use alloc::{boxed::Box, vec::Vec};
 use core::{
-    fmt, mem,
+    mem,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use zlib_rs::DeflateFlush;
-
-use super::{Budget, Context, Pool, Wanted, budget::Share, window::Window};
-
-/// What a sync flush ends with: an empty stored block without its first byte, taken off the end of
-/// each message.
-pub(super) const TAIL: [u8; 4] = [0x00, 0x00, 0xFF, 0xFF];
-
-/// Compressed output is kept for the next message unless it was longer than this.
-const OUTPUT_BYTES_KEPT_MAX: usize = 256 << 10;
-
-/// Room that is left at the end of a flush, so that it is over.
-const OUTPUT_BYTES_SPARE: usize = 16;
-
-/// The state of a compressor, with the output of the last message.
-pub struct Compressor(Box<State>);
-
-struct State {
-    deflate: zlib_rs::Deflate,
-    level: u8,
-    window_bits: u8,
-    /// The place whose last bytes it knows.
-    place: Option<Place>,
-    /// All initialized; the first `len` are output.
-    output: Vec<u8>,
-    len: usize,
-}
-
-impl Compressor {
-    fn new(wanted: &Wanted) -> Self {
-        let Wanted {
-            level, window_bits, ..
-        } = *wanted;
-        Self(Box::new(State {
-            deflate: zlib_rs::Deflate::new(level.into(), false, window_bits),
-            level,
-            window_bits,
-            place: None,
-            output: Vec::new(),
-            len: 0,
-        }))
-    }
-
-    /// Returns the compressed message.
-    pub(crate) fn output(&self) -> &[u8] {
-        &self.0.output[..self.0.len]
-    }
-
-    pub(super) fn suits(&self, wanted: &Wanted) -> bool {
-        (self.0.level, self.0.window_bits) == (wanted.level, wanted.window_bits)
-    }
-
-    pub(super) fn is_owned(&self, wanted: &Wanted) -> bool {
-        self.0.place == Some(wanted.place) && self.suits(wanted)
-    }
-
-    pub(super) const fn is_free(&self) -> bool {
-        self.0.place.is_none()
-    }
-
-    fn start(&mut self, history: [&[u8]; 2]) {
-        self.0.deflate.reset();
-        for part in history {
-            if !part.is_empty() {
-                let told = self.0.deflate.set_dictionary(part);
-                told.expect("a raw stream that was just reset takes a dictionary");
-            }
-        }
-    }
-
-    /// Compresses `input` up to a byte boundary; with `ends` as the last part of a message.
-    fn run(&mut self, input: &[u8], ends: bool) {
-        let state = &mut *self.0;
-        state.len = 0;
-        if input.is_empty() {
-            // Nothing to flush: the first byte of an empty stored block, or nothing at all.
-            state.reserve(1);
-            state.output[0] = 0;
-            state.len = ends.into();
-            return;
-        }
-        state.reserve(input.len() / 2 + 64);
-        let mut rest = input;
-        loop {
-            let (taken, written) = (state.deflate.total_in(), state.deflate.total_out());
-            let out = &mut state.output[state.len..];
-            let run = state.deflate.compress(rest, out, DeflateFlush::SyncFlush);
-            run.expect("the state is consistent");
-            rest = &rest[(state.deflate.total_in() - taken) as usize..];
-            state.len += (state.deflate.total_out() - written) as usize;
-            if rest.is_empty() && state.len < state.output.len() {
-                break;
-            }
-            state.reserve(input.len() / 2 + OUTPUT_BYTES_SPARE);
-        }
-        debug_assert!(state.output[..state.len].ends_with(&TAIL));
-        if ends {
-            state.len -= TAIL.len();
-        }
-    }
-}
-
-impl State {
-    fn reserve(&mut self, bytes: usize) {
-        if self.output.len() - self.len < bytes {
-            self.output.resize(self.len + bytes, 0);
-        }
-    }
-}
-
-impl fmt::Debug for Compressor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compressor")
-            .field("level", &self.0.level)
-            .field("window_bits", &self.0.window_bits)
-            .finish_non_exhaustive()
-    }
-}
+use super::{
+    Budget, Compressor, Context, Pool, Wanted, budget::Share, compressor::Machine, short,
+    window::Window,
+};
 
 /// A place in what one endpoint sends. A compressor that stands there need not be told what it may
 /// refer back to.
@@ -176,30 +61,34 @@ impl Sending {
     ///
     /// Nothing has happened until [`keep`](Self::keep) says that the output is sent.
     pub(super) fn compress(&self, pool: &dyn Pool, payload: &[u8], ends: bool) -> Compressor {
-        let wanted = Wanted {
-            level: self.level,
-            // zlib has no window of 8 bits. With 9 it refers back 512 - 262 bytes at most: it
-            // leaves room for the longest match and what it looks ahead.
-            window_bits: self.context.window_bits.max(9),
-            place: self.place,
-        };
+        let wanted = self.wanted(payload.len());
         let taken = pool.take_compressor(&wanted);
         let taken = taken.filter(|compressor| compressor.suits(&wanted));
         let mut compressor = taken.unwrap_or_else(|| Compressor::new(&wanted));
-        if !compressor.is_owned(&wanted) {
-            compressor.start(self.window.parts());
-        }
-        compressor.run(payload, ends);
-        // Until it is kept it knows bytes that the peer does not.
-        compressor.0.place = None;
+        compressor.run(&wanted, self.window.parts(), payload, ends);
         compressor
+    }
+
+    /// Returns what compresses so many bytes.
+    fn wanted(&self, bytes: usize) -> Wanted {
+        let window_bits = self.context.window_bits;
+        let is_short = !self.context.takeover && bytes <= short::BYTES_MAX;
+        Wanted {
+            level: self.level,
+            window_bits,
+            machine: if is_short {
+                Machine::Short
+            } else {
+                Machine::Stream(self.place)
+            },
+        }
     }
 
     /// Takes note that what `compressor` made of `payload` is sent.
     pub(super) fn keep(&mut self, pool: &dyn Pool, mut compressor: Compressor, payload: &[u8]) {
         if self.context.takeover {
             self.remember(payload);
-            compressor.0.place = Some(self.place);
+            compressor.stand_at(self.place);
         }
         Self::give(pool, compressor);
     }
@@ -212,10 +101,7 @@ impl Sending {
     }
 
     pub(super) fn give(pool: &dyn Pool, mut compressor: Compressor) {
-        if compressor.0.output.len() > OUTPUT_BYTES_KEPT_MAX {
-            compressor.0.output = Vec::new();
-            compressor.0.len = 0;
-        }
+        compressor.rest();
         pool.give_compressor(compressor);
     }
 

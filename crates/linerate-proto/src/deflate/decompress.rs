@@ -5,7 +5,7 @@ use core::fmt;
 
 use zlib_rs::{Inflate, InflateFlush, Status};
 
-use super::{Budget, Context, Pool, compress::TAIL, window::Window};
+use super::{Budget, Context, Pool, compressor::TAIL, window::Window};
 use crate::error::ProtocolError;
 
 /// The most that is lent at a time, in bytes.

@@ -2,10 +2,11 @@
 
 use alloc::vec::Vec;
 
-use super::{Compressor, Decompressor, Output, compress::Place};
+use super::{Compressor, Decompressor, Output, compressor::Machine};
 
-/// Lends the states of compression: some 200 KiB to compress, 64 KiB to decompress. Shared by any
-/// number of connections, of which each needs one only while a message passes.
+/// Lends the states of compression: some 200 KiB to compress, 50 KiB for short messages that refer to
+/// no others, 64 KiB to decompress. Shared by any number of connections, of which each needs one only
+/// while a message passes.
 pub trait Pool: Sync {
     /// Returns a compressor that suits, best the one that did the message
     /// before; `None` makes a new one.
@@ -37,7 +38,7 @@ pub trait Pool: Sync {
 pub struct Wanted {
     pub(super) level: u8,
     pub(super) window_bits: u8,
-    pub(super) place: Place,
+    pub(super) machine: Machine,
 }
 
 /// Keeps nothing: each message makes a state of its own.

@@ -1,0 +1,118 @@
+//! Messages that are compressed each for itself: by the engine, and by zlib-rs, begun anew for each.
+//!
+//! `cargo bench -p linerate-proto --features deflate,std --bench deflate`. An item is a message; what the messages become is
+//! printed before any time is taken.
+
+use core::time::Duration;
+use std::{cell::Cell, hint::black_box, sync::Arc};
+
+use divan::{Bencher, counter::ItemsCount};
+use linerate_proto::{
+    Engine, Server,
+    deflate::{Agreement, Context, Deflate, ThreadPool},
+    engine::MessageKind,
+};
+use zlib_rs::DeflateFlush;
+
+/// Bytes of a message; the last is the longest that our own encoder takes.
+const SIZES: [usize; 6] = [100, 250, 1_000, 3_000, 8_000, 16_384];
+
+/// Messages that take turns.
+const MESSAGES: usize = 32;
+
+/// The header of a frame of less than 64 KiB, at most.
+const HEADER_BYTES_MAX: usize = 4;
+
+/// The bytes that end a flush and are not sent.
+const TAIL_BYTES: usize = 4;
+
+const CONTEXT: Context = Context {
+    window_bits: 12,
+    takeover: false,
+};
+
+fn main() {
+    for bytes in SIZES {
+        let (mut own, mut zlib) = (own(), zlib());
+        let messages = messages(bytes);
+        let own: usize = messages.iter().map(|message| own(message)).sum();
+        let zlib: usize = messages.iter().map(|message| zlib(message)).sum();
+        let (own, zlib) = (own / MESSAGES, zlib / MESSAGES);
+        println!("{bytes} bytes become {own} (zlib-rs: {zlib})");
+    }
+    divan::main();
+}
+
+/// Rows as dashboards get them.
+fn messages(bytes: usize) -> Vec<Vec<u8>> {
+    let mut state = 7_u64;
+    let mut random = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % below
+    };
+    let message = |number: usize| {
+        let mut text = format!(r#"{{"id":{number},"rows":["#);
+        while text.len() < bytes {
+            let (channel, offset) = (random(500), random(1_000_000));
+            let (bid, cents, open) = (random(1_000), random(100), random(2) == 0);
+            text += &format!(
+                r#"{{"channel":"prices:{channel}","offset":{offset},"bid":{bid}.{cents:02},"open":{open}}},"#
+            );
+        }
+        text.truncate(bytes);
+        text.into_bytes()
+    };
+    (0..MESSAGES).map(message).collect()
+}
+
+/// Returns what compresses a message with the defaults and says how long it has become.
+fn own() -> impl FnMut(&[u8]) -> usize {
+    let agreement = Agreement {
+        sending: CONTEXT,
+        receiving: CONTEXT,
+    };
+    let engine = Engine::new(Server, Arc::default(), Duration::ZERO);
+    let mut engine = engine.with_deflate(agreement, &Deflate::default(), &ThreadPool);
+    let mut wire = Vec::new();
+    move |message| {
+        wire.clear();
+        let sent = engine.send(&mut wire, MessageKind::Binary, message);
+        sent.expect("the connection is open");
+        black_box(&wire).len() - HEADER_BYTES_MAX
+    }
+}
+
+/// The same with zlib-rs.
+fn zlib() -> impl FnMut(&[u8]) -> usize {
+    let level = Deflate::default().level.into();
+    let mut deflate = zlib_rs::Deflate::new(level, false, CONTEXT.window_bits);
+    let mut output = vec![0; 64 << 10];
+    move |message| {
+        deflate.reset();
+        let run = deflate.compress(message, &mut output, DeflateFlush::SyncFlush);
+        run.expect("there is room for it");
+        black_box(&output);
+        deflate.total_out() as usize - TAIL_BYTES
+    }
+}
+
+fn bench(bencher: Bencher<'_, '_>, bytes: usize, mut compress: impl FnMut(&[u8]) -> usize) {
+    let messages = messages(bytes);
+    let next = Cell::new(0);
+    bencher.counter(ItemsCount::new(1_usize)).bench_local(|| {
+        next.set((next.get() + 1) % MESSAGES);
+        compress(&messages[next.get()])
+    });
+}
+
+#[divan::bench(args = SIZES)]
+fn compress_own(bencher: Bencher<'_, '_>, bytes: usize) {
+    bench(bencher, bytes, own());
+}
+
+#[divan::bench(args = SIZES)]
+fn compress_zlib_rs(bencher: Bencher<'_, '_>, bytes: usize) {
+    bench(bencher, bytes, zlib());
+}

@@ -1,0 +1,216 @@
+//! The states that compress: zlib's for streams, our own for short messages.
+
+use alloc::{boxed::Box, vec::Vec};
+use core::fmt;
+
+use zlib_rs::{Deflate, DeflateFlush};
+
+use super::{Wanted, compress::Place, short};
+
+/// What a sync flush ends with: an empty stored block without its first byte, taken off the end of
+/// each message.
+pub(super) const TAIL: [u8; 4] = [0x00, 0x00, 0xFF, 0xFF];
+
+/// Compressed output is kept for the next message unless it was longer than this.
+const OUTPUT_BYTES_KEPT_MAX: usize = 256 << 10;
+
+/// Room that is left at the end of a flush, so that it is over.
+const OUTPUT_BYTES_SPARE: usize = 16;
+
+/// The state of a compressor, with the output of the last message.
+pub struct Compressor {
+    state: State,
+    output: Output,
+}
+
+enum State {
+    Short(Box<short::Encoder>),
+    Stream(Box<Stream>),
+}
+
+/// A state of zlib.
+struct Stream {
+    deflate: Deflate,
+    level: u8,
+    window_bits: u8,
+    /// The place whose last bytes it knows.
+    place: Option<Place>,
+}
+
+/// Which state is asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Machine {
+    /// For a message of at most [`short::BYTES_MAX`] bytes that refers back to no other.
+    Short,
+    /// Best one that stands at this place.
+    Stream(Place),
+}
+
+/// What a message has become.
+#[derive(Default)]
+struct Output {
+    /// All initialized; the first `len` are output.
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Compressor {
+    pub(super) fn new(wanted: &Wanted) -> Self {
+        let state = match wanted.machine {
+            Machine::Short => State::Short(Box::new(short::Encoder::new())),
+            Machine::Stream(_) => State::Stream(Box::new(Stream::new(wanted))),
+        };
+        let output = Output::default();
+        Self { state, output }
+    }
+
+    /// Returns the compressed message.
+    pub(crate) fn output(&self) -> &[u8] {
+        &self.output.bytes[..self.output.len]
+    }
+
+    pub(super) fn suits(&self, wanted: &Wanted) -> bool {
+        match (&self.state, wanted.machine) {
+            (State::Short(_), Machine::Short) => true,
+            (State::Stream(stream), Machine::Stream(_)) => stream.suits(wanted),
+            _ => false,
+        }
+    }
+
+    pub(super) fn is_owned(&self, wanted: &Wanted) -> bool {
+        match (&self.state, wanted.machine) {
+            (State::Short(_), Machine::Short) => true,
+            (State::Stream(stream), Machine::Stream(place)) => {
+                stream.place == Some(place) && stream.suits(wanted)
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn is_free(&self) -> bool {
+        match &self.state {
+            State::Short(_) => true,
+            State::Stream(stream) => stream.place.is_none(),
+        }
+    }
+
+    /// Compresses `input` up to a byte boundary, where it may refer back to `history`; with `ends` as
+    /// the last part of a message.
+    ///
+    /// It stands nowhere until [`stand_at`](Self::stand_at): it knows bytes that the peer does not.
+    pub(super) fn run(&mut self, wanted: &Wanted, history: [&[u8]; 2], input: &[u8], ends: bool) {
+        if let State::Stream(stream) = &mut self.state
+            && stream.place.take().map(Machine::Stream) != Some(wanted.machine)
+        {
+            stream.start(history);
+        }
+        let output = &mut self.output;
+        output.len = 0;
+        if input.is_empty() {
+            // Nothing to flush: the first byte of an empty stored block, or nothing at all.
+            output.reserve(1);
+            output.bytes[0] = 0;
+            output.len = ends.into();
+            return;
+        }
+        match &mut self.state {
+            State::Short(encoder) => {
+                let Wanted {
+                    level, window_bits, ..
+                } = *wanted;
+                output.len = encoder.encode(input, level, window_bits, &mut output.bytes);
+                output.append(&TAIL);
+            }
+            State::Stream(stream) => stream.run(input, output),
+        }
+        debug_assert!(output.bytes[..output.len].ends_with(&TAIL));
+        if ends {
+            output.len -= TAIL.len();
+        }
+    }
+
+    /// Takes note that the peer knows what has been compressed, and that this is the place.
+    pub(super) fn stand_at(&mut self, place: Place) {
+        if let State::Stream(stream) = &mut self.state {
+            stream.place = Some(place);
+        }
+    }
+
+    /// Gives memory up that messages seldom need.
+    pub(super) fn rest(&mut self) {
+        if self.output.bytes.len() > OUTPUT_BYTES_KEPT_MAX {
+            self.output = Output::default();
+        }
+    }
+}
+
+impl Stream {
+    fn new(wanted: &Wanted) -> Self {
+        let window_bits = Self::window_bits(wanted);
+        Self {
+            deflate: Deflate::new(wanted.level.into(), false, window_bits),
+            level: wanted.level,
+            window_bits,
+            place: None,
+        }
+    }
+
+    /// zlib has no window of 8 bits. With 9 it refers back 512 - 262 bytes at most: it leaves room for
+    /// the longest match and what it looks ahead.
+    fn window_bits(wanted: &Wanted) -> u8 {
+        wanted.window_bits.max(9)
+    }
+
+    fn suits(&self, wanted: &Wanted) -> bool {
+        (self.level, self.window_bits) == (wanted.level, Self::window_bits(wanted))
+    }
+
+    fn start(&mut self, history: [&[u8]; 2]) {
+        self.deflate.reset();
+        for part in history {
+            if !part.is_empty() {
+                let told = self.deflate.set_dictionary(part);
+                told.expect("a raw stream that was just reset takes a dictionary");
+            }
+        }
+    }
+
+    fn run(&mut self, input: &[u8], output: &mut Output) {
+        output.reserve(input.len() / 2 + 64);
+        let mut rest = input;
+        loop {
+            let (taken, written) = (self.deflate.total_in(), self.deflate.total_out());
+            let out = &mut output.bytes[output.len..];
+            let run = self.deflate.compress(rest, out, DeflateFlush::SyncFlush);
+            run.expect("the state is consistent");
+            rest = &rest[(self.deflate.total_in() - taken) as usize..];
+            output.len += (self.deflate.total_out() - written) as usize;
+            if rest.is_empty() && output.len < output.bytes.len() {
+                break;
+            }
+            output.reserve(input.len() / 2 + OUTPUT_BYTES_SPARE);
+        }
+    }
+}
+
+impl Output {
+    fn reserve(&mut self, bytes: usize) {
+        if self.bytes.len() - self.len < bytes {
+            self.bytes.resize(self.len + bytes, 0);
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        self.reserve(bytes.len());
+        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+}
+
+impl fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compressor")
+            .field("is_short", &matches!(self.state, State::Short(_)))
+            .finish_non_exhaustive()
+    }
+}

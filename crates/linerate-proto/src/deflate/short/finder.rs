@@ -1,0 +1,166 @@
+//! Finds what a message repeats of itself (RFC 1951 §4).
+
+use alloc::{boxed::Box, vec};
+
+use super::{BYTES_MAX, symbols::MATCH_BYTES_MAX};
+
+/// Slots for what strings of four bytes hash to.
+const SLOT_BITS: u32 = 11;
+
+/// The shortest match. In messages of this length those of three bytes lengthen the codes of
+/// everything else by more than they save.
+const MATCH_BYTES_MIN: usize = 4;
+
+/// A string that came before.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Match {
+    /// 4 to 258.
+    pub(super) bytes: usize,
+    pub(super) distance: usize,
+}
+
+/// A byte of this message, counted on from those before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place(usize);
+
+/// How hard to search.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Effort {
+    /// Places to compare at most.
+    pub(super) places_max: usize,
+    /// A match of so many bytes is good enough to look no further.
+    pub(super) enough_bytes: usize,
+    /// With a shorter match it is tried whether the next byte begins a longer one.
+    pub(super) lazy_bytes: usize,
+    /// Strings that begin in a match are noted up to this far from its start.
+    pub(super) noted_bytes: usize,
+}
+
+/// Where strings were seen last.
+///
+/// Places are counted on from message to message, so that what earlier messages have left is known
+/// by being too small: nothing is cleared until 64 KiB have gone by.
+pub(super) struct Finder {
+    /// The last place of the strings with a hash.
+    slots: Box<[u16; 1 << SLOT_BITS]>,
+    /// For each byte of the message the place before that has the same hash.
+    links: Box<[u16; BYTES_MAX]>,
+    /// The place of the message's first byte, and of what follows its last.
+    start: usize,
+    end: usize,
+    distance_max: usize,
+}
+
+impl Finder {
+    pub(super) fn new() -> Self {
+        Self {
+            slots: boxed(),
+            links: boxed(),
+            start: 1,
+            end: 1,
+            distance_max: 0,
+        }
+    }
+
+    /// Begins a message of at most [`BYTES_MAX`] bytes.
+    pub(super) fn start(&mut self, bytes: usize, distance_max: usize) {
+        debug_assert!(bytes <= BYTES_MAX);
+        if self.end + bytes > usize::from(u16::MAX) {
+            self.slots.fill(0);
+            self.end = 1;
+        }
+        self.start = self.end;
+        self.end += bytes;
+        self.distance_max = distance_max;
+    }
+
+    /// Notes the string that begins at `at`; returns the last place before where it may be, too.
+    #[inline]
+    pub(super) fn note(&mut self, input: &[u8], at: usize) -> Option<Place> {
+        // Near the end there is nothing to note.
+        let slot = &mut self.slots[slot(word(input, at)?)];
+        let before = *slot;
+        self.links[at % BYTES_MAX] = before;
+        *slot = (self.start + at) as u16;
+        let before = usize::from(before);
+        (before >= self.oldest(at)).then_some(Place(before))
+    }
+
+    /// Returns the longest match of more than `longer_than` bytes with what begins at `at`; `place` is
+    /// where to begin to search.
+    pub(super) fn find(
+        &self,
+        input: &[u8],
+        at: usize,
+        Place(mut place): Place,
+        longer_than: usize,
+        effort: Effort,
+    ) -> Option<Match> {
+        let oldest = self.oldest(at);
+        let mut best = None;
+        let mut longest = longer_than.max(MATCH_BYTES_MIN - 1);
+        let mut ending = word(input, at + longest - 3)?;
+        for _ in 0..effort.places_max {
+            let from = place - self.start;
+            // What differs where a longer match would end need not be compared.
+            if word(input, from + longest - 3) == Some(ending) {
+                let bytes = common(input, from, at);
+                if bytes > longest {
+                    let distance = at - from;
+                    best = Some(Match { bytes, distance });
+                    longest = bytes;
+                    match word(input, at + longest - 3) {
+                        Some(next) if bytes < effort.enough_bytes => ending = next,
+                        _ => break,
+                    }
+                }
+            }
+            place = usize::from(self.links[from % BYTES_MAX]);
+            if place < oldest {
+                break;
+            }
+        }
+        best
+    }
+
+    /// Returns the first place that what begins at `at` may refer to.
+    fn oldest(&self, at: usize) -> usize {
+        self.start + at.saturating_sub(self.distance_max)
+    }
+}
+
+/// Returns zeros without putting them on the stack first.
+fn boxed<const N: usize>() -> Box<[u16; N]> {
+    let zeros = vec![0; N].into_boxed_slice();
+    zeros.try_into().expect("it is of that length")
+}
+
+/// Returns the slot of a string (Fibonacci hashing; Knuth, volume 3, 6.4).
+#[inline]
+const fn slot(string: u32) -> usize {
+    (string.wrapping_mul(0x9E37_79B1) >> (u32::BITS - SLOT_BITS)) as usize
+}
+
+/// Returns four bytes.
+#[inline]
+fn word(input: &[u8], at: usize) -> Option<u32> {
+    let word = input.get(at..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*word))
+}
+
+/// Returns in how many bytes the strings agree, up to 258.
+#[inline]
+fn common(input: &[u8], from: usize, at: usize) -> usize {
+    let (here, there) = (&input[at..], &input[from..]);
+    let here = &here[..here.len().min(MATCH_BYTES_MAX)];
+    let (words, there_words) = (here.as_chunks::<8>().0, there.as_chunks::<8>().0);
+    for (word, (one, other)) in words.iter().zip(there_words).enumerate() {
+        let different = u64::from_le_bytes(*one) ^ u64::from_le_bytes(*other);
+        if different != 0 {
+            return word * 8 + different.trailing_zeros() as usize / 8;
+        }
+    }
+    let whole = words.len() * 8;
+    let rest = here[whole..].iter().zip(&there[whole..]);
+    whole + rest.take_while(|(one, other)| one == other).count()
+}

@@ -1,0 +1,252 @@
+//! Codes of the least length for symbols of given frequencies (Huffman, 1952; RFC 1951 §3.2.2).
+
+/// The longest code, in bits (RFC 1951 §3.2.7).
+pub(super) const CODE_BITS_MAX: usize = 15;
+
+/// Codes for symbols.
+#[derive(Clone, Debug)]
+pub(super) struct Codes<const N: usize> {
+    /// The length of each, 0 where there is none.
+    pub(super) bits: [u8; N],
+    /// Each with the bit that comes first lowest; what it is where there is none does not matter.
+    pub(super) codes: [u16; N],
+}
+
+/// How many codes there are of each length.
+type Counts = [u16; CODE_BITS_MAX + 1];
+
+impl<const N: usize> Codes<N> {
+    /// Numbers codes of these lengths: the shorter first, among equals by symbol (RFC 1951 §3.2.2).
+    pub(super) fn new(bits: [u8; N]) -> Self {
+        let mut codes = Self {
+            bits,
+            codes: [0; N],
+        };
+        let mut counts = Counts::default();
+        for bits in bits.into_iter().filter(|&bits| bits > 0) {
+            counts[usize::from(bits)] += 1;
+        }
+        codes.number((0..N).filter(|&symbol| bits[symbol] > 0), &counts);
+        codes
+    }
+
+    /// Makes a code for each symbol that occurs, of at most `bits_max` bits.
+    ///
+    /// There are two codes at least, of symbols that need not occur, because some decompressors
+    /// demand it.
+    pub(super) fn assign(&mut self, frequencies: &[u16; N], bits_max: usize) {
+        let (mut occurring, mut used) = ([0_u32; N], 0);
+        for (symbol, &frequency) in (0..).zip(frequencies) {
+            // Written in any case, because a branch would often be guessed wrong.
+            occurring[used] = u32::from(frequency) << 16 | symbol;
+            used += usize::from(frequency > 0);
+        }
+        self.bits.fill(0);
+        if used < 2 {
+            let only = if used == 1 {
+                symbol_of(occurring[0])
+            } else {
+                0
+            };
+            let other = usize::from(only == 0);
+            (self.bits[only], self.bits[other]) = (1, 1);
+            (self.codes[only.min(other)], self.codes[only.max(other)]) = (0, 1);
+            return;
+        }
+        let mut sorted = occurring;
+        let (occurring, sorted) = (&occurring[..used], &mut sorted[..used]);
+        sorted.sort_unstable();
+        let mut weights = [0; N];
+        for (weight, entry) in weights.iter_mut().zip(&*sorted) {
+            *weight = entry >> 16;
+        }
+        let mut counts = shape(&mut weights[..used], bits_max);
+        limit(&mut counts, bits_max);
+        // The rarest come first and have the longest codes.
+        let mut rest = sorted.iter();
+        for bits in (1..=bits_max).rev() {
+            for &entry in rest.by_ref().take(counts[bits].into()) {
+                self.bits[symbol_of(entry)] = bits as u8;
+            }
+        }
+        self.number(occurring.iter().map(|&entry| symbol_of(entry)), &counts);
+    }
+
+    /// Numbers the codes of these symbols, which come in their order.
+    fn number(&mut self, symbols: impl Iterator<Item = usize>, counts: &Counts) {
+        let mut next = Counts::default();
+        for bits in 1..=CODE_BITS_MAX {
+            next[bits] = (next[bits - 1] + counts[bits - 1]) << 1;
+        }
+        for symbol in symbols {
+            let bits = self.bits[symbol];
+            let number = &mut next[usize::from(bits)];
+            self.codes[symbol] = number.reverse_bits() >> (16 - bits);
+            *number = number.wrapping_add(1);
+        }
+    }
+
+    /// Returns how many bits the codes of these symbols take.
+    pub(super) fn bits_of(&self, frequencies: &[u16; N]) -> u32 {
+        let each = frequencies.iter().zip(&self.bits);
+        each.map(|(&frequency, &bits)| u32::from(frequency) * u32::from(bits))
+            .sum()
+    }
+}
+
+/// Returns the symbol of an entry, which has its frequency in the upper half.
+const fn symbol_of(entry: u32) -> usize {
+    (entry & 0xFFFF) as usize
+}
+
+/// Returns how many leaves of an optimal tree are how deep; those that are deeper than `bits_max` count
+/// as if they were there. `nodes` begins as the weights of two or more leaves, the least first.
+///
+/// Needs no other memory: what is in front of the leaves that are still to be joined has room for the
+/// nodes that join them, first their weights, then their parents, then their depths (Moffat and
+/// Katajainen, In-Place Calculation of Minimum-Redundancy Codes, 1995).
+fn shape(nodes: &mut [u32], bits_max: usize) -> Counts {
+    let (leaves, last) = (nodes.len(), nodes.len() - 2);
+    let (mut leaf, mut joined) = (0, 0);
+    for node in 0..=last {
+        let mut weight = 0;
+        for _ in 0..2 {
+            if joined < node && (leaf == leaves || nodes[joined] < nodes[leaf]) {
+                weight += nodes[joined];
+                nodes[joined] = node as u32;
+                joined += 1;
+            } else {
+                weight += nodes[leaf];
+                leaf += 1;
+            }
+        }
+        nodes[node] = weight;
+    }
+    nodes[last] = 0;
+    for node in (0..last).rev() {
+        nodes[node] = nodes[nodes[node] as usize] + 1;
+    }
+    let mut counts = Counts::default();
+    let (mut rest, mut places, mut depth) = (&nodes[..=last], 1, 0);
+    while places > 0 {
+        let inner = rest.iter().rev().take_while(|&&of| of == depth).count();
+        rest = &rest[..rest.len() - inner];
+        counts[bits_max.min(depth as usize)] += (places - inner) as u16;
+        (places, depth) = (2 * inner, depth + 1);
+    }
+    counts
+}
+
+/// Makes some codes longer, if those of `bits_max` bits are more than there can be.
+fn limit(counts: &mut Counts, bits_max: usize) {
+    let taken = |bits: usize| usize::from(counts[bits]) << (bits_max - bits);
+    let total: usize = (1..=bits_max).map(taken).sum();
+    for _ in 1 << bits_max..total {
+        // One of the longest becomes the sibling of a shorter one, which grows by a bit.
+        let shorter = (1..bits_max).rev().find(|&bits| counts[bits] > 0);
+        let bits = shorter.expect("not all codes are of the longest, because these fit");
+        counts[bits_max] -= 1;
+        counts[bits] -= 1;
+        counts[bits + 1] += 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn assigned<const N: usize>(frequencies: [u16; N], bits_max: usize) -> Codes<N> {
+        let mut codes = Codes::new([0; N]);
+        codes.assign(&frequencies, bits_max);
+        let numbered = Codes::new(codes.bits);
+        for symbol in (0..N).filter(|&symbol| codes.bits[symbol] > 0) {
+            assert_eq!(codes.codes[symbol], numbered.codes[symbol], "{symbol}");
+        }
+        codes
+    }
+
+    /// The share of all bit strings that begin with a code, in 32,768ths.
+    fn share(bits: &[u8]) -> u32 {
+        let used = bits.iter().filter(|&&bits| bits > 0);
+        used.map(|bits| 1 << (15 - bits)).sum()
+    }
+
+    #[test]
+    fn the_example_of_the_standard_gets_its_codes() {
+        // §3.2.2: ABCDEFGH with these lengths.
+        let Codes { bits, codes } = Codes::new([3, 3, 3, 3, 3, 2, 4, 4]);
+        let written: Vec<u16> = codes
+            .iter()
+            .zip(bits)
+            .map(|(code, bits)| code.reverse_bits() >> (16 - bits))
+            .collect();
+        assert_eq!(
+            written,
+            [0b010, 0b011, 0b100, 0b101, 0b110, 0b00, 0b1110, 0b1111]
+        );
+    }
+
+    #[test]
+    fn frequent_symbols_get_the_shorter_codes() {
+        let codes = assigned([0, 1, 1, 2, 4, 8, 0], 15);
+        assert_eq!(codes.bits, [0, 4, 4, 3, 2, 1, 0]);
+        let equal = assigned([7; 6], 15);
+        assert_eq!(equal.bits, [3, 3, 3, 3, 2, 2]);
+    }
+
+    #[test]
+    fn there_are_two_codes_at_least() {
+        assert_eq!(assigned([0; 4], 15).bits, [1, 1, 0, 0]);
+        assert_eq!(assigned([9, 0, 0, 0], 15).bits, [1, 1, 0, 0]);
+        assert_eq!(assigned([0, 9, 0, 0], 15).bits, [1, 1, 0, 0]);
+        assert_eq!(assigned([0, 0, 9, 0], 15).bits, [1, 0, 1, 0]);
+    }
+
+    #[test]
+    fn codes_are_as_short_as_they_can_be_and_use_all_there_is() {
+        let mut state = 1_u32;
+        for round in 0..500 {
+            let frequencies: [u16; 40] = core::array::from_fn(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                ((state >> 16) >> (state >> 29) >> (round % 12)) as u16 / 8
+            });
+            let codes = assigned(frequencies, 15);
+            assert_eq!(share(&codes.bits), 1 << 15, "{frequencies:?}");
+            let bits = u64::from(codes.bits_of(&frequencies));
+            assert_eq!(bits, least_bits(&frequencies), "{frequencies:?}");
+        }
+    }
+
+    /// The same sum by definition: what joining the two lightest costs, again and again.
+    fn least_bits(frequencies: &[u16]) -> u64 {
+        let used = frequencies.iter().filter(|&&frequency| frequency > 0);
+        let mut weights: Vec<u64> = used.map(|&frequency| frequency.into()).collect();
+        let (mut bits, single) = (0, weights.len() == 1);
+        while weights.len() > 1 {
+            weights.sort_unstable_by(|a, b| b.cmp(a));
+            let joined = weights.pop().unwrap() + weights.pop().unwrap();
+            bits += joined;
+            weights.push(joined);
+        }
+        if single { weights[0] } else { bits }
+    }
+
+    #[test]
+    fn no_code_is_longer_than_allowed() {
+        // Fibonacci numbers make the deepest tree.
+        let mut frequencies = [1_u16; 22];
+        for at in 2..22 {
+            frequencies[at] = frequencies[at - 1] + frequencies[at - 2];
+        }
+        for (bits_max, longest) in [(5, 5), (7, 7), (15, 15)] {
+            let codes = assigned(frequencies, bits_max);
+            assert_eq!(share(&codes.bits), 1 << 15, "{bits_max}");
+            assert_eq!(codes.bits.iter().max(), Some(&longest));
+            assert!(codes.bits[21] < codes.bits[0]);
+        }
+        let crowded = assigned([1_u16; 19], 5);
+        assert_eq!(share(&crowded.bits), 1 << 15);
+    }
+}

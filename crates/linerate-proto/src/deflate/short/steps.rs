@@ -1,0 +1,140 @@
+//! A message as literals and references back, and how often each symbol occurs (RFC 1951 §3.2.3).
+
+use alloc::vec::Vec;
+
+use super::{
+    bits::Bits,
+    finder::{Effort, Finder, Match},
+    huffman::Codes,
+    symbols::{self, DISTANCES, END, LITERALS},
+};
+
+/// Literals and what follows them.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    literals: u16,
+    length: u16,
+    distance: u16,
+}
+
+/// What a message consists of.
+pub(super) struct Steps {
+    steps: Vec<Step>,
+    /// Where the literals begin that no match follows.
+    rest: usize,
+    /// How often each symbol occurs.
+    pub(super) literals: [u16; LITERALS],
+    pub(super) distances: [u16; DISTANCES],
+    /// Bits that follow codes.
+    extra_bits: u32,
+}
+
+impl Steps {
+    pub(super) const fn new() -> Self {
+        Self {
+            steps: Vec::new(),
+            rest: 0,
+            literals: [0; LITERALS],
+            distances: [0; DISTANCES],
+            extra_bits: 0,
+        }
+    }
+
+    /// Takes `input` apart, for which `finder` has been started.
+    pub(super) fn parse(&mut self, finder: &mut Finder, input: &[u8], effort: Effort) {
+        self.steps.clear();
+        (self.literals, self.distances) = ([0; LITERALS], [0; DISTANCES]);
+        self.literals[END] = 1;
+        self.extra_bits = 0;
+        self.rest = 0;
+        let mut at = 0;
+        while at < input.len() {
+            let place = finder.note(input, at);
+            let found = place.and_then(|place| finder.find(input, at, place, 0, effort));
+            let Some(mut found) = found else {
+                self.literals[usize::from(input[at])] += 1;
+                at += 1;
+                continue;
+            };
+            let mut noted = at + 1;
+            while found.bytes < effort.lazy_bytes {
+                let place = finder.note(input, noted);
+                noted += 1;
+                let later =
+                    place.and_then(|place| finder.find(input, at + 1, place, found.bytes, effort));
+                let Some(later) = later else {
+                    break;
+                };
+                self.literals[usize::from(input[at])] += 1;
+                (found, at) = (later, at + 1);
+            }
+            self.push(at, found);
+            let start = at;
+            at += found.bytes;
+            for inside in noted..at.min(start + effort.noted_bytes) {
+                finder.note(input, inside);
+            }
+        }
+    }
+
+    /// Returns the bits that the message takes with these codes, without what tells them.
+    pub(super) fn bits(&self, literals: &Codes<LITERALS>, distances: &Codes<DISTANCES>) -> u32 {
+        literals.bits_of(&self.literals) + distances.bits_of(&self.distances) + self.extra_bits
+    }
+
+    /// Writes `input`, which has been parsed, and the end of its block.
+    pub(super) fn write(
+        &self,
+        input: &[u8],
+        literals: &Codes<LITERALS>,
+        distances: &Codes<DISTANCES>,
+        out: &mut Bits<'_>,
+    ) {
+        let mut rest = input;
+        for step in &self.steps {
+            let (before, behind) = rest.split_at(step.literals.into());
+            write_literals(before, literals, out);
+            rest = &behind[usize::from(step.length)..];
+            let length = symbols::of_length(step.length.into());
+            let symbol = usize::from(length.symbol);
+            out.put(literals.codes[symbol], literals.bits[symbol]);
+            out.put(length.extra, length.extra_bits);
+            let distance = symbols::of_distance(step.distance.into());
+            let symbol = usize::from(distance.symbol);
+            out.put(distances.codes[symbol], distances.bits[symbol]);
+            out.put(distance.extra, distance.extra_bits);
+            out.flush();
+        }
+        write_literals(rest, literals, out);
+        out.put(literals.codes[END], literals.bits[END]);
+        out.flush();
+    }
+
+    /// Takes note of what has been found at `at`.
+    fn push(&mut self, at: usize, found: Match) {
+        let length = symbols::of_length(found.bytes);
+        let distance = symbols::of_distance(found.distance);
+        self.literals[usize::from(length.symbol)] += 1;
+        self.distances[usize::from(distance.symbol)] += 1;
+        self.extra_bits += u32::from(length.extra_bits) + u32::from(distance.extra_bits);
+        self.steps.push(Step {
+            literals: (at - self.rest) as u16,
+            length: found.bytes as u16,
+            distance: found.distance as u16,
+        });
+        self.rest = at + found.bytes;
+    }
+}
+
+fn write_literals(bytes: &[u8], codes: &Codes<LITERALS>, out: &mut Bits<'_>) {
+    // Three codes of 15 bits can be put at once.
+    for three in bytes.chunks(3) {
+        for &byte in three {
+            out.put(
+                codes.codes[usize::from(byte)],
+                codes.bits[usize::from(byte)],
+            );
+        }
+        out.flush();
+    }
+}
