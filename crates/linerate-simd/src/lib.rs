@@ -2,7 +2,7 @@
 //!
 //! Three things touch every byte that a WebSocket endpoint carries, and each is a module here:
 //! [`mask`] (RFC 6455 §5.3), [`utf8`] (RFC 6455 §8.1, RFC 3629) and [`newline`] (lines within
-//! messages). Frames are put together by [`append`]. All of the project's `unsafe` kernels live in this crate, behind safe functions; each
+//! messages). Lines of access logs are split at their [`marks`]. Frames are put together by [`append`]. All of the project's `unsafe` kernels live in this crate, behind safe functions; each
 //! is tested against a byte-wise twin.
 //!
 //! The crate is `no_std` and needs an allocator. Without the feature `std` (on by default) the
@@ -24,6 +24,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod append;
+pub mod marks;
 pub mod mask;
 pub mod newline;
 pub mod utf8;

@@ -1,0 +1,130 @@
+//! Search for the bytes at which lines of access logs are split: line feeds, double quotes and
+//! backslashes.
+//!
+//! One pass finds them all, so that whoever splits a line afterwards has nothing to search for.
+//!
+//! ```
+//! use linerate_simd::marks::Finder;
+//!
+//! let mut finder = Finder::new();
+//! assert_eq!(finder.find(b"\"GET /\"\n\\"), [0, 6, 7, 8]);
+//! ```
+
+mod block;
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use block::{BLOCK_LEN, marks_baseline};
+
+/// How many bytes are looked at in one go: so few that they are still in the first-level cache when
+/// they are split.
+pub const WINDOW_LEN: usize = 16 << 10;
+
+/// How many offsets are written at once, whether there are so many or not.
+const WRITTEN: usize = 4;
+const ROOM: usize = WINDOW_LEN + WRITTEN;
+
+/// Finds marks, and keeps the memory for where they are: 64 KiB.
+#[derive(Clone, Debug)]
+pub struct Finder {
+    offsets: Box<[u32]>,
+}
+
+impl Finder {
+    /// Creates a finder.
+    pub fn new() -> Self {
+        Self {
+            offsets: vec![0; ROOM].into_boxed_slice(),
+        }
+    }
+
+    /// Returns the offsets of all marks within the first [`WINDOW_LEN`] bytes, first to last.
+    #[inline]
+    pub fn find(&mut self, haystack: &[u8]) -> &[u32] {
+        let window = &haystack[..haystack.len().min(WINDOW_LEN)];
+        let count = find_in(window, &mut self.offsets);
+        &self.offsets[..count]
+    }
+
+    /// Returns how many bytes of heap it holds.
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.offsets)
+    }
+}
+
+impl Default for Finder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Writes the offsets of all marks, with the best kernel that this processor has; returns how many
+/// there are.
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+fn find_in(window: &[u8], offsets: &mut [u32]) -> usize {
+    use std::arch::is_x86_feature_detected;
+    if is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("popcnt")
+    {
+        // SAFETY: the processor was asked for what the function needs.
+        unsafe { find_avx2(window, offsets) }
+    } else {
+        collect(window, offsets, marks_baseline)
+    }
+}
+
+/// Writes the offsets of all marks; returns how many there are.
+#[cfg(not(all(target_arch = "x86_64", feature = "std")))]
+fn find_in(window: &[u8], offsets: &mut [u32]) -> usize {
+    collect(window, offsets, marks_baseline)
+}
+
+/// Does what [`collect`] does, 32 bytes at a time.
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+#[target_feature(enable = "avx2,bmi1,popcnt")]
+fn find_avx2(window: &[u8], offsets: &mut [u32]) -> usize {
+    // A closure has the features of the function around it.
+    collect(window, offsets, |block| block::marks_avx2(block))
+}
+
+/// Writes the offsets of all bytes that `marks` sets a bit for; returns how many there are.
+#[inline(always)]
+fn collect(window: &[u8], offsets: &mut [u32], marks: impl Fn(&[u8; BLOCK_LEN]) -> u64) -> usize {
+    let (blocks, rest) = window.as_chunks::<BLOCK_LEN>();
+    let mut count = 0;
+    let mut base = 0;
+    for block in blocks {
+        count += write(marks(block), base, &mut offsets[count..]);
+        base += BLOCK_LEN as u32;
+    }
+    if !rest.is_empty() {
+        let mut block = [0; BLOCK_LEN];
+        block[..rest.len()].copy_from_slice(rest);
+        count += write(marks(&block), base, &mut offsets[count..]);
+    }
+    count
+}
+
+/// Writes where the bits of a mask are; returns how many there are.
+///
+/// A few are written without looking whether there are any: a branch that is taken in this block
+/// and not in the next costs more.
+#[inline(always)]
+fn write(mut mask: u64, base: u32, offsets: &mut [u32]) -> usize {
+    let count = mask.count_ones() as usize;
+    for slots in offsets.as_chunks_mut::<WRITTEN>().0 {
+        for slot in slots {
+            *slot = base + mask.trailing_zeros();
+            mask &= mask.wrapping_sub(1);
+        }
+        if mask == 0 {
+            break;
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests;
