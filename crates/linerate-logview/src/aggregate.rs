@@ -20,7 +20,7 @@ mod tally;
 mod timeline;
 
 use crate::format::{Format, Parser, Reason};
-use crate::lines::{Line, LineSplitter};
+use crate::lines::{Line, LineSplitter, Marks};
 use crate::parallel::Batch;
 use crate::query::{Query, QueryError, Rows};
 use crate::summary::Summary;
@@ -58,8 +58,12 @@ impl Aggregator {
             figures,
             ..
         } = self;
-        splitter.handle_input(input, |line| count(figures, parser, line));
-        figures.note_agents();
+        if parser.wants_marks() {
+            splitter.handle_marked_input(input, |line, marks| count(figures, parser, line, marks));
+        } else {
+            splitter.handle_input(input, |line| count(figures, parser, line, None));
+        }
+        figures.settle();
     }
 
     /// Ends the log: counts a last line that has no line feed.
@@ -70,8 +74,8 @@ impl Aggregator {
             figures,
             ..
         } = self;
-        splitter.handle_eof(|line| count(figures, parser, line));
-        figures.note_agents();
+        splitter.handle_eof(|line| count(figures, parser, line, None));
+        figures.settle();
     }
 
     /// Counts the lines of a batch, which another thread may have parsed: the next ones of the log.
@@ -145,8 +149,21 @@ impl Aggregator {
     }
 }
 
-#[inline]
-fn count(figures: &mut Figures, parser: &mut Parser, line: Line<'_>) {
+/// Counts a line.
+// Inlined into the loop over lines, so that the record of a usual one is never put together in memory.
+#[inline(always)]
+fn count(figures: &mut Figures, parser: &mut Parser, line: Line<'_>, marks: Option<Marks<'_>>) {
+    if let (Line::Whole(text), Some(marks)) = (line, marks)
+        && let Some(record) = parser.parse_usual(text, marks)
+    {
+        figures.count(&record, text);
+    } else {
+        count_unusual(figures, parser, line);
+    }
+}
+
+#[inline(never)]
+fn count_unusual(figures: &mut Figures, parser: &mut Parser, line: Line<'_>) {
     let (text, reason) = match line {
         Line::Whole(text) => match parser.parse(text) {
             Ok(record) => return figures.count(&record, text),

@@ -21,6 +21,7 @@ mod error;
 mod escape;
 mod fields;
 mod json;
+mod marked;
 mod moment;
 mod nginx;
 mod number;
@@ -34,6 +35,7 @@ mod timestamp;
 
 use std::sync::Arc;
 
+use crate::lines::Marks;
 pub use error::FormatError;
 pub use reason::Reason;
 pub use request::RequestLine;
@@ -232,6 +234,28 @@ impl Parser {
             Layout::Template(template) => template.parse(clock, scratch, line),
             Layout::VhostCombined | Layout::VhostCommon => combined::parse_with_host(clock, line),
         }
+    }
+
+    /// Parses one line with marks if it is one that is parsed faster with them, as most are; what it
+    /// returns then is what [`parse`](Self::parse) would.
+    #[inline(always)]
+    pub(crate) fn parse_usual<'a>(
+        &mut self,
+        line: &'a [u8],
+        marks: Marks<'_>,
+    ) -> Option<Record<'a>> {
+        match &self.format.layout {
+            Layout::Combined | Layout::Common => marked::parse(&mut self.clock, line, marks),
+            Layout::VhostCombined | Layout::VhostCommon => {
+                marked::parse_with_host(&mut self.clock, line, marks)
+            }
+            Layout::Json | Layout::Template(_) => None,
+        }
+    }
+
+    /// Says whether lines are parsed faster if it is known where their marks are.
+    pub(crate) fn wants_marks(&self) -> bool {
+        !matches!(self.format.layout, Layout::Json | Layout::Template(_))
     }
 
     /// Returns how many bytes of heap it holds.

@@ -1,5 +1,6 @@
 //! Splitting a byte stream into lines, whatever pieces it arrives in.
 
+use linerate_simd::marks::Finder;
 use linerate_simd::newline;
 
 /// A line as [`LineSplitter`] hands it out.
@@ -10,6 +11,40 @@ pub enum Line<'a> {
     Whole(&'a [u8]),
     /// The first `line_bytes_max` bytes of a line that is longer; the rest is skipped.
     TooLong(&'a [u8]),
+}
+
+/// Where the double quotes and backslashes of a line are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Marks<'a> {
+    /// Their offsets from the beginning of what was searched, in which the line begins at `start`.
+    offsets: &'a [u32],
+    start: u32,
+}
+
+impl Marks<'_> {
+    /// Returns how many there are.
+    #[inline]
+    pub(crate) fn len(self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Returns the offsets in the line of the first `N`, if there are so many.
+    #[inline]
+    pub(crate) fn first<const N: usize>(self) -> Option<[usize; N]> {
+        let first: &[u32; N] = self.offsets.first_chunk()?;
+        Some(first.map(|offset| (offset - self.start) as usize))
+    }
+
+    /// Returns those behind the first `len` bytes of the line, from there on.
+    #[inline]
+    pub(crate) fn behind(self, len: usize) -> Self {
+        let start = self.start + len as u32;
+        let before = self.offsets.iter().take_while(|&&offset| offset < start);
+        Self {
+            offsets: &self.offsets[before.count()..],
+            start,
+        }
+    }
 }
 
 /// Splits a byte stream into lines.
@@ -37,6 +72,8 @@ pub struct LineSplitter {
     /// Whether the current line was reported as too long and its rest is to be dropped.
     skipping: bool,
     line_bytes_max: usize,
+    /// What finds the marks, as soon as somebody wants them.
+    finder: Option<Finder>,
 }
 
 impl LineSplitter {
@@ -46,6 +83,7 @@ impl LineSplitter {
             tail: Vec::new(),
             skipping: false,
             line_bytes_max,
+            finder: None,
         }
     }
 
@@ -68,6 +106,35 @@ impl LineSplitter {
         self.keep(&input[start..], &mut each);
     }
 
+    /// Does what [`handle_input`](Self::handle_input) does, and says of each line where its marks are
+    /// or that nothing is known of them: `None`.
+    #[inline]
+    pub fn handle_marked_input(
+        &mut self,
+        input: &[u8],
+        mut each: impl FnMut(Line<'_>, Option<Marks<'_>>),
+    ) {
+        let mut rest = input;
+        if self.stands_inside_line() {
+            let end = newline::find(rest).map_or(rest.len(), |end| end + 1);
+            let (end_of_line, behind) = rest.split_at(end);
+            self.handle_input(end_of_line, |line| each(line, None));
+            rest = behind;
+        }
+        let mut finder = self.finder.take().unwrap_or_default();
+        while !rest.is_empty() {
+            let len = self.lend(rest, finder.find(rest), &mut each);
+            rest = &rest[len..];
+            if len == 0 {
+                // The line is as long as what is searched at once, or unfinished.
+                let end = newline::find(rest).map_or(rest.len(), |end| end + 1);
+                self.handle_input(&rest[..end], |line| each(line, None));
+                rest = &rest[end..];
+            }
+        }
+        self.finder = Some(finder);
+    }
+
     /// Ends the stream: a last line without a line feed counts like any other.
     ///
     /// The splitter then stands at the start of a line again.
@@ -77,7 +144,39 @@ impl LineSplitter {
 
     /// Returns how many bytes the unfinished line takes up in memory.
     pub fn memory_bytes(&self) -> usize {
-        self.tail.capacity()
+        self.tail.capacity() + self.finder.as_ref().map_or(0, Finder::memory_bytes)
+    }
+
+    /// Hands out the lines that end with one of the marks of `text`; returns how many bytes they take
+    /// up.
+    #[inline]
+    fn lend(
+        &self,
+        text: &[u8],
+        marks: &[u32],
+        each: &mut impl FnMut(Line<'_>, Option<Marks<'_>>),
+    ) -> usize {
+        let mut start = 0;
+        let mut first = 0;
+        for (at, &mark) in marks.iter().enumerate() {
+            let end = mark as usize;
+            if text[end] != b'\n' {
+                continue;
+            }
+            let line = &text[start..end];
+            if line.len() <= self.line_bytes_max {
+                let marks = Marks {
+                    offsets: &marks[first..at],
+                    start: start as u32,
+                };
+                each(Line::Whole(without_cr(line)), Some(marks));
+            } else {
+                each(Line::TooLong(&line[..self.line_bytes_max]), None);
+            }
+            start = end + 1;
+            first = at + 1;
+        }
+        start
     }
 
     /// Appends to the unfinished line, or reports it when that makes it too long.
@@ -114,7 +213,9 @@ fn without_cr(line: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Line, LineSplitter};
+    use linerate_simd::marks::WINDOW_LEN;
+
+    use super::{Line, LineSplitter, Marks};
 
     /// Splits `pieces` and renders each line as text, too long ones with a `!` in front.
     fn split(line_bytes_max: usize, pieces: &[&[u8]]) -> Vec<String> {
@@ -129,6 +230,30 @@ mod tests {
             assert!(splitter.tail.len() <= line_bytes_max);
         }
         splitter.handle_eof(&mut note);
+        assert_eq!(split_marked(line_bytes_max, pieces), seen);
+        seen
+    }
+
+    /// Does what [`split`] does with the marks of lines, and compares those with what is in the lines.
+    fn split_marked(line_bytes_max: usize, pieces: &[&[u8]]) -> Vec<String> {
+        let mut splitter = LineSplitter::new(line_bytes_max);
+        let mut seen = Vec::new();
+        let mut note = |line: Line<'_>, marks: Option<Marks<'_>>| match line {
+            Line::Whole(text) => {
+                if let Some(marks) = marks {
+                    let in_line = (0..text.len()).filter(|&at| b"\"\\".contains(&text[at]));
+                    let known = marks.offsets.iter();
+                    assert!(known.map(|it| (it - marks.start) as usize).eq(in_line));
+                }
+                seen.push(String::from_utf8_lossy(text).into_owned());
+            }
+            Line::TooLong(text) => seen.push(format!("!{}", String::from_utf8_lossy(text))),
+        };
+        for piece in pieces {
+            splitter.handle_marked_input(piece, &mut note);
+            assert!(splitter.tail.len() <= line_bytes_max);
+        }
+        splitter.handle_eof(|line| note(line, None));
         seen
     }
 
@@ -164,6 +289,35 @@ mod tests {
         }
         let bytes: Vec<&[u8]> = text.chunks(1).collect();
         assert_eq!(split(8, &bytes), whole);
+    }
+
+    #[test]
+    fn marks_are_those_of_the_line_wherever_it_lies() {
+        let line = br#""a" \" b"#;
+        for len in WINDOW_LEN - 40..WINDOW_LEN + 40 {
+            let mut text = vec![b'"'; len];
+            for _ in 0..9 {
+                text.push(b'\n');
+                text.extend_from_slice(line);
+            }
+            assert_eq!(split(1 << 20, &[&text]).len(), 10);
+            assert_eq!(split(1 << 10, &[&text])[0].len(), 1 + (1 << 10));
+        }
+    }
+
+    #[test]
+    fn marks_behind_a_field_are_counted_from_its_end() {
+        let mut splitter = LineSplitter::new(99);
+        splitter.handle_marked_input(b"x\na\"b \"c\"\n", |line, marks| {
+            let marks = marks.unwrap();
+            if line == Line::Whole(b"x") {
+                return assert_eq!(marks.first::<1>(), None);
+            }
+            assert_eq!(marks.first(), Some([1, 4, 6]));
+            assert_eq!(marks.first::<4>(), None);
+            assert_eq!(marks.behind(4).first(), Some([0, 2]));
+            assert_eq!(marks.behind(7).len(), 0);
+        });
     }
 
     #[test]

@@ -53,15 +53,17 @@ impl Store {
         }
     }
 
-    /// Keeps a request.
-    #[inline]
-    pub(crate) fn push(&mut self, row: &Row) {
-        if self.overflown_at.is_some() {
-            return;
-        }
-        self.pending.push(*row);
-        if self.pending.len() == ROWS_MAX {
-            self.seal();
+    /// Keeps requests.
+    pub(crate) fn extend(&mut self, mut rows: &[Row]) {
+        while !rows.is_empty() && self.overflown_at.is_none() {
+            let room = ROWS_MAX - self.pending.len();
+            let (some, rest) = rows.split_at(rows.len().min(room));
+            self.reserve(some.len());
+            self.pending.extend_from_slice(some);
+            if self.pending.len() == ROWS_MAX {
+                self.seal();
+            }
+            rows = rest;
         }
     }
 
@@ -114,6 +116,15 @@ impl Store {
     fn rows(&self) -> u64 {
         let blocks: usize = self.blocks.iter().map(Block::rows).sum();
         (blocks + self.pending.len()) as u64
+    }
+
+    /// Makes room for more pending requests: as much for so many as if they had come one by one.
+    fn reserve(&mut self, more: usize) {
+        let needed = self.pending.len() + more;
+        if needed > self.pending.capacity() {
+            let capacity = needed.next_power_of_two();
+            self.pending.reserve_exact(capacity - self.pending.len());
+        }
     }
 
     /// Makes a block of what is pending, or drops everything if it does not fit.
@@ -185,7 +196,7 @@ mod tests {
             if [0, 1, ROWS_MAX, ROWS_MAX + 1].contains(&count) {
                 assert_eq!(rows(&store), expected[..count]);
             }
-            store.push(row);
+            store.extend(&[*row]);
         }
         assert_eq!(rows(&store), expected);
         let summary = store.summary();
@@ -199,12 +210,12 @@ mod tests {
         let mut count = 0;
         while full.overflown_at().is_none() {
             assert!(full.memory_bytes() <= 1 << 20);
-            full.push(&row(count));
+            full.extend(&[row(count)]);
             count += 1;
         }
         assert_eq!(full.overflown_at(), Some((count - ROWS_MAX) as u64));
         assert_eq!((full.memory_bytes(), rows(&full).len()), (0, 0));
-        full.push(&row(0));
+        full.extend(&[row(0)]);
         let summary = full.summary();
         assert_eq!((summary.requests, summary.complete), (0, false));
         assert_eq!(summary.bytes_max, 1 << 20);
@@ -215,7 +226,7 @@ mod tests {
         let mut store = Store::new(1 << 20, true);
         let count = ROWS_MAX * 60 + 7;
         for n in 0..count {
-            store.push(&row(n));
+            store.extend(&[row(n)]);
             assert!(store.memory_bytes() <= 1 << 20);
         }
         let aged = store.aged() as usize;
@@ -234,7 +245,7 @@ mod tests {
     #[test]
     fn store_that_holds_not_even_one_block_drops_all_rows_all_the_same() {
         let mut store = Store::new(100, true);
-        (0..ROWS_MAX).for_each(|n| store.push(&row(n)));
+        (0..ROWS_MAX).for_each(|n| store.extend(&[row(n)]));
         assert_eq!(store.overflown_at(), Some(0));
     }
 }

@@ -7,6 +7,10 @@ use hashbrown::HashTable;
 
 use super::excerpt::excerpt;
 
+mod recent;
+
+use recent::{Recent, Sample};
+
 /// The code of no value.
 pub(crate) const NONE: u32 = 0;
 /// The code of all values that did not fit.
@@ -34,8 +38,7 @@ pub(crate) struct Dictionary {
     /// Where each value ends in `bytes`.
     ends: Vec<u32>,
     bytes: Vec<u8>,
-    /// The index of the value found last, since neighbouring lines tend to share it.
-    last: usize,
+    recent: Recent,
     values_max: usize,
     bytes_max: usize,
 }
@@ -50,7 +53,7 @@ impl Dictionary {
             index: HashTable::new(),
             ends: Vec::new(),
             bytes: Vec::new(),
-            last: 0,
+            recent: Recent::new(),
             values_max: values_max.min((u32::MAX - FIRST) as usize),
             bytes_max: bytes_max.min(u32::MAX as usize),
         }
@@ -58,20 +61,36 @@ impl Dictionary {
 
     /// Returns the code of a value: [`NONE`] for the empty one, [`OTHER`] for a new one that does
     /// not fit any more.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn code(&mut self, value: &[u8]) -> u32 {
-        if self.last < self.ends.len() && self.at(self.last) == value {
-            return self.last as u32 + FIRST;
-        }
         if value.is_empty() {
             return NONE;
         }
-        let hash = self.hasher.hash_one(value);
-        if let Some(&at) = self.index.find(hash, |&at| self.at(at as usize) == value) {
-            self.last = at as usize;
-            return at + FIRST;
+        match Sample::of_all(value).and_then(|sample| self.recent.find(&sample)) {
+            Some(code) => code,
+            None => self.code_of_other(value),
         }
-        self.insert(hash, value)
+    }
+
+    /// Does what [`code`](Self::code) does for a value that is long or did not come lately.
+    #[inline(never)]
+    fn code_of_other(&mut self, value: &[u8]) -> u32 {
+        let sample = Sample::of(value);
+        if let Some(code) = self.recent.find(&sample)
+            && self.value(code) == value
+        {
+            return code;
+        }
+        let hash = self.hasher.hash_one(value);
+        let found = self.index.find(hash, |&at| self.at(at as usize) == value);
+        let code = match found {
+            Some(&at) => at + FIRST,
+            None => self.insert(hash, value),
+        };
+        if code != OTHER {
+            self.recent.note(sample, code);
+        }
+        code
     }
 
     /// Returns the code of a value if it has one.
@@ -123,7 +142,7 @@ impl Dictionary {
         self.index.clear();
         self.ends.clear();
         self.bytes.clear();
-        self.last = 0;
+        self.recent.clear();
     }
 
     /// Returns how many bytes of heap the dictionary holds.
@@ -131,6 +150,7 @@ impl Dictionary {
         self.bytes.capacity()
             + self.ends.capacity() * size_of::<u32>()
             + self.index.allocation_size()
+            + Recent::MEMORY_BYTES
     }
 
     #[inline]
@@ -147,8 +167,7 @@ impl Dictionary {
         reserve(&mut self.ends, 1, self.values_max);
         self.bytes.extend_from_slice(value);
         self.ends.push(self.bytes.len() as u32);
-        self.last = self.ends.len() - 1;
-        let at = self.last as u32;
+        let at = (self.ends.len() - 1) as u32;
         // Taken out, since rehashing looks at the other fields.
         let mut index = std::mem::take(&mut self.index);
         index.insert_unique(hash, at, |&at| self.hasher.hash_one(self.at(at as usize)));

@@ -71,21 +71,24 @@ impl Dictionaries {
     }
 
     /// Returns the request with the codes of its values.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn row(&mut self, record: &Record<'_>) -> Row {
-        let mut row = Row {
+        let [address, agent, host, method, path, referrer] = &mut self.0;
+        Row {
             time: record.time,
             bytes_sent: record.bytes_sent,
             // A column has one more, so that 0 is none.
             duration: record.duration.map(|it| it.min(u64::MAX - 1)),
-            codes: [0; TEXTS.len()],
+            codes: [
+                address.code(record.address),
+                agent.code(record.agent),
+                host.code(record.host),
+                method.code(record.method),
+                path.code(record.path),
+                referrer.code(record.referrer),
+            ],
             status: record.status,
-        };
-        let values = values(record);
-        for ((code, dictionary), value) in row.codes.iter_mut().zip(&mut self.0).zip(values) {
-            *code = dictionary.code(value);
         }
-        row
     }
 
     pub(crate) fn of(&self, text: usize) -> &Dictionary {

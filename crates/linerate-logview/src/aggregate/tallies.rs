@@ -41,25 +41,43 @@ impl Tallies {
         }
     }
 
-    /// Counts a request.
-    #[inline]
-    pub(super) fn count(&mut self, row: &Row) {
-        self.requests += 1;
-        self.bytes_sent = self.bytes_sent.saturating_add(row.bytes_sent);
-        self.requests_without_path += u64::from(row.codes[METHOD] | row.codes[PATH] == 0);
-        self.statuses.count(row.status, row.bytes_sent);
-        self.timeline.count(row);
-        if let Some(duration) = row.duration {
-            self.durations.count(duration);
+    /// Counts requests, counter by counter.
+    pub(super) fn count_all(&mut self, rows: &[Row]) {
+        let mut all = Tally::default();
+        for row in rows {
+            all.count(row.status, row.bytes_sent);
+            self.requests_without_path += u64::from(row.codes[METHOD] | row.codes[PATH] == 0);
+            self.statuses.count(row.status, row.bytes_sent);
+            if let Some(duration) = row.duration {
+                self.durations.count(duration);
+            }
         }
-        for (tallies, code) in self.by_code.iter_mut().zip(row.codes) {
-            at(tallies, code).count(row.status, row.bytes_sent);
+        self.requests += all.requests;
+        self.bytes_sent = self.bytes_sent.saturating_add(all.bytes);
+        self.timeline.count_all(rows);
+        self.count_codes(rows, &all);
+        for row in rows {
+            at(&mut self.peaks, row.codes[ADDRESS]).count(row.time);
         }
-        at(&mut self.peaks, row.codes[ADDRESS]).count(row.time);
+    }
+
+    /// Counts the values of requests, all of which together are `all`.
+    fn count_codes(&mut self, rows: &[Row], all: &Tally) {
+        for (text, tallies) in self.by_code.iter_mut().enumerate() {
+            let codes = rows.iter().map(|row| row.codes[text]);
+            // As hosts are, in logs that have none.
+            if let Some(code) = only(codes.clone()) {
+                at(tallies, code).add(all);
+                continue;
+            }
+            for (code, row) in codes.zip(rows) {
+                at(tallies, code).count(row.status, row.bytes_sent);
+            }
+        }
     }
 
     /// Counts the values of a request that have no code.
-    #[inline]
+    #[cold]
     pub(super) fn count_others<'a>(&mut self, row: &Row, value: impl Fn(usize) -> &'a [u8]) {
         for (text, &code) in row.codes.iter().enumerate() {
             if code == OTHER {
@@ -82,6 +100,13 @@ impl Tallies {
             + self.timeline.memory_bytes()
             + self.durations.memory_bytes()
     }
+}
+
+/// Returns the code that all are.
+#[inline]
+fn only(mut codes: impl Iterator<Item = u32>) -> Option<u32> {
+    let first = codes.next()?;
+    codes.all(|code| code == first).then_some(first)
 }
 
 /// Returns the counter of a code, which may be a new one.

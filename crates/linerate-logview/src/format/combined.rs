@@ -8,7 +8,7 @@ use super::fields::{present, without_port};
 use super::{Reason, Record, RequestLine, number, quoted, timestamp};
 
 /// The length of `[22/Jan/2021:01:47:05 +0000] "`.
-const STAMP_LEN: usize = timestamp::LEN + 4;
+pub(super) const STAMP_LEN: usize = timestamp::LEN + 4;
 
 /// Parses one line of either format.
 #[inline]
@@ -132,23 +132,20 @@ fn is_ip_address(field: &[u8]) -> bool {
 /// Splits ` 200` off.
 #[inline]
 fn status(rest: &[u8]) -> Result<(u16, &[u8]), Reason> {
-    let Some((&[b' ', digits @ ..], rest)) = rest.split_first_chunk::<4>() else {
+    let Some(([b' ', digits @ ..], rest)) = rest.split_first_chunk::<4>() else {
         return Err(if rest.is_empty() || rest == b" " {
             Reason::MissingField
         } else {
             Reason::BadStatus
         });
     };
-    if !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Reason::BadStatus);
-    }
-    let [a, b, c] = digits.map(|digit| u16::from(digit - b'0'));
-    Ok((a * 100 + b * 10 + c, rest))
+    let status = number::three_digits(*digits).ok_or(Reason::BadStatus)?;
+    Ok((status, rest))
 }
 
 /// Splits ` 654` or ` -` off.
 #[inline]
-fn bytes_sent(rest: &[u8]) -> Result<(u64, &[u8]), Reason> {
+pub(super) fn bytes_sent(rest: &[u8]) -> Result<(u64, &[u8]), Reason> {
     let rest = match rest {
         [] | [b' '] => return Err(Reason::MissingField),
         [b' ', rest @ ..] => rest,

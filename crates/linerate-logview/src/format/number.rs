@@ -1,5 +1,7 @@
 //! Numbers as logs have them.
 
+use std::ops::Range;
+
 /// Returns a number of digits alone, if it is below 2^64.
 #[inline]
 pub(super) fn decimal(field: &[u8]) -> Option<u64> {
@@ -13,6 +15,45 @@ pub(super) fn decimal(field: &[u8]) -> Option<u64> {
         }
         number.checked_mul(10)?.checked_add(u64::from(digit))
     })
+}
+
+/// Returns the number that is a part of `text`: digits alone, below 2^64.
+///
+/// Up to eight digits are read at once, together with bytes before them if there are some.
+#[inline]
+pub(super) fn decimal_within(text: &[u8], range: Range<usize>) -> Option<u64> {
+    let len = range.len();
+    match text[..range.end].last_chunk() {
+        Some(word) if (1..=8).contains(&len) => {
+            let all = u64::MAX << (8 * (8 - len));
+            eight_digits(u64::from_le_bytes(*word) & all | ZEROS & !all)
+        }
+        _ => decimal(&text[range]),
+    }
+}
+
+const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
+
+/// Reads eight digits, of which the first is the lowest byte: puts two numbers together at a time.
+#[inline]
+fn eight_digits(word: u64) -> Option<u64> {
+    const HIGH: u64 = u64::from_ne_bytes([0xF0; 8]);
+    const SIX: u64 = u64::from_ne_bytes([6; 8]);
+    let digits = word ^ ZEROS;
+    // Digits are what stays below 16 even with 6 more.
+    if (digits | digits.wrapping_add(SIX)) & HIGH != 0 {
+        return None;
+    }
+    let pairs = digits.wrapping_mul(10 << 8 | 1) >> 8 & 0x00FF_00FF_00FF_00FF;
+    let fours = pairs.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_FFFF_0000_FFFF;
+    Some(fours.wrapping_mul(10_000 << 32 | 1) >> 32)
+}
+
+/// Returns the number that three digits are.
+#[inline]
+pub(super) fn three_digits(text: [u8; 3]) -> Option<u16> {
+    let [a, b, c] = text.map(|byte| byte.wrapping_sub(b'0'));
+    (a <= 9 && b <= 9 && c <= 9).then(|| u16::from(a) * 100 + u16::from(b * 10 + c))
 }
 
 /// Returns a number such as `0.125` multiplied by 10 to the power of `shift`; the rest is cut off.
@@ -52,7 +93,7 @@ fn scaled_float(field: &[u8], shift: u32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{decimal, scaled};
+    use super::{decimal, decimal_within, scaled, three_digits};
 
     #[test]
     fn decimals_are_digits_below_2_pow_64() {
@@ -60,6 +101,55 @@ mod tests {
         assert_eq!(decimal(b"18446744073709551615"), Some(u64::MAX));
         for text in ["", "18446744073709551616", "-1", "+1", "1.0", "1e3", " 1"] {
             assert_eq!(decimal(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn decimals_within_a_text_are_read_as_by_themselves() {
+        for before in ["", "7", " é 200 99"] {
+            for field in [
+                "",
+                "0",
+                "9",
+                "10",
+                "007",
+                "1234567",
+                "12345678",
+                "99999999",
+                "123456789",
+                "18446744073709551615",
+                "18446744073709551616",
+                "-",
+                "-1",
+                "1 2",
+                "/",
+                ":",
+                "1:",
+                "1/34567",
+                "12345?78",
+                "\u{7F}",
+                "1x",
+            ] {
+                let text = format!("{before}{field} 5");
+                let range = before.len()..before.len() + field.len();
+                let expected = decimal(field.as_bytes());
+                assert_eq!(decimal_within(text.as_bytes(), range), expected, "{text}");
+            }
+        }
+        for byte in 0..=u8::MAX {
+            let mut text = *b" 31415926";
+            text[4] = byte;
+            assert_eq!(decimal_within(&text, 1..9), decimal(&text[1..]));
+        }
+    }
+
+    #[test]
+    fn three_digits_are_a_number() {
+        assert_eq!(three_digits(*b"000"), Some(0));
+        assert_eq!(three_digits(*b"999"), Some(999));
+        assert_eq!(three_digits(*b"204"), Some(204));
+        for text in [b"20 ", b"-04", b"2:4", b"2/4", b"2\xFF4"] {
+            assert_eq!(three_digits(*text), None);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The request line inside a log line (RFC 9112 §3).
 
-use memchr::{memchr, memrchr};
+use memchr::memrchr;
 
 /// The parts of a request line that is one.
 ///
@@ -30,11 +30,7 @@ impl<'a> RequestLine<'a> {
     /// port scanners send: nothing at all, a bare path, TLS or RDP bytes.
     #[inline]
     pub fn parse(request: &'a [u8]) -> Option<Self> {
-        let head = &request[..request.len().min(METHOD_BYTES_MAX + 1)];
-        let end = head.iter().position(|&byte| !IS_TOKEN[usize::from(byte)])?;
-        if end == 0 || request[end] != b' ' {
-            return None;
-        }
+        let end = method_len(request)?;
         let target = target(&request[end + 1..])?;
         Some(Self {
             method: &request[..end],
@@ -45,9 +41,31 @@ impl<'a> RequestLine<'a> {
     /// Returns the target up to its query.
     #[inline]
     pub fn path(&self) -> &'a [u8] {
-        let end = memchr(b'?', self.target).unwrap_or(self.target.len());
+        let end = first_question_mark(self.target).unwrap_or(self.target.len());
         &self.target[..end]
     }
+}
+
+/// Returns the offset of the first question mark, eight bytes at a time: for a text as short as most
+/// targets are, faster than what is made for long ones.
+#[inline]
+fn first_question_mark(text: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 0xFF;
+    let hits = |word: &[u8; 8]| {
+        let word = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'?'));
+        // Bytes of 0 borrow into their highest bit. What a borrow from a lower byte adds stands
+        // above the lowest hit, which is the one that counts.
+        let hits = word.wrapping_sub(ONES) & !word & (ONES * 0x80);
+        (hits != 0).then(|| hits.trailing_zeros() as usize / 8)
+    };
+    let Some(last) = text.last_chunk() else {
+        return text.iter().position(|&byte| byte == b'?');
+    };
+    let words = text.as_chunks().0.iter().enumerate();
+    words
+        .filter_map(|(place, word)| Some(place * 8 + hits(word)?))
+        .next()
+        .or_else(|| Some(text.len() - 8 + hits(last)?))
 }
 
 /// Returns a method that a format gives apart from the request line, empty if it is none.
@@ -55,6 +73,17 @@ pub(super) fn method(text: &[u8]) -> &[u8] {
     let is_token = text.iter().all(|&byte| IS_TOKEN[usize::from(byte)]);
     let is_method = is_token && text.len() <= METHOD_BYTES_MAX && text != b"-";
     if is_method { text } else { b"" }
+}
+
+/// Returns the length of the method at the front of a request line.
+#[inline]
+fn method_len(request: &[u8]) -> Option<usize> {
+    if request.starts_with(b"GET ") {
+        return Some(3);
+    }
+    let head = &request[..request.len().min(METHOD_BYTES_MAX + 1)];
+    let end = head.iter().position(|&byte| !IS_TOKEN[usize::from(byte)])?;
+    (end > 0 && request[end] == b' ').then_some(end)
 }
 
 #[inline]
@@ -99,7 +128,7 @@ static IS_TOKEN: [bool; 256] = {
 
 #[cfg(test)]
 mod tests {
-    use super::{RequestLine, method};
+    use super::{RequestLine, first_question_mark, method};
 
     fn parts(request: &[u8]) -> Option<[&[u8]; 3]> {
         RequestLine::parse(request).map(|line| [line.method, line.target, line.path()])
@@ -130,6 +159,20 @@ mod tests {
         ];
         for (request, expected) in cases {
             assert_eq!(parts(request.as_bytes()), Some(expected.map(str::as_bytes)));
+        }
+    }
+
+    #[test]
+    fn question_mark_is_found_at_every_offset_of_every_length() {
+        for len in 0..40 {
+            for other in [b'x', b'>', b'@', 0, 0xBF, 0xFF] {
+                let mut text = vec![other; len];
+                assert_eq!(first_question_mark(&text), None);
+                for at in (0..len).rev() {
+                    text[at] = b'?';
+                    assert_eq!(first_question_mark(&text), Some(at));
+                }
+            }
         }
     }
 

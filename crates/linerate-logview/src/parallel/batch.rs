@@ -4,8 +4,8 @@ use super::Piece;
 use crate::aggregate::Limits;
 use crate::aggregate::row::{Dictionaries, Row};
 use crate::aggregate::samples::Samples;
-use crate::format::{Format, Parser, Reason};
-use crate::lines::{Line, LineSplitter};
+use crate::format::{Format, Parser, Reason, Record};
+use crate::lines::{Line, LineSplitter, Marks};
 
 /// The lines of a piece, parsed: give it to
 /// [`Aggregator::merge`](crate::aggregate::Aggregator::merge).
@@ -60,19 +60,29 @@ impl Batch {
         self.blank = 0;
     }
 
-    #[inline]
-    fn note(&mut self, parser: &mut Parser, line: Line<'_>, first_byte: usize) {
+    /// Notes a line, of which it may be known where its marks are.
+    #[inline(always)]
+    fn note(
+        &mut self,
+        parser: &mut Parser,
+        line: Line<'_>,
+        marks: Option<Marks<'_>>,
+        first_byte: usize,
+    ) {
+        if let (Line::Whole(text), Some(marks)) = (line, marks)
+            && let Some(record) = parser.parse_usual(text, marks)
+        {
+            self.note_request(&record, text, first_byte);
+        } else {
+            self.note_unusual(parser, line, first_byte);
+        }
+    }
+
+    #[inline(never)]
+    fn note_unusual(&mut self, parser: &mut Parser, line: Line<'_>, first_byte: usize) {
         let (text, reason) = match line {
             Line::Whole(text) => match parser.parse(text) {
-                Ok(record) => {
-                    self.requests.push(Request {
-                        row: self.dictionaries.row(&record),
-                        line: self.lines() + 1,
-                        start: (text.as_ptr().addr() - first_byte) as u32,
-                        len: text.len() as u32,
-                    });
-                    return;
-                }
+                Ok(record) => return self.note_request(&record, text, first_byte),
                 Err(reason) => (text, reason),
             },
             Line::TooLong(text) => (text, Reason::TooLong),
@@ -82,6 +92,16 @@ impl Batch {
         } else {
             self.samples.count(self.lines() + 1, text, reason);
         }
+    }
+
+    #[inline(always)]
+    fn note_request(&mut self, record: &Record<'_>, text: &[u8], first_byte: usize) {
+        self.requests.push(Request {
+            row: self.dictionaries.row(record),
+            line: self.lines() + 1,
+            start: (text.as_ptr().addr() - first_byte) as u32,
+            len: text.len() as u32,
+        });
     }
 }
 
@@ -115,7 +135,15 @@ impl Worker {
         } = self;
         let first_byte = piece.text.as_ptr().addr();
         // Pieces end with a line feed, so every line is lent from the piece.
-        splitter.handle_input(&piece.text, |line| batch.note(parser, line, first_byte));
+        if parser.wants_marks() {
+            splitter.handle_marked_input(&piece.text, |line, marks| {
+                batch.note(parser, line, marks, first_byte);
+            });
+        } else {
+            splitter.handle_input(&piece.text, |line| {
+                batch.note(parser, line, None, first_byte);
+            });
+        }
         batch.text = piece.text;
         batch.bytes_read = piece.bytes_read;
         batch

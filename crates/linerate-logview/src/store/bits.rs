@@ -19,14 +19,17 @@ pub(super) fn packed_bytes(numbers: usize, width: u32) -> usize {
 }
 
 /// Appends numbers of up to `width` bits.
-pub(super) fn pack(numbers: impl ExactSizeIterator<Item = u64>, width: u32, out: &mut Vec<u8>) {
+#[inline]
+pub(super) fn pack(numbers: impl Iterator<Item = u64>, width: u32, out: &mut Vec<u8>) {
     if width == 0 {
         return;
     }
-    let end = out.len() + packed_bytes(numbers.len(), width);
+    let start = out.len();
+    let mut count = 0;
     let mut word = 0u64;
     let mut used = 0;
     for number in numbers {
+        count += 1;
         word |= number << used;
         used += width;
         if used >= u64::BITS {
@@ -37,7 +40,7 @@ pub(super) fn pack(numbers: impl ExactSizeIterator<Item = u64>, width: u32, out:
         }
     }
     out.extend_from_slice(&word.to_le_bytes());
-    out.resize(end, 0);
+    out.resize(start + packed_bytes(count, width), 0);
 }
 
 /// Returns the number at a place.

@@ -49,13 +49,16 @@ impl Block {
             packed: Box::default(),
         };
         packed.clear();
-        for column in 0..COLUMNS {
-            block.columns[column] = if column == TIME && block.times_rise {
-                pack_rising(rows, packed)
-            } else {
-                pack(rows, column, packed)
-            };
+        for text in 0..TEXTS.len() {
+            block.columns[text] = pack(rows, |row| row.codes[text].into(), packed);
         }
+        block.columns[BYTES_SENT] = pack(rows, |row| row.bytes_sent, packed);
+        block.columns[DURATION] = pack(rows, duration, packed);
+        block.columns[STATUS] = pack(rows, |row| row.status.into(), packed);
+        block.columns[TIME] = match block.times_rise {
+            true => pack_rising(rows, packed),
+            false => pack(rows, |row| from_time(row.time), packed),
+        };
         block.packed = packed.as_slice().into();
         block
     }
@@ -159,17 +162,18 @@ impl Block {
     }
 }
 
-/// Appends what each number is above the lowest.
-fn pack(rows: &[Row], column: usize, packed: &mut Vec<u8>) -> Column {
+/// Appends what each number of a column is above the lowest.
+#[inline]
+fn pack(rows: &[Row], number: impl Fn(&Row) -> u64, packed: &mut Vec<u8>) -> Column {
     let (mut lowest, mut highest) = (u64::MAX, 0);
     for row in rows {
-        let number = number(row, column);
+        let number = number(row);
         lowest = lowest.min(number);
         highest = highest.max(number);
     }
     let width = bits::width(highest.saturating_sub(lowest));
     let start = packed.len() as u32;
-    let numbers = rows.iter().map(|row| number(row, column) - lowest);
+    let numbers = rows.iter().map(|row| number(row) - lowest);
     bits::pack(numbers, width, packed);
     Column {
         lowest,
@@ -181,33 +185,35 @@ fn pack(rows: &[Row], column: usize, packed: &mut Vec<u8>) -> Column {
 
 /// Appends what each moment is later than the one before.
 fn pack_rising(rows: &[Row], packed: &mut Vec<u8>) -> Column {
-    let time = |at: usize| rows.get(at).map_or(0, |row| number(row, TIME));
-    let steps = (0..rows.len()).map(|at| time(at) - time(at.saturating_sub(1)));
-    let width = bits::width(steps.clone().max().unwrap_or(0));
+    let times = || rows.iter().map(|row| from_time(row.time));
+    let first = times().next().unwrap_or(0);
+    let steps = || {
+        times().scan(first, |before, time| {
+            Some(time - std::mem::replace(before, time))
+        })
+    };
+    let width = bits::width(steps().max().unwrap_or(0));
     let start = packed.len() as u32;
-    bits::pack(steps, width, packed);
+    bits::pack(steps(), width, packed);
     Column {
-        lowest: time(0),
-        highest: time(rows.len().saturating_sub(1)),
+        lowest: first,
+        highest: times().next_back().unwrap_or(0),
         start,
         width,
     }
 }
 
-#[inline]
-fn number(row: &Row, column: usize) -> u64 {
-    match column {
-        BYTES_SENT => row.bytes_sent,
-        DURATION => row
-            .duration
-            .map_or(0, |duration| duration.saturating_add(1)),
-        STATUS => row.status.into(),
-        TIME => row.time as u64 ^ SIGN,
-        text => row.codes[text].into(),
-    }
+fn duration(row: &Row) -> u64 {
+    row.duration
+        .map_or(0, |duration| duration.saturating_add(1))
 }
 
 const SIGN: u64 = 1 << 63;
+
+#[inline]
+fn from_time(time: i64) -> u64 {
+    time.cast_unsigned() ^ SIGN
+}
 
 #[inline]
 fn to_time(number: u64) -> i64 {

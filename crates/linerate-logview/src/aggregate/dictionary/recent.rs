@@ -1,0 +1,152 @@
+//! The values that came lately, found without hashing all of a value.
+
+/// How many values are remembered: at most one for each place.
+const PLACES: usize = 512;
+
+/// The codes of values that came lately, each at the place that its sample says.
+///
+/// Whoever knows how samples are made may send values that all have one place; then they are looked up
+/// as if nothing were remembered.
+#[derive(Debug)]
+pub(super) struct Recent(Box<[Entry; PLACES]>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    sample: Sample,
+    code: u32,
+}
+
+/// Some bytes of a value and its length: all bytes of one that is short.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Sample {
+    words: [u64; 2],
+    len: u32,
+}
+
+impl Recent {
+    pub(super) const MEMORY_BYTES: usize = size_of::<[Entry; PLACES]>();
+
+    pub(super) fn new() -> Self {
+        Self(Box::new([Entry::default(); PLACES]))
+    }
+
+    /// Returns the code of a value that had the same sample.
+    #[inline]
+    pub(super) fn find(&self, sample: &Sample) -> Option<u32> {
+        let entry = &self.0[sample.place()];
+        (entry.sample == *sample).then_some(entry.code)
+    }
+
+    /// Remembers a value, which is not empty.
+    pub(super) fn note(&mut self, sample: Sample, code: u32) {
+        self.0[sample.place()] = Entry { sample, code };
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.fill(Entry::default());
+    }
+}
+
+impl Sample {
+    /// How long a value may be of which the sample has all bytes.
+    const ALL_MAX: usize = 16;
+
+    /// Returns the sample of a value that is not empty.
+    #[inline]
+    pub(super) fn of(value: &[u8]) -> Self {
+        Self::of_all(value).unwrap_or_else(|| {
+            let len = value.len();
+            // Agents have their versions before the last word, and systems in their first half.
+            let (last, before) = (word(value, len - 8), word(value, len.saturating_sub(24)));
+            let (quarter, half) = (word(value, len / 4), word(value, len / 2));
+            Self {
+                words: [
+                    last ^ quarter.rotate_left(32),
+                    before ^ half.rotate_left(32),
+                ],
+                len: len as u32,
+            }
+        })
+    }
+
+    /// Returns the sample of a value of which it has all bytes, so that values with the same sample are
+    /// the same; `None` for one that is too long.
+    #[inline(always)]
+    pub(super) fn of_all(value: &[u8]) -> Option<Self> {
+        let len = value.len();
+        let words = if let (Some(first), Some(last)) = (value.first_chunk(), value.last_chunk()) {
+            if len > Self::ALL_MAX {
+                return None;
+            }
+            [u64::from_le_bytes(*first), u64::from_le_bytes(*last)]
+        } else if let (Some(first), Some(last)) = (value.first_chunk(), value.last_chunk()) {
+            let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+            [first.into(), last.into()]
+        } else {
+            let bytes = [0, len / 2, len.saturating_sub(1)].map(|at| value.get(at).copied());
+            let [a, b, c] = bytes.map(|byte| u64::from(byte.unwrap_or_default()));
+            [a, b << 8 | c]
+        };
+        Some(Self {
+            words,
+            len: len as u32,
+        })
+    }
+
+    #[inline]
+    fn place(&self) -> usize {
+        /// 2^64 divided by the golden ratio: spreads numbers that differ little.
+        const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+        let [a, b] = self.words;
+        let mixed = (a ^ b.rotate_left(29) ^ u64::from(self.len)).wrapping_mul(SPREAD);
+        (mixed >> (u64::BITS - PLACES.ilog2())) as usize
+    }
+}
+
+/// Returns the eight bytes of a value from an offset on.
+#[inline]
+fn word(value: &[u8], at: usize) -> u64 {
+    let word = value[at..].first_chunk();
+    word.map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::{Recent, Sample};
+
+    #[test]
+    fn samples_of_short_values_tell_them_apart() {
+        let mut seen = HashMap::new();
+        for len in 1..=Sample::ALL_MAX {
+            for at in 0..len {
+                for byte in [0, 1, b'a', 0xFF] {
+                    let mut value = vec![b'x'; len];
+                    value[at] = byte;
+                    let sample = Sample::of_all(&value).unwrap();
+                    assert_eq!(sample, Sample::of(&value));
+                    let before = seen.insert(format!("{sample:?}"), value.clone());
+                    assert!(before.is_none_or(|before| before == value));
+                }
+            }
+        }
+        assert_eq!(Sample::of_all(&[0; 17]), None);
+    }
+
+    #[test]
+    fn last_value_of_a_place_is_remembered_until_all_are_forgotten() {
+        let mut recent = Recent::new();
+        let values: Vec<String> = (0..5_000).map(|n| format!("/a/path/of/{n}")).collect();
+        for (code, value) in (2..).zip(&values) {
+            let sample = Sample::of(value.as_bytes());
+            recent.note(sample, code);
+            assert_eq!(recent.find(&sample), Some(code));
+        }
+        let samples: Vec<_> = values.iter().map(|it| Sample::of(it.as_bytes())).collect();
+        let found: Vec<_> = samples.iter().filter_map(|it| recent.find(it)).collect();
+        assert!((300..=512).contains(&found.len()), "{}", found.len());
+        recent.clear();
+        assert!(samples.iter().all(|sample| recent.find(sample).is_none()));
+    }
+}
