@@ -42,6 +42,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         rows: &rows,
         findings: &findings,
         left_out: &[],
+        process: None,
     };
     print!("{}", text(&report));
     Ok(())

@@ -100,6 +100,17 @@ impl Row {
         self.cases.iter().any(|case| self.has_meant(case, part))
     }
 
+    /// Returns whether its inputs are frames of HTTP/2.
+    pub fn is_over_http2(&self) -> bool {
+        let is_over = |case: &Case| {
+            matches!(
+                case.input.opening,
+                Opening::Http2 { .. } | Opening::Http2Nothing
+            )
+        };
+        self.cases.iter().any(is_over)
+    }
+
     /// Keeps the inputs that one of `parts` means.
     pub fn retain(&mut self, parts: &[String]) {
         let mut cases = std::mem::take(&mut self.cases);
@@ -203,6 +214,9 @@ pub enum Expect {
     Answers(Vec<Answer>),
     /// A GOAWAY with one of these codes, then the end of the connection (RFC 9113 §5.4.1).
     ConnectionError(&'static [u32]),
+    /// A flood over HTTP/2: a GOAWAY, or this stream gives an answer behind it; others are served afterwards in
+    /// any case.
+    Endure(u32),
     /// Each of these streams of HTTP/2 comes to this.
     Streams(Vec<(u32, Fate)>),
     /// A Close frame that answers ours, with one of these codes (0 for none), then the end.

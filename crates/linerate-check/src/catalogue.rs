@@ -48,6 +48,11 @@ pub fn stress() -> Vec<Row> {
     stress::rows(Wire(Role::Server))
 }
 
+/// Returns floods over HTTP/2, likewise.
+pub fn http2_stress(request: &Request) -> Vec<Row> {
+    http2::stress(request)
+}
+
 /// Returns the rows for a client.
 pub fn client() -> Vec<Row> {
     let mut rows = frames(Role::Client);

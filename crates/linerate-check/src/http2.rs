@@ -20,7 +20,7 @@ mod talk;
 mod tunnel;
 
 pub use expect::{Fate, Seen, SeenStream};
-pub(crate) use judge::{is_settled, judge_connection, judge_streams};
+pub(crate) use judge::{is_settled, judge_connection, judge_endurance, judge_streams};
 pub(crate) use talk::hold;
 pub(crate) use tunnel::{Fault, Tunnel, fields_with};
 

@@ -67,6 +67,7 @@ pub(crate) fn judge(expect: &Expect, outcome: &Outcome, echoes: bool) -> Judgeme
         Expect::ConnectionError(codes) => http2::judge_connection(codes, outcome),
         Expect::Decline => judge_declining(outcome),
         Expect::End => judge_end(outcome, echoes),
+        Expect::Endure(stream) => http2::judge_endurance(*stream, outcome),
         Expect::Fail {
             codes,
             before,
@@ -166,7 +167,9 @@ pub(crate) fn is_settled(expect: &Expect, outcome: &Outcome, echoes: bool) -> bo
             unexpected(before, outcome, echoes).is_some()
         }
         Expect::Reject => !outcome.answers.is_empty(),
-        Expect::ConnectionError(_) | Expect::Streams(_) => http2::is_settled(expect, outcome),
+        Expect::ConnectionError(_) | Expect::Endure(_) | Expect::Streams(_) => {
+            http2::is_settled(expect, outcome)
+        }
         Expect::Decline | Expect::End | Expect::OpenOrRefuse | Expect::Refuse { .. } => false,
     }
 }

@@ -48,6 +48,8 @@ pub struct Outcome {
     pub stages: usize,
     /// How long it took.
     pub took: Duration,
+    /// What was measured, where that is what was looked at.
+    pub figures: Option<String>,
 }
 
 impl Outcome {
@@ -58,6 +60,9 @@ impl Outcome {
 
     /// Returns it in a few words.
     pub fn in_words(&self) -> String {
+        if let Some(figures) = &self.figures {
+            return figures.clone();
+        }
         let mut words = Vec::new();
         if let Some(head) = &self.head {
             words.push(shortened(&head.line));

@@ -31,6 +31,8 @@ pub struct Report<'a> {
     pub findings: &'a [Finding],
     /// What was left out, and why.
     pub left_out: &'a [String],
+    /// What became of the endpoint's process, if that was looked at.
+    pub process: Option<&'a str>,
 }
 
 /// How many inputs have which verdict.

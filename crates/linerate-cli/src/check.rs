@@ -3,6 +3,7 @@
 mod client;
 mod list;
 mod progress;
+mod stress;
 
 use std::{fs, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
@@ -10,8 +11,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 use linerate_check::report::Report;
 use linerate_check::{
-    Area, Finding, Plan, Row, Target, Verdict, catalogue, greet, http2::Request, offers_http2,
-    report,
+    Aftermath, Area, Finding, Plan, Row, Target, Verdict, catalogue, greet, http2::Request,
+    offers_http2, report,
 };
 
 use crate::connect::{header, seconds};
@@ -23,7 +24,7 @@ Examples:
   linerate check ws://127.0.0.1:9001/ --only F04 --only utf8
   linerate check ws://127.0.0.1:9001/ --json > check.jsonl
   linerate check wss://example.com/feed --no-echo -H 'Authorization: Bearer …'
-  linerate check ws://127.0.0.1:9001/ --stress
+  linerate check ws://127.0.0.1:9001/ --stress --pid $(pidof my-server)
   linerate check ws://127.0.0.1:9001/ --http2
   linerate check --list
   linerate check --listen 127.0.0.1:9002
@@ -85,6 +86,15 @@ pub(crate) struct Arguments {
     /// Open all WebSockets over HTTP/2: by agreement over TLS, without asking in the clear.
     #[arg(long)]
     http2: bool,
+
+    /// Look at the process of this number while it is under stress: its memory, files and time before, at most, and
+    /// afterwards. What does not come back is wrong.
+    #[arg(long, value_name = "PID", requires = "stress")]
+    pid: Option<u32>,
+
+    /// Seconds in which the process has to be as before.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    settle: Duration,
 
     /// Show rows and inputs, and send nothing.
     #[arg(long)]
@@ -153,10 +163,12 @@ struct Found {
     rows: Vec<Row>,
     findings: Vec<Finding>,
     left_out: Vec<String>,
+    /// What became of its process.
+    process: Option<String>,
 }
 
 impl Arguments {
-    /// Returns all rows that there are for what is to be checked.
+    /// Returns all rows that there are for what is to be checked, floods last.
     fn rows(&self) -> anyhow::Result<Vec<Row>> {
         if self.listen.is_some() {
             return Ok(catalogue::client());
@@ -173,6 +185,7 @@ impl Arguments {
         rows.extend(catalogue::http2(&request));
         if self.stress {
             rows.extend(catalogue::stress());
+            rows.extend(catalogue::http2_stress(&request));
         }
         Ok(rows)
     }
@@ -186,12 +199,12 @@ impl Arguments {
             let command = self.run.as_deref();
             let checked = client::check(address, command, &rows, manner, tell).await;
             let (name, findings) = checked?;
-            let left_out = Vec::new();
             return Ok(Found {
                 name,
                 rows,
                 findings,
-                left_out,
+                left_out: Vec::new(),
+                process: None,
             });
         }
         let url = self.url.as_deref().context("an address is needed")?;
@@ -200,14 +213,25 @@ impl Arguments {
         greeted
             .map_err(|came| anyhow::anyhow!("{url} opens no WebSocket{}: {came}", self.over()))?;
         let left_out = self.leave_out(&plan, &mut rows).await;
+        let is_flood = |row: &Row| row.area() == Area::Stress;
+        let floods = rows.iter().position(is_flood).unwrap_or(rows.len());
         let progress = progress::Progress::new(&rows);
-        let findings = linerate_check::run(&plan, &rows, |finding| progress.tell(finding)).await;
-        let name = format!("{url}{}", self.over());
+        let tell = |finding: &Finding| progress.tell(finding);
+        let mut findings = linerate_check::run(&plan, &rows[..floods], tell).await;
+        let victim = self.pid.map(stress::victim).transpose()?;
+        let victim = victim.as_ref().map(|victim| (victim, self.settle));
+        let (stressed, aftermath) = stress::run(&plan, &rows, floods, victim, tell).await?;
+        findings.extend(stressed);
+        if let Some(aftermath) = &aftermath {
+            findings.extend(aftermath.findings(rows.len()));
+            rows.push(Aftermath::row());
+        }
         Ok(Found {
-            name,
+            name: format!("{url}{}", self.over()),
             rows,
             findings,
             left_out,
+            process: aftermath.map(|aftermath| aftermath.to_string()),
         })
     }
 
@@ -219,8 +243,7 @@ impl Arguments {
     /// Takes the rows away that the server can't be asked; returns what was left out, and why.
     async fn leave_out(&self, plan: &Plan, rows: &mut Vec<Row>) -> Vec<String> {
         let mut left_out = Vec::new();
-        let is_http2 = |row: &Row| row.area() == Area::Http2;
-        if rows.iter().any(is_http2) {
+        if rows.iter().any(Row::is_over_http2) {
             let why = if self.no_echo {
                 Some("which needs a server that sends messages back")
             } else if !offers_http2(plan).await {
@@ -229,7 +252,7 @@ impl Arguments {
                 None
             };
             if let Some(why) = why {
-                rows.retain(|row| !is_http2(row));
+                rows.retain(|row| !row.is_over_http2());
                 left_out.push(format!("HTTP/2, {why}"));
             }
         }
@@ -267,6 +290,7 @@ impl Arguments {
             rows,
             findings,
             left_out: &found.left_out,
+            process: found.process.as_deref(),
         };
         if self.json {
             let lines = findings

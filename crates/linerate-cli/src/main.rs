@@ -9,6 +9,7 @@ mod config;
 mod connect;
 mod echo;
 mod logs;
+mod memory;
 mod publish;
 mod serve;
 mod terminal;
@@ -74,6 +75,9 @@ fn main() -> anyhow::Result<ExitCode> {
     // The server has a log of its own.
     if !matches!(arguments.verb, Verb::Serve(_)) {
         log_warnings();
+    }
+    if matches!(arguments.verb, Verb::Echo(_) | Verb::Serve(_)) {
+        memory::give_back()?;
     }
     match arguments.verb {
         Verb::Bench(arguments) => bench::run(*arguments),

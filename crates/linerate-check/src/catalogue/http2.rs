@@ -6,6 +6,7 @@ mod frames;
 mod requests;
 mod settings;
 mod streams;
+mod stress;
 mod valid;
 
 use super::text;
@@ -31,6 +32,11 @@ pub(super) fn rows(request: &Request) -> Vec<Row> {
     rows.extend(ends::rows(maker));
     rows.sort_by_key(|row| row.id);
     rows
+}
+
+/// Returns floods.
+pub(super) fn stress(request: &Request) -> Vec<Row> {
+    stress::rows(Maker(request))
 }
 
 /// Makes frames and inputs.

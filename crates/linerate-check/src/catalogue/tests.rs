@@ -5,7 +5,10 @@ use crate::{case::Area, judge::all_may_be_sent};
 
 #[test]
 fn names_tell_inputs_apart() {
-    for rows in [server(), client(), stress(), http2(&Request::default())] {
+    let request = Request::default();
+    let mut floods = stress();
+    floods.extend(http2_stress(&request));
+    for rows in [server(), client(), floods, http2(&request)] {
         let mut ids = HashSet::new();
         for row in &rows {
             assert!(ids.insert(row.id), "{}", row.id);

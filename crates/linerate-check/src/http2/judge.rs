@@ -78,6 +78,21 @@ pub(crate) fn judge_connection(codes: &[u32], outcome: &Outcome) -> Judgement {
     Judgement::wrong("nothing happens")
 }
 
+/// Returns what to think behind a flood, after which this stream was to be opened.
+pub(crate) fn judge_endurance(stream: u32, outcome: &Outcome) -> Judgement {
+    let served = outcome.http2.streams.get(&stream);
+    if served.is_some_and(|stream| !stream.answers.is_empty()) {
+        return Judgement::right();
+    }
+    match outcome.http2.goaway {
+        Some(code) if code != NO_ERROR => Judgement::right(),
+        _ if outcome.end != End::Open => {
+            Judgement::permitted("the connection ends without a GOAWAY")
+        }
+        _ => Judgement::wrong("nothing happens"),
+    }
+}
+
 fn opens(stream: &SeenStream) -> bool {
     stream.head.as_ref().is_some_and(|head| head.opens())
 }
@@ -178,8 +193,13 @@ pub(crate) fn is_settled(expect: &Expect, outcome: &Outcome) -> bool {
     if has_ended(outcome) {
         return false;
     }
-    let Expect::Streams(fates) = expect else {
-        return false;
+    let fates = match expect {
+        Expect::Streams(fates) => fates,
+        Expect::Endure(id) => {
+            let served = outcome.http2.streams.get(id);
+            return served.is_some_and(|stream| !stream.answers.is_empty());
+        }
+        _ => return false,
     };
     fates.iter().all(|(id, fate)| {
         let stream = outcome.http2.streams.get(id);
@@ -258,6 +278,17 @@ mod tests {
         let innocent = [(1, Fate::Answers(Vec::new()))];
         let judged = judged(gone(Some(PROTOCOL_ERROR)), &innocent, End::Fin);
         assert_eq!(judged, Verdict::Wrong);
+    }
+
+    #[test]
+    fn a_flood_is_endured_by_an_answer_or_a_goaway() {
+        let mut outcome = Outcome::default();
+        let judged = |outcome: &Outcome| judge_endurance(3, outcome).verdict;
+        assert_eq!(judged(&outcome), Verdict::Wrong);
+        outcome.end = End::Reset;
+        assert_eq!(judged(&outcome), Verdict::Permitted);
+        outcome.http2.goaway = Some(11);
+        assert_eq!(judged(&outcome), Verdict::Right);
     }
 
     #[test]

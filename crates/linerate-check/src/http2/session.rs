@@ -103,13 +103,15 @@ impl Session {
     }
 
     /// Notes windows that frames of ours open.
-    pub(crate) fn note_sent(&mut self, mut bytes: Vec<u8>) {
+    pub(crate) fn note_sent(&mut self, bytes: &[u8]) {
+        if self.own_window.is_none() {
+            return;
+        }
+        let mut bytes = bytes.to_vec();
         while let Ok(Some(frame)) = Frame::take(&mut bytes, usize::MAX) {
             let increment = i64::from(frame.number_at(0).unwrap_or(0));
             match frame.kind {
-                WINDOW_UPDATE if self.own_window.is_some() => {
-                    self.stream(frame.stream).room += increment;
-                }
+                WINDOW_UPDATE => self.stream(frame.stream).room += increment,
                 SETTINGS => self.note_own_window(&frame.payload),
                 _ => {}
             }
@@ -408,7 +410,7 @@ mod tests {
         let mut session = Session::new(Some(2));
         session.take(&[settings(&[]), ok(1), frame(DATA, 0, 1, b"ab")].concat());
         assert_eq!(session.fault, None);
-        session.note_sent(frame(WINDOW_UPDATE, 0, 1, 1_u32.to_be_bytes()));
+        session.note_sent(&frame(WINDOW_UPDATE, 0, 1, 1_u32.to_be_bytes()));
         session.take(&frame(DATA, 0, 1, b"c"));
         assert_eq!(session.fault, None);
         session.take(&frame(DATA, 0, 1, b"d"));

@@ -69,7 +69,7 @@ impl Talk<'_> {
                 break;
             }
             self.outcome.stages += 1;
-            self.session.note_sent(stage.bytes.clone());
+            self.session.note_sent(&stage.bytes);
             self.send(&stage.bytes).await;
             if self.outcome.stages < last {
                 self.pause(stage.wait).await;

@@ -36,6 +36,7 @@ pub fn html(report: &Report<'_>) -> String {
                 }
                 main {
                     (table(report))
+                    @if let Some(process) = report.process { p { "Its process: " (process) "." } }
                     @for why in report.left_out { p { "Left out: " (why) "." } }
                     @for (row, findings) in report.by_row() { (section(row, &findings)) }
                 }

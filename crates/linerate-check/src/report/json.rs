@@ -29,6 +29,7 @@ pub fn line(row: &Row, finding: &Finding) -> String {
         "status": finding.outcome.head.as_ref().and_then(crate::http::Head::status),
         "close_code": finding.outcome.close.and_then(|closed| closed.code),
         "came_back": finding.outcome.in_words(),
+        "figures": finding.outcome.figures,
         "ms": finding.outcome.took.as_millis() as u64,
     })
     .to_string()
@@ -50,6 +51,7 @@ pub fn summary_line(report: &Report<'_>) -> String {
         "areas": Value::Object(areas.collect()),
         "all": counted(&report.counts()),
         "left_out": report.left_out,
+        "process": report.process,
     })
     .to_string()
 }

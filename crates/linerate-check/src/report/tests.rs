@@ -52,6 +52,7 @@ fn with_report<T>(use_it: impl FnOnce(&Report<'_>) -> T) -> T {
         rows: &rows,
         findings: &findings,
         left_out: &["R, for want of --stress".to_owned()],
+        process: None,
     })
 }
 

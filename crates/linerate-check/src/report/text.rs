@@ -53,6 +53,9 @@ fn write_row(text: &mut String, row: &Row, verdict: Verdict, findings: &[&Findin
 }
 
 fn write_left_out(text: &mut String, report: &Report<'_>) {
+    if let Some(process) = report.process {
+        _ = writeln!(text, "Its process: {process}.");
+    }
     for why in report.left_out {
         _ = writeln!(text, "Left out: {why}.");
     }

@@ -126,8 +126,8 @@ fn a_server_without_http2_is_not_asked_about_it() {
 
 #[test]
 fn both_survive_floods_and_bombs() {
-    // Bombs are for those who inflate.
-    for (engine, inputs) in [(["--compression", "on"], 8), (["--engine", "reactor"], 6)] {
+    // Bombs are for those who inflate, and floods of HTTP/2 for those who speak it.
+    for (engine, inputs) in [(["--compression", "on"], 21), (["--engine", "reactor"], 6)] {
         let server = Server::start_verb("echo", &engine);
         let flags = [
             "--stress",
@@ -135,7 +135,7 @@ fn both_survive_floods_and_bombs() {
             "--only",
             "stress",
             "--deadline",
-            "20",
+            "30",
         ];
         let (lines, status) = check(&server.url("/"), &flags);
         assert_eq!(status, Some(0), "{lines:#?}");
@@ -143,6 +143,41 @@ fn both_survive_floods_and_bombs() {
     }
     let (_, status) = check("ws://192.0.2.1/", &["--stress"]);
     assert_eq!(status, Some(2), "it is not ours");
+}
+
+#[test]
+fn a_process_is_as_before_behind_floods() {
+    let server = Server::start_verb("echo", &[]);
+    let pid = server.child.id().to_string();
+    let flags = [
+        "--stress",
+        "--only",
+        "R18",
+        "--only",
+        "R84",
+        "--deadline",
+        "30",
+        "--settle",
+        "12",
+        "--pid",
+        &pid,
+    ];
+    let (lines, status) = check(&server.url("/"), &flags);
+    assert_eq!(status, Some(0), "{lines:#?}");
+    let process: Vec<&Value> = lines.iter().filter(|line| line["row"] == "R12").collect();
+    assert_eq!(process.len(), 3);
+    for line in process {
+        let figures = line["figures"].as_str().unwrap();
+        assert!(
+            figures.starts_with("memory ") && figures.contains("files"),
+            "{line}"
+        );
+    }
+    let (_, status) = check(
+        &server.url("/"),
+        &["--stress", "--only", "R18", "--pid", "4194304"],
+    );
+    assert_eq!(status, Some(2), "there is no such process");
 }
 
 /// Serves connections one after another, each with `serve` once the opening handshake is done.

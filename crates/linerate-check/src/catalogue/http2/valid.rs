@@ -23,6 +23,7 @@ pub(super) fn rows(maker: Maker<'_>) -> Vec<Row> {
         windows(maker),
         padding(maker),
         stalled(maker),
+        stalled_long(maker),
     ]
 }
 
@@ -278,6 +279,31 @@ fn padding(maker: Maker<'_>) -> Row {
             case("padding-alone", [only, spam(1)].concat()),
             case("very-often", much),
         ],
+    }
+}
+
+fn stalled_long(maker: Maker<'_>) -> Row {
+    let message = |byte: u8| masked(&[Frame::new(0x2, vec![byte; 10_000])]);
+    let sent: Vec<Vec<u8>> = (0..6)
+        .map(|byte| frame(DATA, 0, 1, message(byte)))
+        .collect();
+    let all: Vec<_> = (0..6).map(|byte| binary(vec![byte; 10_000])).collect();
+    let by = |bytes: u32| frame(WINDOW_UPDATE, 0, 1, bytes.to_be_bytes());
+    let at_once = vec![maker.open(1), sent.concat(), by(60_100)];
+    let in_steps = [
+        vec![maker.open(1), sent.concat()],
+        (0..7).map(|_| by(9_000)).collect(),
+    ]
+    .concat();
+    let case = |name: &str, parts: Vec<Vec<u8>>| {
+        windowed(maker.case(name, parts, answers(all.clone())), 0)
+    };
+    Row {
+        id: "S06",
+        title: "a reader that stalls while much waits for it, and then goes on",
+        section: "RFC 9113 §5.2.1; RFC 8441 §5",
+        required: "wait, and lose nothing",
+        cases: vec![case("at-once", at_once), case("in-steps", in_steps)],
     }
 }
 
