@@ -108,13 +108,20 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
         Some(Ok(RawEvent::Data(piece.data(payload))))
     }
 
-    /// Gives back what is needed only while there is input.
+    /// Gives back the memory that a compressed message needs only while there is input, as
+    /// [`next`](Self::next) does when there is nothing more: for callers who see the end of the input and
+    /// ask no further.
     #[inline]
-    fn nothing_more<T>(&mut self) -> Option<T> {
+    pub fn rest(&mut self) {
         #[cfg(feature = "deflate")]
         if let Some(codec) = self.engine.codec_mut() {
             codec.rest();
         }
+    }
+
+    #[inline]
+    fn nothing_more<T>(&mut self) -> Option<T> {
+        self.rest();
         None
     }
 

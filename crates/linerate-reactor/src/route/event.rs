@@ -83,6 +83,7 @@ pub(super) fn next(
     now: Duration,
 ) -> (Seen, usize) {
     let Connection { engine, gather, .. } = connection;
+    let input_bytes = input.len();
     let mut events = engine.handle_input(input, now);
     let seen = loop {
         break match events.next_raw() {
@@ -106,7 +107,11 @@ pub(super) fn next(
             Some(Ok(RawEvent::Close(_))) | None => Seen::Nothing,
         };
     };
-    (seen, events.consumed())
+    let bytes = events.consumed();
+    if bytes == input_bytes {
+        events.rest();
+    }
+    (seen, bytes)
 }
 
 /// Adds a piece to the message that it belongs to. `None` if nothing comes of it yet.

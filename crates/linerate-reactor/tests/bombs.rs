@@ -1,0 +1,42 @@
+//! What a hundred bombs cost (RFC 7692): memory is bounded by what messages may have, not by what they claim to become.
+#![cfg(all(target_os = "linux", feature = "deflate"))]
+#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+
+use std::thread;
+
+use linerate_reactor::{Deflate, DriverKind, Handler, Message, Opened, Options, Server, Tx};
+use linerate_testkit::bombs;
+
+/// Takes whole messages, and answers none.
+#[derive(Clone)]
+struct Take;
+
+impl Handler for Take {
+    type Data = ();
+
+    fn open(&mut self, _: &mut Tx<'_>, _: Opened<'_>) {}
+
+    fn message(&mut self, (): &mut (), _: &mut Tx<'_>, message: Message<'_>) {
+        panic!("a bomb was taken for a message: {message:?}");
+    }
+}
+
+#[test]
+fn x01_a_hundred_bombs_are_answered_1009_in_bounded_memory() {
+    for driver in [DriverKind::Epoll, DriverKind::IoUring] {
+        if let Err(missing) = driver.resolve() {
+            println!("skipped: {missing}");
+            continue;
+        }
+        let mut options = Options::default();
+        options.driver = driver;
+        options.deflate = Some(Deflate::default());
+        let builder = Server::builder().workers(1).options(options).fallback(Take);
+        let server = builder.listen(([127, 0, 0, 1], 0).into()).unwrap();
+        let (address, remote) = (server.local_addr(), server.remote());
+        let serving = thread::spawn(move || server.run());
+        bombs::assert_bounded(address, "/");
+        remote.shut_down();
+        serving.join().unwrap().unwrap();
+    }
+}

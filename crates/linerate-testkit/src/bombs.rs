@@ -1,0 +1,138 @@
+//! A hundred messages that would become a gibibyte each (RFC 7692), and what they cost a server.
+//!
+//! For tests that are a binary of their own, because the kernel is asked for figures of the whole process. The clients are
+//! part of it, so that the server's share is even less.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use linerate_proto::Role;
+
+use crate::Frame;
+
+const CONNECTIONS: usize = 100;
+
+/// The default of `Limits::message_bytes_max`.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// What a connection may need beside the message: the state that inflates it, buffers, the task.
+const REST_BYTES_MAX: usize = 64 << 10;
+
+/// What zlib makes of zeros: a block of codes, and then two bits for each 258 bytes.
+const CODES: &[u8] = b"\xec\xc1\x01\x01\x00\x00\x00\x80\x90\xfe\xaf\xee\x08\x0a";
+
+/// So many bytes of zeros behind the codes become 1,022 KiB, which is just below the limit.
+const FUSE_BYTES: usize = 1_014;
+
+/// The bomb has a mebibyte, and would become a gibibyte.
+const BOMB_BYTES: usize = 1 << 20;
+
+/// So much of it, the header included, becomes more than is left below the limit.
+const SPARK_BYTES: usize = 100;
+
+/// No answer takes longer, on however busy a machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sends the bombs to a server in this process that puts messages together, with the default limits,
+/// at `path`.
+///
+/// # Panics
+///
+/// One is not answered with 1009, or memory becomes more than the limit and 64 KiB for each.
+pub fn assert_bounded(address: SocketAddr, path: &str) {
+    let bomb = Bomb::new();
+    // The first pays for what the process has once.
+    let mut first = open(address, path);
+    bomb.light(&mut first);
+    bomb.explode(&mut first);
+    let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| open(address, path)).collect();
+    // From here on the peak is counted anew (proc(5)).
+    fs::write("/proc/self/clear_refs", "5").expect("a process may do that to itself");
+    let base = resident_bytes("VmRSS:");
+    clients.iter_mut().for_each(|client| bomb.light(client));
+    let held = resident_bytes("VmRSS:").saturating_sub(base);
+    clients.iter_mut().for_each(|client| bomb.explode(client));
+    let peak = resident_bytes("VmHWM:").saturating_sub(base);
+    let bound = CONNECTIONS * (MESSAGE_BYTES_MAX + REST_BYTES_MAX);
+    assert!(held > CONNECTIONS * MESSAGE_BYTES_MAX / 2, "{held} bytes");
+    assert!(peak <= bound, "{peak} bytes, of {bound}; {held} before");
+}
+
+struct Bomb {
+    /// What is just below the limit, and a Ping that tells when it has been inflated.
+    fuse: Vec<u8>,
+    ping: Vec<u8>,
+    bomb: Vec<u8>,
+}
+
+impl Bomb {
+    fn new() -> Self {
+        let fuse = Frame::new(2, &[CODES, &[0; FUSE_BYTES]].concat()).with_rsv(4);
+        let bytes = |frame: Frame| frame.to_role(Role::Server).to_bytes();
+        Self {
+            fuse: bytes(fuse.with_fin(false)),
+            ping: bytes(Frame::new(9, b"all of it?")),
+            bomb: bytes(Frame::new(0, &vec![0; BOMB_BYTES])),
+        }
+    }
+
+    fn light(&self, client: &mut TcpStream) {
+        client.write_all(&self.fuse).expect("the server reads");
+        client.write_all(&self.ping).expect("the server reads");
+        // A Pong comes after the fragment before it was inflated.
+        assert_eq!(read(client, 2 + 10), b"\x8A\x0Aall of it?");
+    }
+
+    fn explode(&self, client: &mut TcpStream) {
+        let (spark, rest) = self.bomb.split_at(SPARK_BYTES);
+        client.write_all(spark).expect("the server reads");
+        assert_eq!(read(client, 4), b"\x88\x02\x03\xF1", "1009");
+        // Nobody need take the rest.
+        _ = client.write_all(rest);
+    }
+}
+
+fn open(address: SocketAddr, path: &str) -> TcpStream {
+    let mut client = TcpStream::connect(address).expect("the server listens");
+    let set = client
+        .set_nodelay(true)
+        .and_then(|()| client.set_read_timeout(Some(PATIENCE)))
+        .and_then(|()| client.set_write_timeout(Some(PATIENCE)));
+    set.expect("the socket is open");
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: example.com\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
+        Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n\r\n"
+    );
+    client
+        .write_all(request.as_bytes())
+        .expect("the server reads");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.extend(read(&mut client, 1));
+    }
+    let head = String::from_utf8_lossy(&head);
+    assert!(head.contains("permessage-deflate"), "{head}");
+    client
+}
+
+fn read(client: &mut TcpStream, bytes: usize) -> Vec<u8> {
+    let mut read = vec![0; bytes];
+    client.read_exact(&mut read).expect("the server answers");
+    read
+}
+
+/// Returns a figure of the process.
+fn resident_bytes(field: &str) -> usize {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = status.lines().find(|line| line.starts_with(field));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1));
+    let kib: usize = kib
+        .and_then(|kib| kib.parse().ok())
+        .expect("it is a number");
+    kib << 10
+}
