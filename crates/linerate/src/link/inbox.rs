@@ -45,6 +45,10 @@ pub(crate) enum Mode {
 /// Messages that may wait for the application, whatever their size.
 const QUEUED_MAX: usize = 1_024;
 
+/// For so much of what a frame announces there is memory as soon as a byte of it has arrived. It is no
+/// more than what a connection costs anyway: whoever only begins frames gains nothing by it.
+const ANNOUNCED_BYTES: usize = 2 << 10;
+
 /// The queue of input, from the socket to the application.
 pub(crate) struct Inbox {
     /// Holds input that was read; `rest[at..end]` is still to be parsed.
@@ -452,7 +456,7 @@ impl Incoming {
             Mode::Chunks | Mode::FirstChunk => 0,
             Mode::Messages => usize::try_from(data.frame_bytes_left).unwrap_or(usize::MAX),
         };
-        let proportionate = data.len() + announced.min(data.len().max(READ_BYTES));
+        let proportionate = data.len() + announced.min(data.len().max(ANNOUNCED_BYTES));
         let whole = data.len().saturating_add(announced);
         let memory = if whole > proportionate {
             pool::take_recycled(whole).unwrap_or_else(|| pool::take(proportionate))
@@ -496,6 +500,33 @@ impl Incoming {
             Self::Binary(bytes) => bytes.into(),
             // The engine's data was validated to its end, so that the text is finished.
             Self::Text(text) => text.finish().unwrap_or_default().into_string().into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use linerate_testkit::Frame;
+
+    use super::*;
+
+    #[test]
+    fn f09_a_frame_that_has_begun_takes_no_memory_by_what_it_announces() {
+        for opcode in [0x1, 0x2] {
+            let begun = Frame::new(opcode, b"x").with_claimed_bytes(60_000);
+            let mut inbox = Inbox::new(&begun.to_role(Role::Server).to_bytes());
+            let mut engine = Engine::new(Side(Role::Server), Arc::default(), Duration::ZERO);
+            let mut outbox = Outbox::default();
+            let piece = inbox.next(&mut engine, &mut outbox, Mode::Messages);
+            assert!(piece.is_ok_and(|piece| piece.is_none()));
+            let capacity = match &inbox.message {
+                Some(Incoming::Binary(bytes)) => bytes.capacity(),
+                Some(Incoming::Text(text)) => text.capacity(),
+                None => 0,
+            };
+            assert!((1..=2 * ANNOUNCED_BYTES).contains(&capacity), "{capacity}");
         }
     }
 }
