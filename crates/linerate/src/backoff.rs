@@ -99,7 +99,7 @@ impl Backoff {
     /// There were as many attempts as there may be.
     ///
     /// # Cancel safety
-    /// Dropping the future has cost an attempt.
+    /// Dropping the future has cost an attempt, unless it was never polled.
     pub async fn wait(&mut self) -> Result<(), AttemptsExhausted> {
         sleep(self.next_delay()?).await;
         Ok(())
@@ -146,6 +146,8 @@ impl std::error::Error for AttemptsExhausted {}
 
 #[cfg(test)]
 mod tests {
+    use std::{future::poll_fn, pin::Pin, task::Poll};
+
     use rand::{Rng, SeedableRng, rngs::SmallRng};
 
     use super::*;
@@ -192,6 +194,26 @@ mod tests {
             backoff.wait().await.unwrap();
             assert!(begun.elapsed() <= SECOND + Duration::from_millis(1));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_that_is_dropped_after_any_number_of_polls_has_cost_one_attempt() {
+        for polls in 0..5 {
+            let mut backoff = Backoff::new().with_attempts_max(2);
+            for _ in 0..2 {
+                let mut waiting = Box::pin(backoff.wait());
+                for _ in 0..polls {
+                    if poll_once(&mut waiting).await.is_ready() {
+                        break;
+                    }
+                }
+            }
+            assert_eq!(backoff.wait().await.is_err(), polls > 0, "{polls} polls");
+        }
+    }
+
+    async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+        poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
     }
 
     /// A server that restarts loses 100,000 clients, takes 10,000 connections a second from then on

@@ -175,6 +175,10 @@ impl Client {
     ///
     /// # Errors
     /// The URL is none of a WebSocket, the server can't be reached, refuses, or takes too long.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the connection, however far it has come; the server sees the end of the
+    /// stream, or is never asked.
     pub async fn connect(&self, url: &str) -> Result<WebSocket> {
         let deadline = Deadline::start(self.dialer.timeouts.total);
         let mut target = Target::parse(url)?;

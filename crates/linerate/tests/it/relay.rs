@@ -1,6 +1,6 @@
 //! Relaying between connections, and what connections are made of.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use linerate::{
     Client, CloseCode, MessageKind, Options, Parts, PartsError, Pings, Relay, RelayEnd, RelayError,
@@ -394,6 +394,50 @@ async fn an_end_without_a_close_frame_passes_as_such() {
     assert_eq!(heard, b"");
     drop(second);
     assert_eq!(in_time(relay).await.unwrap().unwrap(), Relayed::default());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relay_dropped_after_any_number_of_polls_ends_both_connections() {
+    let sent: Vec<Vec<u8>> = (0..8).map(|number| vec![number; 20]).collect();
+    let mut passed_max = 0;
+    for polls in 0..80 {
+        let (mut first, at_first) = duplex(7);
+        let (mut second, at_second) = duplex(7);
+        let frames = sent.iter().map(|payload| Frame::new(0x2, payload));
+        let wire: Vec<u8> = frames
+            .flat_map(|frame| frame.to_role(Role::Server).to_bytes())
+            .collect();
+        let mut talking = tokio::spawn(async move {
+            _ = first.write_all(&wire).await;
+            first.read_to_end(&mut Vec::new()).await.unwrap()
+        });
+        let hearing = tokio::spawn(async move {
+            let mut heard = Vec::new();
+            second.read_to_end(&mut heard).await.unwrap();
+            heard
+        });
+        let parts = Parts::new(at_first, Role::Server);
+        let mut relay = Box::pin(Relay::new().run(parts, Parts::new(at_second, Role::Client)));
+        for _ in 0..polls {
+            let polled = poll_fn(|cx| Poll::Ready(relay.as_mut().poll(cx))).await;
+            assert!(polled.is_pending(), "nobody closes");
+            tokio::task::yield_now().await;
+        }
+        drop(relay);
+        assert_eq!(in_time(&mut talking).await.unwrap(), 0);
+        let (mut heard, mut whole) = (in_time(hearing).await.unwrap(), Vec::new());
+        let parsed = listen(
+            Role::Server,
+            &mut heard,
+            &mut |_, _, _, payload: &mut [u8]| {
+                whole.push(payload.to_vec());
+            },
+        );
+        parsed.unwrap();
+        assert!(sent.starts_with(&whole), "{polls} polls: {whole:?}");
+        passed_max = whole.len().max(passed_max);
+    }
+    assert!(passed_max > 2, "some were dropped on the way");
 }
 
 /// A receiver that takes nothing slows the sender, and the relay holds a buffer's worth at most.

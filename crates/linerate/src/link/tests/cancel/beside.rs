@@ -1,4 +1,5 @@
-//! What an application sends beside messages as usual: uncompressed, Pings, and waiting for room without sending.
+//! What an application sends beside messages as usual: uncompressed, Pings, waiting for room without sending, and the end of what is
+//! written in pieces.
 
 use super::*;
 
@@ -89,6 +90,31 @@ async fn k03_writable_dropped_after_any_number_of_polls_loses_nothing_and_comes_
         let expected: Vec<_> = (0..8).map(message).collect();
         assert_eq!(sent_messages(&frames), expected, "{place:?}, {polls} polls");
         cancelled
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn k03_finish_dropped_after_any_number_of_polls_ends_the_message_or_the_connection() {
+    for_all_polls(async |place, polls| {
+        let application = move |mut ws: WebSocket| async move {
+            let mut writer = ws.writer(MessageKind::Binary);
+            writer.write(&[7; 100]).await.expect("it is open");
+            let finished = poll_times(writer.finish(), polls).await.is_some();
+            // Without its end the message can't be followed by another.
+            assert_eq!(ws.send("more").await.is_ok(), finished);
+            _ = ws.close(CloseCode::NORMAL, "").await;
+            finished
+        };
+        let (finished, frames) = send(place, 1, application).await;
+        let (close, data) = frames.split_last().expect("there is a Close frame");
+        let code = if finished { 1000_u16 } else { 1011 };
+        assert_eq!(*close, (0x88, code.to_be_bytes().to_vec()), "{place:?}");
+        let begun = (0x02, vec![7; 100]);
+        let rest = [(0x80, vec![]), (0x81, b"more".to_vec())];
+        let rest = if finished { &rest[..] } else { &[] };
+        assert_eq!(data, [&[begun], rest].concat(), "{place:?}, {polls} polls");
+        usize::from(!finished)
     })
     .await;
 }
