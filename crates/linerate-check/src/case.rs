@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::http2::Fate;
+use crate::{http2::Fate, tls::Shape};
 
 /// What an input is about; the letter that the ids of its rows begin with.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
@@ -167,6 +167,10 @@ pub enum Opening {
     },
     /// With nothing, where HTTP/2 is spoken.
     Http2Nothing,
+    /// With nothing but TCP, where TLS is spoken.
+    Tcp,
+    /// With a WebSocket over TLS that is cut so.
+    Tls(Shape),
 }
 
 impl Opening {
@@ -174,7 +178,12 @@ impl Opening {
     pub const fn offer(&self) -> Option<&'static str> {
         match self {
             Self::Extended(offer) | Self::Takeover(offer) => Some(offer),
-            Self::Http2 { .. } | Self::Http2Nothing | Self::Nothing | Self::WebSocket => None,
+            Self::Http2 { .. }
+            | Self::Http2Nothing
+            | Self::Nothing
+            | Self::Tcp
+            | Self::Tls(_)
+            | Self::WebSocket => None,
         }
     }
 }
@@ -210,6 +219,8 @@ pub struct Answer {
 /// What has to come back.
 #[derive(Clone, Debug)]
 pub enum Expect {
+    /// One of these alerts of TLS, then the end of the connection; if there are none, the end, however.
+    Alert(&'static [u8]),
     /// These answers, and the connection goes on.
     Answers(Vec<Answer>),
     /// A GOAWAY with one of these codes, then the end of the connection (RFC 9113 §5.4.1).

@@ -11,6 +11,7 @@ mod lengths;
 mod stress;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod utf8;
 mod valid;
 
@@ -46,6 +47,11 @@ pub fn http2(request: &Request) -> Vec<Row> {
 /// Returns floods and bombs for a server, which only who runs it should send.
 pub fn stress() -> Vec<Row> {
     stress::rows(Wire(Role::Server))
+}
+
+/// Returns the rows about TLS, for a server that is reached over it.
+pub fn tls() -> Vec<Row> {
+    tls::rows()
 }
 
 /// Returns floods over HTTP/2, likewise.

@@ -12,7 +12,10 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 use url::Url;
 
-use crate::http2;
+use crate::{
+    http2,
+    tls::{Segments, Shape, Shaped},
+};
 
 /// A connection, whatever it is made of.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -38,6 +41,7 @@ pub struct Target {
 #[derive(Clone)]
 struct Tls {
     name: ServerName<'static>,
+    config: Arc<ClientConfig>,
     connector: TlsConnector,
     http2: TlsConnector,
 }
@@ -48,7 +52,8 @@ impl Tls {
         http2.alpn_protocols = vec![ALPN_HTTP2.into()];
         Self {
             name,
-            connector: config.into(),
+            connector: config.clone().into(),
+            config,
             http2: TlsConnector::from(Arc::new(http2)),
         }
     }
@@ -117,6 +122,11 @@ impl Target {
         self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
+    /// Returns whether it is reached over TLS.
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Puts host, path and headers in their places.
     pub(crate) fn fill(&self, template: &[u8]) -> Vec<u8> {
         let mut filled = template.to_vec();
@@ -157,6 +167,32 @@ impl Target {
             None => Box::new(stream),
             Some(tls) => Box::new(tls.connector.connect(tls.name.clone(), stream).await?),
         })
+    }
+
+    /// Connects without TLS, also where it is spoken.
+    pub(crate) async fn connect_tcp(&self, patience: Duration) -> io::Result<Connection> {
+        Ok(Box::new(in_time(patience, self.dial_tcp()).await?))
+    }
+
+    /// Connects over TLS that is cut.
+    pub(crate) async fn connect_shaped(
+        &self,
+        shape: Shape,
+        patience: Duration,
+    ) -> io::Result<Connection> {
+        in_time(patience, self.dial_shaped(shape)).await
+    }
+
+    async fn dial_shaped(&self, shape: Shape) -> io::Result<Connection> {
+        let stream = Segments::new(self.dial_tcp().await?, shape);
+        let Some(tls) = &self.tls else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let mut config = (*tls.config).clone();
+        config.max_fragment_size = shape.record_bytes_max;
+        let connector = TlsConnector::from(Arc::new(config));
+        let tls = connector.connect(tls.name.clone(), stream).await?;
+        Ok(Box::new(Shaped { tls, shape }))
     }
 
     async fn dial_http2(&self) -> io::Result<Connection> {

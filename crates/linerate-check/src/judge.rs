@@ -8,6 +8,7 @@ use crate::{
     http::{Head, accept},
     http2,
     outcome::{Closed, End, Outcome},
+    tls,
 };
 
 /// A verdict, and why.
@@ -62,6 +63,7 @@ pub(crate) fn judge(expect: &Expect, outcome: &Outcome, echoes: bool) -> Judgeme
         return Judgement::wrong(format!("it sent {fault}"));
     }
     match expect {
+        Expect::Alert(alerts) => tls::judge_refusal(alerts, outcome),
         Expect::Answers(answers) => judge_answers(answers, outcome, echoes),
         Expect::Close { codes, before } => judge_close(codes, before, outcome, echoes),
         Expect::ConnectionError(codes) => http2::judge_connection(codes, outcome),
@@ -170,7 +172,11 @@ pub(crate) fn is_settled(expect: &Expect, outcome: &Outcome, echoes: bool) -> bo
         Expect::ConnectionError(_) | Expect::Endure(_) | Expect::Streams(_) => {
             http2::is_settled(expect, outcome)
         }
-        Expect::Decline | Expect::End | Expect::OpenOrRefuse | Expect::Refuse { .. } => false,
+        Expect::Alert(_)
+        | Expect::Decline
+        | Expect::End
+        | Expect::OpenOrRefuse
+        | Expect::Refuse { .. } => false,
     }
 }
 

@@ -18,6 +18,7 @@ mod outcome;
 pub mod report;
 mod run;
 mod talk;
+mod tls;
 mod victim;
 
 pub use case::{Answer, Area, Case, Expect, Input, Opening, Row, Stage, Verdict, Wait};
@@ -28,4 +29,5 @@ pub use judge::Judgement;
 pub use listen::{Listening, listen};
 pub use outcome::{Closed, End, Outcome};
 pub use run::{Finding, Plan, greet, offers_http2, run};
+pub use tls::Shape;
 pub use victim::{Aftermath, Figures, Victim};

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, time::Duration};
 
-use crate::{case::Answer, http::Head, http2::Seen};
+use crate::{case::Answer, http::Head, http2::Seen, tls};
 
 /// How the connection stood when we looked last.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -73,6 +73,7 @@ impl Outcome {
         if self.answers.len() > 3 {
             words.push(format!("{} more", self.answers.len() - 3));
         }
+        words.extend(tls::alert(&self.rest).map(|alert| format!("alert {alert}")));
         words.extend(self.http2.in_words());
         if let Some(fault) = &self.fault {
             words.push(fault.clone());

@@ -186,7 +186,7 @@ fn judge_held(plan: &Plan, case: &Case, outcome: &Outcome) -> Judgement {
     let opening = &case.input.opening;
     let opened = outcome.head.as_ref().filter(|head| head.opens());
     match (opening, opened) {
-        (Opening::Http2 { .. } | Opening::Http2Nothing | Opening::Nothing, _) => {}
+        (Opening::Http2 { .. } | Opening::Http2Nothing | Opening::Nothing | Opening::Tcp, _) => {}
         (_, None) => return judge_unopened(opening, outcome),
         (_, Some(head)) => {
             if let Err(why) = agreed(head, opening) {
@@ -217,17 +217,19 @@ async fn hold(plan: &Plan, case: &Case) -> io::Result<(Vec<u8>, Outcome)> {
         let outcome = http2::hold(case, connection, plan.patience).await;
         return Ok((stages, outcome));
     }
-    if plan.http2 {
-        return hold_in_tunnel(plan, case, stages).await;
-    }
-    let connection = plan.target.connect(plan.patience).await?;
+    let connection = match case.input.opening {
+        Opening::Tcp => plan.target.connect_tcp(plan.patience).await?,
+        Opening::Tls(shape) => plan.target.connect_shaped(shape, plan.patience).await?,
+        _ if plan.http2 => return hold_in_tunnel(plan, case, stages).await,
+        _ => plan.target.connect(plan.patience).await?,
+    };
     let mut talk = Talk::new(case, plan.manner(), connection);
     match case.input.opening {
-        Opening::Http2 { .. } | Opening::Http2Nothing | Opening::Nothing => {
+        Opening::Http2 { .. } | Opening::Http2Nothing | Opening::Nothing | Opening::Tcp => {
             let outcome = talk.run(|bytes| plan.target.fill(bytes)).await;
             Ok((plan.target.fill(&stages), outcome))
         }
-        Opening::Extended(_) | Opening::Takeover(_) | Opening::WebSocket => {
+        Opening::Extended(_) | Opening::Takeover(_) | Opening::Tls(_) | Opening::WebSocket => {
             let request = request(&offer(&case.input.opening));
             let request = plan.target.fill(request.as_bytes());
             talk.open(&request).await;

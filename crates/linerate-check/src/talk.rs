@@ -316,6 +316,11 @@ impl<'a> Talk<'a> {
     }
 
     fn parse(&mut self) {
+        if matches!(self.case.expect, Expect::Alert(_)) {
+            let room = REST_BYTES_MAX - self.outcome.rest.len();
+            self.arrived.truncate(room);
+            return self.outcome.rest.append(&mut self.arrived);
+        }
         if self.outcome.head.is_none() && self.answers.is_none() {
             self.take_head();
         }

@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     url: Option<String>,
 
     /// Only the row of this id, all rows whose ids begin so, one of its inputs (F21/code-1005), or an area: valid,
-    /// framing, utf8, handshake, compression, http2, stress; may be repeated.
+    /// framing, utf8, handshake, compression, tls, http2, stress; may be repeated.
     #[arg(long, value_name = "ID|AREA")]
     only: Vec<String>,
 
@@ -182,6 +182,7 @@ impl Arguments {
             Some(url) => self.plan(url)?.target.http2_request(),
             None => Request::default(),
         };
+        rows.extend(catalogue::tls());
         rows.extend(catalogue::http2(&request));
         if self.stress {
             rows.extend(catalogue::stress());
@@ -255,6 +256,11 @@ impl Arguments {
                 rows.retain(|row| !row.is_over_http2());
                 left_out.push(format!("HTTP/2, {why}"));
             }
+        }
+        let is_tls = |row: &Row| row.area() == Area::Tls;
+        if !plan.target.is_tls() && rows.iter().any(is_tls) {
+            rows.retain(|row| !is_tls(row));
+            left_out.push("TLS, which an address with ws: has not".into());
         }
         if !self.stress && self.only.is_empty() {
             left_out.push("floods and bombs, which come with --stress".into());

@@ -8,7 +8,7 @@ fn names_tell_inputs_apart() {
     let request = Request::default();
     let mut floods = stress();
     floods.extend(http2_stress(&request));
-    for rows in [server(), client(), floods, http2(&request)] {
+    for rows in [server(), client(), floods, http2(&request), tls()] {
         let mut ids = HashSet::new();
         for row in &rows {
             assert!(ids.insert(row.id), "{}", row.id);

@@ -1,0 +1,266 @@
+//! TLS below the WebSocket (RFC 8446, RFC 8996): records however they are cut, and what is no handshake.
+
+use super::{Wire, in_stages, text};
+use crate::{
+    case::{Case, Expect, Input, Opening, Row, Stage, Wait},
+    frame::{Frame, Role},
+    tls::Shape,
+};
+
+const PROTOCOL_VERSION: &[u8] = &[70];
+const UNEXPECTED: &[u8] = &[10];
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        pieces(),
+        closing(),
+        truncated(),
+        records(),
+        versions(),
+        hellos(),
+    ]
+}
+
+/// Returns an input on a WebSocket over a connection that is cut.
+fn shaped(name: &str, shape: Shape, frames: &[Frame], expect: Expect) -> Case {
+    let bytes = Wire(Role::Server).bytes(frames);
+    let mut case = in_stages(name, [bytes], Wait::Answer, expect);
+    case.input.opening = Opening::Tls(shape);
+    case
+}
+
+/// Returns an input in place of a handshake.
+fn raw(name: impl Into<String>, bytes: Vec<u8>, alerts: &'static [u8]) -> Case {
+    Case {
+        name: name.into(),
+        input: Input {
+            opening: Opening::Tcp,
+            stages: vec![Stage {
+                bytes,
+                wait: Wait::Answer,
+            }],
+            ends: false,
+        },
+        expect: Expect::Alert(alerts),
+    }
+}
+
+fn pieces() -> Row {
+    let messages = [
+        Frame::new(0x1, "Spam"),
+        Frame::new(0x9, "?"),
+        Frame::new(0x2, vec![7; 300]),
+    ];
+    let answers = || {
+        Expect::Answers(vec![
+            text("Spam"),
+            super::pong("?"),
+            super::binary(vec![7; 300]),
+        ])
+    };
+    let case = |name: &str, shape: Shape| shaped(name, shape, &messages, answers());
+    let plain = Shape::default();
+    let segments = |bytes| Shape {
+        segment_bytes_max: Some(bytes),
+        ..plain
+    };
+    let records = |bytes| Shape {
+        record_bytes_max: Some(bytes),
+        ..plain
+    };
+    let writes = |bytes| Shape {
+        write_bytes_max: Some(bytes),
+        ..plain
+    };
+    let all = Shape {
+        segment_bytes_max: Some(1),
+        write_bytes_max: Some(1),
+        record_bytes_max: Some(32),
+        is_truncated: false,
+    };
+    Row {
+        id: "T01",
+        title: "handshakes and messages in many records and segments",
+        section: "RFC 8446 §5.1",
+        required: "accept",
+        cases: vec![
+            case("segments-of-1", segments(1)),
+            case("segments-of-7", segments(7)),
+            case("records-of-32", records(32)),
+            case("records-of-64", records(64)),
+            case("one-byte-per-record", writes(1)),
+            case("five-bytes-per-record", writes(5)),
+            case("all-of-it", all),
+        ],
+    }
+}
+
+/// Returns a record.
+fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+    let length = (content.len() as u16).to_be_bytes();
+    [&[kind, 3, 1], &length[..], content].concat()
+}
+
+fn closing() -> Row {
+    Row {
+        id: "T02",
+        title: "alerts in place of a handshake",
+        section: "RFC 8446 §6.1, §6.2",
+        required: "end the connection",
+        cases: vec![
+            raw("close-notify", record(21, &[1, 0]), &[]),
+            raw("fatal", record(21, &[2, 40]), &[]),
+            raw("of-one-byte", record(21, &[2]), &[]),
+            raw(
+                "very-many-warnings",
+                record(21, &[1, 90]).repeat(1_000),
+                &[],
+            ),
+        ],
+    }
+}
+
+fn truncated() -> Row {
+    let shape = Shape {
+        is_truncated: true,
+        ..Shape::default()
+    };
+    let bytes = Wire(Role::Server).bytes(&[Frame::new(0x1, "Spam")]);
+    let case = |cut: usize| {
+        let name = format!("at-{cut}");
+        let mut case = in_stages(name, [bytes[..cut].to_vec()], Wait::Answer, Expect::End);
+        case.input.opening = Opening::Tls(shape);
+        case.input.ends = true;
+        case
+    };
+    Row {
+        id: "T03",
+        title: "connections that end without close_notify in the middle of a message",
+        section: "RFC 8446 §6.1; RFC 6455 §7.1.4, §7.1.5",
+        required: "end the connection, and deliver nothing",
+        cases: (0..bytes.len()).map(case).collect(),
+    }
+}
+
+fn records() -> Row {
+    let hello = hello(0x0303, &[0x13, 0x01], &[0], b"");
+    let huge = [&[22, 3, 1, 0xFF, 0xFF][..], &[1; 0x4200]].concat();
+    let http = b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n".to_vec();
+    let with_application_data = [record(22, &hello[..9]), record(23, b"Spam")].concat();
+    Row {
+        id: "T04",
+        title: "bytes that are no handshake",
+        section: "RFC 8446 §5, §5.1, §6.2",
+        required: "end the connection, with an alert where it is TLS",
+        cases: vec![
+            raw("http", http, &[]),
+            raw("zeros", vec![0; 64], &[]),
+            raw("ones", vec![0xFF; 64], &[]),
+            raw("http2-preface", crate::http2::PREFACE.to_vec(), &[]),
+            raw("unknown-record", record(99, b"Spam"), &[]),
+            raw("application-data", record(23, b"Spam"), UNEXPECTED),
+            raw(
+                "application-data-inside-of-a-hello",
+                with_application_data,
+                UNEXPECTED,
+            ),
+            raw("heartbeat", record(24, &[1, 0x40, 0]), &[]),
+            raw("record-over-the-most", huge, &[]),
+            raw("server-hello", record(22, &[2, 0, 0, 2, 3, 3]), &[]),
+            raw("finished", record(22, &[20, 0, 0, 4, 1, 2, 3, 4]), &[]),
+        ],
+    }
+}
+
+/// Returns a ClientHello (RFC 8446 §4.1.2) with this version, suites, compressions and extensions.
+fn hello(version: u16, suites: &[u8], compressions: &[u8], extensions: &[u8]) -> Vec<u8> {
+    let mut body = version.to_be_bytes().to_vec();
+    body.extend([7; 32]);
+    body.push(0);
+    body.extend((suites.len() as u16).to_be_bytes());
+    body.extend(suites);
+    body.push(compressions.len() as u8);
+    body.extend(compressions);
+    if !extensions.is_empty() {
+        body.extend((extensions.len() as u16).to_be_bytes());
+        body.extend(extensions);
+    }
+    let length = (body.len() as u32).to_be_bytes();
+    [&[1], &length[1..], &body].concat()
+}
+
+/// Suites that have been there since SSL 3.0 and TLS 1.0.
+const OLD_SUITES: &[u8] = &[0x00, 0x2F, 0x00, 0x35, 0x00, 0x0A, 0xC0, 0x13, 0xC0, 0x14];
+
+fn versions() -> Row {
+    let old = |(name, version): (&str, u16)| {
+        let bytes = hello(version, OLD_SUITES, &[0], b"");
+        raw(name, record(22, &bytes), PROTOCOL_VERSION)
+    };
+    let cases = [
+        ("ssl-3.0", 0x0300),
+        ("tls-1.0", 0x0301),
+        ("tls-1.1", 0x0302),
+    ];
+    let mut cases: Vec<Case> = cases.into_iter().map(old).collect();
+    // A hello of SSL 2.0, whose length has its top bit set.
+    let ssl2 = [&[0x80, 0x2E, 1, 0, 2, 0, 21, 0, 0, 0, 16][..], &[7; 37]].concat();
+    cases.push(raw("ssl-2.0", ssl2, &[]));
+    Row {
+        id: "T10",
+        title: "versions of TLS that must not be used",
+        section: "RFC 8996 §4, §5; RFC 7568; RFC 8446 Appendix D.2",
+        required: "end the connection, alert protocol_version",
+        cases,
+    }
+}
+
+fn hellos() -> Row {
+    let suites = &[0x13, 0x01, 0xC0, 0x2B, 0xC0, 0x2F];
+    let record_of = |bytes: Vec<u8>| record(22, &bytes);
+    // Extended master secret, twice (RFC 8446 §4.2).
+    let twice = [0, 23, 0, 0, 0, 23, 0, 0];
+    let cut = [0, 10, 0, 99, 0, 2];
+    let mut longer = hello(0x0303, suites, &[0], b"");
+    longer[1] = 0xFF;
+    let refused = &[40, 47, 50, 70, 71, 109];
+    Row {
+        id: "T11",
+        title: "hellos that nothing can be agreed on with, or that are malformed",
+        section: "RFC 8446 §4.1.2, §4.2, §6.2",
+        required: "end the connection with an alert",
+        cases: vec![
+            raw(
+                "no-suites",
+                record_of(hello(0x0303, &[], &[0], b"")),
+                refused,
+            ),
+            raw(
+                "unknown-suites",
+                record_of(hello(0x0303, &[0xFA, 0xFA], &[0], b"")),
+                refused,
+            ),
+            raw(
+                "no-compression",
+                record_of(hello(0x0303, suites, &[], b"")),
+                refused,
+            ),
+            raw(
+                "suites-of-odd-length",
+                record_of(hello(0x0303, &[0x13], &[0], b"")),
+                refused,
+            ),
+            raw(
+                "extension-twice",
+                record_of(hello(0x0303, suites, &[0], &twice)),
+                refused,
+            ),
+            raw(
+                "extension-cut",
+                record_of(hello(0x0303, suites, &[0], &cut)),
+                refused,
+            ),
+            raw("claims-16-mib", record_of(longer), refused),
+        ],
+    }
+}
