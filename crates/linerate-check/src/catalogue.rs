@@ -63,6 +63,8 @@ pub fn http2_stress(request: &Request) -> Vec<Row> {
 pub fn client() -> Vec<Row> {
     let mut rows = frames(Role::Client);
     rows.extend(client::rows(Wire(Role::Client)));
+    rows.extend(compression::rows_of_client(Wire(Role::Client)));
+    rows.sort_by_key(|row| (row.area(), row.id));
     rows
 }
 

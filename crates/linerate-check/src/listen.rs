@@ -8,11 +8,11 @@ use tokio::{
 };
 
 use crate::{
-    case::{Case, Opening, Row, Verdict},
+    case::{Case, Opening, Row},
     catalogue::ACCEPTED,
     connect::replaced,
     frame::Role,
-    http::accept,
+    http::{Head, accept},
     judge::{Judgement, judge},
     outcome::Outcome,
     run::Finding,
@@ -92,9 +92,14 @@ async fn hold(
         patience: listening.patience,
     };
     let mut talk = Talk::new(case, manner, Box::new(stream));
-    let Some(key) = talk.hear().await else {
+    let request = talk.hear().await.unwrap_or_default();
+    let Some(key) = request.field("sec-websocket-key") else {
         let judgement = Judgement::wrong("the client sends no request with a key");
         return (Vec::new(), talk.leave(), judgement);
+    };
+    let opens = match answer(&request, &case.input.opening) {
+        Ok(answer) => answer,
+        Err(why) => return (Vec::new(), talk.leave(), Judgement::not_applicable(why)),
     };
     let fill = |bytes: &[u8]| with_accept(bytes, &key);
     let bytes = case
@@ -104,12 +109,37 @@ async fn hold(
         .flat_map(|stage| fill(&stage.bytes));
     let sent = bytes.collect();
     if case.input.opening != Opening::Nothing {
-        talk.answer(&fill(ACCEPTED.as_bytes())).await;
+        talk.answer(&fill(opens.as_bytes())).await;
     }
     let outcome = talk.run(fill).await;
     let judgement = judge(&case.expect, &outcome, listening.echoes);
-    debug_assert!(judgement.verdict != Verdict::NotApplicable);
     (sent, outcome, judgement)
+}
+
+/// Returns the answer that opens the WebSocket of an input.
+///
+/// # Errors
+/// The client does not offer what the input needs; why.
+fn answer(request: &Head, opening: &Opening) -> Result<String, &'static str> {
+    if opening.offer().is_none() {
+        return Ok(ACCEPTED.into());
+    }
+    let offers = request
+        .field("sec-websocket-extensions")
+        .unwrap_or_default();
+    let mut offers = offers.split(',');
+    let offer = offers.find(|offer| offer.trim().starts_with("permessage-deflate"));
+    let offer = offer.ok_or("the client does not offer permessage-deflate")?;
+    // RFC 7692 §7.1.1.1, §7.1.2.1: whoever accepts an offer with these has to agree to them.
+    let insists = |parameter: &&str| parameter.trim().starts_with("server_");
+    let agreed: Vec<&str> = offer.split(';').filter(insists).map(str::trim).collect();
+    let forgets = agreed.contains(&"server_no_context_takeover");
+    if matches!(opening, Opening::Takeover(_)) && forgets {
+        return Err("the client keeps no window for messages to it");
+    }
+    let agreed = [&["permessage-deflate"], &*agreed].concat().join("; ");
+    let agreed = format!("{{accept}}\r\nSec-WebSocket-Extensions: {agreed}");
+    Ok(ACCEPTED.replacen("{accept}", &agreed, 1))
 }
 
 /// Puts what belongs to a key in its places.
@@ -121,4 +151,38 @@ fn with_accept(bytes: &[u8], key: &str) -> Vec<u8> {
         b"{accept-lower}",
         accept.to_ascii_lowercase().as_bytes(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agreed(offer: &str, opening: &Opening) -> Result<String, &'static str> {
+        let request = Head {
+            line: String::new(),
+            fields: vec![("sec-websocket-extensions".into(), offer.into())],
+        };
+        answer(&request, opening)
+    }
+
+    #[test]
+    fn an_answer_agrees_to_what_the_offer_insists_on() {
+        let plain = Opening::Extended("permessage-deflate");
+        let deflate = "Sec-WebSocket-Extensions: permessage-deflate";
+        let answer = agreed("x, permessage-deflate; client_max_window_bits", &plain).unwrap();
+        assert!(answer.contains(&format!("{deflate}\r\n")), "{answer}");
+        let each = "permessage-deflate; server_no_context_takeover";
+        let answer = agreed(each, &plain).unwrap();
+        assert!(answer.contains(&format!("{deflate}; server_no_context_takeover\r\n")));
+        let takeover = Opening::Takeover("permessage-deflate");
+        assert!(agreed(each, &takeover).is_err());
+        assert!(agreed("x", &plain).is_err());
+        let small = "permessage-deflate; server_max_window_bits=9";
+        assert!(
+            agreed(small, &plain)
+                .unwrap()
+                .contains(&format!("{small}\r\n"))
+        );
+        assert_eq!(agreed("x", &Opening::WebSocket).unwrap(), ACCEPTED);
+    }
 }

@@ -97,8 +97,8 @@ impl<'a> Talk<'a> {
         self.outcome.head = Some(head);
     }
 
-    /// Waits for the request of a client; returns its key.
-    pub(crate) async fn hear(&mut self) -> Option<String> {
+    /// Waits for the request of a client.
+    pub(crate) async fn hear(&mut self) -> Option<Head> {
         let until = Instant::now() + self.manner.patience;
         while self.outcome.end == End::Open && self.outcome.head.is_none() {
             if !self.receive(until).await {
@@ -107,7 +107,7 @@ impl<'a> Talk<'a> {
         }
         let request = self.outcome.head.take()?;
         self.expect_frames();
-        request.field("sec-websocket-key")
+        Some(request)
     }
 
     /// Answers the request of a client.

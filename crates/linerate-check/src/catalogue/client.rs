@@ -3,7 +3,7 @@
 use super::{Wire, pong, text};
 use crate::{
     case::{Case, Expect, Input, Opening, Row, Stage, Wait},
-    frame::Frame,
+    frame::{Frame, Role},
 };
 
 /// The answer that opens a WebSocket. `{accept}` stands for what belongs to the client's key.
@@ -35,6 +35,20 @@ fn case(
         },
         expect,
     }
+}
+
+/// Returns an answer that agrees to an extension and that the client must not accept.
+pub(super) fn agreeing(name: &str, extension: &str) -> Case {
+    let last = "{accept}\r\n";
+    let more = format!("{last}Sec-WebSocket-Extensions: {extension}\r\n");
+    let ping = [Frame::new(0x9, "?")];
+    case(
+        Wire(Role::Client),
+        name,
+        (last, &more),
+        &ping,
+        Expect::Reject,
+    )
 }
 
 fn in_order(wire: Wire) -> Row {

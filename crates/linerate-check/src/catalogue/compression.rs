@@ -7,7 +7,7 @@ use flate2::{Compression, write::DeflateEncoder};
 use super::{Wire, fails, in_stages, text};
 use crate::{
     case::{Answer, Case, Expect, Opening, Row, Wait},
-    frame::Frame,
+    frame::{Frame, Role},
     run::request,
 };
 
@@ -47,6 +47,21 @@ pub(super) fn rows(wire: Wire) -> Vec<Row> {
     ]
 }
 
+/// Returns the rows for a client that offers compression.
+pub(super) fn rows_of_client(wire: Wire) -> Vec<Row> {
+    vec![
+        valid(wire),
+        empty(wire),
+        finals(wire),
+        takeover(wire),
+        reserved_bits(wire),
+        broken(wire),
+        not_text(wire),
+        fragments(wire),
+        bad_answers(),
+    ]
+}
+
 /// Returns a compressed frame.
 fn compressed(opcode: u8, payload: impl Into<Vec<u8>>) -> Frame {
     Frame::new(opcode, payload).with_rsv(4)
@@ -78,12 +93,20 @@ fn hello() -> Answer {
     text("Hello")
 }
 
-/// Compresses as the standard describes it (RFC 7692 §7.2.1).
-fn deflated(payload: &[u8]) -> Vec<u8> {
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-    // A vector takes everything.
-    _ = encoder.write_all(payload).and_then(|()| encoder.flush());
-    let mut bytes = encoder.get_ref().clone();
+/// Compresses as the standard describes it (RFC 7692 §7.2.1). Clients may ask for small windows, so nothing for
+/// them refers back far.
+fn deflated(wire: Wire, payload: &[u8]) -> Vec<u8> {
+    let far = match wire.0 {
+        Role::Client => 256,
+        Role::Server => usize::MAX,
+    };
+    let mut bytes = Vec::new();
+    for part in payload.chunks(far) {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+        // A vector takes everything.
+        _ = encoder.write_all(part).and_then(|()| encoder.flush());
+        bytes.extend(encoder.get_ref());
+    }
     bytes.truncate(bytes.len().saturating_sub(4));
     bytes
 }
@@ -137,13 +160,13 @@ fn valid(wire: Wire) -> Row {
             case(
                 wire,
                 "binary-20000",
-                &[compressed(0x2, deflated(&random))],
+                &[compressed(0x2, deflated(wire, &random))],
                 answers(&[binary]),
             ),
             case(
                 wire,
                 "text-90000",
-                &[compressed(0x1, deflated(long.as_bytes()))],
+                &[compressed(0x1, deflated(wire, long.as_bytes()))],
                 answers(&[text(&*long)]),
             ),
         ],
@@ -312,7 +335,7 @@ fn not_text(wire: Wire) -> Row {
         case(
             wire,
             name,
-            &[compressed(0x1, deflated(payload))],
+            &[compressed(0x1, deflated(wire, payload))],
             fails(&[1007]),
         )
     };
@@ -381,7 +404,7 @@ fn windows(wire: Wire) -> Row {
     ];
     let frames = [
         compressed(0x1, HELLO),
-        compressed(0x1, deflated(&[b'a'; 5_000])),
+        compressed(0x1, deflated(wire, &[b'a'; 5_000])),
     ];
     let both = [hello(), text([b'a'; 5_000])];
     let case = |(index, offer): (usize, &'static str)| {
@@ -394,6 +417,63 @@ fn windows(wire: Wire) -> Row {
         section: "RFC 7692 §7.1",
         required: "accept or decline; what is agreed on works",
         cases: offers.into_iter().enumerate().map(case).collect(),
+    }
+}
+
+/// Answers that a client must not accept, whatever it has offered.
+fn bad_answers() -> Row {
+    let answers = [
+        (
+            "client-bits-without-value",
+            "permessage-deflate; client_max_window_bits",
+        ),
+        (
+            "client-bits-7",
+            "permessage-deflate; client_max_window_bits=7",
+        ),
+        (
+            "client-bits-16",
+            "permessage-deflate; client_max_window_bits=16",
+        ),
+        (
+            "client-bits-abc",
+            "permessage-deflate; client_max_window_bits=abc",
+        ),
+        (
+            "server-bits-without-value",
+            "permessage-deflate; server_max_window_bits",
+        ),
+        (
+            "server-bits-7",
+            "permessage-deflate; server_max_window_bits=7",
+        ),
+        (
+            "server-bits-16",
+            "permessage-deflate; server_max_window_bits=16",
+        ),
+        (
+            "server-bits-08",
+            "permessage-deflate; server_max_window_bits=08",
+        ),
+        ("unknown", "permessage-deflate; unknown"),
+        (
+            "takeover-with-value",
+            "permessage-deflate; server_no_context_takeover=1",
+        ),
+        (
+            "takeover-twice",
+            "permessage-deflate; server_no_context_takeover; server_no_context_takeover",
+        ),
+        ("two-answers", "permessage-deflate, permessage-deflate"),
+        ("another-beside", "permessage-deflate, x-unknown"),
+    ];
+    let case = |(name, answer): (&str, &str)| super::client::agreeing(name, answer);
+    Row {
+        id: "X06",
+        title: "answers to an offer that are malformed, or agree to what was not offered",
+        section: "RFC 7692 §5.1, §7, §7.1; RFC 6455 §4.1",
+        required: "fail the connection, and send nothing",
+        cases: answers.into_iter().map(case).collect(),
     }
 }
 
