@@ -74,6 +74,19 @@ export class Fields {
     );
   }
 
+  has(name: string): boolean {
+    return this.#fields[name] !== undefined;
+  }
+
+  /** An object all of whose fields are strings. */
+  texts(name: string): Record<string, string> {
+    const fields = this.object(name).#fields;
+    if (!Object.values(fields).every((value) => typeof value === "string")) {
+      throw new NotUnderstood(`${name} holds something else than strings`);
+    }
+    return fields as Record<string, string>;
+  }
+
   /** An object all of whose fields are counts. */
   counts(name: string): Record<string, number> {
     const fields = this.object(name).#fields;

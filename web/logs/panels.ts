@@ -54,16 +54,21 @@ interface ValuePanelSpec {
   figuresOf(summary: Summary): { top: ValueCount[]; figures?: PanelFigures };
   /** What stands in the panel when no request has a value. */
   why(summary: Summary): string;
-  meaningOf?(value: string): string;
+  /** What requests without a value are called behind their number. */
+  noValue?: string;
+  /** Whether the panel is there at all; it always is, unless this says something else. */
+  isThere?(summary: Summary): boolean;
+  meaningOf?(value: string, summary: Summary | undefined): string;
   colourOf?(value: string): string;
   /** The class of errors that the panel counts, of which its shares are. */
   errors?: "4xx" | "5xx";
 }
 
-const named = (dimension: Exclude<Dimension, "bot" | "status_class">) => (summary: Summary) => ({
-  top: summary.panels[dimension].top,
-  figures: summary.panels[dimension],
-});
+const named =
+  (dimension: Exclude<Dimension, "bot" | "country" | "status_class">) => (summary: Summary) => ({
+    top: summary.panels[dimension].top,
+    figures: summary.panels[dimension],
+  });
 
 const VALUE_PANELS: ValuePanelSpec[] = [
   {
@@ -108,6 +113,22 @@ const VALUE_PANELS: ValuePanelSpec[] = [
     },
     figuresOf: named("referrer"),
     why: () => "No request names a referrer; the common format has none at all.",
+  },
+  {
+    ...{
+      id: "country",
+      title: "Countries",
+      heading: "Country of the address",
+      dimension: "country",
+      rows: SHORT,
+      width: 12,
+    },
+    isThere: ({ countries }) => countries !== null,
+    figuresOf: ({ countries }) =>
+      countries === null ? { top: [] } : { top: countries.figures.top, figures: countries.figures },
+    noValue: "from unknown addresses",
+    why: () => "The database of countries has none of the addresses.",
+    meaningOf: (code, summary) => summary?.countries?.names[code] ?? "",
   },
   {
     ...{ id: "agent", title: "Agents", heading: "Agent", dimension: "agent", rows: TALL, width: 7 },
@@ -203,6 +224,7 @@ export class Panels {
 
 class ValuePanel implements Panel {
   readonly #spec: ValuePanelSpec;
+  readonly #section: HTMLElement;
   readonly #note: HTMLElement;
   readonly #empty: HTMLElement;
   readonly #more: HTMLButtonElement;
@@ -215,7 +237,8 @@ class ValuePanel implements Panel {
     more: (panel: string) => void,
   ) {
     this.#spec = spec;
-    const { note, empty, table } = card(parent, spec.id, spec.title, spec.width);
+    const { section, note, empty, table } = card(parent, spec.id, spec.title, spec.width);
+    this.#section = section;
     this.#note = note;
     this.#more = moreButton(note, spec, () => more(spec.id));
     this.#empty = empty;
@@ -227,6 +250,9 @@ class ValuePanel implements Panel {
   }
 
   show(shown: Shown | undefined): void {
+    const { isThere } = this.#spec;
+    this.#section.hidden =
+      isThere !== undefined && (shown === undefined || !isThere(shown.summary));
     const { top, figures } =
       shown === undefined ? { top: [] } : this.#spec.figuresOf(shown.summary);
     const before = shown?.compared && this.#spec.figuresOf(shown.compared);
@@ -238,7 +264,9 @@ class ValuePanel implements Panel {
     nameMore(this.#more, this.#spec, isLong);
     setText(
       this.#note,
-      figures === undefined ? countNote(shown, top.length) : distinctNote(figures),
+      figures === undefined
+        ? countNote(shown, top.length)
+        : distinctNote(figures, this.#spec.noValue),
     );
     const isEmpty = shown !== undefined && top.length === 0;
     setText(this.#empty, isEmpty ? whyEmpty(shown, this.#spec.why(shown.summary)) : "");
@@ -254,7 +282,7 @@ class ValuePanel implements Panel {
     const all = errors === undefined ? summary?.requests : summary?.status_classes[errors];
     return {
       label: value,
-      meaning: meaningOf?.(value) ?? "",
+      meaning: meaningOf?.(value, summary) ?? "",
       length: requests,
       colour: colourOf?.(value) ?? "bar-plain",
       cells: [
@@ -369,7 +397,7 @@ function card(parent: HTMLElement, id: string, title: string, width: number) {
   head.append(heading, note);
   section.append(head, scrolled, empty);
   parent.append(section);
-  return { note, table, empty };
+  return { section, note, table, empty };
 }
 
 /** Builds the button that shows many values, before the note. */
@@ -391,7 +419,10 @@ function nameMore(button: HTMLElement, { title, rows }: ValuePanelSpec, isLong: 
 }
 
 /** Says how many values there are, and how exact the counts are where they aren't. */
-export function distinctNote({ distinct, exact, error_max, none }: PanelFigures): string {
+export function distinctNote(
+  { distinct, exact, error_max, none }: PanelFigures,
+  noValue = "without",
+): string {
   if (distinct === 0) {
     return NOTHING;
   }
@@ -404,7 +435,7 @@ export function distinctNote({ distinct, exact, error_max, none }: PanelFigures)
     parts.push(`counts at most ${grouped(error_max)} too high`);
   }
   if (none > 0) {
-    parts.push(`${grouped(none)} requests without`);
+    parts.push(`${grouped(none)} requests ${noValue}`);
   }
   return parts.join(" · ");
 }

@@ -11,6 +11,7 @@ export const DIMENSIONS = [
   "referrer",
   "agent",
   "bot",
+  "country",
 ] as const;
 
 export type Dimension = (typeof DIMENSIONS)[number];
@@ -19,6 +20,7 @@ export const DIMENSION_NAME: Record<Dimension, string> = {
   address: "Address",
   agent: "Agent",
   bot: "Bot",
+  country: "Country",
   host: "Host",
   method: "Method",
   path: "Path",

@@ -102,6 +102,8 @@ export interface Summary {
   format: string;
   approximate: boolean;
   panels: Record<PanelName, PanelFigures>;
+  /** The countries by their ISO codes, and their names; null if the server has no database of them. */
+  countries: { figures: PanelFigures; names: Record<string, string> } | null;
   bots: { requests: number; bytes: number; top: ValueCount[] };
   latency: Latency | null;
   error_paths: Record<"4xx" | "5xx", ValueCount[]>;
@@ -127,6 +129,7 @@ export function parseSummary(summary: Fields): Summary {
     format: summary.string("format"),
     approximate: summary.flag("approximate"),
     panels: parsePanels(summary.object("panels")),
+    countries: parseCountries(summary),
     bots: parseBots(summary.object("bots")),
     latency: parseLatency(summary.objectOrNull("latency")),
     error_paths: {
@@ -205,21 +208,29 @@ function parseTimeline(timeline: Fields): Timeline {
 
 function parsePanels(panels: Fields): Summary["panels"] {
   return Object.fromEntries(
-    PANELS.map((name) => {
-      const panel = panels.object(name);
-      return [
-        name,
-        {
-          distinct: panel.count("distinct"),
-          exact: panel.flag("exact"),
-          error_max: panel.count("error_max"),
-          not_counted: panel.count("not_counted"),
-          none: panel.count("none"),
-          top: panel.objects("top").map(parseValueCount),
-        },
-      ];
-    }),
+    PANELS.map((name) => [name, parsePanel(panels.object(name))]),
   ) as Summary["panels"];
+}
+
+function parsePanel(panel: Fields): PanelFigures {
+  return {
+    distinct: panel.count("distinct"),
+    exact: panel.flag("exact"),
+    error_max: panel.count("error_max"),
+    not_counted: panel.count("not_counted"),
+    none: panel.count("none"),
+    top: panel.objects("top").map(parseValueCount),
+  };
+}
+
+function parseCountries(summary: Fields): Summary["countries"] {
+  if (!summary.has("country_names")) {
+    return null;
+  }
+  return {
+    figures: parsePanel(summary.object("panels").object("country")),
+    names: summary.texts("country_names"),
+  };
 }
 
 function parseBots(bots: Fields): Summary["bots"] {

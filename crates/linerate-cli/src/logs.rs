@@ -18,6 +18,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use linerate_logview::{
     aggregate::{Aggregator, Limits},
+    countries::Countries,
     format::Format,
     query::{Query, TOP_DEFAULT, TOP_MAX},
 };
@@ -30,6 +31,7 @@ Examples:
   linerate logs /var/log/nginx/access.log
   linerate logs '/var/log/nginx/access.log*' --status 5xx --path '/api/*'
   linerate logs access.log --address '!192.0.2.*' --from 2021-01-22T02:00 --json | jq .panels.path
+  linerate logs access.log --geoip countries.mmdb --country DE
   linerate logs access.log --watch
   ssh web tail -F /var/log/nginx/access.log | linerate logs - --watch
   linerate logs access.log --format '$remote_addr [$time_local] \"$request\" $status $request_time'
@@ -54,6 +56,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
+    /// A database of countries that addresses are looked up in (.mmdb, as GeoLite2 and DB-IP have it).
+    #[arg(long, value_name = "FILE")]
+    geoip: Option<PathBuf>,
+
     /// How many values each table has.
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=TOP_MAX as i64))]
     top: u16,
@@ -71,6 +77,7 @@ struct View {
     query: Option<Query>,
     is_json: bool,
     rows_max: usize,
+    countries: Option<Countries>,
 }
 
 impl View {
@@ -97,6 +104,7 @@ impl View {
         let mut limits = Limits::default();
         limits.column_bytes_max = self.query.as_ref().map_or(0, |_| COLUMN_BYTES_MAX);
         limits.top_max = limits.top_max.max(self.rows_max);
+        limits.countries = self.countries.clone();
         limits
     }
 }
@@ -108,6 +116,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         query: arguments.filters.query(rows_max.max(TOP_DEFAULT))?,
         is_json: arguments.json,
         rows_max,
+        countries: arguments
+            .geoip
+            .as_deref()
+            .map(Countries::open)
+            .transpose()?,
     };
     let mut log = Counter::new(view.limits());
     if arguments.watch {

@@ -1,6 +1,7 @@
 //! Figures of a log in bounded memory: what [`Summary`] is made from.
 
 pub(crate) mod bots;
+pub(crate) mod country_codes;
 pub(crate) mod counts;
 pub(crate) mod dictionary;
 mod distinct;
@@ -176,6 +177,7 @@ fn count_unusual(figures: &mut Figures, parser: &mut Parser, line: Line<'_>) {
 
 #[cfg(test)]
 mod tests {
+    mod countries;
     mod cuts;
     mod figures;
     mod limits;

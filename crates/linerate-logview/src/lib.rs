@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
+pub mod countries;
 pub mod decode;
 pub mod format;
 pub mod input;

@@ -80,6 +80,9 @@ pub enum Dimension {
     ///
     /// [`Summary::bots`]: crate::summary::Summary::bots
     Bot,
+    /// The country of the address, by its ISO code. The empty one stands for addresses of which it is
+    /// not known.
+    Country,
     /// The virtual host.
     Host,
     /// The method.
@@ -101,6 +104,7 @@ impl Dimension {
             Self::Address => "address",
             Self::Agent => "agent",
             Self::Bot => "bot",
+            Self::Country => "country",
             Self::Host => "host",
             Self::Method => "method",
             Self::Path => "path",
@@ -161,6 +165,7 @@ mod tests {
             Dimension::Address,
             Dimension::Agent,
             Dimension::Bot,
+            Dimension::Country,
             Dimension::Host,
             Dimension::Method,
             Dimension::Path,
@@ -171,6 +176,6 @@ mod tests {
             let json = serde_json::to_value(dimension).unwrap();
             assert_eq!(json, dimension.name());
         }
-        assert!(serde_json::from_str::<Dimension>("\"country\"").is_err());
+        assert!(serde_json::from_str::<Dimension>("\"city\"").is_err());
     }
 }

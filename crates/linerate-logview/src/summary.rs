@@ -71,6 +71,9 @@ pub struct Summary {
     pub panels: Panels,
     /// The requests of programs that say who they are.
     pub bots: Bots,
+    /// The English names of countries by their ISO codes; `None` if no database was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub country_names: Option<BTreeMap<String, String>>,
     /// How long requests took; `None` if the format doesn't say.
     pub latency: Option<Latency>,
     /// The paths with the most errors.

@@ -65,8 +65,25 @@ test("what is no message is not understood", () => {
 });
 
 test("a summary that lacks a field is not understood", () => {
-  for (const name of Object.keys(SUMMARY)) {
+  for (const name of Object.keys(SUMMARY).filter((name) => name !== "countries")) {
     assert.throws(() => parseServerMessage(snapshot({ [name]: undefined })), NotUnderstood, name);
+  }
+});
+
+test("countries are there if the server has a database of them", () => {
+  const panels = { ...SUMMARY.panels, country: SUMMARY.panels.path };
+  const country_names = { DE: "Germany" };
+  const message = parseServerMessage(snapshot({ panels, country_names }));
+  assert.deepEqual(message.type === "snapshot" && message.summary.countries, {
+    figures: SUMMARY.panels.path,
+    names: country_names,
+  });
+  for (const change of [
+    { country_names },
+    { panels, country_names: { DE: 1 } },
+    { panels, country_names: null },
+  ]) {
+    assert.throws(() => parseServerMessage(snapshot(change)), NotUnderstood);
   }
 });
 

@@ -61,6 +61,7 @@ export const SUMMARY: Summary = {
     referrer: NONE,
     status: NONE,
   },
+  countries: null,
   bots: { requests: 0, bytes: 0, top: [] },
   latency: {
     ...{ count: 3, p50_us: 900, p90_us: 1_200, p99_us: 1_200, p999_us: 1_200, max_us: 1_190 },

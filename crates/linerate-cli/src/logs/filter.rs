@@ -40,6 +40,11 @@ pub(super) struct Filters {
     #[arg(long, value_name = "BOT")]
     bot: Vec<String>,
 
+    /// Only requests from this country, by the two letters of ISO 3166: DE, '!US'; needs --geoip. The
+    /// empty one stands for addresses of which it is not known.
+    #[arg(long, value_name = "CODE", requires = "geoip")]
+    country: Vec<String>,
+
     /// Only requests with this referrer. The empty one stands for requests without.
     #[arg(long, value_name = "REFERRER")]
     referrer: Vec<String>,
@@ -71,6 +76,7 @@ impl Filters {
             (Dimension::Host, &self.host),
             (Dimension::Agent, &self.agent),
             (Dimension::Bot, &self.bot),
+            (Dimension::Country, &self.country),
             (Dimension::Referrer, &self.referrer),
         ] {
             conditions.extend(values.iter().map(|value| condition(dimension, value)));

@@ -49,6 +49,10 @@ pub(super) struct Flags {
     #[arg(long = "tail", value_name = "FILE")]
     tails: Vec<String>,
 
+    /// A database of countries for /logs (.mmdb, as GeoLite2 and DB-IP have it).
+    #[arg(long, value_name = "FILE")]
+    geoip: Option<String>,
+
     /// Let everybody connect; without any key under `auth`, let everybody do everything.
     #[arg(long)]
     insecure_anonymous: bool,
@@ -114,6 +118,7 @@ impl Flags {
             ),
             ("--log-format", "log.format", log_format),
             ("--tail", "logs.tail", tails),
+            ("--geoip", "logs.geoip", self.geoip.clone()),
         ] {
             if let Some(value) = value {
                 loader = loader.with_flag(flag, key, value);

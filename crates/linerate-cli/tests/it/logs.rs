@@ -312,3 +312,63 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     assert!(child.wait().unwrap().success());
     assert_eq!(errors, "");
 }
+
+/// Addresses of it are in Germany, in France, and nowhere.
+const ABROAD: &str = "\
+192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET /a HTTP/1.1\" 200 5 \"-\" \"t\"
+192.0.2.8 - - [22/Jan/2021:01:47:05 +0000] \"GET /b HTTP/1.1\" 200 5 \"-\" \"t\"
+198.51.100.7 - - [22/Jan/2021:01:47:05 +0000] \"GET /c HTTP/1.1\" 200 5 \"-\" \"t\"
+10.0.0.1 - - [22/Jan/2021:01:47:05 +0000] \"GET /d HTTP/1.1\" 200 5 \"-\" \"t\"
+";
+
+fn countries() -> &'static str {
+    concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../linerate-logview/tests/data/countries.mmdb"
+    )
+}
+
+#[test]
+fn countries_are_shown_and_chosen_by_a_database() {
+    let arguments = ["-", "--geoip", countries()];
+    let output = logs(&arguments, ABROAD.as_bytes());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let heading = "\nCountries: 2, 1 requests from unknown addresses\n";
+    assert!(
+        text.contains(heading) && text.contains("  DE Germany\n"),
+        "{text}"
+    );
+    for (country, requests) in [("DE", 2), ("!DE", 2), ("", 1), ("FR", 1), ("XX", 0)] {
+        let arguments = [&arguments[..], &["--json", "--country", country]].concat();
+        assert_eq!(figures(&arguments, ABROAD.as_bytes())["requests"], requests);
+    }
+    let without = figures(&["-", "--json"], ABROAD.as_bytes());
+    assert!(without.get("country_names").is_none() && without["panels"].get("country").is_none());
+}
+
+#[test]
+fn a_database_of_countries_that_is_none_is_named() {
+    let folder = Folder::new("countries");
+    let other = folder.write("other.mmdb", b"no database");
+    let missing = format!("{other}.none");
+    for (path, says) in [
+        (&other, "is no database"),
+        (&missing, "can't read the database"),
+    ] {
+        let error = error(&["-", "--geoip", path], ABROAD.as_bytes());
+        assert!(
+            error.contains(path.as_str()) && error.contains(says),
+            "{error}"
+        );
+        let served = linerate(&["serve", "--listen", "127.0.0.1:0", "--geoip", path]).output();
+        let served = served.unwrap();
+        let error = String::from_utf8(served.stderr).unwrap();
+        assert!(!served.status.success());
+        assert!(
+            error.contains(path.as_str()) && error.contains(says),
+            "{error}"
+        );
+    }
+    let output = logs(&["-", "--country", "DE"], ABROAD.as_bytes());
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -32,6 +32,8 @@ pub struct LogsOptions {
     pub resume: Duration,
     /// Files that are read as they grow, and that everybody who can reach the log page can look at.
     pub tail: Vec<PathBuf>,
+    /// The database of countries that addresses are looked up in; `None`, so there are no countries.
+    pub geoip: Option<PathBuf>,
     /// Bytes that uploads may take up together whose connections were lost; the oldest give way.
     pub resume_bytes_max: usize,
 }
@@ -62,6 +64,7 @@ impl Default for LogsOptions {
             silence: Duration::from_secs(60),
             idle: Duration::from_secs(600),
             tail: Vec::new(),
+            geoip: None,
             resume: Duration::from_secs(60),
             resume_bytes_max: 512 << 20,
         }

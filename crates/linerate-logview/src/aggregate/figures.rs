@@ -1,11 +1,12 @@
 //! All that is kept of a log: counters, names and columns.
 
 use super::bots::BotNames;
+use super::country_codes::CountryCodes;
 use super::dictionary::{NONE, OTHER};
 use super::excerpt::excerpt;
 use super::limits::Limits;
 use super::report::Report;
-use super::row::{AGENT, Dictionaries, HOST, METHOD, Row, TEXTS, values};
+use super::row::{ADDRESS, AGENT, Dictionaries, HOST, METHOD, Row, TEXTS, values};
 use super::samples::Samples;
 use super::scan::scan;
 use super::tallies::Tallies;
@@ -29,6 +30,7 @@ pub(super) struct Figures {
     samples: Samples,
     dictionaries: Dictionaries,
     bots: BotNames,
+    countries: Option<CountryCodes>,
     tallies: Tallies,
     store: Store,
     lines: LineStore,
@@ -48,6 +50,7 @@ impl Figures {
             samples: Samples::new(limits.samples_max, limits.sample_chars_max),
             dictionaries: Dictionaries::new(&limits),
             bots: BotNames::new(),
+            countries: limits.countries.clone().map(CountryCodes::new),
             tallies: Tallies::new(Timeline::new(limits.timeline_buckets_max)),
             store: Store::new(limits.column_bytes_max, limits.columns_age),
             lines: LineStore::new(limits.line_bytes_sum_max),
@@ -109,6 +112,9 @@ impl Figures {
     pub(super) fn settle(&mut self) {
         self.count_fresh();
         self.bots.note(self.dictionaries.of(AGENT));
+        if let Some(countries) = &mut self.countries {
+            countries.note(self.dictionaries.of(ADDRESS));
+        }
     }
 
     pub(super) fn lines(&self) -> u64 {
@@ -179,6 +185,10 @@ impl Figures {
     pub(super) fn memory_bytes(&self) -> usize {
         self.dictionaries.memory_bytes()
             + self.bots.memory_bytes()
+            + self
+                .countries
+                .as_ref()
+                .map_or(0, CountryCodes::memory_bytes)
             + self.tallies.memory_bytes()
             + self.store.memory_bytes()
             + self.lines.memory_bytes()
@@ -203,10 +213,16 @@ impl Figures {
     }
 
     fn filter(&self, query: &Query) -> Result<Filter, QueryError> {
-        let filter = Filter::new(query, &self.dictionaries, STATUS, |text| {
-            let others = self.tallies.by_code[text].get(OTHER as usize);
-            others.is_some_and(|tally| tally.requests > 0)
-        })?;
+        let filter = Filter::new(
+            query,
+            &self.dictionaries,
+            self.countries.as_ref(),
+            STATUS,
+            |text| {
+                let others = self.tallies.by_code[text].get(OTHER as usize);
+                others.is_some_and(|tally| tally.requests > 0)
+            },
+        )?;
         match self.store.overflown_at() {
             None => Ok(filter),
             Some(requests_kept) => Err(QueryError::ColumnsFull {
@@ -239,6 +255,7 @@ impl Figures {
             dictionaries: &self.dictionaries,
             tallies,
             bots: &self.bots,
+            countries: self.countries.as_ref(),
             top_max,
         };
         let panels = report.panels();
@@ -273,6 +290,7 @@ impl Figures {
             format: String::new(),
             approximate: report.is_approximate(),
             bots: report.bots(),
+            country_names: self.countries.as_ref().map(CountryCodes::names),
             latency: tallies.durations.summary(),
             error_paths: report.error_paths(),
             firewall: report.firewall(),

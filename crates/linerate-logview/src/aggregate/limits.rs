@@ -1,5 +1,7 @@
 //! What may be kept of a log.
 
+use crate::countries::Countries;
+
 /// What an [`Aggregator`](super::Aggregator) may keep.
 ///
 /// With all defaults reached it holds less than 80 MiB. What does not fit is counted, and the
@@ -47,6 +49,8 @@ pub struct Limits {
     pub sample_chars_max: usize,
     /// How many values each list of a summary has, 20.
     pub top_max: usize,
+    /// What countries of addresses are looked up in; `None`, so there are no figures of countries.
+    pub countries: Option<Countries>,
 }
 
 impl Default for Limits {
@@ -71,6 +75,7 @@ impl Default for Limits {
             samples_max: 5,
             sample_chars_max: 200,
             top_max: crate::query::TOP_DEFAULT,
+            countries: None,
         }
     }
 }

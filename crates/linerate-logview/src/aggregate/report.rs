@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::bots::BotNames;
+use super::country_codes::CountryCodes;
 use super::dictionary::{FIRST, OTHER, OTHER_NAME};
 use super::overflow::Overflow;
 use super::ranking::{Counted, entry, highest, text};
@@ -17,6 +18,7 @@ pub(super) struct Report<'a> {
     pub(super) dictionaries: &'a Dictionaries,
     pub(super) tallies: &'a Tallies,
     pub(super) bots: &'a BotNames,
+    pub(super) countries: Option<&'a CountryCodes>,
     pub(super) top_max: usize,
 }
 
@@ -26,6 +28,9 @@ impl<'a> Report<'a> {
         Panels {
             address: panel(ADDRESS),
             agent: panel(AGENT),
+            country: self
+                .countries
+                .map(|it| it.panel(self.counted(ADDRESS), self.top_max)),
             host: panel(HOST),
             method: panel(METHOD),
             path: panel(PATH),

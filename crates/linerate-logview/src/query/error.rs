@@ -18,6 +18,8 @@ pub enum QueryError {
         /// How many bytes the columns may take up.
         bytes_max: usize,
     },
+    /// Countries are asked for, and there is no database of them.
+    NoCountries,
     /// The dimension has more values than are told apart, and the condition might concern those.
     NotToldApart {
         /// The dimension of the condition.
@@ -69,6 +71,7 @@ impl QueryError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::ColumnsFull { .. } => "columns_full",
+            Self::NoCountries => "no_countries",
             Self::NotToldApart { .. } => "not_told_apart",
             Self::RowsFull { .. } => "rows_full",
             Self::RowsNotKept => "rows_not_kept",
@@ -91,6 +94,9 @@ impl fmt::Display for QueryError {
                 f,
                 "the log can't be filtered: of its {requests} requests {requests_kept} fit into \
                  the {bytes_max} bytes that may be kept of it"
+            ),
+            Self::NoCountries => f.write_str(
+                "the countries of addresses are not known: no database of them was given",
             ),
             Self::NotToldApart {
                 dimension,

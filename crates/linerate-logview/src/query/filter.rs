@@ -3,9 +3,10 @@
 use super::pattern::Pattern;
 use super::{Condition, Dimension, Query, QueryError};
 use crate::aggregate::bots;
+use crate::aggregate::country_codes::CountryCodes;
 use crate::aggregate::counts::{CLASSES, STATUSES, class};
 use crate::aggregate::dictionary::{Dictionary, NONE, OTHER};
-use crate::aggregate::row::{AGENT, Dictionaries, TEXTS};
+use crate::aggregate::row::{ADDRESS, AGENT, Dictionaries, TEXTS};
 
 /// How many conditions a query may have: more than a person clicks together.
 pub(crate) const CONDITIONS_MAX: usize = 64;
@@ -29,6 +30,7 @@ impl Filter {
     pub(crate) fn new(
         query: &Query,
         dictionaries: &Dictionaries,
+        countries: Option<&CountryCodes>,
         status: usize,
         has_others: impl Fn(usize) -> bool,
     ) -> Result<Self, QueryError> {
@@ -52,8 +54,16 @@ impl Filter {
             }
             sets.push((
                 AGENT,
-                bots.codes_by(agents, |agent| bots::name(agent).unwrap_or_default()),
+                bots.codes_by(agents.values().map(|it| bots::name(it).unwrap_or_default())),
             ));
+        }
+        let wanted = Wanted::new(query, Dimension::Country);
+        if !wanted.is_empty() {
+            let countries = countries.ok_or(QueryError::NoCountries)?;
+            if has_others(ADDRESS) {
+                return Err(wanted.not_told_apart(dictionaries.of(ADDRESS)));
+            }
+            sets.push((ADDRESS, wanted.codes_by(countries.of_addresses())));
         }
         let by_status =
             [Dimension::Status, Dimension::StatusClass].map(|it| Wanted::new(query, it));
@@ -162,15 +172,11 @@ impl<'a> Wanted<'a> {
     /// Values without a code are chosen unless others are asked for: where a condition might concern
     /// them, the query was refused.
     fn codes(&self, dictionary: &Dictionary) -> Set {
-        self.codes_by(dictionary, |value| value)
+        self.codes_by(dictionary.values())
     }
 
-    /// Returns the codes of the values of which what `of` tells is chosen.
-    fn codes_by<'d, T: AsRef<[u8]>>(
-        &self,
-        dictionary: &'d Dictionary,
-        of: impl Fn(&'d [u8]) -> T,
-    ) -> Set {
+    /// Returns the codes of the values that are chosen by what each of them is one of.
+    fn codes_by(&self, values: impl Iterator<Item = impl AsRef<[u8]>>) -> Set {
         let mut set = Set::default();
         if self.chooses(b"") {
             set.insert(NONE as usize);
@@ -178,8 +184,8 @@ impl<'a> Wanted<'a> {
         if self.included.is_empty() {
             set.insert(OTHER as usize);
         }
-        for (value, code) in dictionary.values().zip(OTHER as usize + 1..) {
-            if self.chooses(of(value).as_ref()) {
+        for (value, code) in values.zip(OTHER as usize + 1..) {
+            if self.chooses(value.as_ref()) {
                 set.insert(code);
             }
         }
@@ -253,7 +259,7 @@ mod tests {
             ..Query::default()
         };
         let dictionaries = paths(&["/", "/a", "/b", "/a/c"]);
-        let filter = Filter::new(&query, &dictionaries, STATUS, |_| others)?;
+        let filter = Filter::new(&query, &dictionaries, None, STATUS, |_| others)?;
         let (column, set) = &filter.sets[0];
         assert_eq!(*column, PATH);
         Ok((0..9).filter(|&code| set.has(code)).collect())
@@ -301,7 +307,7 @@ mod tests {
             ],
             ..Query::default()
         };
-        let filter = Filter::new(&query, &paths(&[]), STATUS, |_| true).unwrap();
+        let filter = Filter::new(&query, &paths(&[]), None, STATUS, |_| true).unwrap();
         let (column, set) = &filter.sets[0];
         let count = (0..1_000).filter(|&status| set.has(status)).count();
         assert_eq!((*column, filter.sets.len(), count), (STATUS, 1, 99));
@@ -316,7 +322,7 @@ mod tests {
                 top_max,
                 ..Query::default()
             };
-            Filter::new(&query, &paths(&[]), STATUS, |_| false).map(|_| ())
+            Filter::new(&query, &paths(&[]), None, STATUS, |_| false).map(|_| ())
         };
         assert_eq!(query(CONDITIONS_MAX, VALUE_BYTES_MAX, TOP_MAX), Ok(()));
         let conditions = QueryError::TooManyConditions {

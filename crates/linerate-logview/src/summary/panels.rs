@@ -10,6 +10,11 @@ pub struct Panels {
     pub address: Panel,
     /// `User-Agent` headers.
     pub agent: Panel,
+    /// Countries by their ISO codes, whose names are in
+    /// [`Summary::country_names`](super::Summary::country_names); `None` if no database was given.
+    /// Requests from where it does not know have no value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub country: Option<Panel>,
     /// Virtual hosts.
     pub host: Panel,
     /// Methods.

@@ -27,6 +27,7 @@ impl Report {
         ] {
             self.ranked(&title(name, panel), summary.requests, &panel.top);
         }
+        self.countries(summary);
         let bots = &summary.bots;
         let title = format!("Bots: {} requests", grouped(bots.requests));
         self.ranked(&title, summary.requests, &bots.top);
@@ -47,6 +48,25 @@ impl Report {
     pub(super) fn firewall(&mut self, firewall: &Firewall) {
         self.suspects("Addresses by their busiest minute", &firewall.by_rate);
         self.suspects("Addresses by their errors", &firewall.by_errors);
+    }
+
+    /// Shows countries by their names, if addresses were looked up.
+    fn countries(&mut self, summary: &Summary) {
+        let (Some(panel), Some(names)) = (&summary.panels.country, &summary.country_names) else {
+            return;
+        };
+        let mut panel = panel.clone();
+        for row in &mut panel.top {
+            if let Some(name) = names.get(&row.value) {
+                row.value = format!("{} {name}", row.value);
+            }
+        }
+        let unknown = std::mem::take(&mut panel.none);
+        let mut title = title("Countries", &panel);
+        if unknown > 0 {
+            title += &format!(", {} requests from unknown addresses", grouped(unknown));
+        }
+        self.ranked(&title, summary.requests, &panel.top);
     }
 
     fn ranked(&mut self, title: &str, total: u64, rows: &[Ranked]) {

@@ -12,7 +12,10 @@ use std::{
 };
 
 use linerate_gateway::config::LogsOptions;
-use linerate_logview::session::{Limits, Session, SessionId};
+use linerate_logview::{
+    countries::Countries,
+    session::{Limits, Session, SessionId},
+};
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep, timeout},
@@ -66,13 +69,14 @@ impl Sessions {
     /// Creates what uploads share, and begins to read the files that are to be followed.
     ///
     /// # Errors
-    /// A thread that reads can't be started.
-    pub(in crate::serve) fn new(options: &LogsOptions) -> std::io::Result<Arc<Self>> {
+    /// The database of countries can't be used, or a thread that reads can't be started.
+    pub(in crate::serve) fn new(options: &LogsOptions) -> anyhow::Result<Arc<Self>> {
         let mut limits = Limits::default();
         limits.upload_bytes_max = options.upload_bytes_max;
         limits.decode.decoded_bytes_max = options.upload_bytes_max;
         limits.aggregate.column_bytes_max = options.columns_bytes_max;
         limits.aggregate.line_bytes_sum_max = options.rows_bytes_max;
+        limits.aggregate.countries = options.geoip.as_deref().map(Countries::open).transpose()?;
         limits.silence_max = options.silence;
         limits.idle_max = options.idle;
         let parsers = match options.parse_threads {

@@ -1,0 +1,112 @@
+//! Which countries addresses are in, looked up once for each address.
+
+use std::collections::BTreeMap;
+
+use super::dictionary::{Dictionary, FIRST, NONE, OTHER};
+use super::ranking::{Counted, entry, highest};
+use super::tally::Tally;
+use crate::countries::Countries;
+use crate::summary::Panel;
+
+/// More than there are: all pairs of letters.
+const CODES_MAX: usize = 26 * 26;
+
+/// The countries of addresses.
+#[derive(Debug)]
+pub(crate) struct CountryCodes {
+    countries: Countries,
+    codes: Dictionary,
+    /// By the codes in `codes`, from [`FIRST`].
+    names: Vec<String>,
+    /// The code of a country by that of an address, from [`FIRST`].
+    by_address: Vec<u32>,
+}
+
+impl CountryCodes {
+    pub(super) fn new(countries: Countries) -> Self {
+        Self {
+            countries,
+            codes: Dictionary::new(CODES_MAX, CODES_MAX * 2),
+            names: Vec::new(),
+            by_address: Vec::new(),
+        }
+    }
+
+    /// Looks up the addresses that are new since the last call.
+    pub(super) fn note(&mut self, addresses: &Dictionary) {
+        for address in addresses.values_from(self.by_address.len()) {
+            let code = match self.countries.of(address) {
+                None => NONE,
+                Some(country) => {
+                    let code = self.codes.code(country.code.as_bytes());
+                    if (code - FIRST) as usize == self.names.len() {
+                        self.names.push(country.name);
+                    }
+                    code
+                }
+            };
+            self.by_address.push(code);
+        }
+    }
+
+    /// Returns the ISO codes of all addresses in the order of their codes, empty where none is known.
+    pub(crate) fn of_addresses(&self) -> impl Iterator<Item = &[u8]> {
+        self.by_address.iter().map(|&code| self.codes.value(code))
+    }
+
+    /// Returns what was counted of addresses by country. Addresses without a code are looked up anew if
+    /// they are tracked; the requests of the others are not counted.
+    pub(super) fn panel(&self, addresses: Counted<'_>, top_max: usize) -> Panel {
+        let mut sums: BTreeMap<String, Tally> = BTreeMap::new();
+        let with_code = addresses.tallies.iter().skip(FIRST as usize);
+        let mut by_code = vec![Tally::default(); self.codes.len() + FIRST as usize];
+        for (tally, &code) in with_code.zip(&self.by_address) {
+            by_code[code as usize].add(tally);
+        }
+        by_code[NONE as usize].add(&addresses.tally(NONE));
+        for (code, tally) in (0..).zip(&by_code).filter(|(_, tally)| tally.requests > 0) {
+            sums.insert(self.codes.text(code), *tally);
+        }
+        let mut not_counted = addresses.tally(OTHER).requests;
+        let is_exact = not_counted == 0;
+        for tracked in addresses.overflow.into_iter().flat_map(|it| it.tracked()) {
+            let country = self.countries.of(&tracked.text).map(|it| it.code);
+            let sum = sums.entry(country.unwrap_or_default()).or_default();
+            sum.add(&tracked.tally);
+            not_counted -= tracked.tally.requests;
+        }
+        let unknown = sums.remove("").unwrap_or_default();
+        let candidates = sums
+            .iter()
+            .map(|(code, tally)| (tally.requests, code.as_bytes(), (code, tally)));
+        let top = highest(top_max, candidates).into_iter();
+        Panel {
+            distinct: sums.len() as u64,
+            exact: is_exact,
+            error_max: not_counted,
+            not_counted,
+            none: unknown.requests,
+            top: top
+                .map(|(.., (code, tally))| entry(code.clone(), tally))
+                .collect(),
+        }
+    }
+
+    /// Returns the names of all countries that came up, by code.
+    pub(super) fn names(&self) -> BTreeMap<String, String> {
+        let codes = self
+            .codes
+            .values()
+            .map(|code| String::from_utf8_lossy(code).into_owned());
+        codes.zip(self.names.iter().cloned()).collect()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let names: usize = self
+            .names
+            .iter()
+            .map(|it| it.capacity() + size_of::<String>())
+            .sum();
+        names + self.codes.memory_bytes() + self.by_address.capacity() * size_of::<u32>()
+    }
+}

@@ -1,0 +1,181 @@
+//! Which country an address is in, by a database that somebody gives.
+
+mod error;
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use maxminddb::{Reader, geoip2};
+
+pub use error::CountriesError;
+
+/// How many bytes a database may have, 512 MiB: four times what those with cities have.
+pub const DATABASE_BYTES_MAX: u64 = 512 << 20;
+/// How many bytes of a country's name are kept.
+const NAME_BYTES_MAX: usize = 64;
+
+/// A database of countries in the format of MaxMind (`.mmdb`), as GeoLite2, DB-IP and others have it.
+///
+/// It is read into memory once; copies of this share it.
+///
+/// ```no_run
+/// use linerate_logview::aggregate::{Aggregator, Limits};
+/// use linerate_logview::countries::Countries;
+///
+/// let mut limits = Limits::default();
+/// limits.countries = Some(Countries::open("countries.mmdb".as_ref())?);
+/// let log = Aggregator::new(limits);
+/// assert!(log.summary().panels.country.is_some());
+/// # Ok::<(), linerate_logview::countries::CountriesError>(())
+/// ```
+#[derive(Clone)]
+pub struct Countries(Arc<Reader<Vec<u8>>>);
+
+/// A country.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Country {
+    /// Two letters of ISO 3166-1.
+    pub(crate) code: String,
+    /// In English; empty if the database has none.
+    pub(crate) name: String,
+}
+
+impl Countries {
+    /// Reads a database.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be read, is larger than [`DATABASE_BYTES_MAX`], or is no such database.
+    pub fn open(path: &Path) -> Result<Self, CountriesError> {
+        let unreadable = |source| CountriesError::Unreadable {
+            path: path.to_owned(),
+            source,
+        };
+        let file = File::open(path).map_err(unreadable)?;
+        let mut bytes = Vec::new();
+        let mut file = file.take(DATABASE_BYTES_MAX + 1);
+        file.read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > DATABASE_BYTES_MAX {
+            return Err(CountriesError::TooLarge {
+                path: path.to_owned(),
+                bytes_max: DATABASE_BYTES_MAX,
+            });
+        }
+        let reader = Reader::from_source(bytes).map_err(|source| CountriesError::NoDatabase {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self(Arc::new(reader)))
+    }
+
+    /// Returns the country of an address; `None` for a private one, one that the database does not know,
+    /// or the name of a host.
+    pub(crate) fn of(&self, address: &[u8]) -> Option<Country> {
+        let address: IpAddr = std::str::from_utf8(address).ok()?.parse().ok()?;
+        let found = self.0.lookup(address.to_canonical()).ok()?;
+        let found: geoip2::Country<'_> = found.decode().ok()??;
+        let country = match found.country.iso_code {
+            Some(_) => found.country,
+            None => found.registered_country,
+        };
+        let is_code =
+            |code: &&str| code.len() == 2 && code.bytes().all(|it| it.is_ascii_uppercase());
+        let name = country.names.english.unwrap_or_default();
+        Some(Country {
+            code: country.iso_code.filter(is_code)?.to_owned(),
+            name: name[..name.floor_char_boundary(NAME_BYTES_MAX)].to_owned(),
+        })
+    }
+}
+
+impl fmt::Debug for Countries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let metadata = self.0.metadata();
+        f.debug_tuple("Countries")
+            .field(&metadata.database_type)
+            .field(&metadata.build_epoch)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::path::Path;
+
+    use super::{Countries, CountriesError};
+
+    /// Made by `tests/make_countries.py`.
+    pub(crate) fn database() -> &'static Path {
+        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/countries.mmdb").as_ref()
+    }
+
+    #[test]
+    fn addresses_have_the_country_of_their_network() {
+        let countries = Countries::open(database()).unwrap();
+        let of = |address: &str| {
+            countries
+                .of(address.as_bytes())
+                .map(|it| (it.code, it.name))
+        };
+        let country = |code: &str, name: &str| Some((code.to_owned(), name.to_owned()));
+        assert_eq!(of("192.0.2.0"), country("DE", "Germany"));
+        assert_eq!(of("::ffff:192.0.2.255"), country("DE", "Germany"));
+        assert_eq!(of("198.51.100.127"), country("FR", "France"));
+        assert_eq!(of("198.51.100.128"), country("CI", "Côte d’Ivoire"));
+        assert_eq!(of("2001:db8::7"), country("JP", "Japan"));
+        for address in [
+            "",
+            "-",
+            "192.0.3.0",
+            "10.0.0.1",
+            "::1",
+            "2001:db9::",
+            "a.example",
+            "192.0.2",
+        ] {
+            assert_eq!(of(address), None, "{address}");
+        }
+        assert_eq!(countries.of(b"\xFF"), None);
+        assert!(format!("{countries:?}").contains("Test-Country"));
+    }
+
+    #[test]
+    fn file_that_is_missing_or_no_database_is_named() {
+        let folder = env!("CARGO_MANIFEST_DIR");
+        let missing = Countries::open(format!("{folder}/none.mmdb").as_ref()).unwrap_err();
+        assert!(matches!(missing, CountriesError::Unreadable { .. }));
+        assert!(missing.to_string().ends_with("none.mmdb"));
+        let folder = Countries::open(folder.as_ref()).unwrap_err();
+        assert!(matches!(folder, CountriesError::Unreadable { .. }));
+        let other = Countries::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").as_ref());
+        let other = other.unwrap_err();
+        assert!(matches!(other, CountriesError::NoDatabase { .. }));
+        assert!(
+            other.to_string().contains("Cargo.toml is no database"),
+            "{other}"
+        );
+    }
+
+    #[test]
+    fn damaged_databases_are_refused_or_know_less_but_never_panic() {
+        let whole = std::fs::read(database()).unwrap();
+        let open = |bytes: &[u8]| maxminddb::Reader::from_source(bytes.to_vec());
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 0x5A;
+            for bytes in [&changed[..], &whole[..at], &whole[at..]] {
+                if let Ok(reader) = open(bytes) {
+                    let countries = Countries(reader.into());
+                    for address in ["192.0.2.1", "198.51.100.200", "2001:db8::1", "::"] {
+                        let country = countries.of(address.as_bytes());
+                        assert!(country.is_none_or(|it| it.code.len() == 2));
+                    }
+                }
+            }
+        }
+    }
+}
