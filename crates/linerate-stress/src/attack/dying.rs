@@ -1,0 +1,170 @@
+//! Connections that come and die, in sixteen ways.
+
+use std::{
+    io::Write,
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use rustix::net::sockopt;
+use socket2::{Domain, Socket, Type};
+
+use super::{Attack, Tally, count, peer::Peer};
+use crate::live::Target;
+
+/// Connections that live at the same time.
+const BATCH: usize = 64;
+
+/// Addresses that they come from: each has a port taken for a minute by a connection that it ended.
+const ADDRESSES: usize = 200;
+
+/// How a connection lives and dies.
+struct Way {
+    /// What is sent at once.
+    request: Request,
+    /// Whether the answer to the request is waited for.
+    is_answered: bool,
+    /// What is sent then.
+    frames: &'static [u8],
+    /// Whether the server's Close frame is waited for.
+    is_closed: bool,
+    /// Whether the end is a reset rather than the end of the stream.
+    resets: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Request {
+    None,
+    Half,
+    Illegal,
+    Elsewhere,
+    Whole,
+}
+
+const fn way(request: Request, is_answered: bool, frames: &'static [u8]) -> Way {
+    Way {
+        request,
+        is_answered,
+        frames,
+        is_closed: false,
+        resets: false,
+    }
+}
+
+impl Way {
+    const fn closed(mut self) -> Self {
+        self.is_closed = true;
+        self
+    }
+
+    const fn reset(mut self) -> Self {
+        self.resets = true;
+        self
+    }
+}
+
+/// A text of two bytes, masked with zeros.
+const MESSAGE: &[u8] = b"\x81\x82\0\0\0\0hi";
+const CLOSE: &[u8] = b"\x88\x82\0\0\0\0\x03\xe8";
+
+const WAYS: [Way; 16] = [
+    way(Request::None, false, b"").reset(),
+    way(Request::None, false, b""),
+    way(Request::Half, false, b"").reset(),
+    way(Request::Half, false, b""),
+    way(Request::Illegal, true, b""),
+    way(Request::Elsewhere, true, b""),
+    way(Request::Whole, false, b"").reset(),
+    way(Request::Whole, true, b"").reset(),
+    way(Request::Whole, true, b""),
+    way(Request::Whole, true, CLOSE).closed(),
+    way(Request::Whole, true, CLOSE).reset(),
+    // Half a header.
+    way(Request::Whole, true, b"\x81\xfe\x10").reset(),
+    // Half a message.
+    way(Request::Whole, true, b"\x01\x82\0\0\0\0hi"),
+    way(Request::Whole, true, MESSAGE).reset(),
+    // §5.1: a frame that is not masked.
+    way(Request::Whole, true, b"\x81\x02hi").closed(),
+    // A Ping, and a Close frame with a code that must not be sent (§7.4.1).
+    way(
+        Request::Whole,
+        true,
+        b"\x89\x80\0\0\0\0\x88\x82\0\0\0\0\x03\xed",
+    )
+    .closed(),
+];
+
+pub(super) struct Dying {
+    server: SocketAddr,
+    /// How many connections are still to die.
+    left: usize,
+    next_address: usize,
+}
+
+impl Dying {
+    pub(super) const fn new(server: SocketAddr, count: usize) -> Self {
+        Self {
+            server,
+            left: count,
+            next_address: 0,
+        }
+    }
+
+    fn connect(&mut self) -> Result<Peer> {
+        self.next_address = (self.next_address + 1) % ADDRESSES;
+        let address = Ipv4Addr::new(127, 0, 1, 1 + self.next_address as u8);
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&SocketAddr::from((address, 0)).into())?;
+        socket.connect(&self.server.into())?;
+        Ok(Peer::from(TcpStream::from(socket)))
+    }
+}
+
+impl Attack for Dying {
+    fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
+        let batch = BATCH.min(self.left);
+        if batch == 0 {
+            return Ok(Duration::from_millis(10));
+        }
+        let peers = (0..batch).map(|number| Ok((self.connect()?, &WAYS[number % WAYS.len()])));
+        let peers: Result<Vec<_>> = peers.collect();
+        let mut peers = peers.context("an attacker does not get in")?;
+        for (peer, way) in &mut peers {
+            peer.stream.write_all(way.request.to_bytes().as_bytes())?;
+        }
+        for (peer, way) in peers.iter_mut().filter(|(_, way)| way.is_answered) {
+            peer.read_head().context("a request is not answered")?;
+            // Whoever was refused is cut off maybe.
+            _ = peer.stream.write_all(way.frames);
+        }
+        for (peer, _) in peers.iter_mut().filter(|(_, way)| way.is_closed) {
+            peer.close_code().context("no Close frame")?;
+        }
+        for (peer, way) in peers {
+            if !way.resets {
+                sockopt::set_socket_linger(&peer.stream, None)?;
+            }
+        }
+        self.left -= batch;
+        count(tally, "died", batch as u64);
+        Ok(Duration::ZERO)
+    }
+}
+
+impl Request {
+    fn to_bytes(self) -> String {
+        let whole = Target::request("/echo", "");
+        match self {
+            Self::None => String::new(),
+            Self::Half => whole[..whole.len() / 2].to_owned(),
+            Self::Illegal => "GET /echo HTTP/1.1\r\nConnection: close\r\n\r\n".to_owned(),
+            Self::Elsewhere => {
+                "GET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".to_owned()
+            }
+            Self::Whole => whole,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Subscribers that never read.
+
+use std::{io::Write, net::SocketAddr, time::Duration};
+
+use anyhow::{Context, Result};
+use socket2::{Domain, Socket, Type};
+
+use super::{Attack, Tally, count, peer::Peer};
+use crate::{audience::PATH, live::Target};
+
+/// The time between two strokes.
+const STROKE: Duration = Duration::from_millis(50);
+
+/// Connections that are opened in a stroke.
+const OPENED: usize = 100;
+
+/// What the kernel takes for one of them; it doubles that.
+const RECEIVED_BYTES: usize = 2_048;
+
+pub(super) struct Stalled {
+    server: SocketAddr,
+    count: usize,
+    peers: Vec<Peer>,
+}
+
+impl Stalled {
+    pub(super) const fn new(server: SocketAddr, count: usize) -> Self {
+        Self {
+            server,
+            count,
+            peers: Vec::new(),
+        }
+    }
+
+    fn open(&self) -> Result<Peer> {
+        let socket = Socket::new(Domain::for_address(self.server), Type::STREAM, None)?;
+        socket.set_recv_buffer_size(RECEIVED_BYTES)?;
+        socket.connect(&self.server.into())?;
+        let mut peer = Peer::from(std::net::TcpStream::from(socket));
+        peer.stream
+            .write_all(Target::request(PATH, "").as_bytes())?;
+        Ok(peer)
+    }
+}
+
+impl Attack for Stalled {
+    fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
+        let opened = OPENED.min(self.count - self.peers.len());
+        let first = self.peers.len();
+        for _ in 0..opened {
+            self.peers.push(self.open()?);
+        }
+        for peer in &mut self.peers[first..] {
+            peer.wait_for_open()
+                .context("an attacker does not get in")?;
+        }
+        count(tally, "connections", opened as u64);
+        Ok(STROKE)
+    }
+}

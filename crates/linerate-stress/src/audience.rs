@@ -1,0 +1,227 @@
+//! The process of subscribers that read all they get, and know how long it was on its way.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, BufRead, Write},
+    net::{SocketAddr, TcpStream},
+    sync::mpsc::{self, Receiver, TryRecvError},
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use anyhow::{Context, Result, bail};
+use rustix::event::{
+    Timespec,
+    epoll::{self, CreateFlags, EventData, EventFlags},
+};
+
+use crate::{
+    cores,
+    live::{
+        Target,
+        wire::{receive, stamp},
+    },
+};
+
+/// The first argument of such a process.
+pub(crate) const AUDIENCE: &str = "audience";
+
+/// What it subscribes to, and how.
+pub(crate) const CHANNEL: &str = "demo:stress";
+pub(crate) const PATH: &str = "/raw?channel=demo:stress";
+
+/// Subscribers that are opened at once.
+const BATCH: usize = 64;
+
+/// How long the kernel waits for input before orders are looked at.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 10_000_000,
+};
+
+/// What the audience says of the publications since it was asked last.
+pub(crate) type Heard = BTreeMap<String, u64>;
+
+struct Subscriber {
+    stream: TcpStream,
+    /// The beginning of a frame whose end has not come.
+    rest: Vec<u8>,
+}
+
+/// Opens subscribers and says so; then answers each line of the standard input with what was heard
+/// since the last one, until its end.
+pub(crate) fn listen(server: SocketAddr, count: usize) -> Result<()> {
+    cores::take_last()?;
+    cores::go_first();
+    let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+    let mut subscribers = Vec::new();
+    while subscribers.len() < count {
+        let batch = BATCH.min(count - subscribers.len());
+        let opened = (0..batch).map(|_| Subscriber::ask(server));
+        let opened: io::Result<Vec<_>> = opened.collect();
+        for mut subscriber in opened? {
+            subscriber.wait_for_open()?;
+            let data = EventData::new_u64(subscribers.len() as u64);
+            epoll::add(&epoll, &subscriber.stream, data, EventFlags::IN)?;
+            subscribers.push(subscriber);
+        }
+    }
+    println!("{{}}");
+    let orders = orders();
+    let mut waits: Vec<Duration> = Vec::new();
+    let mut events = vec![
+        epoll::Event {
+            flags: EventFlags::empty(),
+            data: EventData::new_u64(0),
+        };
+        512
+    ];
+    loop {
+        match orders.try_recv() {
+            Ok(_) => println!("{}", serde_json::to_string(&summary(&mut waits))?),
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => return Ok(()),
+        }
+        let ready = epoll::wait(&epoll, &mut events[..], Some(&LOOK))?;
+        for event in &events[..ready] {
+            let subscriber = &mut subscribers[event.data.u64() as usize];
+            subscriber.read(&mut waits).context("a live subscriber")?;
+        }
+    }
+}
+
+fn orders() -> Receiver<String> {
+    let (sender, orders) = mpsc::channel();
+    thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            _ = sender.send(line);
+        }
+    });
+    orders
+}
+
+fn summary(waits: &mut Vec<Duration>) -> Heard {
+    let mut heard = Heard::from([("publications".to_owned(), waits.len() as u64)]);
+    if !waits.is_empty() {
+        let place = waits.len() * 99 / 100;
+        let p99 = waits.select_nth_unstable(place).1.as_micros();
+        heard.insert("p99 µs".to_owned(), u64::try_from(p99).unwrap_or(u64::MAX));
+    }
+    waits.clear();
+    heard
+}
+
+impl Subscriber {
+    fn ask(server: SocketAddr) -> io::Result<Self> {
+        let mut stream = TcpStream::connect(server)?;
+        stream.set_nodelay(true)?;
+        stamp(&stream)?;
+        stream.write_all(Target::request(PATH, "").as_bytes())?;
+        Ok(Self {
+            stream,
+            rest: Vec::new(),
+        })
+    }
+
+    fn wait_for_open(&mut self) -> Result<()> {
+        let mut buffer = [0; 4096];
+        loop {
+            let (bytes, _) = receive(&self.stream, &mut buffer)?;
+            self.rest.extend_from_slice(&buffer[..bytes]);
+            let end = self.rest.windows(4).position(|four| four == b"\r\n\r\n");
+            match end {
+                Some(end) if self.rest.starts_with(b"HTTP/1.1 101 ") => {
+                    self.rest.drain(..end + 4);
+                    break;
+                }
+                None if bytes > 0 => {}
+                _ => bail!("a subscriber is refused: {}", self.rest.escape_ascii()),
+            }
+        }
+        Ok(self.stream.set_nonblocking(true)?)
+    }
+
+    /// Reads what there is once, and adds how long each publication was on its way.
+    fn read(&mut self, waits: &mut Vec<Duration>) -> Result<()> {
+        let mut buffer = [0; 64 << 10];
+        let (bytes, stamp) = match receive(&self.stream, &mut buffer) {
+            Ok((0, _)) => bail!("was cut off"),
+            Ok(received) => received,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        self.rest.extend_from_slice(&buffer[..bytes]);
+        let mut done = 0;
+        while let Some((first, payload)) = whole_frame(&self.rest[done..]) {
+            let begin = done + payload.start;
+            done += payload.end;
+            let payload = &self.rest[begin..done];
+            match first {
+                0x81 => waits.push(on_its_way(payload, stamp)?),
+                0x89 => {
+                    let mut pong = vec![0x8A, 0x80 | payload.len() as u8, 0, 0, 0, 0];
+                    pong.extend(payload);
+                    self.stream.write_all(&pong)?;
+                }
+                first => bail!("got a frame that begins with {first:#x}"),
+            }
+        }
+        self.rest.drain(..done);
+        Ok(())
+    }
+}
+
+/// Returns the first byte of the first frame and where its payload is, if it is whole.
+fn whole_frame(bytes: &[u8]) -> Option<(u8, std::ops::Range<usize>)> {
+    let (start, length) = match bytes {
+        [_, 126, high, low, ..] => (4, usize::from(u16::from_be_bytes([*high, *low]))),
+        // Nothing here is longer than 64 KiB.
+        [_, length, ..] if *length < 126 => (2, usize::from(*length)),
+        _ => return None,
+    };
+    (bytes.len() >= start + length).then_some((bytes[0], start..start + length))
+}
+
+/// Returns a publication that says when it was made.
+pub(crate) fn publication(bytes: usize) -> Result<String> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let head = format!(r#"{{"at":{},"more":""#, now.as_nanos());
+    let more = "x".repeat(bytes.saturating_sub(head.len() + 2));
+    Ok(format!(r#"{head}{more}"}}"#))
+}
+
+fn on_its_way(payload: &[u8], stamp: SystemTime) -> Result<Duration> {
+    // Nanoseconds since 1970 have 19 digits until 2286.
+    let digits = payload.get(6..25).context("a short publication")?;
+    let nanos: u64 = std::str::from_utf8(digits)?.parse()?;
+    let made = SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos);
+    Ok(stamp.duration_since(made).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::{on_its_way, publication, whole_frame};
+
+    #[test]
+    fn a_publication_tells_when_it_was_made() {
+        let before = SystemTime::now();
+        let publication = publication(1_000).unwrap();
+        assert_eq!(publication.len(), 1_000);
+        let stamp = SystemTime::now() + Duration::from_secs(3);
+        let waited = on_its_way(publication.as_bytes(), stamp).unwrap();
+        assert!(waited >= Duration::from_secs(3));
+        assert!(waited <= stamp.duration_since(before).unwrap());
+    }
+
+    #[test]
+    fn frames_are_whole_with_their_last_byte() {
+        let long = [&b"\x81\x7e\x00\x80"[..], &[b'x'; 128]].concat();
+        assert_eq!(whole_frame(&long), Some((0x81, 4..132)));
+        for cut in 0..long.len() {
+            assert_eq!(whole_frame(&long[..cut]), None);
+        }
+        assert_eq!(whole_frame(b"\x89\x01a\x81"), Some((0x89, 2..3)));
+    }
+}

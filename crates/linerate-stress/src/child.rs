@@ -1,0 +1,87 @@
+//! Processes that this program starts of itself, and talks to in lines.
+
+use std::{
+    env,
+    io::{BufRead, BufReader, Write},
+    process::{self, ChildStdin, Command, Stdio},
+    sync::mpsc::{self, Receiver, TryRecvError},
+    thread,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// A process that ends when nobody talks to it any more.
+pub(crate) struct Child {
+    process: process::Child,
+    input: ChildStdin,
+    output: Receiver<String>,
+}
+
+impl Child {
+    pub(crate) fn start(arguments: &[&str]) -> Result<Self> {
+        let mut process = Command::new(env::current_exe()?)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let input = process.stdin.take().context("a child without input")?;
+        let output = process.stdout.take().context("a child without output")?;
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                _ = sender.send(line);
+            }
+        });
+        Ok(Self {
+            process,
+            input,
+            output: lines,
+        })
+    }
+
+    fn tell(&mut self, line: &str) -> Result<()> {
+        Ok(writeln!(self.input, "{line}")?)
+    }
+
+    /// Waits for a line.
+    pub(crate) fn answer(&mut self) -> Result<String> {
+        self.output.recv().context("a child has ended early")
+    }
+
+    /// Tells something, and waits for the answer.
+    pub(crate) fn ask(&mut self, line: &str) -> Result<String> {
+        self.tell(line)?;
+        self.answer()
+    }
+
+    /// Tells something, and does something else again and again until the answer is there.
+    pub(crate) fn ask_meanwhile(
+        &mut self,
+        line: &str,
+        mut work: impl FnMut() -> Result<()>,
+    ) -> Result<String> {
+        self.tell(line)?;
+        loop {
+            match self.output.try_recv() {
+                Ok(answer) => return Ok(answer),
+                Err(TryRecvError::Empty) => work()?,
+                Err(TryRecvError::Disconnected) => bail!("a child has ended early"),
+            }
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Lets the process end, and waits for that.
+    pub(crate) fn end(self) -> Result<()> {
+        let Self {
+            mut process, input, ..
+        } = self;
+        drop(input);
+        let status = process.wait()?;
+        ensure!(status.success(), "a child ended with {status}");
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! How an abuse is measured: slices with and without it.
+
+use std::{
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+
+use crate::{
+    attack::{HOW, OFF, ON, Tally, WELL},
+    child::Child,
+    live::Live,
+    usage::Usage,
+};
+
+/// The length of a slice.
+pub(crate) const SLICE: Duration = Duration::from_millis(500);
+
+/// As long as nothing that is measured.
+const SHORT: Duration = Duration::from_millis(10);
+
+/// How long what an attacker has left behind may stay, beside the deadlines that it has.
+const RELEASE_MAX: Duration = Duration::from_secs(45);
+
+/// How much is done.
+#[derive(Debug)]
+pub(crate) struct Effort {
+    pub(crate) scale: f64,
+    pub(crate) slices: usize,
+    pub(crate) linerate: PathBuf,
+}
+
+impl Effort {
+    /// Returns so many, to scale.
+    pub(crate) fn scaled(&self, number: usize) -> usize {
+        ((number as f64 * self.scale) as usize).max(1)
+    }
+}
+
+/// A quantity before an abuse, at its peak and after it.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub(crate) struct Span {
+    pub(crate) before: u64,
+    pub(crate) peak: u64,
+    pub(crate) after: u64,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub(crate) struct Figures {
+    pub(crate) memory_bytes: Span,
+    pub(crate) files: Span,
+    /// Of one processor, while there was abuse.
+    pub(crate) processor_share: f64,
+    /// Medians over the slices of the 99th percentiles.
+    pub(crate) p99_alone: Duration,
+    pub(crate) p99_with: Duration,
+    /// What the attackers did.
+    pub(crate) tally: Tally,
+}
+
+/// A server that is watched while it is abused.
+pub(crate) struct Watch {
+    usage: Usage,
+    memory_before: u64,
+    files: Span,
+    processor_time: Duration,
+    abused: Duration,
+}
+
+impl Watch {
+    pub(crate) fn begin(usage: Usage) -> Result<Self> {
+        usage.forget_peak()?;
+        let files = usage.files()?;
+        Ok(Self {
+            memory_before: usage.resident_bytes()?,
+            files: Span {
+                before: files,
+                peak: files,
+                after: files,
+            },
+            usage,
+            processor_time: Duration::ZERO,
+            abused: Duration::ZERO,
+        })
+    }
+
+    /// Does something during which there is abuse.
+    pub(crate) fn during<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let (started, before) = (Instant::now(), self.usage.processor_time()?);
+        let done = work(self)?;
+        self.abused += started.elapsed();
+        self.processor_time += self.usage.processor_time()?.saturating_sub(before);
+        self.look()?;
+        Ok(done)
+    }
+
+    /// Notes how many files there are now.
+    pub(crate) fn look(&mut self) -> Result<()> {
+        self.files.peak = self.files.peak.max(self.usage.files()?);
+        Ok(())
+    }
+
+    /// Returns what processor time there was for each second of abuse.
+    pub(crate) fn processor_share(&self) -> f64 {
+        self.processor_time.as_secs_f64() / self.abused.as_secs_f64()
+    }
+
+    /// Waits until the files are as before, if they come to be so in time; what is not measured here is
+    /// zero.
+    pub(crate) fn end(self) -> Result<Figures> {
+        self.end_meanwhile(|| Ok(()))
+    }
+
+    /// Does so, and something else again and again meanwhile.
+    fn end_meanwhile(mut self, mut work: impl FnMut() -> Result<()>) -> Result<Figures> {
+        let deadline = Instant::now() + RELEASE_MAX;
+        let peak = self.usage.peak_bytes()?;
+        loop {
+            self.files.after = self.usage.files()?;
+            if self.files.after <= self.files.before || Instant::now() >= deadline {
+                break;
+            }
+            thread::sleep(Duration::from_millis(20));
+            work()?;
+        }
+        // What was given back at the end of the last connection is seen a little later.
+        thread::sleep(Duration::from_millis(500));
+        Ok(Figures {
+            processor_share: self.processor_share(),
+            memory_bytes: Span {
+                before: self.memory_before,
+                peak,
+                after: self.usage.resident_bytes()?,
+            },
+            files: self.files,
+            ..Figures::default()
+        })
+    }
+}
+
+/// Alternates slices without and with an abuse; without means with its twin, if it has one.
+pub(crate) fn alternate(
+    usage: Usage,
+    live: &mut Live,
+    attackers: &mut Child,
+    has_twin: bool,
+    effort: &Effort,
+) -> Result<Figures> {
+    live.p99(SLICE)?;
+    let mut watch = Watch::begin(usage)?;
+    let (mut alone, mut with) = (Vec::new(), Vec::new());
+    for _ in 0..effort.slices {
+        if has_twin {
+            order(attackers, live, WELL)?;
+        }
+        alone.push(live.p99(SLICE)?);
+        if has_twin {
+            order(attackers, live, OFF)?;
+        }
+        order(attackers, live, ON)?;
+        with.push(watch.during(|_| live.p99(SLICE))?);
+        order(attackers, live, OFF)?;
+    }
+    let tally = serde_json::from_str(&attackers.ask(HOW)?)?;
+    let figures = watch.end_meanwhile(|| live.p99(SHORT).map(|_| ()))?;
+    Ok(Figures {
+        p99_alone: median(alone),
+        p99_with: median(with),
+        tally,
+        ..figures
+    })
+}
+
+/// Tells attackers something. Live clients go on meanwhile: a server may well want a sign of life.
+fn order(attackers: &mut Child, live: &mut Live, order: &str) -> Result<()> {
+    let go_on = || live.p99(SHORT).map(|_| ());
+    attackers.ask_meanwhile(order, go_on).map(|_| ())
+}
+
+pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}

@@ -1,0 +1,181 @@
+//! What abusive clients do to our servers and to the other clients: `make stress`.
+//!
+//! Each row is an abuse of a server that is a process of its own, with live clients beside it that
+//! behave well. What comes of it stands beside its bounds: the server's memory, its files, and how long
+//! the live clients wait for their answers, with the abuse and without it. If a bound is broken, so is
+//! the exit status.
+//!
+//! On one machine attackers take processors from those whom they attack. What is to be measured is how
+//! a server shares its time, not what is left of a machine of two cores: so waiting is measured by
+//! stamps of the kernel ([`live`]), live clients go first and attackers last ([`cores`]), and slices
+//! with abuse alternate with slices without it ([`figures`]).
+#![forbid(unsafe_code)]
+
+mod attack;
+mod audience;
+mod child;
+mod cores;
+mod figures;
+mod live;
+mod outcome;
+mod reactor;
+mod roam;
+mod serve;
+mod table;
+mod trust;
+mod usage;
+
+use std::{env, fs, net::SocketAddr, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, Subcommand};
+use linerate_reactor::DriverKind;
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use self::{figures::Effort, outcome::Outcome};
+
+/// What abusive clients do to our servers and to the other clients.
+///
+/// Leave the machine alone meanwhile. The exit status is 1 if a bound is broken.
+#[derive(Debug, Parser)]
+#[command(name = "linerate-stress")]
+struct Cli {
+    #[command(subcommand)]
+    role: Option<Role>,
+    /// Only rows whose names contain this; may be repeated
+    #[arg(long, value_name = "PART")]
+    only: Vec<String>,
+    /// Print the names of the rows, and run nothing
+    #[arg(long)]
+    list: bool,
+    /// How many connections there are, beside what the bounds are about
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    scale: f64,
+    /// Slices with the abuse, and as many without it
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    slices: usize,
+    /// The binary that serves [default: linerate beside this program]
+    #[arg(long, value_name = "FILE", env = "LINERATE_BIN")]
+    linerate: Option<PathBuf>,
+    /// Write what came of it to a file, as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the table to a file, as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// What a process is that this program starts of itself.
+#[derive(Debug, Subcommand)]
+enum Role {
+    #[command(name = attack::ATTACK, hide = true)]
+    Attack {
+        abuse: String,
+        server: SocketAddr,
+        peers: usize,
+    },
+    #[command(name = audience::AUDIENCE, hide = true)]
+    Audience { server: SocketAddr, count: usize },
+    #[command(name = roam::ROAM, hide = true)]
+    Roam {
+        count: usize,
+        nodes: Vec<SocketAddr>,
+    },
+    #[command(name = reactor::SERVE, hide = true)]
+    Reactor { driver: DriverKind },
+}
+
+/// An abuse of a server.
+struct Row {
+    name: String,
+    run: Box<Run>,
+}
+
+type Run = dyn Fn(&Effort) -> Result<Outcome>;
+
+fn main() -> Result<ExitCode> {
+    let cli = Cli::parse();
+    take_files()?;
+    match &cli.role {
+        Some(Role::Attack {
+            abuse,
+            server,
+            peers,
+        }) => attack::obey(abuse, *server, *peers)?,
+        Some(Role::Audience { server, count }) => audience::listen(*server, *count)?,
+        Some(Role::Roam { count, nodes }) => roam::roam(nodes, *count)?,
+        Some(Role::Reactor { driver }) => reactor::serve(*driver)?,
+        None => return stress(&cli),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Allows this process as many files as it may have.
+fn take_files() -> Result<()> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    Ok(setrlimit(Resource::Nofile, limit)?)
+}
+
+fn stress(cli: &Cli) -> Result<ExitCode> {
+    let rows = chosen(cli)?;
+    if cli.list {
+        rows.iter().for_each(|row| println!("{}", row.name));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let effort = Effort {
+        scale: cli.scale,
+        slices: cli.slices.max(1),
+        linerate: linerate(cli)?,
+    };
+    cores::go_first();
+    let mut outcomes = Vec::new();
+    let mut is_good = true;
+    for row in &rows {
+        match (row.run)(&effort) {
+            Ok(outcome) => {
+                println!("{}", table::text(&row.name, &outcome));
+                is_good &= outcome.broken().is_empty();
+                outcomes.push((row.name.clone(), outcome));
+            }
+            Err(error) => {
+                println!("{}\n  BROKEN: {error:#}", row.name);
+                is_good = false;
+            }
+        }
+    }
+    if let Some(path) = &cli.json {
+        fs::write(path, table::json(&outcomes)?).with_context(|| path.display().to_string())?;
+    }
+    if let Some(path) = &cli.markdown {
+        fs::write(path, table::markdown(&outcomes)).with_context(|| path.display().to_string())?;
+    }
+    Ok(match is_good {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn chosen(cli: &Cli) -> Result<Vec<Row>> {
+    let mut rows = reactor::rows();
+    rows.extend(serve::rows());
+    if !cli.only.is_empty() {
+        rows.retain(|row| cli.only.iter().any(|part| row.name.contains(part)));
+    }
+    if rows.is_empty() {
+        bail!("no row has such a name; --list tells them");
+    }
+    Ok(rows)
+}
+
+/// Returns the binary that serves.
+fn linerate(cli: &Cli) -> Result<PathBuf> {
+    let path = match &cli.linerate {
+        Some(path) => path.clone(),
+        None => env::current_exe()?.with_file_name("linerate"),
+    };
+    if !path.is_file() {
+        bail!("{} is not there; `make build` makes it", path.display());
+    }
+    Ok(path)
+}

@@ -1,0 +1,153 @@
+//! Rows about a server of `linerate-reactor`, on both drivers.
+
+use std::{
+    io::{self, BufRead},
+    net::Ipv4Addr,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Result, ensure};
+use linerate_reactor::{DriverKind, Handler, Message, Opened, Options, Server, Tx};
+
+use crate::{
+    Row,
+    attack::{ATTACK, Abuse, connect::CONNECTS, flood::MESSAGE_BYTES},
+    child::Child,
+    cores,
+    figures::{Effort, alternate},
+    live::{Live, Target},
+    outcome::{Bounds, Outcome},
+    usage::Usage,
+};
+
+/// The first argument of a process that serves.
+pub(crate) const SERVE: &str = "serve-by-reactor";
+
+/// How long a peer may be silent, refuse to read, or take for its handshake. All are short, so that
+/// the ends of abused connections fall into the slices, too.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The option of that name.
+const BACKLOG_BYTES_MAX: usize = 64 << 10;
+
+/// Waiting for no longer is no harm.
+const P99_FREE: Duration = Duration::from_micros(200);
+
+const ABUSES: [Abuse; 7] = [
+    Abuse::SlowReaders,
+    Abuse::HalfOpen,
+    Abuse::Pings,
+    Abuse::TinyFragments,
+    Abuse::EmptyFragments,
+    Abuse::Churn,
+    Abuse::Silence,
+];
+
+/// Returns a row for each abuse on each driver.
+pub(crate) fn rows() -> Vec<Row> {
+    let drivers = [DriverKind::Epoll, DriverKind::IoUring];
+    let rows = drivers.into_iter().flat_map(|driver| {
+        ABUSES.map(|abuse| Row {
+            name: format!("reactor/{driver}/{}", abuse.as_str()),
+            run: Box::new(move |effort| run(driver, abuse, effort)),
+        })
+    });
+    rows.collect()
+}
+
+fn run(driver: DriverKind, abuse: Abuse, effort: &Effort) -> Result<Outcome> {
+    driver.resolve()?;
+    let peers = peers(abuse);
+    let mut server = Child::start(&[SERVE, driver.as_str()])?;
+    let address = server.answer()?;
+    let mut attackers = Child::start(&[ATTACK, abuse.as_str(), &address, &peers.to_string()])?;
+    let mut live = Live::open(Target {
+        address: address.parse()?,
+        path: "/echo",
+        tls: None,
+    })?;
+    let usage = Usage::of(server.id());
+    let figures = alternate(usage, &mut live, &mut attackers, abuse.has_twin(), effort)?;
+    drop(live);
+    attackers.end()?;
+    server.end()?;
+    Ok(Outcome {
+        abuse: format!("{peers} connections at most"),
+        bounds: Bounds {
+            memory_growth_max: memory_max(abuse, peers) as u64,
+            p99_free: P99_FREE,
+        },
+        figures,
+        also: Vec::new(),
+    })
+}
+
+/// Returns how many connections an abuse has at most at the server.
+const fn peers(abuse: Abuse) -> usize {
+    match abuse {
+        Abuse::EmptyFragments | Abuse::Pings | Abuse::TinyFragments => 4,
+        Abuse::SlowReaders => 64,
+        // Each lives for at most four times the patience of the server, two seconds.
+        _ => 2 * CONNECTS,
+    }
+}
+
+/// Returns the most memory in bytes that an abuse may take of the server, by the server's options.
+pub(crate) const fn memory_max(abuse: Abuse, peers: usize) -> usize {
+    /// What a worker keeps to use it again, whatever its clients do: a buffer for reads, one for
+    /// output, and as much as a megabyte of each size for messages in pieces.
+    const WORKER: usize = 16 << 20;
+    /// Input that was read before the connection was stopped.
+    const HELD: usize = 256 << 10;
+    let each = match abuse {
+        // A message of at most a megabyte, which may have grown by doubling.
+        Abuse::EmptyFragments | Abuse::Pings | Abuse::TinyFragments => (2 << 20) + HELD,
+        Abuse::SlowReaders => BACKLOG_BYTES_MAX + MESSAGE_BYTES + HELD,
+        // A request that is not whole, and a connection.
+        _ => 16 << 10,
+    };
+    WORKER + peers * each
+}
+
+/// Prints where it serves, and does so until its standard input ends.
+pub(crate) fn serve(driver: DriverKind) -> Result<()> {
+    ensure!(cores::count() > 1, "a core is too few, two are needed");
+    cores::take(cores::SERVER)?;
+    cores::go_first();
+    let mut options = Options::default();
+    options.driver = driver;
+    options.backlog_bytes_max = BACKLOG_BYTES_MAX;
+    options.write_timeout = PATIENCE;
+    options.handshake.time_max = PATIENCE;
+    options.config.ping_interval = Some(PATIENCE);
+    options.config.ping_timeout = PATIENCE;
+    options.config.close_timeout = PATIENCE;
+    let server = Server::builder()
+        .workers(1)
+        .options(options)
+        .fallback(Echo)
+        .listen((Ipv4Addr::LOCALHOST, 0).into())?;
+    println!("{}", server.local_addr());
+    let remote = server.remote();
+    thread::spawn(move || {
+        for _ in io::stdin().lock().lines() {}
+        remote.shut_down();
+    });
+    Ok(server.run()?)
+}
+
+/// Sends each message back.
+#[derive(Clone)]
+struct Echo;
+
+impl Handler for Echo {
+    type Data = ();
+
+    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+
+    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        // A peer that is gone hears nothing.
+        _ = tx.send(message);
+    }
+}

@@ -1,0 +1,26 @@
+//! Rows about `linerate serve`, with its default limits but for what a row says.
+
+mod churn;
+mod files;
+mod flood;
+mod process;
+mod publisher;
+mod reload;
+mod rolling;
+mod slow;
+mod stalled;
+
+use crate::Row;
+
+pub(crate) fn rows() -> Vec<Row> {
+    let mut rows = flood::rows();
+    rows.extend(slow::rows());
+    rows.extend([
+        stalled::row(),
+        files::row(),
+        reload::row(),
+        churn::row(),
+        rolling::row(),
+    ]);
+    rows
+}

@@ -1,0 +1,88 @@
+//! Connections that come and die, in sixteen ways.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use super::{flood::P99_FREE, process::Serve};
+use crate::{
+    Row,
+    attack::{ATTACK, Abuse, HOW, OFF, ON, Tally},
+    child::Child,
+    figures::{Effort, Figures, SLICE, Watch, median},
+    live::Live,
+    outcome::{Bounds, Finding, Outcome},
+};
+
+/// How many.
+const CONNECTIONS: usize = 1_000_000;
+
+/// Connections that die before memory is looked at: what the first ones take is taken once.
+const FIRST: usize = 20_000;
+
+/// How long all of them may take.
+const TIME_MAX: Duration = Duration::from_secs(600);
+
+pub(super) fn row() -> Row {
+    Row {
+        name: "serve/churn".to_owned(),
+        run: Box::new(run),
+    }
+}
+
+fn run(effort: &Effort) -> Result<Outcome> {
+    let count = effort.scaled(CONNECTIONS);
+    let server = Serve::start(
+        &effort.linerate,
+        &["--set", "server.accepts_per_second_max=100000"],
+    )?;
+    let mut live = Live::open(server.target())?;
+    let mut watch = Watch::begin(server.usage())?;
+    die(&server, &mut live, FIRST.min(count), &mut watch)?;
+    let alone: Result<Vec<_>> = (0..effort.slices).map(|_| live.p99(SLICE)).collect();
+    watch = Watch::begin(server.usage())?;
+    let started = Instant::now();
+    let with = watch.during(|watch| die(&server, &mut live, count, watch))?;
+    let rate = count as f64 / started.elapsed().as_secs_f64();
+    let figures = Figures {
+        p99_alone: median(alone?),
+        p99_with: median(with),
+        ..watch.end()?
+    };
+    drop(live);
+    server.end()?;
+    Ok(Outcome {
+        abuse: format!("{count} connections that die in 16 ways"),
+        bounds: Bounds {
+            memory_growth_max: 16 << 20,
+            p99_free: P99_FREE,
+        },
+        figures,
+        also: vec![Finding::new(
+            format!("{rate:.0} a second, by clients that take what the server leaves"),
+            true,
+        )],
+    })
+}
+
+/// Lets so many connections die; returns what live clients waited meanwhile.
+fn die(server: &Serve, live: &mut Live, count: usize, watch: &mut Watch) -> Result<Vec<Duration>> {
+    let (address, number) = (server.address.to_string(), count.to_string());
+    let mut dying = Child::start(&[ATTACK, Abuse::Dying.as_str(), &address, &number])?;
+    dying.ask(ON)?;
+    let deadline = Instant::now() + TIME_MAX;
+    let mut waits = Vec::new();
+    loop {
+        waits.push(live.p99(SLICE)?);
+        watch.look()?;
+        let tally: Tally = serde_json::from_str(&dying.ask(HOW)?)?;
+        let died = tally.get("died").copied().unwrap_or_default();
+        if died >= count as u64 {
+            break;
+        }
+        ensure!(Instant::now() < deadline, "{died} died so far");
+    }
+    dying.ask(OFF)?;
+    dying.end()?;
+    Ok(waits)
+}

@@ -1,0 +1,80 @@
+//! Publishing by the server API, over one connection.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+
+/// How long a connection is used: servers allow a minute for requests (`request.connection_s`).
+const USE_MAX: Duration = Duration::from_secs(30);
+
+pub(super) struct Publisher {
+    server: SocketAddr,
+    stream: BufReader<TcpStream>,
+    since: Instant,
+    channel: &'static str,
+    key: &'static str,
+}
+
+impl Publisher {
+    /// Connects; whoever publishes in `channel` has to show `key`.
+    pub(super) fn connect(
+        server: SocketAddr,
+        channel: &'static str,
+        key: &'static str,
+    ) -> Result<Self> {
+        Ok(Self {
+            server,
+            stream: connect(server)?,
+            since: Instant::now(),
+            channel,
+            key,
+        })
+    }
+
+    /// Publishes JSON.
+    pub(super) fn publish(&mut self, data: &str) -> Result<()> {
+        if self.since.elapsed() > USE_MAX {
+            self.stream = connect(self.server)?;
+            self.since = Instant::now();
+        }
+        let Self { channel, key, .. } = self;
+        let body = format!(r#"{{"channel":"{channel}","data":{data}}}"#);
+        let request = format!(
+            "POST /api/publish HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        self.read_answer()
+    }
+
+    fn read_answer(&mut self) -> Result<()> {
+        let (mut line, mut length) = (String::new(), 0);
+        self.stream.read_line(&mut line)?;
+        ensure!(line.starts_with("HTTP/1.1 200 "), "not published: {line}");
+        while !line.trim_end().is_empty() {
+            line.clear();
+            self.stream.read_line(&mut line)?;
+            let lower = line.to_ascii_lowercase();
+            if let Some(value) = lower.strip_prefix("content-length:") {
+                length = value.trim().parse()?;
+            }
+        }
+        let mut body = vec![0; length];
+        let read = self.stream.read_exact(&mut body);
+        read.context("an answer without its end")?;
+        let text = String::from_utf8_lossy(&body);
+        ensure!(!text.contains(r#""error""#), "not published: {text}");
+        Ok(())
+    }
+}
+
+fn connect(server: SocketAddr) -> Result<BufReader<TcpStream>> {
+    let stream = TcpStream::connect(server)?;
+    stream.set_nodelay(true)?;
+    Ok(BufReader::new(stream))
+}

@@ -1,0 +1,93 @@
+//! The configuration and the certificate are loaded again, under load.
+
+use anyhow::Result;
+use rustix::process::Signal;
+
+use super::{
+    flood::P99_FREE,
+    process::{Serve, write_certificate},
+};
+use crate::{
+    Row,
+    attack::{ATTACK, Abuse, OFF, ON},
+    child::Child,
+    figures::{Effort, Figures, SLICE, Watch, median},
+    live::Live,
+    outcome::{Bounds, Finding, Outcome},
+};
+
+/// Times that it is loaded in a slice.
+const RELOADS: usize = 5;
+
+pub(super) fn row() -> Row {
+    Row {
+        name: "serve/reload".to_owned(),
+        run: Box::new(run),
+    }
+}
+
+fn run(effort: &Effort) -> Result<Outcome> {
+    let server = Serve::start_tls(&effort.linerate)?;
+    let address = server.address.to_string();
+    let mut arriving = Child::start(&[ATTACK, Abuse::Tls.as_str(), &address, "1"])?;
+    let mut live = Live::open(server.target())?;
+    live.p99(SLICE)?;
+    let mut watch = Watch::begin(server.usage())?;
+    arriving.ask(ON)?;
+    let (mut alone, mut with) = (Vec::new(), Vec::new());
+    for _ in 0..effort.slices {
+        alone.push(live.p99(SLICE)?);
+        with.push(watch.during(|_| slice(&server, &mut live))?);
+    }
+    let figures = Figures {
+        tally: serde_json::from_str(&arriving.ask(OFF)?)?,
+        ..watch.end()?
+    };
+    arriving.end()?;
+    drop(live);
+    server.end()?;
+    let count = |name: &str| figures.tally.get(name).copied().unwrap_or_default();
+    let (arrived, refused, seen) = (
+        count("connections"),
+        count("not served"),
+        count("certificates seen"),
+    );
+    let made = effort.slices as u64 + 1;
+    Ok(Outcome {
+        abuse: format!(
+            "SIGHUP {} times, and {} certificates",
+            effort.slices * RELOADS,
+            made
+        ),
+        bounds: Bounds {
+            memory_growth_max: 16 << 20,
+            p99_free: P99_FREE,
+        },
+        figures: Figures {
+            p99_alone: median(alone),
+            p99_with: median(with),
+            ..figures
+        },
+        also: vec![
+            Finding::new(
+                format!("{refused} of {arrived} new connections failed (0)"),
+                refused == 0 && arrived > 0,
+            ),
+            Finding::new(
+                format!("new connections saw {seen} certificates ({made})"),
+                seen == made,
+            ),
+        ],
+    })
+}
+
+/// Has everything loaded again and again; returns what live clients waited at the 99th percentile.
+fn slice(server: &Serve, live: &mut Live) -> Result<std::time::Duration> {
+    write_certificate(server.directory.path())?;
+    let mut waits = Vec::new();
+    for _ in 0..RELOADS {
+        server.signal(Signal::HUP)?;
+        waits.push(live.p99(SLICE / RELOADS as u32)?);
+    }
+    Ok(median(waits))
+}

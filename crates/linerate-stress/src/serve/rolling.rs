@@ -1,0 +1,299 @@
+//! Nodes that are restarted one after the other, under their clients.
+
+use std::{
+    net::SocketAddr,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant, SystemTime},
+};
+
+use anyhow::{Context, Result, ensure};
+use linerate_testkit::server::{RedisServer, free_port};
+
+use super::{process::Serve, publisher::Publisher};
+use crate::{
+    Row,
+    child::Child,
+    figures::{Effort, Figures, Span, median},
+    live::{Target, visit},
+    outcome::{Bounds, Finding, Outcome},
+    roam::{CHANNEL, ROAM, Seen},
+};
+
+/// Clients over all nodes.
+const CLIENTS: usize = 10_000;
+
+/// Nodes that are restarted, and how often each is. One more is what applications publish by.
+const NODES: usize = 3;
+const ROUNDS: usize = 20;
+
+/// The time between two publications.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// How long a node is left alone.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How soon a client that was sent away must be subscribed again, and how soon publications must be there,
+/// at the 99th percentile.
+const RETURN_MAX: Duration = Duration::from_secs(2);
+
+/// What a client may cost a node.
+const BYTES_EACH: u64 = 48 << 10;
+
+/// How long clients may take to get in at first, and in the end.
+const SETTLE_MAX: Duration = Duration::from_secs(60);
+
+const KEY: &str = "of-no-use-elsewhere";
+
+pub(super) fn row() -> Row {
+    Row {
+        name: "serve/rolling-restart".to_owned(),
+        run: Box::new(run),
+    }
+}
+
+fn run(effort: &Effort) -> Result<Outcome> {
+    let (count, rounds) = (effort.scaled(CLIENTS), effort.scaled(ROUNDS));
+    let redis = RedisServer::start().context("Redis is not installed")?;
+    let mut nodes = Nodes::start(&effort.linerate, &redis.url())?;
+    let files_before = nodes.nodes[0].usage().files()?;
+    let mut arguments = vec![ROAM.to_owned(), count.to_string()];
+    arguments.extend(nodes.nodes.iter().map(|node| node.address.to_string()));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut clients = Child::start(&arguments)?;
+    let publisher = Publishing::start(nodes.beside.address)?;
+    wait_for(&mut clients, count, &mut Seen::default())?;
+    let memory_before = nodes.nodes[0].usage().resident_bytes()?;
+    let alone = slices(&mut clients, effort.slices)?;
+
+    let (mut all, mut with) = (Seen::default(), Vec::new());
+    let started = Instant::now();
+    for number in 0..rounds * NODES {
+        nodes.restart(number % NODES)?;
+        thread::sleep(PAUSE);
+        with.push(note(&mut clients, &mut all)?.on_its_way_p99);
+    }
+    let share = nodes.processor_time.as_secs_f64() / started.elapsed().as_secs_f64();
+    publisher.stop()?;
+    wait_for(&mut clients, count, &mut all)?;
+    clients.end()?;
+    thread::sleep(Duration::from_secs(1));
+    let usage = nodes.nodes[0].usage();
+    let figures = Figures {
+        memory_bytes: Span {
+            before: memory_before,
+            peak: nodes.memory_peak,
+            after: usage.resident_bytes()?,
+        },
+        files: Span {
+            before: files_before,
+            peak: nodes.files_peak,
+            after: usage.files()?,
+        },
+        processor_share: share,
+        p99_alone: median(alone),
+        p99_with: median(with),
+        ..Figures::default()
+    };
+    nodes.end()?;
+    Ok(Outcome {
+        abuse: format!("{NODES} nodes restarted {rounds} times each under {count} clients, Redis"),
+        bounds: Bounds {
+            memory_growth_max: (16 << 20) + count as u64 * BYTES_EACH,
+            p99_free: RETURN_MAX,
+        },
+        figures,
+        also: findings(&all),
+    })
+}
+
+fn findings(all: &Seen) -> Vec<Finding> {
+    let Seen {
+        publications,
+        lost,
+        gaps,
+        repeated,
+        returns,
+        return_p99,
+        ..
+    } = all;
+    vec![
+        Finding::new(
+            format!(
+                "of {publications} publications {lost} lost, {repeated} repeated, {gaps} gaps told (0)"
+            ),
+            *publications > 0 && lost + repeated + gaps == 0,
+        ),
+        Finding::new(
+            format!(
+                "{returns} returns within {:.2} s at p99 ({} s)",
+                return_p99.as_secs_f64(),
+                RETURN_MAX.as_secs()
+            ),
+            *returns > 0 && *return_p99 <= RETURN_MAX,
+        ),
+    ]
+}
+
+/// Asks the clients what they have seen, and adds it to all that they have.
+fn note(clients: &mut Child, all: &mut Seen) -> Result<Seen> {
+    let seen: Seen = serde_json::from_str(&clients.ask("and?")?)?;
+    all.subscribed = seen.subscribed;
+    all.publications += seen.publications;
+    all.lost += seen.lost;
+    all.gaps += seen.gaps;
+    all.repeated += seen.repeated;
+    all.returns += seen.returns;
+    all.return_p99 = seen.return_p99;
+    Ok(seen)
+}
+
+fn wait_for(clients: &mut Child, count: usize, all: &mut Seen) -> Result<()> {
+    let deadline = Instant::now() + SETTLE_MAX;
+    loop {
+        note(clients, all)?;
+        if all.subscribed == count as u64 {
+            return Ok(());
+        }
+        let subscribed = all.subscribed;
+        ensure!(
+            Instant::now() < deadline,
+            "{subscribed} of {count} clients get in"
+        );
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn slices(clients: &mut Child, count: usize) -> Result<Vec<Duration>> {
+    let mut waits = Vec::new();
+    for _ in 0..count {
+        thread::sleep(4 * INTERVAL);
+        waits.push(note(clients, &mut Seen::default())?.on_its_way_p99);
+    }
+    Ok(waits)
+}
+
+/// What runs, and what it took so far.
+struct Nodes {
+    linerate: std::path::PathBuf,
+    configurations: Vec<String>,
+    nodes: Vec<Serve>,
+    /// The one that applications publish by.
+    beside: Serve,
+    memory_peak: u64,
+    files_peak: u64,
+    processor_time: Duration,
+}
+
+impl Nodes {
+    fn start(linerate: &Path, broker: &str) -> Result<Self> {
+        let configurations: Vec<_> = (0..NODES).map(|_| configuration(broker)).collect();
+        let nodes = configurations
+            .iter()
+            .map(|text| start(linerate, text))
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            beside: start(linerate, &configuration(broker))?,
+            linerate: linerate.to_owned(),
+            configurations,
+            nodes,
+            memory_peak: 0,
+            files_peak: 0,
+            processor_time: Duration::ZERO,
+        })
+    }
+
+    /// Has a node send its clients away and end, and starts it again.
+    fn restart(&mut self, number: usize) -> Result<()> {
+        let node = self.nodes.remove(number);
+        let usage = node.usage();
+        self.memory_peak = self.memory_peak.max(usage.peak_bytes()?);
+        self.files_peak = self.files_peak.max(usage.files()?);
+        self.processor_time += usage.processor_time()?;
+        node.drain()?;
+        let node = start(&self.linerate, &self.configurations[number])?;
+        self.nodes.insert(number, node);
+        Ok(())
+    }
+
+    fn end(self) -> Result<()> {
+        self.nodes.into_iter().try_for_each(Serve::end)?;
+        self.beside.end()
+    }
+}
+
+/// Starts a node, and waits until it serves.
+fn start(linerate: &Path, configuration: &str) -> Result<Serve> {
+    let node = Serve::start_node(linerate, configuration)?;
+    visit(&Target {
+        address: node.address,
+        path: "/echo",
+        tls: None,
+    })?;
+    Ok(node)
+}
+
+fn configuration(broker: &str) -> String {
+    let port = free_port();
+    format!(
+        r#"
+[server]
+listen = "127.0.0.1:{port}"
+accepts_per_second_max = 20_000
+[server.drain]
+window_s = 1
+[broker]
+url = "{broker}"
+[auth]
+anonymous = true
+api_key = "{KEY}"
+[channel]
+history_size = 1_000
+history_ttl_s = 300
+recover = true
+positioned = true
+allow_subscribe = true
+allow_anonymous = true
+[[namespace]]
+name = "kept"
+durable = true
+"#
+    )
+}
+
+/// A thread that publishes.
+struct Publishing {
+    goes_on: Arc<AtomicBool>,
+    thread: JoinHandle<Result<()>>,
+}
+
+impl Publishing {
+    fn start(server: SocketAddr) -> Result<Self> {
+        let mut publisher = Publisher::connect(server, CHANNEL, KEY)?;
+        let goes_on = Arc::new(AtomicBool::new(true));
+        let thread = thread::spawn({
+            let goes_on = goes_on.clone();
+            move || {
+                let mut number = 0_u64;
+                while goes_on.load(Ordering::Relaxed) {
+                    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+                    publisher.publish(&format!(r#"{{"n":{number},"at":{}}}"#, now.as_nanos()))?;
+                    number += 1;
+                    thread::sleep(INTERVAL);
+                }
+                Ok(())
+            }
+        });
+        Ok(Self { goes_on, thread })
+    }
+
+    fn stop(self) -> Result<()> {
+        self.goes_on.store(false, Ordering::Relaxed);
+        let published = self.thread.join();
+        published.map_err(|_| anyhow::anyhow!("the publisher panicked"))?
+    }
+}

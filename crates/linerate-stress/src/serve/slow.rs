@@ -1,0 +1,155 @@
+//! Slowloris in each layer: connections that stay as long as they may.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+
+use super::{flood::P99_FREE, process::Serve};
+use crate::{
+    Row,
+    attack::{ATTACK, Abuse, HOW, OFF, ON, Tally},
+    child::Child,
+    figures::{Effort, Figures, SLICE, Watch, median},
+    live::Live,
+    outcome::{Bounds, Finding, Outcome},
+};
+
+/// Attackers of each kind.
+const PEERS: usize = 5_000;
+
+/// What a connection may cost that says nothing, or too little.
+const BYTES_EACH: u64 = 24 << 10;
+
+/// And one that has begun with a head, or with TLS: there is a buffer for more of it.
+const BEGUN_BYTES_EACH: u64 = 48 << 10;
+
+/// By how much an end may be off its deadline, the closing of all the others included.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// How long a legal client may take to get in.
+const CONNECTING_MAX: Duration = Duration::from_millis(100);
+
+/// How long attackers may take to get in.
+const OPENING_MAX: Duration = Duration::from_secs(120);
+
+/// How long attackers are waited for beyond their deadline.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Returns what there is, and after how long the server must have ended it: `request.head_s`,
+/// `connection.handshake_s`, or `client.message_timeout_s` with `close.timeout_s`.
+pub(super) fn rows() -> Vec<Row> {
+    let abuses = [
+        (Abuse::SlowTcp, "tcp", 10),
+        (Abuse::SlowTls, "tls", 10),
+        (Abuse::SlowHeads, "head", 10),
+        (Abuse::SlowFrames, "frame", 35),
+        (Abuse::SlowMessages, "message", 35),
+    ];
+    let rows = abuses.into_iter().map(|(abuse, layer, seconds)| Row {
+        name: format!("serve/slowloris-{layer}"),
+        run: Box::new(move |effort| run(abuse, Duration::from_secs(seconds), effort)),
+    });
+    rows.collect()
+}
+
+fn run(abuse: Abuse, deadline: Duration, effort: &Effort) -> Result<Outcome> {
+    let peers = effort.scaled(PEERS);
+    let server = match abuse {
+        Abuse::SlowTls => Serve::start_tls(&effort.linerate)?,
+        _ => Serve::start(&effort.linerate, &[])?,
+    };
+    let address = server.address.to_string();
+    let mut attackers = Child::start(&[ATTACK, abuse.as_str(), &address, &peers.to_string()])?;
+    let mut live = Live::open(server.target())?;
+    live.p99(SLICE)?;
+    let mut watch = Watch::begin(server.usage())?;
+    let alone: Result<Vec<_>> = (0..effort.slices).map(|_| live.p99(SLICE)).collect();
+    let (with, connecting) =
+        watch.during(|watch| abused(&mut attackers, &mut live, peers, deadline, watch))?;
+    let tally: Tally = serde_json::from_str(&attackers.ask(OFF)?)?;
+    attackers.end()?;
+    let figures = Figures {
+        p99_alone: median(alone?),
+        p99_with: median(with),
+        tally,
+        ..watch.end()?
+    };
+    drop(live);
+    server.end()?;
+    Ok(Outcome {
+        abuse: format!("{peers} connections"),
+        bounds: Bounds {
+            memory_growth_max: (16 << 20)
+                + peers as u64
+                    * match abuse {
+                        Abuse::SlowHeads | Abuse::SlowTls => BEGUN_BYTES_EACH,
+                        _ => BYTES_EACH,
+                    },
+            p99_free: P99_FREE,
+        },
+        also: vec![
+            ends(&figures.tally, peers, deadline),
+            getting_in(median(connecting)),
+        ],
+        figures,
+    })
+}
+
+/// Measures until all attackers are gone; returns how long live clients waited for answers, and others
+/// to get in.
+fn abused(
+    attackers: &mut Child,
+    live: &mut Live,
+    peers: usize,
+    deadline: Duration,
+    watch: &mut Watch,
+) -> Result<(Vec<Duration>, Vec<Duration>)> {
+    let (mut with, mut connecting) = (Vec::new(), Vec::new());
+    attackers.ask(ON)?;
+    let mut end = Instant::now() + OPENING_MAX;
+    while Instant::now() < end {
+        let tally: Tally = serde_json::from_str(&attackers.ask(HOW)?)?;
+        let is_there = |name| tally.get(name).is_some_and(|count| *count >= peers as u64);
+        if is_there("gone") {
+            break;
+        }
+        if is_there("connections") {
+            end = end.min(Instant::now() + deadline + GRACE);
+            watch.look()?;
+            with.push(live.p99(SLICE)?);
+            connecting.push(live.connecting_p99(SLICE)?);
+        } else {
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+    Ok((with, connecting))
+}
+
+fn ends(tally: &Tally, peers: usize, deadline: Duration) -> Finding {
+    let count = |name: &str| tally.get(name).copied().unwrap_or_default();
+    let (gone, first, last) = (
+        count("gone"),
+        Duration::from_millis(count("first gone after ms")),
+        Duration::from_millis(count("last gone after ms")),
+    );
+    let is_kept = gone == peers as u64 && last <= deadline + SLACK && first + SLACK >= deadline;
+    let text = format!(
+        "{gone} gone after {:.1} to {:.1} s ({} ± {} s)",
+        first.as_secs_f64(),
+        last.as_secs_f64(),
+        deadline.as_secs(),
+        SLACK.as_secs(),
+    );
+    Finding::new(text, is_kept)
+}
+
+fn getting_in(p99: Duration) -> Finding {
+    let (millis, most) = (p99.as_secs_f64() * 1e3, CONNECTING_MAX.as_millis());
+    Finding::new(
+        format!("legal clients get in within {millis:.1} ms at p99 ({most} ms)"),
+        p99 <= CONNECTING_MAX,
+    )
+}

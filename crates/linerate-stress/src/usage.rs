@@ -1,0 +1,83 @@
+//! What a process takes of the machine, as `/proc` tells.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result};
+use rustix::param::clock_ticks_per_second;
+
+/// A process that is watched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    process: u32,
+}
+
+impl Usage {
+    pub(crate) const fn of(process: u32) -> Self {
+        Self { process }
+    }
+
+    /// Returns the bytes of memory in use.
+    pub(crate) fn resident_bytes(self) -> Result<u64> {
+        self.bytes("VmRSS:")
+    }
+
+    /// Returns the most bytes of memory that were in use since [`forget_peak`](Self::forget_peak).
+    pub(crate) fn peak_bytes(self) -> Result<u64> {
+        self.bytes("VmHWM:")
+    }
+
+    /// Lets the peak begin anew.
+    pub(crate) fn forget_peak(self) -> Result<()> {
+        Ok(fs::write(self.path("clear_refs"), "5")?)
+    }
+
+    /// Returns how many files it has open (Linux 6.2 and later: the size of the directory).
+    pub(crate) fn files(self) -> Result<u64> {
+        let path = self.path("fd");
+        match fs::metadata(&path)?.len() {
+            0 => Ok(fs::read_dir(path)?.count() as u64),
+            files => Ok(files),
+        }
+    }
+
+    /// Returns how long it has run on the processors, to ticks of 10 ms.
+    pub(crate) fn processor_time(self) -> Result<Duration> {
+        let stat = fs::read_to_string(self.path("stat"))?;
+        // The name before it may hold anything, also brackets.
+        let (_, fields) = stat.rsplit_once(')').context("a stat without a name")?;
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        let ticks: u64 = ticks.map(|ticks| ticks.parse::<u64>().unwrap_or(0)).sum();
+        Ok(Duration::from_secs(ticks) / u32::try_from(clock_ticks_per_second())?)
+    }
+
+    fn bytes(self, name: &str) -> Result<u64> {
+        let status = fs::read_to_string(self.path("status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        let kilobytes: u64 = number.context("a status without memory")?.parse()?;
+        Ok(kilobytes << 10)
+    }
+
+    fn path(self, file: &str) -> PathBuf {
+        format!("/proc/{}/{file}", self.process).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, process};
+
+    use super::Usage;
+
+    #[test]
+    fn a_process_sees_what_it_takes_itself() {
+        let usage = Usage::of(process::id());
+        let files = usage.files().unwrap();
+        let more: Vec<File> = (0..50).map(|_| File::open("/dev/null").unwrap()).collect();
+        assert!(usage.files().unwrap() >= files + more.len() as u64);
+        let bytes = usage.resident_bytes().unwrap();
+        let taken = vec![1_u8; 64 << 20];
+        assert!(usage.resident_bytes().unwrap() >= bytes + (32 << 20));
+        assert!(usage.peak_bytes().unwrap() >= bytes + taken.len() as u64 / 2);
+    }
+}
