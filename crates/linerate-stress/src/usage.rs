@@ -72,12 +72,11 @@ mod tests {
     #[test]
     fn a_process_sees_what_it_takes_itself() {
         let usage = Usage::of(process::id());
-        let files = usage.files().unwrap();
-        let more: Vec<File> = (0..50).map(|_| File::open("/dev/null").unwrap()).collect();
-        assert!(usage.files().unwrap() >= files + more.len() as u64);
-        let bytes = usage.resident_bytes().unwrap();
+        // Tests beside this one take and give back too: only what is held here is certain.
+        let files: Vec<File> = (0..50).map(|_| File::open("/dev/null").unwrap()).collect();
+        assert!(usage.files().unwrap() >= files.len() as u64);
         let taken = vec![1_u8; 64 << 20];
-        assert!(usage.resident_bytes().unwrap() >= bytes + (32 << 20));
-        assert!(usage.peak_bytes().unwrap() >= bytes + taken.len() as u64 / 2);
+        assert!(usage.resident_bytes().unwrap() >= taken.len() as u64 / 2);
+        assert!(usage.peak_bytes().unwrap() >= taken.len() as u64 / 2);
     }
 }

@@ -12,8 +12,8 @@ use crate::{
 };
 
 /// Deadlines that are kept before connections have their turn again: thousands that opened together
-/// are due together, and each may take a system call.
-const ALARMS_MAX: usize = 32;
+/// are due together, and each may take system calls of ten microseconds.
+const ALARMS_MAX: usize = 8;
 
 impl Worker {
     /// Sees to it that the connection is looked at when its next deadline has passed.
