@@ -207,6 +207,9 @@ impl Client {
     ///
     /// # Errors
     /// The URL is none of a WebSocket, or the server refuses or takes too long.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the stream.
     pub async fn connect_over<S>(&self, stream: S, url: &str) -> Result<WebSocket>
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,

@@ -39,6 +39,10 @@ pub(crate) use connections::Slot;
 ///
 /// # Errors
 /// The listener failed for good. A shortage of file descriptors is waited out.
+///
+/// # Cancel safety
+/// Dropping the future ends the accepting, and nothing else: connections that are open go on until their handlers
+/// are done.
 pub async fn serve<H, F>(
     listener: TcpListener,
     handler: H,
@@ -135,6 +139,9 @@ impl Server {
     ///
     /// # Errors
     /// The listener failed for good.
+    ///
+    /// # Cancel safety
+    /// As of [`serve`].
     pub async fn serve<H, F>(
         self,
         listener: TcpListener,

@@ -116,6 +116,13 @@ test("more messages than may wait to be sent keep their order", async () => {
   assert.equal(await call("count", echo.url, 5_000), 5_000);
 });
 
+test("futures that are dropped after any number of polls lose nothing", async () => {
+  // Without a poll those of 20 messages, of one that is received, of an opening and of a closing handshake are dropped;
+  // after a poll both handshakes are, and some that wait for the browser to have sent something.
+  const dropped = await call("cancel", echo.url);
+  assert.ok(dropped > 25, `${dropped}`);
+});
+
 test("the server chooses one of the subprotocols", async () => {
   assert.equal(await call("subprotocol", peer.url, ["soap", "wamp"]), "wamp");
   assert.equal(await call("subprotocol", peer.url, []), undefined);

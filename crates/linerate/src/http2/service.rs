@@ -34,6 +34,9 @@ use crate::places::Place;
 ///
 /// # Errors
 /// The client broke the rules of HTTP/2, asked for too much, or the connection was lost.
+///
+/// # Cancel safety
+/// Dropping the future ends the connection, and with it all requests and WebSockets of it.
 pub async fn serve_http2<T, S, B>(
     io: T,
     service: S,

@@ -13,6 +13,9 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 ///
 /// # Errors
 /// The socket failed.
+///
+/// # Cancel safety
+/// Dropping the future loses nothing.
 #[cfg_attr(
     not(feature = "axum"),
     expect(

@@ -45,6 +45,9 @@ impl Server {
     /// # Errors
     /// The server has no [TLS configuration](Self::with_tls), or one without TLS 1.3, or the socket
     /// can't be used.
+    ///
+    /// # Cancel safety
+    /// As of [`serve`](crate::serve).
     pub async fn serve_http3<H, F>(
         self,
         socket: UdpSocket,

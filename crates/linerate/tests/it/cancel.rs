@@ -1,12 +1,9 @@
 //! Futures dropped after any number of polls: no byte is lost and no frame torn, over HTTP/2 and TLS, compressed and not, with
 //! room for a few bytes only. Over HTTP/1.1 in the clear this is tested beside the link.
 
-use std::{
-    future::poll_fn,
-    pin::pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+mod serving;
+
+use std::sync::Arc;
 
 use linerate::{
     Client, CloseCode, Deflate, Message, MessageKind, Options, Sender, Server, WebSocket,
@@ -14,19 +11,18 @@ use linerate::{
 };
 use linerate_testkit::Rng;
 use tokio::{
-    io::{copy_bidirectional_with_sizes, duplex},
+    io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes, duplex},
     net::TcpStream,
+    task::JoinHandle,
 };
 use tokio_rustls::TlsConnector;
 
 use crate::{
+    polls::{for_all_polls, poll_times},
     raw::in_time,
     support::{Running, echo},
     tls::secure_with_config,
 };
-
-/// The most polls tried; each test asserts that it needs fewer.
-const POLLS_MAX: usize = 1_000;
 
 /// Bytes that a stream of HTTP/2 takes at once.
 const STREAM_ROOM: usize = 100;
@@ -37,6 +33,7 @@ const PIPE_ROOM: usize = 2_000;
 /// What the WebSocket goes over, and whether it compresses.
 #[derive(Clone, Copy, Debug)]
 enum Way {
+    Http1,
     Http2 { compressed: bool },
     Tls { compressed: bool },
 }
@@ -48,10 +45,20 @@ const WAYS: [Way; 4] = [
     Way::Tls { compressed: true },
 ];
 
+/// Those that opening handshakes are tested on: compression is no matter to them.
+const WAYS_TO_OPEN: [Way; 3] = [
+    Way::Http1,
+    Way::Http2 { compressed: true },
+    Way::Tls { compressed: true },
+];
+
 impl Way {
     /// Options that let a message through in many small pieces.
     fn options(self) -> Options {
-        let (Self::Http2 { compressed } | Self::Tls { compressed }) = self;
+        let compressed = match self {
+            Self::Http1 => false,
+            Self::Http2 { compressed } | Self::Tls { compressed } => compressed,
+        };
         let mut options = Options::default();
         options.deflate = compressed.then(Deflate::default);
         options.http2.stream_window_bytes = STREAM_ROOM as u32;
@@ -63,7 +70,7 @@ impl Way {
     /// Returns bytes that don't shrink and don't fit: rustls itself takes 64 KiB.
     fn bulk(self) -> Vec<u8> {
         Rng::new(1).bytes(match self {
-            Self::Http2 { .. } => 1_500,
+            Self::Http1 | Self::Http2 { .. } => 1_500,
             Self::Tls { .. } => 100_000,
         })
     }
@@ -90,20 +97,22 @@ struct Place {
 impl Place {
     async fn start(way: Way) -> Self {
         let client = Client::new().with_options(way.options());
-        match way {
-            Way::Http2 { .. } => Self {
-                server: Running::start(Server::new().with_options(way.options()), echo).await,
-                client: client.with_http2_prior_knowledge(),
-                tls: None,
-            },
-            Way::Tls { .. } => {
-                let (server, config) = secure_with_config(way.options()).await;
-                Self {
-                    server,
-                    client: client.with_tls(config.clone()),
-                    tls: Some(config),
-                }
-            }
+        if let Way::Tls { .. } = way {
+            let (server, config) = secure_with_config(way.options()).await;
+            return Self {
+                server,
+                client: client.with_tls(config.clone()),
+                tls: Some(config),
+            };
+        }
+        let client = match way {
+            Way::Http2 { .. } => client.with_http2_prior_knowledge(),
+            _ => client,
+        };
+        Self {
+            server: Running::start(Server::new().with_options(way.options()), echo).await,
+            client,
+            tls: None,
         }
     }
 
@@ -116,46 +125,36 @@ impl Place {
 
     /// Opens a connection with little room: HTTP/2 has windows, TLS gets a narrow pipe.
     async fn connect(&self) -> WebSocket {
-        let Some(config) = self.tls.clone() else {
+        if self.tls.is_none() {
             return in_time(self.client.connect(&self.url())).await.unwrap();
-        };
+        }
+        let (stream, _) = self.pipe().await;
+        let url = self.url();
+        let opening = self.client.connect_over(stream, &url);
+        in_time(opening).await.unwrap()
+    }
+
+    /// Returns a narrow pipe to the server, under TLS if it wants that, and who carries the bytes.
+    async fn pipe(&self) -> (Box<dyn Stream>, JoinHandle<()>) {
         let (ours, mut theirs) = duplex(PIPE_ROOM);
         let mut socket = TcpStream::connect(self.server.address).await.unwrap();
-        tokio::spawn(async move {
+        let carrying = tokio::spawn(async move {
             // How it ends is the business of those at its ends.
             _ = copy_bidirectional_with_sizes(&mut theirs, &mut socket, PIPE_ROOM, PIPE_ROOM).await;
         });
+        let Some(config) = self.tls.clone() else {
+            return (Box::new(ours), carrying);
+        };
         let name = ServerName::try_from("localhost").unwrap();
         let connecting = TlsConnector::from(config).connect(name, ours);
-        let stream = in_time(connecting).await.unwrap();
-        let opening = self.client.connect_over(stream, "wss://localhost/");
-        in_time(opening).await.unwrap()
+        (Box::new(in_time(connecting).await.unwrap()), carrying)
     }
 }
 
-/// Polls a future at most so often, then drops it.
-async fn poll_times<F: Future>(future: F, polls: usize) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let mut polled = 0;
-    poll_fn(|cx: &mut Context<'_>| {
-        if polled == polls {
-            return Poll::Ready(None);
-        }
-        polled += 1;
-        future.as_mut().poll(cx).map(Some)
-    })
-    .await
-}
+/// What a WebSocket can be opened over.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-/// Calls `run` with 0 polls, 1, and so on, until it cancels nothing.
-async fn for_all_polls(first: usize, mut run: impl AsyncFnMut(usize) -> usize) {
-    let mut polls = first;
-    while run(polls).await > 0 {
-        polls += 1;
-        assert!(polls < POLLS_MAX);
-    }
-    assert!(polls > 1, "something was cancelled");
-}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 #[tokio::test]
 async fn k02_recv_dropped_after_any_number_of_polls_loses_nothing() {
@@ -371,7 +370,7 @@ async fn flush_and_close_dropped_after_any_number_of_polls_go_on_in_the_backgrou
 
 #[tokio::test]
 async fn connect_dropped_after_any_number_of_polls_leaves_the_server_alone() {
-    for way in WAYS {
+    for way in WAYS_TO_OPEN {
         let place = Place::start(way).await;
         for_all_polls(0, async |polls| {
             let connected = poll_times(place.client.connect(&place.url()), polls).await;
@@ -382,6 +381,24 @@ async fn connect_dropped_after_any_number_of_polls_leaves_the_server_alone() {
         ws.send("Spam").await.unwrap();
         assert_eq!(in_time(ws.recv()).await.unwrap(), Some("Spam".into()));
         drop(ws);
+        place.server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn connect_over_dropped_after_any_number_of_polls_ends_the_stream() {
+    for way in WAYS_TO_OPEN {
+        let place = Place::start(way).await;
+        for_all_polls(0, async |polls| {
+            let (stream, carrying) = place.pipe().await;
+            let opened = poll_times(place.client.connect_over(stream, &place.url()), polls).await;
+            let cancelled = usize::from(opened.is_none());
+            drop(opened);
+            // Both ends are closed, or it would carry on.
+            in_time(carrying).await.unwrap();
+            cancelled
+        })
+        .await;
         place.server.stop().await;
     }
 }

@@ -2,8 +2,13 @@
 
 use std::net::SocketAddr;
 
+#[cfg(any(feature = "http2", feature = "http3"))]
+use linerate::CloseCode;
 use linerate::{Request, Result, Server, WebSocket};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+
+#[cfg(any(feature = "http2", feature = "http3"))]
+use crate::raw::in_time;
 
 /// A server that runs until it is stopped.
 pub(crate) struct Running {
@@ -55,4 +60,19 @@ pub(crate) async fn echo(mut ws: WebSocket, _request: Request) -> Result<()> {
         ws.send(message).await?;
     }
     Ok(())
+}
+
+/// Sends a message to a server that sends it back or is about to leave; returns the code that the connection is
+/// closed with, by the server or at last by us.
+#[cfg(any(feature = "http2", feature = "http3"))]
+pub(crate) async fn how_it_ended(mut ws: WebSocket) -> u16 {
+    if in_time(ws.send("Spam")).await.is_ok() {
+        while let Some(message) = in_time(ws.recv()).await.unwrap() {
+            assert_eq!(message, "Spam".into());
+            _ = in_time(ws.close(CloseCode::NORMAL, "")).await.unwrap();
+        }
+    }
+    let closed = in_time(ws.close(CloseCode::NORMAL, "")).await.unwrap();
+    assert!(closed.clean);
+    closed.code
 }

@@ -21,10 +21,18 @@ use linerate::{
     CloseCode, Error, HandshakeError, Http2Limits, HttpVersion, Message,
     axum::{WebSocketUpgrade, serve_http2, speaks_http2},
 };
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+};
 
 use super::{client, wire::*};
-use crate::{raw::in_time, support::echo};
+use crate::{
+    polls::{for_all_polls, poll_times},
+    raw::in_time,
+    support::echo,
+};
 
 /// The longest body of a test.
 const BODY_BYTES: usize = 3 << 20;
@@ -130,7 +138,7 @@ async fn bodies_of_requests_may_be_longer_than_the_window() {
     let (address, _, _leave) = start().await;
     let (mut send, connection) = h2::client::Builder::new()
         .max_send_buffer_size(BODY_BYTES)
-        .handshake::<_, Bytes>(tokio::net::TcpStream::connect(address).await.unwrap())
+        .handshake::<_, Bytes>(TcpStream::connect(address).await.unwrap())
         .await
         .unwrap();
     tokio::spawn(connection);
@@ -245,4 +253,73 @@ async fn the_extractor_works_on_the_streams_of_hyper_too() {
     assert_eq!(in_time(ws.recv()).await.unwrap(), Some("größer €".into()));
     let closed = ws.close(CloseCode::NORMAL, "").await.unwrap();
     assert!(closed.clean);
+}
+
+#[tokio::test]
+async fn speaks_http2_dropped_after_any_number_of_polls_has_read_nothing() {
+    const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    for_all_polls(0, async |polls| {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let said = tokio::spawn(async move {
+            for byte in PREFACE {
+                client.write_all(&[*byte]).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+            client
+        });
+        let told = poll_times(speaks_http2(&stream), polls).await;
+        let cancelled = usize::from(told.is_none());
+        let told = match told {
+            Some(told) => told,
+            None => in_time(speaks_http2(&stream)).await,
+        };
+        assert!(told.unwrap(), "{polls} polls");
+        let mut read = [0; PREFACE.len()];
+        in_time(stream.read_exact(&mut read)).await.unwrap();
+        assert_eq!(&read, PREFACE, "{polls} polls");
+        drop(said.await.unwrap());
+        cancelled
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn serve_http2_dropped_after_any_number_of_polls_ends_what_it_has_begun() {
+    for_all_polls(0, async |polls| {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}/chat", listener.local_addr().unwrap());
+        let sent = Arc::<AtomicUsize>::default();
+        let app = app(sent.clone());
+        let (leave, left) = oneshot::channel::<()>();
+        let serving = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let limits = Arc::new(Http2Limits::default());
+            let goodbye = async { _ = left.await };
+            let serving = serve_http2(stream, app, &limits, Duration::from_secs(10), goodbye);
+            poll_times(serving, polls).await
+        });
+        if let Ok(mut ws) = in_time(client().connect(&url)).await {
+            for number in 0..3 {
+                // Either it comes back, or the connection is lost.
+                let went = in_time(ws.send(number.to_string())).await.is_ok();
+                let came = in_time(ws.recv()).await;
+                assert!(!matches!(came, Ok(Some(_))) || went);
+            }
+        }
+        _ = leave.send(());
+        let served = in_time(serving).await.unwrap();
+        // What answered requests holds the counter.
+        in_time(async {
+            while Arc::strong_count(&sent) > 1 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        usize::from(served.is_none())
+    })
+    .await;
 }

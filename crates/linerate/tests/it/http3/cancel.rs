@@ -1,19 +1,18 @@
 //! Futures dropped after any number of polls: no byte is lost and no frame torn, on streams with room
 //! for a few bytes only.
 
-use std::{
-    future::poll_fn,
-    pin::pin,
-    task::{Context, Poll},
-};
+use std::{net::UdpSocket, sync::Arc};
 
-use linerate::{CloseCode, Message, Options, Server, WebSocket};
+use linerate::{Client, CloseCode, Message, Options, Server, WebSocket, tls};
+use tokio::sync::oneshot;
 
 use super::{Running, echo_http3};
-use crate::raw::in_time;
-
-/// The most polls tried; each test asserts that it needs fewer.
-const POLLS_MAX: usize = 1_000;
+use crate::{
+    polls::{POLLS_MAX, for_all_polls, poll_times},
+    raw::in_time,
+    support::how_it_ended,
+    tls::certificate,
+};
 
 /// Options that let a message through in many small pieces.
 fn narrow() -> Options {
@@ -30,20 +29,6 @@ fn start() -> Running {
 async fn connect(server: &Running) -> WebSocket {
     let client = server.client().with_options(narrow());
     in_time(client.connect(&server.url())).await.unwrap()
-}
-
-/// Polls a future at most so often, then drops it.
-async fn poll_times<F: Future>(future: F, polls: usize) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let mut polled = 0;
-    poll_fn(|cx: &mut Context<'_>| {
-        if polled == polls {
-            return Poll::Ready(None);
-        }
-        polled += 1;
-        future.as_mut().poll(cx).map(Some)
-    })
-    .await
 }
 
 fn messages() -> Vec<Message> {
@@ -170,4 +155,42 @@ async fn connect_dropped_after_any_number_of_polls_leaves_the_server_alone() {
     assert_eq!(in_time(ws.recv()).await.unwrap(), Some("Spam".into()));
     drop(ws);
     server.stop().await;
+}
+
+#[tokio::test]
+async fn serve_dropped_after_any_number_of_polls_leaves_open_connections_alone() {
+    let (config, roots) = certificate("localhost");
+    let server = Server::new().with_tls(Arc::new(config));
+    let trusting = Arc::new(tls::client_config(roots));
+    let client = Client::new().with_tls(trusting).with_http3();
+    let mut went_on = 0;
+    for_all_polls(0, async |polls| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let url = format!("wss://localhost:{}/", socket.local_addr().unwrap().port());
+        let (leave, left) = oneshot::channel();
+        let serving = server.clone().serve_http3(socket, echo_http3, async {
+            _ = left.await;
+        });
+        let served = tokio::spawn(poll_times(serving, polls));
+        // Nobody is there to answer whoever comes after the server is gone.
+        let opened = if polls == 0 {
+            None
+        } else {
+            in_time(client.connect(&url)).await.ok()
+        };
+        _ = leave.send(());
+        let code = match opened {
+            Some(ws) => Some(how_it_ended(ws).await),
+            None => None,
+        };
+        let served = in_time(served).await.unwrap();
+        match (&served, code) {
+            (Some(served), _) => assert!(served.is_ok(), "{polls} polls"),
+            (None, Some(1000)) => went_on += 1,
+            (None, code) => assert!(matches!(code, None | Some(1001)), "{code:?}"),
+        }
+        usize::from(served.is_none())
+    })
+    .await;
+    assert!(went_on > 0, "no connection outlived its server");
 }

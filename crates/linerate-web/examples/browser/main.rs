@@ -6,6 +6,8 @@
 //!
 //! leaves `browser.js` and `browser_bg.wasm` in `.cache/wasm`; a page imports the former.
 
+mod cancel;
+
 use linerate_web::{Client, CloseCode, Error, Message, Options, WebSocket, connect};
 use wasm_bindgen::prelude::{JsError, wasm_bindgen};
 
@@ -41,6 +43,13 @@ pub async fn count(url: String, messages: u32) -> Result<u32, JsError> {
         }
     }
     Ok(messages)
+}
+
+/// Connects, sends, receives and closes by futures that are dropped after 0 polls, 1, and so on, until each is
+/// ready before that; returns how many were dropped.
+#[wasm_bindgen]
+pub async fn cancel(url: String) -> Result<u32, JsError> {
+    cancel::run(&url).await
 }
 
 /// Offers subprotocols; returns the one that was chosen.
