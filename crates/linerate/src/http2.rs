@@ -11,6 +11,7 @@
 //! | `client` | one stream, from the client's side |
 //! | `connect` | a stream on its way to whoever answers the CONNECT |
 //! | `connection` | the streams of one connection, from the server's side |
+//! | `guard` | what h2 is not to see of a client |
 //! | `limits` | how much one connection may ask for |
 //! | `linger` | requests that are answered before they have come |
 //! | `request` | what opens a WebSocket, in the form of HTTP/1.1, and what answers it |
@@ -26,6 +27,7 @@ mod client;
 #[cfg(feature = "axum")]
 mod connect;
 mod connection;
+mod guard;
 mod limits;
 mod linger;
 mod request;

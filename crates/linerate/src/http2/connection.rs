@@ -15,10 +15,11 @@ use h2::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    sync::oneshot,
     time::{Instant, Sleep, sleep, timeout},
 };
 
-use super::{Http2Limits, SMALL_FRAMES_MAX, stream::into_io};
+use super::{Http2Limits, SMALL_FRAMES_MAX, guard::Guard, stream::into_io};
 use crate::places::{Place, Places};
 
 /// How long a connection that is to end may take to say so.
@@ -54,6 +55,7 @@ pub(crate) async fn serve_connection<T>(
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
+    let (io, fault) = Guard::new(io);
     let handshake = builder(limits).handshake(io);
     let h2 = timeout(handshake_timeout, handshake)
         .await
@@ -61,6 +63,7 @@ where
         .map_err(into_io)?;
     let serving = Serving {
         h2,
+        fault,
         places: Places::new(limits.resets_max, limits.resets_per_second),
         idle_timeout: limits.idle_timeout,
         phase: Phase::Open,
@@ -96,12 +99,14 @@ enum Phase {
     Open,
     /// The client knows that no more streams are taken.
     Leaving,
-    /// The client has been told what it did too often.
+    /// The client has been told what it did wrong or too often.
     Ended,
 }
 
 struct Serving<T> {
-    h2: Connection<T, Bytes>,
+    h2: Connection<Guard<T>, Bytes>,
+    /// Says what the client did that h2 has not seen.
+    fault: oneshot::Receiver<Reason>,
     places: Arc<Places>,
     idle_timeout: Duration,
     phase: Phase,
@@ -120,6 +125,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
             tokio::select! {
                 biased;
                 () = places.changed() => self.note_change(deadline.as_mut()),
+                Ok(reason) = &mut self.fault, if self.phase != Phase::Ended => {
+                    tracing::debug!(%reason, "connection ended: the client breaks a rule");
+                    self.end(reason, deadline.as_mut());
+                }
                 () = &mut goodbye, if self.phase == Phase::Open => self.leave(deadline.as_mut()),
                 () = &mut deadline, if self.has_deadline() => match self.phase {
                     Phase::Open => self.leave(deadline.as_mut()),
@@ -166,14 +175,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
         let now = Instant::now();
         if self.places.is_calm_wanted() && self.phase != Phase::Ended {
             tracing::debug!("connection ended: too many streams given up");
-            self.phase = Phase::Ended;
-            self.h2.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
-            deadline.reset(now + LINGER);
+            self.end(Reason::ENHANCE_YOUR_CALM, deadline);
         } else if self.phase == Phase::Open {
             deadline.reset(now + self.idle_timeout);
         } else if self.phase == Phase::Leaving {
             deadline.reset(now + LINGER);
         }
+    }
+
+    /// Tells the client what it did, and no more.
+    fn end(&mut self, reason: Reason, deadline: Pin<&mut Sleep>) {
+        self.phase = Phase::Ended;
+        self.h2.abrupt_shutdown(reason);
+        deadline.reset(Instant::now() + LINGER);
     }
 
     /// Tells the client to open no more streams.

@@ -3,6 +3,7 @@
 mod choice;
 mod floods;
 mod flow;
+mod guard;
 mod rules;
 #[cfg(feature = "axum")]
 mod service;

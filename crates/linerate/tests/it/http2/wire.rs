@@ -13,6 +13,7 @@ use crate::raw::in_time;
 
 pub(super) const DATA: u8 = 0x0;
 pub(super) const HEADERS: u8 = 0x1;
+pub(super) const PRIORITY: u8 = 0x2;
 pub(super) const RST_STREAM: u8 = 0x3;
 pub(super) const SETTINGS: u8 = 0x4;
 pub(super) const PING: u8 = 0x6;
@@ -26,6 +27,9 @@ pub(super) const END_HEADERS: u8 = 0x4;
 pub(super) const PADDED: u8 = 0x8;
 
 pub(super) const PROTOCOL_ERROR: u32 = 0x1;
+pub(super) const FLOW_CONTROL_ERROR: u32 = 0x3;
+pub(super) const STREAM_CLOSED: u32 = 0x5;
+pub(super) const FRAME_SIZE_ERROR: u32 = 0x6;
 pub(super) const REFUSED_STREAM: u32 = 0x7;
 pub(super) const CANCEL: u32 = 0x8;
 pub(super) const ENHANCE_YOUR_CALM: u32 = 0xB;

@@ -1,0 +1,118 @@
+//! What h2 is not to see: frames that end a connection with another error than h2's.
+//!
+//! h2 ends a connection with `PROTOCOL_ERROR` where the standard often has a more exact error, and overlooks
+//! some faults. So the bytes of a client are looked at before h2 gets them. At a fault they stop coming, and
+//! whoever serves the connection is told which error to end it with; the GOAWAY is h2's, as is everything
+//! else that is written. DATA is passed over, and what is kept of a connection is bounded.
+//!
+//! | room | what happens there |
+//! | --- | --- |
+//! | `ended` | streams on which the client has said that no more comes |
+//! | `frames` | what the client sends, frame by frame |
+//! | `head` | the heads of frames, and lengths that frames can't have |
+//! | `settings` | values of settings |
+
+mod ended;
+mod frames;
+mod head;
+mod settings;
+
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use h2::Reason;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::oneshot,
+};
+
+use frames::Frames;
+
+/// The bytes of a client up to its first fault.
+pub(super) struct Guard<T> {
+    io: T,
+    frames: Frames,
+    /// Taken when something is wrong; nothing is read after that.
+    fault: Option<oneshot::Sender<Reason>>,
+}
+
+impl<T> Guard<T> {
+    /// Looks at what comes from `io`, which begins with the preface. The receiver is told what is wrong with
+    /// it.
+    pub(super) fn new(io: T) -> (Self, oneshot::Receiver<Reason>) {
+        let (fault, told) = oneshot::channel();
+        let guard = Self {
+            io,
+            frames: Frames::default(),
+            fault: Some(fault),
+        };
+        (guard, told)
+    }
+
+    /// Returns how many of these bytes may be seen.
+    fn admit(&mut self, bytes: &[u8]) -> usize {
+        let Err(broken) = self.frames.handle_input(bytes) else {
+            return bytes.len();
+        };
+        if let Some(fault) = self.fault.take() {
+            // Whoever has dropped the receiver is about to drop this, too.
+            _ = fault.send(broken.reason);
+        }
+        broken.good_bytes
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Guard<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.fault.is_none() {
+            return Poll::Pending;
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;
+        let admitted = this.admit(&buffer.filled()[before..]);
+        buffer.set_filled(before + admitted);
+        // Nothing would be the end of the connection, which is for whoever has been told to bring about.
+        if admitted == 0 && this.fault.is_none() {
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Guard<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
