@@ -60,6 +60,8 @@ mod frames;
 mod http2;
 #[cfg(feature = "http3")]
 mod http3;
+#[cfg(any(feature = "http2", feature = "http3"))]
+mod huffman;
 mod link;
 mod message;
 mod options;

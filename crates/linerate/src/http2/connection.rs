@@ -15,11 +15,14 @@ use h2::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::oneshot,
     time::{Instant, Sleep, sleep, timeout},
 };
 
-use super::{Http2Limits, SMALL_FRAMES_MAX, guard::Guard, stream::into_io};
+use super::{
+    Http2Limits, SMALL_FRAMES_MAX,
+    guard::{Findings, Guard},
+    stream::into_io,
+};
 use crate::places::{Place, Places};
 
 /// How long a connection that is to end may take to say so.
@@ -55,7 +58,7 @@ pub(crate) async fn serve_connection<T>(
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let (io, fault) = Guard::new(io);
+    let (io, findings) = Guard::new(io);
     let handshake = builder(limits).handshake(io);
     let h2 = timeout(handshake_timeout, handshake)
         .await
@@ -63,7 +66,7 @@ where
         .map_err(into_io)?;
     let serving = Serving {
         h2,
-        fault,
+        findings,
         places: Places::new(limits.resets_max, limits.resets_per_second),
         idle_timeout: limits.idle_timeout,
         phase: Phase::Open,
@@ -105,8 +108,7 @@ enum Phase {
 
 struct Serving<T> {
     h2: Connection<Guard<T>, Bytes>,
-    /// Says what the client did that h2 has not seen.
-    fault: oneshot::Receiver<Reason>,
+    findings: Findings,
     places: Arc<Places>,
     idle_timeout: Duration,
     phase: Phase,
@@ -125,7 +127,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
             tokio::select! {
                 biased;
                 () = places.changed() => self.note_change(deadline.as_mut()),
-                Ok(reason) = &mut self.fault, if self.phase != Phase::Ended => {
+                Ok(reason) = &mut self.findings.fault, if self.phase != Phase::Ended => {
                     tracing::debug!(%reason, "connection ended: the client breaks a rule");
                     self.end(reason, deadline.as_mut());
                 }
@@ -157,7 +159,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
     ) -> Option<Incoming> {
         let (head, body) = request.into_parts();
         let mut place = self.places.take();
-        if head.headers.values().any(has_space_around) {
+        let is_malformed = self.findings.malformed.take(respond.stream_id().into());
+        if is_malformed || head.headers.values().any(has_space_around) {
             respond.send_reset(Reason::PROTOCOL_ERROR);
             place.note_reset();
             return None;

@@ -8,14 +8,22 @@
 //! | room | what happens there |
 //! | --- | --- |
 //! | `ended` | streams on which the client has said that no more comes |
+//! | `fields` | field blocks, as far as to know whether they can be decoded |
 //! | `frames` | what the client sends, frame by frame |
 //! | `head` | the heads of frames, and lengths that frames can't have |
+//! | `integer` | integers in field blocks |
+//! | `malformed` | requests that are malformed in a way that h2 can't see |
 //! | `settings` | values of settings |
+//! | `table` | the table that field blocks refer to |
 
 mod ended;
+mod fields;
 mod frames;
 mod head;
+mod integer;
+mod malformed;
 mod settings;
+mod table;
 
 use std::{
     io::{self, IoSlice},
@@ -29,7 +37,8 @@ use tokio::{
     sync::oneshot,
 };
 
-use frames::Frames;
+use frames::{Broken, Frames};
+pub(super) use malformed::Malformed;
 
 /// The bytes of a client up to its first fault.
 pub(super) struct Guard<T> {
@@ -37,25 +46,43 @@ pub(super) struct Guard<T> {
     frames: Frames,
     /// Taken when something is wrong; nothing is read after that.
     fault: Option<oneshot::Sender<Reason>>,
+    malformed: Malformed,
+}
+
+/// What is found out about a client.
+pub(super) struct Findings {
+    /// The error that the connection has to end with.
+    pub(super) fault: oneshot::Receiver<Reason>,
+    /// Requests that h2 takes although they are malformed.
+    pub(super) malformed: Malformed,
 }
 
 impl<T> Guard<T> {
-    /// Looks at what comes from `io`, which begins with the preface. The receiver is told what is wrong with
-    /// it.
-    pub(super) fn new(io: T) -> (Self, oneshot::Receiver<Reason>) {
-        let (fault, told) = oneshot::channel();
+    /// Looks at what comes from `io`, which begins with the preface.
+    pub(super) fn new(io: T) -> (Self, Findings) {
+        let (sender, fault) = oneshot::channel();
+        let malformed = Malformed::default();
         let guard = Self {
             io,
             frames: Frames::default(),
-            fault: Some(fault),
+            fault: Some(sender),
+            malformed: malformed.clone(),
         };
-        (guard, told)
+        (guard, Findings { fault, malformed })
     }
 
     /// Returns how many of these bytes may be seen.
     fn admit(&mut self, bytes: &[u8]) -> usize {
-        let Err(broken) = self.frames.handle_input(bytes) else {
-            return bytes.len();
+        let looked_at = self.frames.handle_input(bytes);
+        let has_room = self.frames.malformed().all(|id| self.malformed.note(id));
+        let broken = match looked_at {
+            Err(broken) => broken,
+            Ok(()) if has_room => return bytes.len(),
+            // RFC 9113 §5.4: "an endpoint MAY choose to treat a stream error as a connection error".
+            Ok(()) => Broken {
+                reason: Reason::PROTOCOL_ERROR,
+                good_bytes: 0,
+            },
         };
         if let Some(fault) = self.fault.take() {
             // Whoever has dropped the receiver is about to drop this, too.

@@ -3,11 +3,11 @@
 //! We allow the peer no dynamic table and use none of its own, so that a field section needs nothing but
 //! itself and is never waited for.
 
-mod huffman;
 mod integer;
 mod table;
 
 use super::fault::{Code, Fault};
+use crate::huffman;
 
 /// What each field counts beside its bytes (RFC 9114 §4.2.2).
 const FIELD_OVERHEAD_BYTES: usize = 32;
@@ -97,7 +97,12 @@ fn string(input: &mut &[u8], prefix_bits: u32) -> Option<Vec<u8>> {
     if flags & 1 == 0 {
         return Some(bytes.to_vec());
     }
-    huffman::decode(bytes)
+    let mut text = Vec::new();
+    let mut code = huffman::Code::default();
+    for byte in bytes {
+        code.push(*byte, |symbol| text.push(symbol))?;
+    }
+    code.is_padding().then_some(text)
 }
 
 /// Encodes a field section; names are in lower case.

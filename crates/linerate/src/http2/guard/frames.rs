@@ -4,7 +4,8 @@ use h2::Reason;
 
 use super::{
     ended::Ended,
-    head::{CONTINUATION, DATA, HEAD_BYTES, HEADERS, Head, SETTINGS},
+    fields::Fields,
+    head::{CONTINUATION, DATA, HEAD_BYTES, HEADERS, Head, SETTINGS, STREAM_MASK},
     settings::Settings,
 };
 
@@ -28,6 +29,9 @@ pub(super) struct Frames {
     /// The stream whose field block is not at its end.
     block: Option<u32>,
     ended: Ended,
+    fields: Fields,
+    /// The streams of requests that are malformed, since somebody has asked.
+    malformed: Vec<u32>,
 }
 
 /// What comes next.
@@ -41,15 +45,56 @@ enum Place {
         settings: Settings,
         left: u32,
     },
+    /// The length of the padding of these HEADERS.
+    Padding(Head),
+    Block(Block),
     /// So many bytes that are not looked at.
     Rest(u32),
 }
 
+/// The payload of HEADERS or CONTINUATION, as far as it has not come.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    stream: u32,
+    priority_bytes: u32,
+    /// The stream that should come first, as far as that has come.
+    dependency: u32,
+    field_bytes: u32,
+    padding_bytes: u32,
+    /// The field block ends with it.
+    is_last: bool,
+}
+
+impl Block {
+    /// Takes a byte of which stream should come first. That is obsolete, but of a stream that should come
+    /// before itself (RFC 7540 §5.3.1) h2 does not decode the fields, and would misread all that follow.
+    fn handle_priority(&mut self, byte: u8) -> Result<(), Reason> {
+        self.priority_bytes -= 1;
+        // The last byte is a weight.
+        if self.priority_bytes > 0 {
+            self.dependency = self.dependency << 8 | u32::from(byte);
+        } else if self.dependency & STREAM_MASK == self.stream {
+            return Err(Reason::PROTOCOL_ERROR);
+        }
+        Ok(())
+    }
+}
+
 impl Place {
+    /// The place behind a frame.
     const HEAD: Self = Self::Head {
         head: [0; HEAD_BYTES],
         bytes: 0,
     };
+
+    /// The place in front of so many bytes that are not looked at.
+    const fn rest(bytes: u32) -> Self {
+        if bytes == 0 {
+            Self::HEAD
+        } else {
+            Self::Rest(bytes)
+        }
+    }
 }
 
 impl Default for Frames {
@@ -59,6 +104,8 @@ impl Default for Frames {
             has_begun: false,
             block: None,
             ended: Ended::default(),
+            fields: Fields::default(),
+            malformed: Vec::new(),
         }
     }
 }
@@ -83,50 +130,103 @@ impl Frames {
         Ok(())
     }
 
+    /// Returns the streams of requests that are malformed in a way that h2 can't see, once.
+    pub(super) fn malformed(&mut self) -> impl Iterator<Item = u32> {
+        self.malformed.drain(..)
+    }
+
     /// Takes the next part of the input; returns how long that is.
     fn step(&mut self, input: &[u8]) -> Result<usize, Reason> {
-        let (taken, left) = match &mut self.place {
+        match &mut self.place {
             Place::Head { head, bytes } => {
                 let taken = input.len().min(HEAD_BYTES - *bytes);
                 head[*bytes..*bytes + taken].copy_from_slice(&input[..taken]);
                 *bytes += taken;
                 if *bytes == HEAD_BYTES {
                     let head = Head::decode(*head);
-                    self.place = self.handle_head(head)?;
+                    self.place = self.handle_head(&head)?;
                 }
-                return Ok(taken);
+                Ok(taken)
             }
             Place::Settings { settings, left } => {
                 let taken = part(input, *left);
                 settings.handle_input(taken)?;
-                (taken, left)
+                *left -= taken.len() as u32;
+                if *left == 0 {
+                    self.place = Place::HEAD;
+                }
+                Ok(taken.len())
             }
-            Place::Rest(left) => (part(input, *left), left),
-        };
-        *left -= taken.len() as u32;
-        if *left == 0 {
-            self.place = Place::HEAD;
+            Place::Padding(head) => {
+                let block = block(head, head.payload_bytes - 1, input[0].into())?;
+                self.place = self.behind(block)?;
+                Ok(1)
+            }
+            Place::Block(block) => {
+                let block = *block;
+                self.handle_block(block, input)
+            }
+            Place::Rest(left) => {
+                let taken = part(input, *left).len();
+                self.place = Place::rest(*left - taken as u32);
+                Ok(taken)
+            }
         }
-        Ok(taken.len())
     }
 
     /// Judges a frame by its head; returns what comes behind that.
-    fn handle_head(&mut self, head: Head) -> Result<Place, Reason> {
-        self.judge(&head)?;
+    fn handle_head(&mut self, head: &Head) -> Result<Place, Reason> {
+        self.judge(head)?;
         self.has_begun = true;
         self.block = head.leaves_block_open().then_some(head.stream);
         if head.ends_stream() {
             self.ended.insert(head.stream);
         }
         let left = head.payload_bytes;
-        Ok(match head.kind {
-            _ if left == 0 => Place::HEAD,
-            SETTINGS => Place::Settings {
-                settings: Settings::default(),
-                left,
-            },
-            _ => Place::Rest(left),
-        })
+        match head.kind {
+            HEADERS => self.fields.begin(),
+            SETTINGS if left > 0 => {
+                let settings = Settings::default();
+                return Ok(Place::Settings { settings, left });
+            }
+            CONTINUATION => {}
+            _ => return Ok(Place::rest(left)),
+        }
+        if head.is_padded() {
+            return Ok(Place::Padding(*head));
+        }
+        self.behind(block(head, left, 0)?)
+    }
+
+    /// Takes a part of what belongs to a field block; returns how long that is.
+    fn handle_block(&mut self, mut block: Block, input: &[u8]) -> Result<usize, Reason> {
+        let taken = if block.priority_bytes > 0 {
+            block.handle_priority(input[0])?;
+            1
+        } else {
+            let fields = part(input, block.field_bytes);
+            block.field_bytes -= fields.len() as u32;
+            self.fields
+                .handle_input(fields)
+                .ok_or(Reason::COMPRESSION_ERROR)?;
+            fields.len()
+        };
+        self.place = self.behind(block)?;
+        Ok(taken)
+    }
+
+    /// Returns what comes next in a block or, if nothing of it is left, behind it.
+    fn behind(&mut self, block: Block) -> Result<Place, Reason> {
+        if block.priority_bytes > 0 || block.field_bytes > 0 {
+            return Ok(Place::Block(block));
+        }
+        if block.is_last {
+            let has_fragment = self.fields.end().ok_or(Reason::COMPRESSION_ERROR)?;
+            if has_fragment {
+                self.malformed.push(block.stream);
+            }
+        }
+        Ok(Place::rest(block.padding_bytes))
     }
 
     fn judge(&self, head: &Head) -> Result<(), Reason> {
@@ -154,6 +254,24 @@ impl Frames {
         }
         Ok(())
     }
+}
+
+/// Returns what is in HEADERS or CONTINUATION, of which so many bytes are left.
+fn block(head: &Head, left: u32, padding_bytes: u32) -> Result<Block, Reason> {
+    let priority_bytes = head.priority_bytes();
+    // §6.2: "Padding that exceeds the size remaining for the field block fragment MUST be treated as a
+    // connection error of type PROTOCOL_ERROR."
+    let field_bytes = left
+        .checked_sub(priority_bytes + padding_bytes)
+        .ok_or(Reason::PROTOCOL_ERROR)?;
+    Ok(Block {
+        stream: head.stream,
+        priority_bytes,
+        dependency: 0,
+        field_bytes,
+        padding_bytes,
+        is_last: !head.leaves_block_open(),
+    })
 }
 
 /// Returns as much of the input as belongs to a part of which so many bytes are left.
@@ -245,6 +363,55 @@ mod tests {
             &[last],
         ] {
             assert_eq!(judged(frames), Err(Reason::PROTOCOL_ERROR), "{frames:?}");
+        }
+    }
+
+    #[test]
+    fn s18_padding_and_priority_are_no_part_of_a_field_block() {
+        let whole = b"\0\0\x09\x01\x2c\0\0\0\x01\x02\0\0\0\0\x10\x82\xff\xff";
+        let empty = b"\0\0\x08\x01\x2c\0\0\0\x01\x02\0\0\0\0\x10\xff\xff";
+        let over = b"\0\0\x09\x01\x2c\0\0\0\x01\x04\0\0\0\0\x10\x82\xff\xff";
+        assert_eq!(judged(&[whole, empty, REQUEST]), Ok(()));
+        assert_eq!(judged(&[over]), Err(Reason::PROTOCOL_ERROR));
+    }
+
+    #[test]
+    fn a_stream_that_should_come_before_itself_ends_the_connection() {
+        let itself = b"\0\0\x06\x01\x24\0\0\0\x05\x80\0\0\x05\x10\x82";
+        let another = b"\0\0\x06\x01\x24\0\0\0\x03\0\0\0\x05\x10\x82";
+        assert_eq!(judged(&[another]), Ok(()));
+        assert_eq!(judged(&[another, itself]), Err(Reason::PROTOCOL_ERROR));
+    }
+
+    #[test]
+    fn s25_a_field_block_that_can_not_be_decoded_is_an_error_of_compression() {
+        let index = b"\0\0\x02\x01\x04\0\0\0\x01\x82\x80";
+        let cut = b"\0\0\x02\x01\x04\0\0\0\x01\x82\xff";
+        let begun = b"\0\0\x02\x01\0\0\0\0\x01\x82\xff";
+        let ended = b"\0\0\x01\x09\x04\0\0\0\x01\0";
+        let empty = b"\0\0\0\x09\x04\0\0\0\x01";
+        assert_eq!(judged(&[index]), Err(Reason::COMPRESSION_ERROR));
+        assert_eq!(judged(&[cut]), Err(Reason::COMPRESSION_ERROR));
+        assert_eq!(judged(&[begun, empty]), Err(Reason::COMPRESSION_ERROR));
+        // The number goes on in the next frame: 127, which is no index.
+        assert_eq!(judged(&[begun, ended]), Err(Reason::COMPRESSION_ERROR));
+        let name = b"\0\0\x02\x01\0\0\0\0\x01\x82\x0f";
+        let rest = b"\0\0\x03\x09\x04\0\0\0\x01\x01\x01a";
+        assert_eq!(judged(&[name, rest, REQUEST]), Ok(()));
+    }
+
+    #[test]
+    fn s11_a_path_with_a_fragment_is_told() {
+        let path = b"\0\0\x06\x01\x04\0\0\0\x01\x44\x04/a#b";
+        let again = b"\0\0\x01\x01\x04\0\0\0\x03\xbe";
+        let input = [PREFACE, SETTINGS, path, REQUEST, again].concat();
+        for piece_bytes in [1, input.len()] {
+            let mut frames = Frames::default();
+            for piece in input.chunks(piece_bytes) {
+                frames.handle_input(piece).unwrap();
+            }
+            assert_eq!(frames.malformed().collect::<Vec<_>>(), [1, 3]);
+            assert_eq!(frames.malformed().count(), 0);
         }
     }
 

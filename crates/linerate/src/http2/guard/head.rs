@@ -16,6 +16,14 @@ pub(super) const CONTINUATION: u8 = 0x9;
 const ACK: u8 = 0x1;
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
+const PADDED: u8 = 0x8;
+const PRIORITIZED: u8 = 0x20;
+
+/// The bits of a stream's number. The one before them is reserved: "MUST be ignored when receiving".
+pub(super) const STREAM_MASK: u32 = u32::MAX >> 1;
+
+/// How long it is to say which stream comes first (§6.2, §6.3).
+const PRIORITY_BYTES: u32 = 5;
 
 /// What a frame says in front of its payload.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +41,7 @@ impl Head {
             payload_bytes: u32::from_be_bytes([0, a, b, c]),
             kind,
             flags,
-            // Its first bit is reserved: "MUST be ignored when receiving".
-            stream: u32::from_be_bytes(stream) & (u32::MAX >> 1),
+            stream: u32::from_be_bytes(stream) & STREAM_MASK,
         }
     }
 
@@ -42,12 +49,13 @@ impl Head {
     pub(super) fn has_wrong_size(&self) -> bool {
         let bytes = self.payload_bytes;
         match self.kind {
-            PRIORITY => bytes != 5,
+            PRIORITY => bytes != PRIORITY_BYTES,
             RST_STREAM | WINDOW_UPDATE => bytes != 4,
             SETTINGS if self.is_answer() => bytes != 0,
             SETTINGS => !bytes.is_multiple_of(6),
             PING => bytes != 8,
             GOAWAY => bytes < 8,
+            DATA | HEADERS => bytes < u32::from(self.is_padded()) + self.priority_bytes(),
             _ => false,
         }
     }
@@ -60,6 +68,20 @@ impl Head {
     /// Says whether the client sends no more on the stream.
     pub(super) const fn ends_stream(&self) -> bool {
         matches!(self.kind, DATA | HEADERS) && self.flags & END_STREAM != 0
+    }
+
+    /// Says whether the payload begins with the length of its padding.
+    pub(super) const fn is_padded(&self) -> bool {
+        matches!(self.kind, DATA | HEADERS) && self.flags & PADDED != 0
+    }
+
+    /// Returns how many bytes of HEADERS say which stream comes first (§6.2).
+    pub(super) const fn priority_bytes(&self) -> u32 {
+        if self.kind == HEADERS && self.flags & PRIORITIZED != 0 {
+            PRIORITY_BYTES
+        } else {
+            0
+        }
     }
 
     /// Says whether a field block goes on behind this frame.
@@ -110,5 +132,9 @@ mod tests {
         assert!(!is_wrong(GOAWAY, 0, 100));
         assert!(!is_wrong(DATA, 0, 0));
         assert!(!is_wrong(0xb7, 0, 1));
+        assert!(is_wrong(DATA, PADDED, 0));
+        assert!(!is_wrong(DATA, PADDED, 1));
+        assert!(is_wrong(HEADERS, PADDED | PRIORITIZED, 5));
+        assert!(!is_wrong(HEADERS, PADDED | PRIORITIZED, 6));
     }
 }

@@ -92,6 +92,88 @@ async fn s03_what_comes_into_a_field_block_ends_the_connection() {
     let mut wire = open(&server).await;
     wire.send([begun, rest].concat()).await;
     assert_eq!(wire.next_of(HEADERS, 3).await.status(), "200");
+    drop(wire);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn s25_fields_that_can_not_be_decoded_are_an_error_of_compression() {
+    let server = Running::start(Server::new(), echo_http2).await;
+    for rest in [
+        &b"\x80"[..],
+        b"\xbe",
+        b"\xff\xff\xff\xff\xff\xff",
+        b"\x00\x01a\x05b",
+        b"\x00\x81\x00\x01a",
+        b"\x00\x84\xff\xff\xff\xff\x01a",
+        b"\x20",
+    ] {
+        let fields = [&block(&CONNECT)[..], rest].concat();
+        let request = frame(HEADERS, END_HEADERS, 3, &fields);
+        ends_with(&server, &request, COMPRESSION_ERROR).await;
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn s11_a_path_with_a_fragment_is_malformed_and_others_are_served() {
+    let server = Running::start(Server::new(), echo_http2).await;
+    let mut wire = open(&server).await;
+    let fields = connect_with(":path", Some("/chat#a"));
+    wire.headers(3, &fields).await;
+    let reset = wire.next_of(RST_STREAM, 3).await;
+    assert_eq!(reset.code(), PROTOCOL_ERROR);
+    // The path goes into the table, and the next request takes it from there.
+    let others = block(&connect_with(":path", None));
+    for (stream, path) in [(5, &b"\x44\x07/chat#b"[..]), (7, b"\xbe")] {
+        let fields = [path, &others].concat();
+        wire.send(frame(HEADERS, END_HEADERS, stream, &fields))
+            .await;
+        let reset = wire.next_of(RST_STREAM, stream).await;
+        assert_eq!(reset.code(), PROTOCOL_ERROR);
+    }
+    wire.connect(9).await;
+    wire.echo(9, "others").await;
+    wire.echo(1, "behind").await;
+    drop(wire);
+    server.stop().await;
+}
+
+/// Fields that come again and again, and some that push them out of the table.
+fn changing_fields(number: usize) -> http::HeaderMap {
+    let mut fields = http::HeaderMap::new();
+    let mut push = |name: String, value: String| {
+        let name = http::HeaderName::try_from(name).unwrap();
+        fields.append(name, value.try_into().unwrap());
+    };
+    push("user-agent".into(), "linerate's \"tests\" {~}".into());
+    push("cookie".into(), "c".repeat(number * 37 % 700));
+    push(format!("x-{}", number % 13), format!("value {number}"));
+    push(format!("x-new-{number}"), "\\^|<>".repeat(number % 9));
+    if number % 50 == 49 {
+        push("x-long".into(), "l".repeat(20_000 + number));
+    }
+    fields
+}
+
+#[tokio::test]
+async fn fields_that_another_compresses_are_read_for_as_long_as_it_likes() {
+    let server = Running::start(Server::new(), echo_http2).await;
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (mut send, connection) = h2::client::handshake(stream).await.unwrap();
+    let connection = tokio::spawn(connection);
+    for number in 0..300 {
+        let mut request = http::Request::get(format!("http://{}/{number}", server.address));
+        *request.headers_mut().unwrap() = changing_fields(number);
+        let request = request.body(()).unwrap();
+        send = in_time(send.ready()).await.unwrap();
+        let (response, _) = send.send_request(request, true).unwrap();
+        let status = in_time(response).await.unwrap().status();
+        // Long fields are too much for the handshake.
+        assert!(status.is_client_error(), "{number}: {status}");
+    }
+    drop(send);
+    in_time(connection).await.unwrap().unwrap();
     server.stop().await;
 }
 

@@ -1,0 +1,68 @@
+//! Requests that are malformed in a way that h2 can't see.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// How many may wait for somebody to look at them. Those that h2 refuses itself never come to that.
+const WAITING_MAX: usize = 128;
+
+/// The streams of such requests, on their way from who sees the bytes to who gets the requests.
+#[derive(Clone, Debug, Default)]
+pub(in crate::http2) struct Malformed(Arc<Mutex<VecDeque<u32>>>);
+
+impl Malformed {
+    /// Adds a stream; `false` if too many wait.
+    pub(super) fn note(&self, stream: u32) -> bool {
+        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room = streams.len() < WAITING_MAX;
+        if has_room {
+            streams.push_back(stream);
+        }
+        has_room
+    }
+
+    /// Says whether the request of this stream is malformed, and forgets it and those before it: requests come
+    /// in the order of their streams.
+    pub(in crate::http2) fn take(&self, stream: u32) -> bool {
+        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(first) = streams.front()
+            && *first <= stream
+        {
+            let is_it = *first == stream;
+            streams.pop_front();
+            if is_it {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_taken_in_their_order() {
+        let malformed = Malformed::default();
+        for stream in [3, 7, 9] {
+            assert!(malformed.note(stream));
+        }
+        assert!(!malformed.take(1));
+        assert!(malformed.take(3));
+        assert!(!malformed.take(3));
+        assert!(malformed.take(9), "7 came to nothing");
+        assert!(malformed.0.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn as_many_may_wait_as_may_be() {
+        let malformed = Malformed::default();
+        let fit = (0..).take_while(|stream| malformed.note(*stream)).count();
+        assert_eq!(fit, WAITING_MAX);
+        assert!(malformed.take(0));
+        assert!(malformed.note(200));
+    }
+}
