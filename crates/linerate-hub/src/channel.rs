@@ -111,4 +111,13 @@ mod tests {
         assert!(error.to_string().contains("1025"), "{error}");
         assert!(error.to_string().contains("1024"), "{error}");
     }
+
+    #[test]
+    fn a_name_is_shown_as_it_is() {
+        let name = ChannelName::new("ticks:AAPL").unwrap();
+        assert_eq!(name.as_str(), "ticks:AAPL");
+        assert_eq!(name.to_string(), "ticks:AAPL");
+        assert_eq!(format!("{name:>12}|"), "  ticks:AAPL|");
+        assert_eq!(format!("{name:?}"), "\"ticks:AAPL\"");
+    }
 }

@@ -50,3 +50,17 @@ impl GapCause {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::GapCause;
+
+    #[test]
+    fn causes_are_numbered_and_named_by_their_names() {
+        for (number, cause) in GapCause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, number);
+            let letters = cause.as_str().replace('_', "");
+            assert_eq!(letters, format!("{cause:?}").to_lowercase());
+        }
+    }
+}

@@ -16,6 +16,7 @@ mod marks;
 mod membership;
 mod meter;
 mod ring;
+mod room;
 mod serve;
 mod stream;
 mod subscription;

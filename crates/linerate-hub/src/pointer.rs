@@ -165,4 +165,12 @@ mod tests {
         assert!(error.to_string().contains("257"), "{error}");
         assert!(error.to_string().contains("256"), "{error}");
     }
+
+    #[test]
+    fn a_pointer_is_shown_as_it_was_written() {
+        let pointer = JsonPointer::new("/a~1b/0").unwrap();
+        assert_eq!(pointer.as_str(), "/a~1b/0");
+        assert_eq!(pointer.to_string(), "/a~1b/0");
+        assert_eq!(format!("{pointer:?}"), "\"/a~1b/0\"");
+    }
 }

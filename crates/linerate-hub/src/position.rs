@@ -38,3 +38,16 @@ impl fmt::Display for Epoch {
         self.0.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Epoch;
+
+    #[test]
+    fn an_epoch_is_shown_as_its_text() {
+        let epoch = Epoch::new("f3a1");
+        assert_eq!(epoch.as_str(), "f3a1");
+        assert_eq!(epoch.to_string(), "f3a1");
+        assert_eq!(format!("{epoch:?}"), "\"f3a1\"");
+    }
+}

@@ -182,10 +182,40 @@ fn on_one_line(json: &[u8]) -> Cow<'_, [u8]> {
 mod tests {
     use bytes::Bytes;
 
-    use super::Publication;
+    use super::{ClientInfo, Publication};
+    use crate::{ChannelName, Epoch, StreamPosition};
 
     fn publication(payload: &'static [u8]) -> Publication {
         Publication::new(Bytes::from_static(payload))
+    }
+
+    #[test]
+    fn a_publication_has_what_it_was_built_with() {
+        let info = ClientInfo {
+            user: "ann".into(),
+            ..ClientInfo::default()
+        };
+        let position = StreamPosition {
+            epoch: Epoch::new("e"),
+            offset: 7,
+        };
+        let source = ChannelName::new("news").unwrap();
+        let tag = |key: &str| (key.to_owned(), "value".to_owned());
+        let built = Publication::build(Bytes::from_static(b"payload"))
+            .with_info(Some(info.clone()))
+            .with_position(position.clone())
+            .with_source(source.clone())
+            .with_tags(vec![tag("b"), tag("a")])
+            .finish();
+        assert_eq!(built.payload(), "payload");
+        assert_eq!(built.info(), Some(&info));
+        assert_eq!((built.position(), built.offset()), (Some(&position), 7));
+        assert_eq!(built.source(), Some(&source));
+        assert_eq!(built.tags(), [tag("a"), tag("b")]);
+        let plain = publication(b"payload");
+        assert_eq!((plain.info(), plain.source()), (None, None));
+        assert_eq!((plain.position(), plain.offset()), (None, 0));
+        assert!(plain.tags().is_empty());
     }
 
     #[test]

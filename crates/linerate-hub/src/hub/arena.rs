@@ -4,6 +4,8 @@ use std::ops::{Index, IndexMut};
 
 use slab::Slab;
 
+use crate::hub::room;
+
 /// Refers to a thing for as long as it lives, and to nothing afterwards.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Key {
@@ -60,7 +62,7 @@ impl<T> Arena<T> {
         if self.slots.is_empty() {
             self.slots = Slab::new();
             self.peak = 0;
-        } else if self.peak > 4 * self.slots.len() + 64 {
+        } else if room::reduced(self.peak, self.slots.len()).is_some() {
             self.slots.shrink_to_fit();
             self.peak = self.slots.len();
         }
@@ -92,5 +94,64 @@ impl<T> Index<u32> for Arena<T> {
 impl<T> IndexMut<u32> for Arena<T> {
     fn index_mut(&mut self, index: u32) -> &mut T {
         &mut self.slots[index as usize].1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arena;
+
+    #[test]
+    fn a_key_refers_to_nothing_once_its_thing_is_gone() {
+        let mut arena = Arena::new();
+        let first = arena.insert('a');
+        assert_eq!(arena.remove(first.index), 'a');
+        let second = arena.insert('b');
+        assert_eq!(second.index, first.index, "the place is taken again");
+        assert_eq!(arena.find(first), None);
+        assert_eq!(arena.find(second), Some(second.index));
+        assert_eq!(arena.key(second.index), second);
+        assert!(arena.contains(second.index) && !arena.contains(1));
+        assert_eq!(arena.iter().collect::<Vec<_>>(), [(0, &'b')]);
+    }
+
+    /// Fills an arena, removes from its end until so many are left, and returns for how many it has room.
+    fn room_after(peak: u32, left: u32) -> usize {
+        let mut arena = Arena::new();
+        for number in 0..peak {
+            arena.insert(number);
+        }
+        for index in (left..peak).rev() {
+            arena.remove(index);
+        }
+        assert_eq!(arena.len(), left as usize);
+        arena.slots.capacity()
+    }
+
+    #[test]
+    fn memory_is_given_back_when_most_are_gone() {
+        assert!(
+            room_after(1_000, 234) >= 1_000,
+            "a little under a quarter is left"
+        );
+        assert!(room_after(1_000, 233) < 1_000);
+        assert!(room_after(64, 1) >= 64, "that is not worth it");
+        assert_eq!(room_after(64, 0), 0);
+    }
+
+    #[test]
+    fn memory_is_given_back_in_steps() {
+        let mut arena = Arena::new();
+        for number in 0..10_000 {
+            arena.insert(number);
+        }
+        let mut shrunk = 0;
+        let mut room = arena.slots.capacity();
+        for index in (100..10_000).rev() {
+            arena.remove(index);
+            shrunk += usize::from(arena.slots.capacity() < room);
+            room = arena.slots.capacity();
+        }
+        assert!((2..=4).contains(&shrunk), "{shrunk} times");
     }
 }

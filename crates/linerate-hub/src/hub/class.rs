@@ -7,6 +7,7 @@ use crate::{
     hub::{
         marks::{Mark, Marks},
         ring::{Ring, weight},
+        room,
     },
 };
 
@@ -76,8 +77,9 @@ impl Class {
 
     /// Frees memory that is no longer needed.
     pub(crate) fn shrink(&mut self) {
-        if self.matched.is_empty() && self.matched.capacity() > 64 {
-            self.matched.shrink_to_fit();
+        let room = room::reduced(self.matched.capacity(), self.matched.len());
+        if let Some(room) = room {
+            self.matched.shrink_to(room);
         }
     }
 

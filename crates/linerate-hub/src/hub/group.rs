@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::{
     Conflate, EncodingId, Publication, SlowPolicy, SubscriptionOptions,
     hub::{
-        arena::Arena, block::Blocks, class::Class, conflate::overflow::Overflow, ring::Ring,
+        arena::Arena, block::Blocks, class::Class, conflate::overflow::Overflow, ring::Ring, room,
         stream::Stream, subscription::Subscription,
     },
 };
@@ -115,8 +115,9 @@ impl Group {
         self.swap(place, self.members.len() - 1, subscriptions);
         self.members.pop();
         self.tidy();
-        if self.members.capacity() > 4 * self.members.len().max(16) {
-            self.members.shrink_to(2 * self.members.len());
+        let room = room::reduced(self.members.capacity(), self.members.len());
+        if let Some(room) = room {
+            self.members.shrink_to(room);
         }
         was_busy
     }

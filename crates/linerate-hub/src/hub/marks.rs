@@ -72,3 +72,50 @@ impl Marks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{MARKS_MAX, Mark, Marks};
+    use crate::{Gap, GapCause};
+
+    fn push(marks: &mut Marks, cause: GapCause) {
+        let gap = Gap {
+            missed: None,
+            cause,
+        };
+        marks.push(Mark {
+            at: 0,
+            ring_at: 0,
+            gap,
+        });
+    }
+
+    #[test]
+    fn marks_are_forgotten_up_to_a_number_and_no_further() {
+        let mut marks = Marks::new();
+        push(&mut marks, GapCause::Overflow);
+        push(&mut marks, GapCause::StreamReset);
+        push(&mut marks, GapCause::LinkLost);
+        marks.forget_before(2);
+        assert_eq!(marks.dropped(), (2, GapCause::StreamReset));
+        assert!(marks.at(1).is_none() && marks.at(2).is_some() && marks.at(3).is_none());
+        marks.forget_before(9);
+        assert_eq!(
+            (marks.dropped().0, marks.head()),
+            (3, 3),
+            "there are no more"
+        );
+    }
+
+    #[test]
+    fn as_many_marks_are_known_as_there_may_be() {
+        let mut marks = Marks::new();
+        for _ in 0..MARKS_MAX {
+            push(&mut marks, GapCause::Overflow);
+        }
+        assert_eq!(marks.dropped().0, 0);
+        push(&mut marks, GapCause::LinkLost);
+        assert_eq!(marks.dropped(), (1, GapCause::Overflow));
+        assert_eq!(marks.head(), MARKS_MAX as u64 + 1);
+    }
+}

@@ -10,6 +10,7 @@ use crate::{
     hub::{
         ClientId, Deliveries, Hub, SubscriptionId, Totals,
         group::{Group, Kind},
+        room,
         stream::{ALL, Stream},
         subscription::{Arrival, State, Subscription},
     },
@@ -128,8 +129,9 @@ impl Hub {
             return Vec::new();
         };
         let client = self.clients.remove(index);
-        if self.ready.capacity() > 4 * self.clients.len() + 64 {
-            self.ready.shrink_to(2 * self.clients.len());
+        let room = room::reduced(self.ready.capacity(), self.clients.len());
+        if let Some(room) = room {
+            self.ready.shrink_to(room);
         }
         let subscriptions = client.subscriptions.into_iter();
         subscriptions
@@ -320,8 +322,9 @@ impl Hub {
         if stream.subscriptions == 0 {
             let stream = self.streams.remove(channel);
             self.names.remove(stream.name.as_str());
-            if self.names.capacity() > 4 * self.names.len() + 64 {
-                self.names.shrink_to(2 * self.names.len());
+            let room = room::reduced(self.names.capacity(), self.names.len());
+            if let Some(room) = room {
+                self.names.shrink_to(room);
             }
             return Some(stream.name);
         }

@@ -209,4 +209,20 @@ mod tests {
         assert_eq!((sum.label, sum.blocks), (0, 2));
         assert_eq!((sum.by_delay[0], sum.by_messages[0]), (2, 2));
     }
+
+    #[test]
+    fn what_two_hubs_have_given_out_adds_up() {
+        let mut sum = counted(&[(200, 5), (300, 6)]);
+        let mut other = counted(&[(400, 7)]);
+        (sum.subscriptions, other.subscriptions) = (2, 3);
+        sum.add(&other);
+        let all = counted(&[(200, 5), (300, 6), (400, 7)]);
+        assert_eq!(
+            sum,
+            Deliveries {
+                subscriptions: 5,
+                ..all
+            }
+        );
+    }
 }

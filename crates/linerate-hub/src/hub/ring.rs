@@ -174,3 +174,132 @@ pub(crate) fn weight(publication: &Publication) -> usize {
     let tags: usize = tags.map(|(key, value)| key.len() + value.len()).sum();
     publication.payload().len() + tags
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::{OVERHEAD_BYTES, Ring, weight};
+    use crate::{ChannelOptions, Publication};
+
+    fn of_bytes(bytes: usize) -> Publication {
+        Publication::new(vec![b'x'; bytes].into())
+    }
+
+    /// A ring with publications of these bytes.
+    fn ring(options: ChannelOptions, bytes: &[usize]) -> Ring {
+        let (mut ring, now) = (Ring::new(options), Instant::now());
+        for bytes in bytes {
+            ring.push(now, of_bytes(*bytes));
+        }
+        ring
+    }
+
+    /// Takes away all publications before `number`.
+    fn forget(ring: &mut Ring, number: u64) {
+        while ring.pop_before(number).is_some() {}
+    }
+
+    #[test]
+    fn tags_weigh_what_they_are_long() {
+        let tags = vec![
+            ("key".to_owned(), "value".to_owned()),
+            ("k".to_owned(), String::new()),
+        ];
+        let tagged = Publication::build("payload".into())
+            .with_tags(tags)
+            .finish();
+        assert_eq!(weight(&tagged), 7 + 3 + 5 + 1);
+    }
+
+    #[test]
+    fn memory_of_a_burst_is_given_back_when_a_ring_is_empty_again() {
+        let mut ring = ring(ChannelOptions::default(), &[1; 1_000]);
+        assert!(!ring.shrink(), "it is not empty");
+        forget(&mut ring, u64::MAX);
+        assert!(!ring.shrink(), "a burst was just now");
+        for _ in 0..20 {
+            ring.push(Instant::now(), of_bytes(1));
+        }
+        let large = ring.publications.capacity();
+        forget(&mut ring, u64::MAX);
+        assert!(ring.shrink(), "the last burst was small");
+        assert!(ring.publications.capacity() < large);
+        assert!((40..80).contains(&ring.publications.capacity()));
+        assert!((40..80).contains(&ring.stamps.capacity()));
+        assert!(!ring.shrink() || ring.publications.capacity() < 40);
+        assert!(!ring.shrink(), "there is nothing to give back");
+    }
+
+    #[test]
+    fn a_slice_is_what_lies_side_by_side() {
+        let mut ring = ring(ChannelOptions::default(), &[1, 2, 3, 4, 5, 6, 7, 8]);
+        let capacity = ring.publications.capacity() as u64;
+        forget(&mut ring, 6);
+        // Those at the end of the memory, and at its beginning.
+        while ring.head() < capacity + 3 {
+            ring.push(Instant::now(), of_bytes(9));
+        }
+        let lengths = |from, to| {
+            let slice = ring.slice(from, to)?;
+            Some(slice.iter().map(weight).collect::<Vec<_>>())
+        };
+        assert_eq!(lengths(6, 8), Some(vec![7, 8]));
+        assert_eq!(
+            lengths(6, capacity).map(|all| all.len() as u64),
+            Some(capacity - 6)
+        );
+        assert_eq!(lengths(capacity, capacity + 3), Some(vec![9; 3]));
+        assert_eq!(lengths(capacity + 1, capacity + 2), Some(vec![9]));
+        assert_eq!(
+            lengths(capacity - 1, capacity + 1),
+            None,
+            "it is in two places"
+        );
+        assert_eq!(lengths(5, 7), None, "it is gone");
+        assert_eq!(lengths(capacity, capacity + 4), None, "it is not there yet");
+    }
+
+    #[test]
+    fn as_many_fit_as_have_so_many_bytes() {
+        let sizes = [10, 20, 30, 40, 50];
+        let mut ring = ring(ChannelOptions::default(), &sizes);
+        forget(&mut ring, 1);
+        for from in 1..5 {
+            for to in from + 1..=5 {
+                for bytes_max in 0..150 {
+                    let mut fit = from + 1;
+                    let bytes = |to| sizes[from as usize..to as usize].iter().sum::<usize>();
+                    while fit < to && bytes(fit + 1) <= bytes_max {
+                        fit += 1;
+                    }
+                    assert_eq!(
+                        ring.fit(from, to, bytes_max),
+                        fit,
+                        "{from} {to} {bytes_max}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_ring_is_half_full_by_messages_or_by_bytes() {
+        let mut options = ChannelOptions {
+            ring_messages_max: 10,
+            ring_bytes_max: 1 << 30,
+        };
+        let mut of_messages = ring(options, &[1; 6]);
+        assert!(of_messages.is_half_full(0) && of_messages.is_half_full(1));
+        assert!(!of_messages.is_half_full(2));
+        forget(&mut of_messages, 3);
+        assert!(!of_messages.is_half_full(0), "what is gone does not count");
+
+        options.ring_messages_max = 1_000;
+        options.ring_bytes_max = 2 * (3 * OVERHEAD_BYTES + 600);
+        let of_bytes = ring(options, &[100, 300, 200, 100]);
+        assert!(of_bytes.is_half_full(0));
+        assert!(of_bytes.is_half_full(1), "three with 600 bytes are half");
+        assert!(!of_bytes.is_half_full(2));
+    }
+}

@@ -112,4 +112,32 @@ mod tests {
             "{tenths:?}"
         );
     }
+
+    #[test]
+    fn phases_are_the_numbers_of_splitmix64() {
+        let mut ticks = Ticks::new(1_234_567);
+        let now = Instant::now();
+        let phases: Vec<u64> = (0..3).map(|_| ticks.new_phase(now)).collect();
+        // As the authors' own program in C writes them.
+        let expected = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+        ];
+        assert_eq!(phases, expected);
+    }
+
+    #[test]
+    fn ticks_of_groups_that_are_gone_are_forgotten_once_they_are_the_most() {
+        let now = Instant::now();
+        let mut ticks = Ticks::new(1);
+        for group in 0..84 {
+            ticks.arm(now, 0, INTERVAL, group);
+        }
+        ticks.tidy(10, |_, group| group < 10);
+        assert_eq!(ticks.queue.len(), 84, "two for each and 64 are not many");
+        ticks.arm(now, 0, INTERVAL, 84);
+        ticks.tidy(10, |_, group| group < 10);
+        assert_eq!(ticks.queue.len(), 10);
+    }
 }

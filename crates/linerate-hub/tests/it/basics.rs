@@ -137,3 +137,27 @@ fn a_batch_is_given_out_when_its_interval_is_over() {
     assert_eq!(world.deliver(client), [block("1;2;")]);
     assert_eq!(world.hub.poll_timeout(), None);
 }
+
+#[test]
+fn a_hub_knows_how_many_clients_subscriptions_and_channels_it_has() {
+    let mut world = World::new();
+    let a = world.listen("a", text());
+    let b = world.listen("b", text());
+    world.join(b, "a", text());
+    assert_eq!((world.hub.clients(), world.hub.subscriptions()), (2, 3));
+    let mut channels: Vec<(String, usize)> = world
+        .hub
+        .channels()
+        .map(|(name, subscriptions)| (name.to_string(), subscriptions))
+        .collect();
+    channels.sort_unstable();
+    assert_eq!(channels, [("a".to_owned(), 2), ("b".to_owned(), 1)]);
+    let id = |world: &World, name| world.hub.channel_id(name);
+    assert!(id(&world, "a").is_some() && id(&world, "a") != id(&world, "b"));
+    assert_eq!(id(&world, "c"), None);
+    world.hub.disconnect(b);
+    assert_eq!((world.hub.clients(), world.hub.subscriptions()), (1, 1));
+    assert_eq!((world.hub.subscribers("a"), id(&world, "b")), (1, None));
+    world.hub.disconnect(a);
+    assert_eq!((world.hub.clients(), world.hub.subscriptions()), (0, 0));
+}

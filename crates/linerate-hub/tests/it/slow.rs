@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_hub::{
-    ClientId, Gap, GapCause, SlowPolicy, SubscriptionOptions,
+    ClientId, Conflate, Gap, GapCause, SlowPolicy, SubscriptionOptions,
     hub::{Held, Lag},
 };
 
@@ -25,7 +25,11 @@ fn evicted(missed: u64) -> Seen {
 
 /// Adds a client that is told that there is something, and takes nothing.
 fn stalled(world: &mut World, options: SubscriptionOptions) -> ClientId {
-    let client = world.listen("a", options);
+    stalled_in(world, "a", options)
+}
+
+fn stalled_in(world: &mut World, channel: &str, options: SubscriptionOptions) -> ClientId {
+    let client = world.listen(channel, options);
     assert_eq!(world.ready(), [client]);
     client
 }
@@ -231,4 +235,62 @@ fn what_was_published_is_counted_by_what_became_of_it() {
         .position(|cause| *cause == GapCause::RingEvicted);
     assert_eq!(totals.gaps[place.unwrap()], 1);
     assert_eq!(totals.gaps.iter().sum::<u64>(), 1);
+}
+
+#[test]
+fn what_is_held_adds_up() {
+    let overhead = OVERHEAD_BYTES as u64;
+    let mut world = World::with_ring(2);
+    let newest = SubscriptionOptions {
+        conflate: Some(Conflate::Latest),
+        ..text()
+    };
+    for (channel, options) in [
+        ("a", text()),
+        ("b", text()),
+        ("c", newest.clone()),
+        ("d", newest),
+    ] {
+        stalled_in(&mut world, channel, options);
+        for payload in ["1", "22", "333"] {
+            world.publish(channel, payload);
+        }
+    }
+    world.ready();
+    let in_rings = 4 * (2 * overhead + 5);
+    let held = world.hub.held();
+    // Where only the newest is needed, the one that the ring has lost is kept beside it.
+    assert_eq!((held.messages, held.block_bytes), (4 * 2 + 2, 0));
+    assert!(held.message_bytes > in_rings + 2, "{held:?}");
+    let beside = held.message_bytes - in_rings;
+    assert_eq!(beside % 2, 0, "two alike");
+
+    // Somebody takes blocks, which are kept for those that stand at the same place.
+    let client = stalled_in(&mut world, "e", text());
+    let other = stalled_in(&mut world, "e", text());
+    world.publish("e", "4444");
+    world.ready();
+    assert_eq!(world.take(client), [block("4444;")]);
+    let more = world.hub.held();
+    assert!((5..200).contains(&more.block_bytes), "{more:?}");
+    assert_eq!(more.messages, held.messages + 1);
+    assert_eq!(more.message_bytes, held.message_bytes + overhead + 4);
+    world.take(other);
+    assert_eq!(world.hub.held(), held);
+}
+
+#[test]
+fn who_is_too_slow_is_known() {
+    let mut world = World::with_ring(2);
+    let client = stalled(&mut world, with(SlowPolicy::Disconnect));
+    for payload in ["1", "2"] {
+        world.publish("a", payload);
+    }
+    world.ready();
+    assert!(!world.hub.is_slow(client));
+    world.publish("a", "3");
+    world.ready();
+    assert!(world.hub.is_slow(client));
+    world.hub.disconnect(client);
+    assert!(!world.hub.is_slow(client));
 }
