@@ -61,6 +61,31 @@ const fn lengths() -> [Length; LENGTH_MAX + 1] {
     lengths
 }
 
+/// How long the codes are that are found in a table, in bits; others are rare in fields.
+const SHORT_BITS: usize = 8;
+
+/// The symbol that so many bits begin with, and the length of its code; 0 if that is longer.
+const SHORT: [(u8, u8); 1 << SHORT_BITS] = short();
+
+const fn short() -> [(u8, u8); 1 << SHORT_BITS] {
+    let mut table = [(0, 0); 1 << SHORT_BITS];
+    let mut begin = 0;
+    while begin < table.len() {
+        let mut bits = LENGTH_MIN;
+        while bits <= SHORT_BITS && table[begin].1 == 0 {
+            let length = LENGTHS[bits];
+            if (begin as u64) << (32 - SHORT_BITS) < length.limit {
+                let code = begin >> (SHORT_BITS - bits);
+                let place = length.shorter + code - length.first as usize;
+                table[begin] = (SYMBOLS[place], bits as u8);
+            }
+            bits += 1;
+        }
+        begin += 1;
+    }
+    table
+}
+
 /// The bits since the last symbol.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Code {
@@ -75,23 +100,31 @@ impl Code {
     pub(crate) fn push(&mut self, byte: u8, mut take: impl FnMut(u8)) -> Option<()> {
         self.value = self.value << 8 | u64::from(byte);
         self.bits += 8;
-        // Where bits are missing behind those that there are, zeros stand, which make no code that is shorter
-        // than it is.
-        while let Some((place, length)) = self.next() {
-            take(*SYMBOLS.get(place)?);
-            self.bits -= length;
+        while self.bits >= LENGTH_MIN {
+            // Where bits are missing behind those that there are, zeros stand, which make no code that is
+            // shorter than it is.
+            let window = (self.value << (64 - self.bits)) >> 32;
+            let (symbol, bits) = match SHORT[(window >> (32 - SHORT_BITS)) as usize] {
+                (_, 0) => match self.long(window) {
+                    Some((place, bits)) => (*SYMBOLS.get(place)?, bits),
+                    None => break,
+                },
+                (symbol, bits) => (symbol, usize::from(bits)),
+            };
+            if bits > self.bits {
+                break;
+            }
+            take(symbol);
+            self.bits -= bits;
         }
         Some(())
     }
 
-    /// Returns the place of the next symbol and the length of its code, if that is there.
-    fn next(&self) -> Option<(usize, usize)> {
-        if self.bits < LENGTH_MIN {
-            return None;
-        }
-        let window = (self.value << (64 - self.bits)) >> 32;
-        let bits =
-            (LENGTH_MIN..=self.bits.min(LENGTH_MAX)).find(|bits| window < LENGTHS[*bits].limit)?;
+    /// Returns the place of the next symbol, whose code is no short one, and the length of the code, if that
+    /// is there.
+    fn long(&self, window: u64) -> Option<(usize, usize)> {
+        let bits = (SHORT_BITS + 1..=self.bits.min(LENGTH_MAX))
+            .find(|bits| window < LENGTHS[*bits].limit)?;
         let length = LENGTHS[bits];
         let code = (window >> (32 - bits)) as u32;
         Some((length.shorter + (code - length.first) as usize, bits))

@@ -9,6 +9,12 @@ use super::{
 };
 use crate::huffman::Code;
 
+/// How much of a text that is written by Huffman's code is looked at together.
+const CODED_BYTES: usize = 32;
+
+/// How many symbols that can be: each has five bits or more, and less than thirty may be left from before.
+const SYMBOLS_MAX: usize = (CODED_BYTES * 8 + 30) / 5;
+
 /// Follows the field blocks of a connection, however they are cut.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
@@ -166,9 +172,19 @@ impl Fields {
         text.bytes -= bytes.len() as u32;
         match &mut text.code {
             None => self.field.handle(part, bytes),
-            Some(code) => bytes.iter().try_for_each(|byte| {
-                code.push(*byte, |symbol| self.field.handle(part, &[symbol]))
-            })?,
+            Some(code) => {
+                for coded in bytes.chunks(CODED_BYTES) {
+                    let mut symbols = [0; SYMBOLS_MAX];
+                    let mut count = 0;
+                    for byte in coded {
+                        code.push(*byte, |symbol| {
+                            symbols[count] = symbol;
+                            count += 1;
+                        })?;
+                    }
+                    self.field.handle(part, &symbols[..count]);
+                }
+            }
         }
         self.go_on(part, text)?;
         Some(rest)

@@ -197,6 +197,30 @@ async fn s19_frames_before_settings_end_the_connection() {
 }
 
 #[tokio::test]
+async fn a_fault_tears_no_frame_that_is_on_its_way() {
+    let server = Running::start(Server::new(), echo_http2).await;
+    let most = (1 << 31) - 1;
+    let mut wire = Wire::open(server.address, &[(0x4, most)]).await;
+    let room = (most - 65_535).to_be_bytes();
+    wire.send(frame(WINDOW_UPDATE, 0, 0, &room)).await;
+    wire.connect(1).await;
+    // As much as the server takes ahead, none of it read here before the fault.
+    let message = masked(WebSocketFrame::new(0x2, &[7; 12_000]));
+    for _ in 0..20 {
+        wire.data(1, &message).await;
+    }
+    wire.send(frame(PING, 0, 0, b"")).await;
+    let mut last = None;
+    while let Some(frame) = wire.next().await {
+        assert!(frame.kind <= CONTINUATION, "{frame:?}");
+        last = Some(frame);
+    }
+    let goaway = last.unwrap();
+    assert_eq!((goaway.kind, goaway.code()), (GOAWAY, FRAME_SIZE_ERROR));
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn what_comes_before_a_fault_is_served_to_the_last_byte() {
     let server = Running::start(Server::new(), echo_http2).await;
     let mut wire = open(&server).await;
