@@ -142,4 +142,14 @@ mod tests {
         drop(other);
         assert_eq!(BUDGET.used(), 0);
     }
+
+    #[test]
+    fn a_budget_is_tight_above_three_quarters() {
+        static BUDGET: Budget = Budget::new(400);
+        let mut share = Share::new(&BUDGET);
+        assert!(share.grow_to(300) && !BUDGET.is_tight());
+        assert!(share.grow_to(301) && BUDGET.is_tight());
+        let shown = std::format!("{BUDGET:?}");
+        assert!(shown.contains("400") && shown.contains("301"), "{shown}");
+    }
 }

@@ -253,3 +253,121 @@ impl core::fmt::Debug for Spent {
         f.debug_struct("Spent").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::deflate::{Output, Stock, Wanted};
+
+    /// A pool that several threads could share, and that knows what it was given.
+    struct Counting(Mutex<(Stock, [usize; 3])>);
+
+    impl Counting {
+        const fn new() -> Self {
+            Self(Mutex::new((Stock::new(4), [0; 3])))
+        }
+
+        /// Returns how many compressors, decompressors and outputs have come back.
+        fn given(&self) -> [usize; 3] {
+            self.0.lock().unwrap().1
+        }
+    }
+
+    impl Pool for Counting {
+        fn take_compressor(&self, wanted: &Wanted) -> Option<Compressor> {
+            self.0.lock().unwrap().0.take_compressor(wanted)
+        }
+
+        fn give_compressor(&self, compressor: Compressor) {
+            let (stock, given) = &mut *self.0.lock().unwrap();
+            given[0] += 1;
+            stock.give_compressor(compressor);
+        }
+
+        fn take_decompressor(&self) -> Option<Decompressor> {
+            self.0.lock().unwrap().0.take_decompressor()
+        }
+
+        fn give_decompressor(&self, decompressor: Decompressor) {
+            let (stock, given) = &mut *self.0.lock().unwrap();
+            given[1] += 1;
+            stock.give_decompressor(decompressor);
+        }
+
+        fn take_output(&self) -> Option<Output> {
+            self.0.lock().unwrap().0.take_output()
+        }
+
+        fn give_output(&self, output: Output) {
+            let (stock, given) = &mut *self.0.lock().unwrap();
+            given[2] += 1;
+            stock.give_output(output);
+        }
+    }
+
+    fn codec(pool: &'static dyn Pool) -> Codec {
+        let context = Context {
+            window_bits: 12,
+            takeover: true,
+        };
+        let agreement = Agreement {
+            sending: context,
+            receiving: context,
+        };
+        Codec::new(agreement, &Deflate::default(), pool)
+    }
+
+    /// Inflates a part of a message, whose end it may be.
+    fn inflate(codec: &mut Codec, payload: &mut [u8], ends: bool) -> Option<Spent> {
+        let part = Part {
+            payload,
+            mask: None,
+            phase: 0,
+            is_rest: ends,
+            fin: true,
+        };
+        codec.inflate(part, &Limits::default()).unwrap().spent
+    }
+
+    #[test]
+    fn what_waits_for_more_gives_its_output_back_and_what_ends_all() {
+        static POOL: Counting = Counting::new();
+        let (text, mut ours, mut theirs) = ([b'a'; 100], codec(&POOL), codec(&POOL));
+        let compressor = theirs.compress(&text, true);
+        let mut wire = compressor.output().to_vec();
+        theirs.keep(compressor, &text);
+        assert_eq!(POOL.given(), [1, 0, 0]);
+        let half = wire.len() / 2;
+        let (first, second) = wire.split_at_mut(half);
+        assert!(inflate(&mut ours, first, false).is_none());
+        ours.rest();
+        assert_eq!(POOL.given(), [1, 0, 1]);
+        assert!(ours.output().is_empty());
+        ours.rest();
+        assert_eq!(POOL.given(), [1, 0, 1], "there is nothing more to give");
+        let spent = inflate(&mut ours, second, true);
+        assert!(spent.is_some());
+        drop(spent);
+        assert_eq!(POOL.given(), [1, 1, 1]);
+        assert!(inflate(&mut ours, &mut wire.clone()[..half], false).is_none());
+        ours.stop();
+        assert_eq!(POOL.given(), [1, 2, 1], "nobody wants the rest of it");
+        assert!(inflate(&mut ours, &mut wire[..half], false).is_none());
+        drop(ours);
+        assert_eq!(POOL.given(), [1, 3, 1], "nor if the connection is gone");
+        theirs.discard(theirs.compress(&text, true));
+        assert_eq!(POOL.given(), [2, 3, 1]);
+    }
+
+    #[test]
+    fn what_is_short_or_does_not_shrink_is_not_worth_it() {
+        let codec = codec(&crate::deflate::Unpooled);
+        let text = [b'a'; 1_000];
+        let least = Deflate::default().message_bytes_min;
+        assert!(codec.is_worth(&text[..least]) && !codec.is_worth(&text[..least - 1]));
+        let mut rng = linerate_testkit::Rng::new(1);
+        assert!(!codec.is_worth(&rng.bytes(10_000)));
+    }
+}

@@ -20,7 +20,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Returns the start of a stream that no other has the name of.
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         static STREAMS: AtomicU64 = AtomicU64::new(0);
         Self {
             stream: STREAMS.fetch_add(1, Ordering::Relaxed),

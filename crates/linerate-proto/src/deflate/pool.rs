@@ -166,3 +166,109 @@ impl Pool for ThreadPool {
         _ = STOCK.try_with(|stock| stock.borrow_mut().give_output(output));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Compressor, Decompressor, Machine, Output, Stock, Wanted};
+    use crate::deflate::compress::Place;
+
+    fn wanted(machine: Machine) -> Wanted {
+        Wanted {
+            level: 4,
+            window_bits: 12,
+            machine,
+        }
+    }
+
+    fn stream(place: Place) -> Wanted {
+        wanted(Machine::Stream(place))
+    }
+
+    /// Gives a compressor that stands at this place.
+    fn give(stock: &mut Stock, place: Place) {
+        let mut compressor = Compressor::new(&stream(place));
+        compressor.stand_at(place);
+        stock.give_compressor(compressor);
+    }
+
+    #[test]
+    fn a_stock_keeps_so_many_of_each_kind() {
+        let mut stock = Stock::new(2);
+        for _ in 0..3 {
+            stock.give_compressor(Compressor::new(&wanted(Machine::Short)));
+            stock.give_decompressor(Decompressor::new());
+            stock.give_output(Output::default());
+        }
+        for _ in 0..2 {
+            assert!(stock.take_compressor(&wanted(Machine::Short)).is_some());
+            assert!(stock.take_decompressor().is_some());
+            assert!(stock.take_output().is_some());
+        }
+        assert!(stock.take_compressor(&wanted(Machine::Short)).is_none());
+        assert!(stock.take_decompressor().is_none());
+        assert!(stock.take_output().is_none());
+        let mut none = Stock::new(0);
+        none.give_compressor(Compressor::new(&wanted(Machine::Short)));
+        none.give_decompressor(Decompressor::new());
+        none.give_output(Output::default());
+        assert!(none.take_compressor(&wanted(Machine::Short)).is_none());
+        assert!(none.take_decompressor().is_none() && none.take_output().is_none());
+    }
+
+    #[test]
+    fn whoever_stands_at_a_place_goes_on_from_there() {
+        let [a, b, c] = [Place::start(), Place::start(), Place::start()];
+        let mut stock = Stock::new(3);
+        give(&mut stock, a);
+        give(&mut stock, b);
+        let taken = stock.take_compressor(&stream(a)).expect("it is there");
+        assert!(taken.is_owned(&stream(a)) && !taken.is_owned(&stream(b)));
+        let other_level = Wanted {
+            level: 5,
+            ..stream(b)
+        };
+        assert!(stock.take_compressor(&other_level).is_none());
+        // There is room for one more: that of another place is left to it.
+        assert!(stock.take_compressor(&stream(c)).is_none());
+        assert!(stock.take_compressor(&wanted(Machine::Short)).is_none());
+        assert!(stock.take_compressor(&stream(b)).is_some());
+    }
+
+    #[test]
+    fn the_one_that_was_used_longest_ago_is_lent_to_others_when_there_is_no_more_room() {
+        let [a, b, c, d] = [(); 4].map(|()| Place::start());
+        let mut stock = Stock::new(2);
+        give(&mut stock, a);
+        give(&mut stock, b);
+        let taken = stock.take_compressor(&stream(c)).expect("it is full");
+        assert!(taken.is_owned(&stream(a)));
+        stock.give_compressor(taken);
+        give(&mut stock, d);
+        let taken = stock.take_compressor(&stream(b)).expect("it is full");
+        assert!(taken.is_owned(&stream(a)), "that of b made room");
+        assert!(stock.take_compressor(&stream(d)).is_some());
+    }
+
+    #[test]
+    fn one_that_stands_nowhere_is_lent_to_anybody_it_suits() {
+        let place = Place::start();
+        let mut stock = Stock::new(2);
+        stock.give_compressor(Compressor::new(&stream(place)));
+        let wider = Wanted {
+            window_bits: 15,
+            ..stream(place)
+        };
+        assert!(stock.take_compressor(&wider).is_none());
+        assert!(stock.take_compressor(&stream(place)).is_some());
+    }
+
+    #[cfg(feature = "std")]
+    #[test]
+    fn a_thread_keeps_outputs_too() {
+        use super::{Pool, ThreadPool};
+        while ThreadPool.take_output().is_some() {}
+        ThreadPool.give_output(Output::default());
+        assert!(ThreadPool.take_output().is_some());
+        assert!(ThreadPool.take_output().is_none());
+    }
+}

@@ -18,6 +18,7 @@ mod oracle;
 mod raw;
 mod relay;
 mod sending;
+mod showing;
 mod situation;
 mod types;
 mod unread;

@@ -6,7 +6,7 @@ use linerate_proto::{
     Engine, ProtocolError, Role,
     engine::{MessageKind, RawEvent},
 };
-use linerate_simd::utf8::TextBuf;
+use linerate_simd::utf8::{TextBuf, Validator};
 use linerate_testkit::{Cuts, Frame, TestEndpoint};
 
 use crate::situation::{ROLES, Situation, close_frame, engine_in};
@@ -97,6 +97,60 @@ fn text_that_is_not_utf8_is_found_by_the_caller_who_fails_the_connection() {
                 let mut output = Vec::new();
                 engine.poll_transmit(&mut output);
                 assert_eq!(output, close_frame(role, 1007));
+            }
+        }
+    }
+}
+
+/// Validates text where it stands; returns it, or the error.
+fn validate_in_place(
+    engine: &mut Engine<TestEndpoint>,
+    wire: &[u8],
+    cuts: Cuts,
+) -> Result<Vec<u8>, ProtocolError> {
+    let (mut validator, mut text, mut result) = (Validator::new(), Vec::new(), Ok(()));
+    cuts.for_each_piece(wire, |piece| {
+        let mut input = piece.to_vec();
+        let mut events = engine.handle_input(&mut input, Duration::ZERO);
+        while result.is_ok()
+            && let Some(event) = events.next_raw()
+        {
+            let Ok(RawEvent::Data(data)) = event else {
+                panic!("{event:?}");
+            };
+            result = data
+                .unmask_text(&mut validator)
+                .map(|bytes| text.extend_from_slice(bytes));
+        }
+    });
+    result.map(|()| text)
+}
+
+#[test]
+fn text_is_validated_in_place_in_pieces_of_any_size() {
+    let cases: [(&[u8], Option<u64>); 5] = [
+        ("κόσμε".as_bytes(), None),
+        (b"", None),
+        (b"ok \xff..", Some(3)),
+        (b"cut \xe2\x82", Some(6)),
+        (b"\xce\xba\xed\xa0", Some(3)),
+    ];
+    for role in ROLES {
+        for (text, invalid_at) in cases {
+            let half = text.len() / 2;
+            let fragments = [
+                Frame::new(0x1, &text[..half]).with_fin(false),
+                Frame::new(0x0, &text[half..]),
+            ];
+            let wire = wire(role, &fragments);
+            for cuts in (0..=wire.len()).map(Cuts::At).chain([Cuts::Every(1)]) {
+                let mut engine = engine_in(Situation::Idle, role);
+                let validated = validate_in_place(&mut engine, &wire, cuts);
+                let expected = match invalid_at {
+                    None => Ok(text.to_vec()),
+                    Some(offset) => Err(ProtocolError::InvalidUtf8 { offset }),
+                };
+                assert_eq!(validated, expected, "{text:?}, {cuts:?}");
             }
         }
     }

@@ -170,3 +170,34 @@ fn refusals_take_statuses_that_refuse() {
         Content-Type: text/plain; charset=utf-8\r\nContent-Length: 5\r\n\r\na\r\nb\n";
     assert_eq!(text(wire), expected);
 }
+
+#[test]
+fn a_status_has_a_phrase_of_its_own_if_there_is_one() {
+    // RFC 9110 §15: those that can be told to somebody who wanted a WebSocket.
+    let known = [
+        300, 301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 413, 414, 421, 426,
+        429, 431, 500, 501, 502, 503, 504, 505,
+    ];
+    let mut phrases = Vec::new();
+    for status in (300..=599).filter(|status| *status != 304) {
+        let mut wire = Vec::new();
+        Refusal::new(status, "").unwrap().encode(&mut wire);
+        let wire = text(wire);
+        let (line, _) = wire.split_once("\r\n").unwrap();
+        let phrase = line.strip_prefix(&format!("HTTP/1.1 {status} ")).unwrap();
+        assert_eq!(!phrase.is_empty(), known.contains(&status), "{line}");
+        phrases.push(String::from(phrase));
+    }
+    phrases.retain(|phrase| !phrase.is_empty());
+    phrases.sort_unstable();
+    phrases.dedup();
+    assert_eq!(phrases.len(), known.len(), "no two are alike");
+}
+
+#[test]
+fn what_can_not_be_built_says_why() {
+    let control = format!("{}", BuildError::HeaderValueInvalid { offset: 7 });
+    assert!(control.contains("byte 7"), "{control}");
+    let status = format!("{}", BuildError::StatusInvalid { status: 99 });
+    assert!(status.contains("99"), "{status}");
+}

@@ -265,6 +265,15 @@ fn parts_that_another_parser_found_are_judged_alike() {
 }
 
 #[test]
+fn a_request_shows_whom_it_is_for_and_where_it_comes_from() {
+    let with_origin = request(with_line("Origin: https://example.com"));
+    assert_eq!(with_origin.host(), Some("example.com"));
+    assert_eq!(with_origin.origin(), Some(&b"https://example.com"[..]));
+    assert_eq!(with_origin.header("upgrade"), Some(&b"websocket"[..]));
+    assert_eq!(request(VALID).origin(), None);
+}
+
+#[test]
 fn everything_can_be_sent_to_another_thread() {
     fn check<T: Send + Sync + Clone + core::fmt::Debug>() {}
     check::<Acceptance<'_>>();

@@ -95,3 +95,27 @@ fn without_compression_a_prepared_message_is_sent_as_it_is() {
     server.send_prepared(&mut out, &short).unwrap();
     assert_eq!(out, b"\x81\x04spam");
 }
+
+#[test]
+fn a_narrow_window_takes_what_is_no_longer_than_it() {
+    let options = Deflate {
+        window_bits: 12,
+        ..Deflate::default()
+    };
+    let is_sent_compressed = |window_bits, bytes: usize| {
+        let context = Context {
+            window_bits,
+            takeover: false,
+        };
+        let mut server = engine_of(Role::Server, &Arc::default(), context, &options);
+        let text = "spam ".repeat(bytes).split_off(4 * bytes);
+        let prepared = Prepared::new(MessageKind::Text, text, &options, &ThreadPool);
+        assert!(prepared.is_compressed());
+        let mut out = Vec::new();
+        server.send_prepared(&mut out, &prepared).unwrap();
+        out[0] == 0xC1
+    };
+    assert!(is_sent_compressed(9, 512) && !is_sent_compressed(9, 513));
+    assert!(is_sent_compressed(11, 2_048) && !is_sent_compressed(11, 2_049));
+    assert!(is_sent_compressed(12, 5_000) && is_sent_compressed(15, 5_000));
+}

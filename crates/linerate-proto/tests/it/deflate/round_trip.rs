@@ -329,3 +329,23 @@ fn the_first_fragment_decides_and_the_others_keep_to_it() {
     let (first, second) = (text.clone() + "or", "short".to_owned() + &text);
     assert_eq!(seen, [Seen::text(&first), Seen::text(&second)]);
 }
+
+#[test]
+fn an_engine_knows_what_it_compresses() {
+    let context = Context {
+        window_bits: 11,
+        takeover: false,
+    };
+    let options = Deflate::default();
+    let compressing = engine_of(Role::Server, &Arc::default(), context, &options);
+    assert_eq!(compressing.deflates(), Some(context));
+    assert!(compressing.would_deflate(&[b'a'; 64]));
+    assert!(!compressing.would_deflate(&[b'a'; 63]));
+    let plain = linerate_proto::Engine::new(
+        TestEndpoint(Role::Server),
+        Arc::default(),
+        Default::default(),
+    );
+    assert_eq!(plain.deflates(), None);
+    assert!(!plain.would_deflate(&[b'a'; 64]));
+}
