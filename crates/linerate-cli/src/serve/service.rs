@@ -216,6 +216,8 @@ async fn send_away_when_told(worker: Arc<Worker>, front: Arc<Front>, shared: Arc
         Phase::Leaving { window, .. } => window,
         _ => Duration::ZERO,
     };
+    // Nobody connects any more, but some who did are about to say who they are.
+    worker.turn_away();
     send_away(worker, window).await;
 }
 

@@ -61,6 +61,19 @@ async fn a_client_that_does_not_answer_delays_the_end_by_seconds_only() {
     drop(ws);
 }
 
+#[tokio::test]
+async fn g07_who_connects_while_others_are_sent_away_is_sent_on_at_once() {
+    let server = Server::start();
+    let mut ws = server.connect("/connection/websocket").await;
+    server.signal("-TERM");
+    let leaves = async { while TcpStream::connect(server.address).await.is_ok() {} };
+    timeout(PATIENCE, leaves).await.unwrap();
+    ws.send(r#"{"id":1,"connect":{}}"#).await.unwrap();
+    let gone = async { while ws.recv().await.unwrap().is_some() {} };
+    timeout(PATIENCE, gone).await.unwrap();
+    assert_eq!(close_code(&mut ws).await, 3001);
+}
+
 #[test]
 fn a_log_that_goes_into_a_file_has_no_colours() {
     let mut server = Server::start_logging();

@@ -13,8 +13,9 @@ use super::{
     Node,
     inbox::Inbox,
     interest::Hold,
-    outlet::{Connection, Outlet},
+    outlet::{Connection, Notice, Outlet},
 };
+use crate::protocol::centrifuge::codes::Disconnect;
 
 /// A worker of a [`Node`], used on its own thread only.
 ///
@@ -31,6 +32,8 @@ pub(crate) struct State {
     pub(crate) hub: Hub,
     pub(crate) clients: HashMap<ClientId, Client, RandomState>,
     pub(crate) channels: HashMap<ChannelName, Channel, RandomState>,
+    /// Whether whoever comes is told to go at once.
+    turns_away: bool,
 }
 
 /// A client whose connection lives here.
@@ -68,6 +71,7 @@ impl Worker {
             hub,
             clients: HashMap::default(),
             channels: HashMap::default(),
+            turns_away: false,
         };
         Self {
             node,
@@ -89,8 +93,18 @@ impl Worker {
         let connection = &client.connection;
         let counts = self.node.counts();
         counts.client_came(&connection.user, connection.dialect());
+        if state.turns_away {
+            client
+                .outlet
+                .notify(Notice::Disconnect(Disconnect::SHUTDOWN));
+        }
         state.clients.insert(id, client);
         id
+    }
+
+    /// Tells whoever comes from now on to go to another node at once.
+    pub fn turn_away(&self) {
+        self.state().turns_away = true;
     }
 
     /// Forgets a client and ends its subscriptions. One that is unknown is none.

@@ -25,7 +25,7 @@ impl DrainOptions {
 
 /// Tells all clients of a worker to go and come to another node, in a random order, evenly over `window`.
 ///
-/// Those who come meanwhile may stay.
+/// Those who come meanwhile may stay, unless [`Worker::turn_away`] was called before.
 pub async fn send_away(worker: Arc<Worker>, window: Duration) {
     let mut outlets: Vec<_> = {
         let state = worker.state();
