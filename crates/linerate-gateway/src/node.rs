@@ -19,6 +19,7 @@ mod interest;
 mod labels;
 pub mod outlet;
 mod presence;
+mod reads;
 mod recovered;
 mod routes;
 mod subscribe;
@@ -52,6 +53,7 @@ use interest::Interests;
 use labels::Labels;
 pub use outlet::{Connection, Notice, Outlet};
 use presence::People;
+use reads::Reads;
 pub(crate) use recovered::{fitting, weight};
 pub use routes::Traffic;
 pub use subscribe::{From, Prepared, Recovery, Subscribe, SubscribeError, Subscribed};
@@ -83,6 +85,7 @@ pub struct Node {
     dispatcher: Arc<Dispatcher>,
     broker: Arc<dyn Broker>,
     interests: Arc<Interests>,
+    reads: Arc<Reads>,
     cluster: Cluster,
     people: People,
     emulations: Emulations,
@@ -104,6 +107,13 @@ impl Node {
         runtime: Handle,
     ) -> Arc<Self> {
         let interests = Interests::new(broker.clone(), runtime.clone(), options.linger);
+        let reads = Reads::new(runtime.clone(), {
+            let broker = broker.clone();
+            move |channel, stream, request| {
+                let broker = broker.clone();
+                Box::pin(async move { broker.history(&channel, stream, request).await })
+            }
+        });
         let namespaces = options.namespaces.clone();
         let node = Arc::new(Self {
             id: uuid::Uuid::new_v4().to_string(),
@@ -114,6 +124,7 @@ impl Node {
             dispatcher,
             broker,
             interests,
+            reads,
             cluster: Cluster::new(),
             people: People::default(),
             emulations: Emulations::default(),
@@ -278,6 +289,10 @@ impl Node {
 
     fn interests(&self) -> &Arc<Interests> {
         &self.interests
+    }
+
+    fn reads(&self) -> &Arc<Reads> {
+        &self.reads
     }
 
     /// Does something that takes long beside the workers.

@@ -5,13 +5,13 @@
 
 use std::{sync::Arc, time::Instant};
 
-use linerate_broker::{BrokerError, History, HistoryRequest, StreamOptions};
+use linerate_broker::{BrokerError, History, StreamOptions};
 use linerate_hub::{
     ChannelName, ChannelOptions, ClientId, ClientInfo, Publication, Start, StreamPosition,
     SubscriptionId, SubscriptionOptions,
 };
 
-use super::{Worker, interest::Hold, recovered::Recovered, worker::Member};
+use super::{Worker, interest::Hold, reads::Wish, recovered::Recovered, worker::Member};
 
 /// A subscription that a client wants.
 #[derive(Clone, Debug)]
@@ -223,27 +223,20 @@ impl Worker {
 
     /// Reads what the client missed, or only where the stream is.
     async fn read_history(&self, subscribe: &Subscribe) -> Result<Option<History>, BrokerError> {
-        let (since, limit) = match (&subscribe.from, subscribe.recovery) {
-            (From::Live, _) => return Ok(None),
-            (From::Newest, _) => (None, Some(0)),
-            (From::After(position), Recovery::Reply { publications_max })
-            | (From::After(position), Recovery::Stream { publications_max }) => {
-                // One more, to see whether there are more.
-                (
-                    Some(position.clone()),
-                    Some(publications_max.saturating_add(1)),
-                )
-            }
+        let since = match &subscribe.from {
+            From::After(position) => Some(position.clone()),
+            From::Live => return Ok(None),
+            From::Newest => None,
         };
-        let request = HistoryRequest {
+        let (Recovery::Reply { publications_max } | Recovery::Stream { publications_max }) =
+            subscribe.recovery;
+        let wish = Wish {
+            stream: subscribe.stream,
             since,
-            limit,
-            is_reverse: false,
+            // One more, to see whether there are more.
+            limit: publications_max.saturating_add(1),
         };
-        let broker = self.node.broker();
-        let history = broker
-            .history(&subscribe.channel, subscribe.stream, request)
-            .await;
+        let history = self.node.reads().read(&subscribe.channel, wish).await;
         match history {
             Ok(history) => Ok(Some(history)),
             Err(BrokerError::NoHistory) => Ok(None),

@@ -15,12 +15,13 @@ if not epoch or stored[2] ~= run then
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 
--- An entry's id is its offset and when it was published. What is too old is removed here, a few at a time.
+-- An entry's id is its offset and when it was published. What is too old is removed here, a few at a time; most often
+-- the first one is not.
 local time = redis.call('TIME')
 local oldest_time = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(ARGV[2])
-local oldest = ''
+local oldest, count = '', 1
 while oldest == '' do
-  local entries = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 64)
+  local entries = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', count)
   local too_old = {}
   for _, entry in ipairs(entries) do
     local offset, published = string.match(entry[1], '(%d+)-(%d+)')
@@ -36,6 +37,7 @@ while oldest == '' do
   if #entries == 0 then
     break
   end
+  count = 64
 end
 
 local wanted = tonumber(ARGV[6])
