@@ -179,3 +179,29 @@ fn a_client_judges_the_response() {
     let headers = handshake.refusal_headers().unwrap();
     assert_eq!(headers.first("Location"), Some(&b"/elsewhere"[..]));
 }
+
+#[test]
+fn only_options_may_ask_for_the_whole_server() {
+    let of = |method, path| {
+        let plain = PseudoHeaders {
+            method,
+            path,
+            protocol: None,
+            ..CONNECT
+        };
+        request(plain, &[]).map(|request| request.method().len())
+    };
+    assert_eq!(of("OPTIONS", "*"), Ok(7));
+    for (method, path) in [
+        ("GET", "*"),
+        ("OPTIONS", "x"),
+        ("GET", "x"),
+        ("OPTIONS", "**"),
+    ] {
+        assert_eq!(
+            of(method, path),
+            Err(HandshakeError::TargetInvalid),
+            "{method} {path}"
+        );
+    }
+}
