@@ -1,25 +1,23 @@
 //! The process of subscribers that go from node to node, and notice what they miss.
 
+mod reply;
+
 use std::{
-    cell::RefCell,
     io::{self, BufRead},
     net::SocketAddr,
-    rc::Rc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant, SystemTime},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use linerate::{Client, WebSocket};
+use rand::seq::IteratorRandom;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use tokio::{
-    runtime,
-    sync::mpsc,
-    task::LocalSet,
-    time::{sleep, timeout},
-};
+use serde_json::json;
+use tokio::{runtime, sync::mpsc, time::sleep};
 
+use self::reply::{Publication, Reply, Subscribed};
 use crate::cores;
 
 /// The first argument of such a process.
@@ -30,9 +28,6 @@ pub(crate) const CHANNEL: &str = "kept:stress";
 
 /// Clients come back after up to so long, so that they do not come all at once.
 const BACK_AFTER_MAX: Duration = Duration::from_millis(500);
-
-/// How long a client waits for a sign of life; nodes ping more often.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Nothing can be recovered from the position.
 const UNRECOVERABLE: u64 = 112;
@@ -67,7 +62,7 @@ struct Shared {
 /// its end.
 pub(crate) fn roam(nodes: &[SocketAddr], count: usize) -> Result<()> {
     cores::take_last()?;
-    let shared: Rc<RefCell<Shared>> = Rc::default();
+    let shared: Arc<Mutex<Shared>> = Arc::default();
     let (sender, mut orders) = mpsc::unbounded_channel();
     thread::spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
@@ -77,21 +72,22 @@ pub(crate) fn roam(nodes: &[SocketAddr], count: usize) -> Result<()> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let all = LocalSet::new();
+    let nodes: Arc<[SocketAddr]> = nodes.into();
     for number in 0..count {
         let subscriber = Subscriber {
-            nodes: nodes.to_vec(),
-            node: number,
+            nodes: nodes.clone(),
+            node: number % nodes.len(),
             shared: shared.clone(),
             position: None,
             last: None,
             lost_at: None,
         };
-        all.spawn_local(subscriber.run());
+        runtime.spawn(subscriber.run());
     }
-    all.block_on(&runtime, async {
+    runtime.block_on(async {
         while orders.recv().await.is_some() {
-            println!("{}", serde_json::to_string(&shared.borrow_mut().take())?);
+            let seen = lock(&shared).take();
+            println!("{}", serde_json::to_string(&seen)?);
         }
         Ok(())
     })
@@ -123,9 +119,10 @@ fn p99(times: &mut [Duration]) -> Duration {
 }
 
 struct Subscriber {
-    nodes: Vec<SocketAddr>,
+    nodes: Arc<[SocketAddr]>,
+    /// Where it is, or goes next.
     node: usize,
-    shared: Rc<RefCell<Shared>>,
+    shared: Arc<Mutex<Shared>>,
     /// The epoch and offset up to which it has everything.
     position: Option<(String, u64)>,
     /// The newest number.
@@ -140,26 +137,34 @@ impl Subscriber {
             // The end is a cut connection, or one that was sent away.
             _ = self.visit(&mut is_subscribed).await;
             if is_subscribed {
-                self.shared.borrow_mut().seen.subscribed -= 1;
+                self.shared().seen.subscribed -= 1;
                 self.lost_at = Some(Instant::now());
             }
-            self.node += 1;
+            self.node = self.another();
             sleep(BACK_AFTER_MAX.mul_f64(rand::random())).await;
         }
     }
 
+    /// Chooses another node, as a balancer does: if all went to the next one, the whole crowd would always be where a
+    /// node is restarted next.
+    fn another(&self) -> usize {
+        let others = (0..self.nodes.len()).filter(|node| *node != self.node);
+        others.choose(&mut rand::rng()).unwrap_or(self.node)
+    }
+
     /// Subscribes at a node, and stays there as long as that works.
     async fn visit(&mut self, is_subscribed: &mut bool) -> Result<()> {
-        let node = self.nodes[self.node % self.nodes.len()];
-        let url = format!("ws://{node}/connection/websocket");
+        let url = format!("ws://{}/connection/websocket", self.nodes[self.node]);
+        // By default, one that is silent is pinged and given up.
         let mut ws = Client::new().connect(&url).await?;
-        ws.send(r#"{"id":1,"connect":{}}"#).await?;
+        // Both at once, as centrifuge-js does.
+        let connect = r#"{"id":1,"connect":{}}"#;
+        let subscribe = self.subscribe_command();
+        ws.send(format!("{connect}\n{subscribe}")).await?;
         loop {
-            let message = timeout(SILENCE_MAX, ws.recv()).await??;
-            let message = message.context("sent away")?;
-            let text = message.as_text().context("no text")?.to_owned();
-            for line in text.lines() {
-                let reply: Value = serde_json::from_str(line)?;
+            let message = ws.recv().await?.context("sent away")?;
+            for line in message.as_text().context("no text")?.lines() {
+                let reply = serde_json::from_str(line).with_context(|| line.to_owned())?;
                 self.take(&mut ws, &reply, is_subscribed).await?;
             }
         }
@@ -168,81 +173,83 @@ impl Subscriber {
     async fn take(
         &mut self,
         ws: &mut WebSocket,
-        reply: &Value,
+        reply: &Reply<'_>,
         is_subscribed: &mut bool,
     ) -> Result<()> {
-        if let Some(publication) = reply["push"].get("pub") {
-            self.see(publication);
-        } else if reply.as_object().is_some_and(serde_json::Map::is_empty) {
-            ws.send("{}").await?;
-        } else if reply["connect"].is_object() {
-            self.subscribe(ws).await?;
-        } else if reply["error"]["code"] == UNRECOVERABLE {
-            self.shared.borrow_mut().seen.gaps += 1;
+        if let Some(push) = &reply.push {
+            self.see(push.publication.as_ref().context("sent away")?);
+        } else if let Some(error) = &reply.error {
+            ensure!(error.code == UNRECOVERABLE, "refused: {}", error.code);
+            self.shared().seen.gaps += 1;
             (self.position, self.last) = (None, None);
-            self.subscribe(ws).await?;
-        } else if reply["subscribe"].is_object() {
-            self.begin(&reply["subscribe"]);
+            ws.send(self.subscribe_command()).await?;
+        } else if let Some(subscribed) = &reply.subscribe {
+            self.begin(subscribed);
             *is_subscribed = true;
-        } else if reply["error"].is_object() || reply["push"].is_object() {
-            bail!("sent away: {reply}");
+        } else if reply.is_ping() {
+            ws.send("{}").await?;
         }
         Ok(())
     }
 
-    async fn subscribe(&self, ws: &mut WebSocket) -> Result<()> {
+    fn subscribe_command(&self) -> String {
         let mut subscribe = json!({"channel": CHANNEL, "positioned": true, "recoverable": true});
         if let Some((epoch, offset)) = &self.position {
             subscribe["recover"] = true.into();
             subscribe["epoch"] = epoch.as_str().into();
             subscribe["offset"] = (*offset).into();
         }
-        let command = json!({"id": 2, "subscribe": subscribe});
-        Ok(ws.send(command.to_string()).await?)
+        json!({"id": 2, "subscribe": subscribe}).to_string()
     }
 
-    fn begin(&mut self, reply: &Value) {
-        {
-            let mut shared = self.shared.borrow_mut();
-            shared.seen.subscribed += 1;
-            if self.position.is_some() && reply["recovered"] != true {
-                shared.seen.gaps += 1;
-                self.last = None;
-            }
-            if let Some(lost_at) = self.lost_at.take() {
-                shared.seen.returns += 1;
-                shared.returning.push(lost_at.elapsed());
-            }
+    fn begin(&mut self, subscribed: &Subscribed<'_>) {
+        let is_gap = self.position.is_some() && !subscribed.recovered;
+        if is_gap {
+            self.last = None;
         }
-        let epoch = reply["epoch"].as_str().unwrap_or_default().to_owned();
-        let offset = reply["offset"].as_u64().unwrap_or_default();
-        self.position = Some((epoch, offset));
-        for publication in reply["publications"].as_array().into_iter().flatten() {
+        let lost_at = self.lost_at.take();
+        let mut shared = self.shared();
+        shared.seen.subscribed += 1;
+        shared.seen.gaps += u64::from(is_gap);
+        if let Some(lost_at) = lost_at {
+            shared.seen.returns += 1;
+            shared.returning.push(lost_at.elapsed());
+        }
+        drop(shared);
+        self.position = Some((subscribed.epoch.to_owned(), subscribed.offset));
+        for publication in &subscribed.publications {
             self.see(publication);
         }
     }
 
-    fn see(&mut self, publication: &Value) {
-        let data = &publication["data"];
-        let (number, at) = (data["n"].as_u64(), data["at"].as_u64());
-        let mut shared = self.shared.borrow_mut();
-        if let (Some((_, position)), Some(offset)) =
-            (&mut self.position, publication["offset"].as_u64())
-        {
+    fn see(&mut self, publication: &Publication) {
+        if let (Some((_, position)), Some(offset)) = (&mut self.position, publication.offset) {
             *position = offset.max(*position);
         }
-        let (Some(number), Some(at)) = (number, at) else {
+        let (Some(number), Some(at)) = (publication.data.n, publication.data.at) else {
             // A publication that is not ours would count as missing later.
             return;
         };
-        match self.last {
+        let last = self.last;
+        if last.is_none_or(|last| number > last) {
+            self.last = Some(number);
+        }
+        let mut shared = self.shared();
+        match last {
             Some(last) if number <= last => return shared.seen.repeated += 1,
             Some(last) => shared.seen.lost += number - last - 1,
             None => {}
         }
-        self.last = Some(number);
         shared.seen.publications += 1;
         let made = SystemTime::UNIX_EPOCH + Duration::from_nanos(at);
         shared.on_their_way.push(made.elapsed().unwrap_or_default());
     }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        lock(&self.shared)
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

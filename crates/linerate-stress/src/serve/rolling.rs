@@ -22,6 +22,7 @@ use crate::{
     live::{Target, visit},
     outcome::{Bounds, Finding, Outcome},
     roam::{CHANNEL, ROAM, Seen},
+    usage::Usage,
 };
 
 /// Clients over all nodes.
@@ -71,6 +72,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     let alone = slices(&mut clients, effort.slices)?;
 
     let (mut all, mut with) = (Seen::default(), Vec::new());
+    let used_before = Used::now(&nodes, &clients, &redis)?;
     let started = Instant::now();
     for number in 0..rounds * NODES {
         nodes.restart(number % NODES)?;
@@ -80,6 +82,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     let share = nodes.processor_time.as_secs_f64() / started.elapsed().as_secs_f64();
     publisher.stop()?;
     wait_for(&mut clients, count, &mut all)?;
+    let used = Used::now(&nodes, &clients, &redis)?;
     clients.end()?;
     thread::sleep(Duration::from_secs(1));
     let usage = nodes.nodes[0].usage();
@@ -107,11 +110,11 @@ fn run(effort: &Effort) -> Result<Outcome> {
             p99_free: RETURN_MAX,
         },
         figures,
-        also: findings(&all),
+        also: findings(&all, &used.since(&used_before)),
     })
 }
 
-fn findings(all: &Seen) -> Vec<Finding> {
+fn findings(all: &Seen, used: &Used) -> Vec<Finding> {
     let Seen {
         publications,
         lost,
@@ -130,13 +133,54 @@ fn findings(all: &Seen) -> Vec<Finding> {
         ),
         Finding::new(
             format!(
-                "{returns} returns within {:.2} s at p99 ({} s)",
+                "{returns} returns within {:.2} s at p99 ({} s), {} each",
                 return_p99.as_secs_f64(),
-                RETURN_MAX.as_secs()
+                RETURN_MAX.as_secs(),
+                used.each(*returns),
             ),
             *returns > 0 && *return_p99 <= RETURN_MAX,
         ),
     ]
+}
+
+/// How long processors have worked, everything that goes on besides included.
+struct Used {
+    nodes: Duration,
+    clients: Duration,
+    redis: Duration,
+}
+
+impl Used {
+    fn now(nodes: &Nodes, clients: &Child, redis: &RedisServer) -> Result<Self> {
+        let of_redis = redis.cli(&["INFO", "CPU"]);
+        let seconds = of_redis.lines().filter_map(|line| {
+            let (name, seconds) = line.trim().split_once(':')?;
+            let is_own = matches!(name, "used_cpu_sys" | "used_cpu_user");
+            seconds.parse::<f64>().ok().filter(|_| is_own)
+        });
+        Ok(Self {
+            nodes: nodes.processor_time()?,
+            clients: Usage::of(clients.id()).processor_time()?,
+            redis: Duration::from_secs_f64(seconds.sum()),
+        })
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            nodes: self.nodes.saturating_sub(before.nodes),
+            clients: self.clients.saturating_sub(before.clients),
+            redis: self.redis.saturating_sub(before.redis),
+        }
+    }
+
+    /// Says what there was for each of so many returns.
+    fn each(&self, returns: u64) -> String {
+        let each = |time: Duration| time.as_micros() / u128::from(returns.max(1));
+        let [nodes, clients, redis] = [self.nodes, self.clients, self.redis].map(each);
+        format!(
+            "{nodes} µs of processors for nodes, {clients} µs for clients, {redis} µs for Redis"
+        )
+    }
 }
 
 /// Asks the clients what they have seen, and adds it to all that they have.
@@ -218,6 +262,15 @@ impl Nodes {
         let node = start(&self.linerate, &self.configurations[number])?;
         self.nodes.insert(number, node);
         Ok(())
+    }
+
+    /// Returns how long the nodes that are restarted have run, and those before them.
+    fn processor_time(&self) -> Result<Duration> {
+        let mut sum = self.processor_time;
+        for node in &self.nodes {
+            sum += node.usage().processor_time()?;
+        }
+        Ok(sum)
     }
 
     fn end(self) -> Result<()> {
