@@ -35,7 +35,7 @@ const ROUNDS: usize = 20;
 /// The time between two publications.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long a node is left alone.
+/// How long nodes are left alone at least after each restart.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// How soon a client that was sent away must be subscribed again, and how soon publications must be there,
@@ -76,8 +76,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     let started = Instant::now();
     for number in 0..rounds * NODES {
         nodes.restart(number % NODES)?;
-        thread::sleep(PAUSE);
-        with.push(note(&mut clients, &mut all)?.on_its_way_p99);
+        with.push(settle(&mut clients, count, &mut all)?);
     }
     let share = nodes.processor_time.as_secs_f64() / started.elapsed().as_secs_f64();
     publisher.stop()?;
@@ -194,6 +193,25 @@ fn note(clients: &mut Child, all: &mut Seen) -> Result<Seen> {
     all.returns += seen.returns;
     all.return_p99 = seen.return_p99;
     Ok(seen)
+}
+
+/// Waits until everybody is back, as whoever restarts nodes does before the next; returns how long publications were on
+/// their way meanwhile, the worst 99th percentile of each pause.
+fn settle(clients: &mut Child, count: usize, all: &mut Seen) -> Result<Duration> {
+    let deadline = Instant::now() + SETTLE_MAX;
+    let mut worst = Duration::ZERO;
+    loop {
+        thread::sleep(PAUSE);
+        worst = worst.max(note(clients, all)?.on_its_way_p99);
+        if all.subscribed == count as u64 {
+            return Ok(worst);
+        }
+        let subscribed = all.subscribed;
+        ensure!(
+            Instant::now() < deadline,
+            "{subscribed} of {count} clients come back"
+        );
+    }
 }
 
 fn wait_for(clients: &mut Child, count: usize, all: &mut Seen) -> Result<()> {
