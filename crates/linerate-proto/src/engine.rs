@@ -195,7 +195,9 @@ impl<E: Endpoint> Engine<E> {
         input: &'i mut [u8],
         now: Duration,
     ) -> Events<'e, 'i, E> {
-        self.keepalive.handle_input(time(now));
+        let in_frame = !matches!(self.receiving.frame, Arriving::Nothing);
+        self.keepalive
+            .handle_input(input.len(), in_frame, time(now));
         Events::new(self, input)
     }
 

@@ -29,8 +29,12 @@ impl fmt::Display for Timeout {
 
 impl Error for Timeout {}
 
-/// What is known of the peer's liveness. Any input counts: a peer in the middle of a large message
-/// can't answer a Ping before its end.
+/// How many bytes of a frame count as a sign of life while it arrives.
+const SIGN_BYTES: usize = 1_000;
+
+/// What is known of the peer's liveness. A peer in the middle of a large frame can't answer a Ping before its
+/// end, so input counts as well; but inside of a frame only so much of it, or a peer could hold a connection for
+/// ever by a byte now and then.
 #[derive(Debug)]
 pub(super) struct Keepalive {
     last_input: Time,
@@ -38,28 +42,58 @@ pub(super) struct Keepalive {
     /// first, and once it was answered. From our Close frame on, when that was queued.
     sent: Time,
     ping_due: bool,
+    /// What has trickled in of a frame since the last sign, in fours of bytes.
+    trickled: u8,
+    /// How long the last sign was there before the last input, in units of 2²² ns (4 ms), since there is no room for
+    /// a time.
+    unsigned: u16,
     /// In microseconds; [`UNKNOWN`](Self::UNKNOWN) before the first.
     latency: u32,
 }
 
 impl Keepalive {
     const UNKNOWN: u32 = u32::MAX;
+    const UNIT_BITS: u32 = 22;
 
     pub(super) const fn new(now: Time) -> Self {
         Self {
             last_input: now,
             sent: 0,
             ping_due: false,
+            trickled: 0,
+            unsigned: 0,
             latency: Self::UNKNOWN,
         }
     }
 
+    /// Takes note of so many bytes, `in_frame` if they go on with one.
     #[inline]
-    pub(super) fn handle_input(&mut self, now: Time) {
-        self.last_input = self.last_input.max(now);
+    pub(super) fn handle_input(&mut self, bytes: usize, in_frame: bool, now: Time) {
+        let before = self.last_input;
+        self.last_input = before.max(now);
+        if !in_frame || bytes >= SIGN_BYTES || self.is_enough(bytes, before) {
+            self.trickled = 0;
+            self.unsigned = 0;
+        }
+    }
+
+    /// Adds a few bytes, where the input before came at `before`; returns whether they count by now.
+    fn is_enough(&mut self, bytes: usize, before: Time) -> bool {
+        self.trickled = self.trickled.saturating_add(bytes.div_ceil(4) as u8);
+        let units = (self.last_input >> Self::UNIT_BITS) - (before >> Self::UNIT_BITS);
+        let units = u16::try_from(units).unwrap_or(u16::MAX);
+        self.unsigned = self.unsigned.saturating_add(units);
+        usize::from(self.trickled) >= SIGN_BYTES / 4
+    }
+
+    /// Returns when the last sign was there.
+    const fn last_sign(&self) -> Time {
+        let ago = (self.unsigned as Time) << Self::UNIT_BITS;
+        self.last_input.saturating_sub(ago)
     }
 
     pub(super) fn handle_pong(&mut self, payload: &[u8]) {
+        self.unsigned = 0;
         if self.sent != 0 && payload == self.sent.to_be_bytes() {
             let micros = self.last_input.saturating_sub(self.sent) / 1_000;
             self.latency = u32::try_from(micros).unwrap_or(Self::UNKNOWN);
@@ -97,7 +131,7 @@ impl Keepalive {
     }
 
     const fn is_waiting(&self) -> bool {
-        self.sent > self.last_input
+        self.sent > self.last_sign()
     }
 }
 
@@ -117,7 +151,7 @@ impl<E: Endpoint> Engine<E> {
         } else {
             // An interval of zero would be a Ping for each Pong, for ever.
             let interval = self.config.ping_interval.filter(|it| !it.is_zero())?;
-            self.keepalive.last_input.saturating_add(time(interval))
+            self.keepalive.last_sign().saturating_add(time(interval))
         };
         Some(Duration::from_nanos(at))
     }

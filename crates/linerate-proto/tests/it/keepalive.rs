@@ -104,6 +104,63 @@ fn any_input_counts_as_an_answer() {
     assert_eq!(pair.server.engine.latency(), None);
 }
 
+/// Sends a frame in pieces of so many bytes, one a second, for at most twice as long as a peer may be silent; returns for how many seconds the server took it.
+fn seconds_of_a_frame_in_pieces(bytes: usize) -> u64 {
+    let mut pair = Pair::new(config());
+    let frame = Frame::new(2, &[7; 500_000]).with_mask(Some([1, 2, 3, 4]));
+    let wire = frame.to_bytes();
+    let silence = INTERVAL + config().ping_timeout;
+    for (second, piece) in wire
+        .chunks(bytes)
+        .enumerate()
+        .take(2 * silence.as_secs() as usize)
+    {
+        let now = pair.now();
+        let mut piece = piece.to_vec();
+        let mut events = pair.server.engine.handle_input(&mut piece, now);
+        while events.next().is_some() {}
+        pair.advance(Duration::from_secs(1));
+        pair.server.engine.poll_transmit(&mut Vec::new());
+        if !pair.server.timeouts.is_empty() {
+            return second as u64 + 1;
+        }
+    }
+    2 * silence.as_secs()
+}
+
+#[test]
+fn r03_a_frame_that_trickles_in_is_no_sign_of_life() {
+    let silence = INTERVAL + config().ping_timeout;
+    // Signs are known to 4 ms.
+    let given_up = silence.as_secs()..=silence.as_secs() + 1;
+    assert!(given_up.contains(&seconds_of_a_frame_in_pieces(1)));
+    assert!(given_up.contains(&seconds_of_a_frame_in_pieces(24)));
+    assert_eq!(seconds_of_a_frame_in_pieces(60), 2 * silence.as_secs());
+    assert_eq!(seconds_of_a_frame_in_pieces(1_024), 2 * silence.as_secs());
+}
+
+#[test]
+fn a_pong_behind_a_frame_that_trickled_in_is_an_answer() {
+    let mut pair = pair_with_a_ping_due();
+    let mut ping = Vec::new();
+    pair.server.engine.poll_transmit(&mut ping);
+    let frame = Frame::new(2, b"ab").with_mask(Some([0; 4])).to_bytes();
+    let pong = Frame::new(0xA, &ping[2..]).with_mask(Some([0; 4]));
+    let take = |wire: &[u8], pair: &mut Pair| {
+        pair.advance(Duration::from_secs(9));
+        let now = pair.now();
+        let mut wire = wire.to_vec();
+        let mut events = pair.server.engine.handle_input(&mut wire, now);
+        while events.next().is_some() {}
+    };
+    take(&frame[..7], &mut pair);
+    take(&[&frame[7..], &pong.to_bytes()].concat(), &mut pair);
+    let latency = pair.server.engine.latency();
+    assert_eq!(latency, Some(Duration::from_secs(18)));
+    let due = pair.server.engine.poll_timeout();
+    assert_eq!(due, Some(pair.now() + INTERVAL));
+}
+
 #[test]
 fn a_connection_that_talks_is_not_pinged() {
     let mut pair = Pair::new(config());
