@@ -191,6 +191,10 @@ stress: build ## what abusive clients do to our servers and to the others (ten m
 chaos: web ## whether subscribers miss anything while brokers, nodes and connections break (ten minutes)
 	LINERATE_CHAOS=1 cargo test --locked --release -p linerate-cli --test it delivery -- --nocapture --test-threads 1
 
+.PHONY: patience
+patience: web ## whether our servers end connections that are left in the middle of something (two minutes at most)
+	cargo test --locked --release -p linerate-cli --test it check::deadlines -- --include-ignored
+
 .PHONY: contenders
 contenders: ## the servers that `linerate bench` compares, into .cache/contenders; ONLY="NAME…" for some of them
 	scripts/contenders $(ONLY)

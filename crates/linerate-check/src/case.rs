@@ -111,6 +111,12 @@ impl Row {
         self.cases.iter().any(is_over)
     }
 
+    /// Returns whether its inputs leave a connection in the middle of something.
+    pub fn is_about_deadlines(&self) -> bool {
+        let is_about = |case: &Case| matches!(case.expect, Expect::GivenUp { .. });
+        self.cases.iter().any(is_about)
+    }
+
     /// Keeps the inputs that one of `parts` means.
     pub fn retain(&mut self, parts: &[String]) {
         let mut cases = std::mem::take(&mut self.cases);
@@ -255,6 +261,14 @@ pub enum Expect {
     /// These answers, or the end of the connection with or without a code; others are served
     /// afterwards in any case.
     Survive(Vec<Answer>),
+    /// The end of the connection before long, because nothing gets on: with the status 408, a Close frame, an
+    /// alert, or without a word.
+    GivenUp {
+        /// What is sent meanwhile, a byte each second, over and over.
+        drip: Vec<u8>,
+        /// Whether to wait for ever breaks no rule.
+        may_wait: bool,
+    },
     /// A WebSocket, which then gives these answers.
     Open(Vec<Answer>),
     /// A WebSocket, a refusal, or an answer to a request for something else.

@@ -4,6 +4,7 @@ mod client;
 mod closing;
 mod compression;
 mod control;
+mod deadlines;
 mod framing;
 mod handshake;
 mod http2;
@@ -16,6 +17,7 @@ mod utf8;
 mod valid;
 
 pub(crate) use client::ACCEPTED;
+pub(crate) use deadlines::claimed_bytes;
 
 use crate::{
     case::{Answer, Area, Case, Expect, Input, Opening, Row, Stage, Wait},
@@ -47,6 +49,11 @@ pub fn http2(request: &Request) -> Vec<Row> {
 /// Returns floods and bombs for a server, which only who runs it should send.
 pub fn stress() -> Vec<Row> {
     stress::rows(Wire(Role::Server))
+}
+
+/// Returns connections that are left in the middle of something: each of them takes as long as the server waits.
+pub fn deadlines() -> Vec<Row> {
+    deadlines::rows(Wire(Role::Server))
 }
 
 /// Returns the rows about TLS, for a server that is reached over it.

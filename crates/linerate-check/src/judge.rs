@@ -1,5 +1,6 @@
 //! From what came back to a verdict.
 
+mod deadline;
 #[cfg(test)]
 mod tests;
 
@@ -76,6 +77,7 @@ pub(crate) fn judge(expect: &Expect, outcome: &Outcome, echoes: bool) -> Judgeme
             stages,
             may_wait,
         } => judge_failure(codes, before, (*stages, *may_wait), outcome, echoes),
+        Expect::GivenUp { may_wait, .. } => deadline::judge(*may_wait, outcome),
         Expect::Open(answers) => judge_opening(answers, outcome, echoes),
         Expect::OpenOrRefuse => judge_either(outcome),
         Expect::Reject => judge_rejection(outcome),
@@ -175,6 +177,7 @@ pub(crate) fn is_settled(expect: &Expect, outcome: &Outcome, echoes: bool) -> bo
         Expect::Alert(_)
         | Expect::Decline
         | Expect::End
+        | Expect::GivenUp { .. }
         | Expect::OpenOrRefuse
         | Expect::Refuse { .. } => false,
     }

@@ -30,4 +30,4 @@ pub use listen::{Listening, listen};
 pub use outcome::{Closed, End, Outcome};
 pub use run::{Finding, Plan, greet, offers_http2, run};
 pub use tls::Shape;
-pub use victim::{Aftermath, Figures, Victim};
+pub use victim::{Aftermath, Claims, Figures, Victim};

@@ -186,6 +186,9 @@ fn judge_held(plan: &Plan, case: &Case, outcome: &Outcome) -> Judgement {
     let opening = &case.input.opening;
     let opened = outcome.head.as_ref().filter(|head| head.opens());
     match (opening, opened) {
+        (Opening::Nothing, Some(_)) if matches!(case.expect, Expect::GivenUp { .. }) => {
+            return Judgement::wrong("a WebSocket is opened");
+        }
         (Opening::Http2 { .. } | Opening::Http2Nothing | Opening::Nothing | Opening::Tcp, _) => {}
         (_, None) => return judge_unopened(opening, outcome),
         (_, Some(head)) => {

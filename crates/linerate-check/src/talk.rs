@@ -9,7 +9,7 @@ use tokio::{
 
 use crate::{
     answers::{Answers, Completed},
-    case::{Case, Expect, Wait},
+    case::{Case, Expect, Opening, Wait},
     connect::Connection,
     frame::{Frame, Role, take_frame},
     http::Head,
@@ -26,6 +26,9 @@ pub(crate) const MOMENT: Duration = Duration::from_millis(2);
 
 /// How long a second answer to a request is waited for.
 const SECOND_ANSWER_PAUSE: Duration = Duration::from_millis(150);
+
+/// How far apart the bytes are of what trickles in.
+const DRIP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is kept of bytes that are no frames.
 const REST_BYTES_MAX: usize = 64 << 10;
@@ -149,11 +152,28 @@ impl<'a> Talk<'a> {
                 self.pause(pause, stage.wait).await;
             }
         }
+        if let Expect::GivenUp { drip, .. } = &self.case.expect {
+            return self.outlast(drip).await;
+        }
         if self.case.input.ends {
             // Whoever has ended the connection already can't be told.
             _ = timeout(self.manner.patience, self.writer.shutdown()).await;
         }
         self.finish().await
+    }
+
+    /// Waits for the other side to end it, and says nothing more than `drip`.
+    async fn outlast(mut self, drip: &[u8]) -> Outcome {
+        let until = self.started + self.manner.patience;
+        let mut drops = drip.iter().cycle();
+        while self.outcome.end == End::Open && Instant::now() < until {
+            if let Some(drop) = drops.next() {
+                self.send(&[*drop]).await;
+            }
+            let next = (Instant::now() + DRIP_INTERVAL).min(until);
+            while self.outcome.end == End::Open && self.receive(next).await {}
+        }
+        self.leave()
     }
 
     /// Returns whether frames are expected.
@@ -316,7 +336,7 @@ impl<'a> Talk<'a> {
     }
 
     fn parse(&mut self) {
-        if matches!(self.case.expect, Expect::Alert(_)) {
+        if self.case.input.opening == Opening::Tcp {
             let room = REST_BYTES_MAX - self.outcome.rest.len();
             self.arrived.truncate(room);
             return self.outcome.rest.append(&mut self.arrived);

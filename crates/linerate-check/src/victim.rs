@@ -1,5 +1,7 @@
 //! The process of a server under stress: its memory, its files, and the time it takes (proc(5)).
 
+mod claims;
+
 use std::{fmt, fs, future::Future, io, path::PathBuf, pin::pin, time::Duration};
 
 use tokio::time::{Instant, sleep};
@@ -10,6 +12,8 @@ use crate::{
     outcome::Outcome,
     run::Finding,
 };
+
+pub use claims::Claims;
 
 /// How often it is looked at under stress.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
@@ -36,6 +40,8 @@ pub struct Victim(PathBuf);
 pub struct Figures {
     /// Its resident memory, without pages of files, which the system can take away at any time.
     pub memory_bytes: u64,
+    /// The memory that it has asked for, whether it was ever touched or not.
+    pub asked_bytes: u64,
     /// The time it has taken from all cores together.
     pub cpu: Duration,
     /// Its open files.
@@ -80,6 +86,7 @@ impl Victim {
         let stat = fs::read_to_string(self.0.join("stat"))?;
         Ok(Figures {
             memory_bytes: memory_bytes(&status).ok_or_else(malformed)?,
+            asked_bytes: bytes_of(&status, "VmData:").ok_or_else(malformed)?,
             cpu: cpu(&stat).ok_or_else(malformed)?,
             files: fs::read_dir(self.0.join("fd"))?.count(),
         })
@@ -114,6 +121,7 @@ impl Victim {
             // Whether it is still there is seen afterwards.
             if let Ok(now) = self.figures() {
                 peak.memory_bytes = peak.memory_bytes.max(now.memory_bytes);
+                peak.asked_bytes = peak.asked_bytes.max(now.asked_bytes);
                 peak.files = peak.files.max(now.files);
             }
             tokio::select! {
@@ -155,11 +163,14 @@ impl Victim {
 
 /// Returns the resident memory of `/proc/PID/status`.
 fn memory_bytes(status: &str) -> Option<u64> {
-    let kib = |name: &str| -> Option<u64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().strip_suffix("kB")?.trim().parse().ok()
-    };
-    Some((kib("RssAnon:")? + kib("RssShmem:")?) << 10)
+    Some(bytes_of(status, "RssAnon:")? + bytes_of(status, "RssShmem:")?)
+}
+
+/// Returns a figure of `/proc/PID/status`.
+fn bytes_of(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
 }
 
 /// Returns the time of `/proc/PID/stat`, in user mode and in the kernel.

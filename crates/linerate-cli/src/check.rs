@@ -1,17 +1,20 @@
 //! `linerate check`: a WebSocket server, or client, against the standard.
 
 mod client;
+mod deadlines;
 mod list;
 mod progress;
 mod stress;
 
-use std::{fs, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    fs, net::SocketAddr, ops::Range, path::PathBuf, process::ExitCode, sync::Arc, time::Duration,
+};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use linerate_check::report::Report;
 use linerate_check::{
-    Aftermath, Area, Finding, Plan, Row, Target, Verdict, catalogue, greet, http2::Request,
+    Area, Finding, Plan, Row, Target, Verdict, Victim, catalogue, greet, http2::Request,
     offers_http2, report,
 };
 
@@ -25,6 +28,7 @@ Examples:
   linerate check ws://127.0.0.1:9001/ --json > check.jsonl
   linerate check wss://example.com/feed --no-echo -H 'Authorization: Bearer …'
   linerate check ws://127.0.0.1:9001/ --stress --pid $(pidof my-server)
+  linerate check ws://127.0.0.1:9001/ --patience 60
   linerate check ws://127.0.0.1:9001/ --http2
   linerate check --list
   linerate check --listen 127.0.0.1:9002
@@ -36,6 +40,10 @@ behind it, and that a message is delivered that should not be, is not seen at al
 
 If the server takes WebSockets over HTTP/2 too, how it speaks that is checked along. With --http2
 all WebSockets are opened over HTTP/2, and what is about the handshake of HTTP/1.1 is left out.
+
+With --patience SECONDS, connections are left in the middle of a request, a frame, a closing handshake and a
+handshake of TLS, all at once, and the server is waited for to end them. How long is up to it; that it
+ever does is what is asked.
 
 With --listen it is the other way round: each client that connects gets one input, from bad
 answers to its request to masked frames. Start the client again and again, or let --run do that;
@@ -83,13 +91,19 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "stress")]
     i_own_this_server: bool,
 
+    /// Leave connections in the middle of something too, and wait up to so many seconds for the server to end
+    /// them; most do within 60, some within 130.
+    #[arg(long, value_name = "SECONDS", conflicts_with = "listen", value_parser = seconds)]
+    patience: Option<Duration>,
+
     /// Open all WebSockets over HTTP/2: by agreement over TLS, without asking in the clear.
     #[arg(long)]
     http2: bool,
 
     /// Look at the process of this number while it is under stress: its memory, files and time before, at most, and
-    /// afterwards. What does not come back is wrong.
-    #[arg(long, value_name = "PID", requires = "stress")]
+    /// afterwards. What does not come back is wrong. With --patience, memory by lengths that are only claimed is
+    /// wrong, too.
+    #[arg(long, value_name = "PID", conflicts_with = "listen")]
     pid: Option<u32>,
 
     /// Seconds in which the process has to be as before.
@@ -184,6 +198,9 @@ impl Arguments {
         };
         rows.extend(catalogue::tls());
         rows.extend(catalogue::http2(&request));
+        if self.patience.is_some() {
+            rows.extend(self.deadlines());
+        }
         if self.stress {
             rows.extend(catalogue::stress());
             rows.extend(catalogue::http2_stress(&request));
@@ -214,19 +231,24 @@ impl Arguments {
         greeted
             .map_err(|came| anyhow::anyhow!("{url} opens no WebSocket{}: {came}", self.over()))?;
         let left_out = self.leave_out(&plan, &mut rows).await;
-        let is_flood = |row: &Row| row.area() == Area::Stress;
-        let floods = rows.iter().position(is_flood).unwrap_or(rows.len());
+        let is_flood = |row: &Row| row.area() == Area::Stress && !row.is_about_deadlines();
+        let end = rows.len();
+        let floods = rows.iter().position(is_flood).unwrap_or(end);
+        let deadlines = rows.iter().position(Row::is_about_deadlines);
+        let deadlines = deadlines.unwrap_or(floods);
         let progress = progress::Progress::new(&rows);
-        let tell = |finding: &Finding| progress.tell(finding);
-        let mut findings = linerate_check::run(&plan, &rows[..floods], tell).await;
-        let victim = self.pid.map(stress::victim).transpose()?;
-        let victim = victim.as_ref().map(|victim| (victim, self.settle));
-        let (stressed, aftermath) = stress::run(&plan, &rows, floods, victim, tell).await?;
+        let victim = self.victim()?;
+        let victim = victim.as_ref();
+        let mut findings = phase(&plan, &rows, 0..deadlines, &progress).await;
+        let patience = (self.patience.unwrap_or(self.deadline), victim);
+        let left = deadlines::run(&plan, &mut rows, deadlines..floods, patience, &progress);
+        findings.extend(left.await?);
+        let victim = victim
+            .filter(|_| self.stress)
+            .map(|victim| (victim, self.settle));
+        let stressed = stress::run(&plan, &mut rows, floods..end, victim, &progress);
+        let (stressed, aftermath) = stressed.await?;
         findings.extend(stressed);
-        if let Some(aftermath) = &aftermath {
-            findings.extend(aftermath.findings(rows.len()));
-            rows.push(Aftermath::row());
-        }
         Ok(Found {
             name: format!("{url}{}", self.over()),
             rows,
@@ -234,6 +256,26 @@ impl Arguments {
             left_out,
             process: aftermath.map(|aftermath| aftermath.to_string()),
         })
+    }
+
+    /// Returns the rows about deadlines for what is to be checked.
+    fn deadlines(&self) -> Vec<Row> {
+        let mut rows = catalogue::deadlines();
+        rows.retain(|row| !self.http2 || row.area() != Area::Handshake);
+        rows
+    }
+
+    /// Returns the process that is to be looked at.
+    fn victim(&self) -> anyhow::Result<Option<Victim>> {
+        let Some(pid) = self.pid else {
+            return Ok(None);
+        };
+        if !self.stress && self.patience.is_none() {
+            bail!("--pid is for --stress and --patience");
+        }
+        let victim = Victim::new(pid);
+        let victim = victim.with_context(|| format!("can't look at process {pid}"))?;
+        Ok(Some(victim))
     }
 
     /// Returns what stands behind the address where it is reached in a way that it does not tell.
@@ -264,6 +306,9 @@ impl Arguments {
         }
         if !self.stress && self.only.is_empty() {
             left_out.push("floods and bombs, which come with --stress".into());
+        }
+        if self.patience.is_none() && self.only.is_empty() {
+            left_out.push("how long it waits, which comes with --patience SECONDS".into());
         }
         left_out
     }
@@ -325,6 +370,23 @@ impl Arguments {
             ExitCode::SUCCESS
         })
     }
+}
+
+/// Sends the rows of a range; their places are those among all.
+async fn phase(
+    plan: &Plan,
+    rows: &[Row],
+    range: Range<usize>,
+    progress: &progress::Progress,
+) -> Vec<Finding> {
+    let first = range.start;
+    let placed = |finding: &Finding| Finding {
+        row: finding.row + first,
+        ..finding.clone()
+    };
+    let tell = |finding: &Finding| progress.tell(&placed(finding));
+    let findings = linerate_check::run(plan, &rows[range], tell).await;
+    findings.iter().map(placed).collect()
 }
 
 /// Returns the rows that are asked for.

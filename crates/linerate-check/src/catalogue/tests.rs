@@ -8,7 +8,14 @@ fn names_tell_inputs_apart() {
     let request = Request::default();
     let mut floods = stress();
     floods.extend(http2_stress(&request));
-    for rows in [server(), client(), floods, http2(&request), tls()] {
+    for rows in [
+        server(),
+        client(),
+        floods,
+        http2(&request),
+        tls(),
+        deadlines(),
+    ] {
         let mut ids = HashSet::new();
         for row in &rows {
             assert!(ids.insert(row.id), "{}", row.id);

@@ -1,6 +1,6 @@
 //! TLS below the WebSocket (RFC 8446, RFC 8996): records however they are cut, and what is no handshake.
 
-use super::{Wire, in_stages, text};
+use super::{Wire, deadlines::left, in_stages, text};
 use crate::{
     case::{Case, Expect, Input, Opening, Row, Stage, Wait},
     frame::{Frame, Role},
@@ -212,6 +212,25 @@ fn versions() -> Row {
         section: "RFC 8996 §4, §5; RFC 7568; RFC 8446 Appendix D.2",
         required: "end the connection, alert protocol_version",
         cases,
+    }
+}
+
+/// Returns handshakes that do not get on; they take as long as the server waits.
+pub(super) fn unfinished() -> Row {
+    // A hello of 8 KiB.
+    let hello = [&[22, 3, 1, 0x20, 0x04, 1, 0, 0x20, 0, 3, 3][..], &[7; 9]].concat();
+    let case = |name: &str, begin: &[u8], drip: &[u8]| left(name, Opening::Tcp, begin.into(), drip);
+    Row {
+        id: "T12",
+        title: "handshakes of TLS that never end",
+        section: "RFC 8446 §4.1.2; RFC 9112 §9.5",
+        required: "end the connection before long, whatever trickles in",
+        cases: vec![
+            case("nothing", b"", b""),
+            case("in-the-first-header", &hello[..3], b""),
+            case("in-the-hello", &hello, b""),
+            case("hello-byte-by-byte", &hello, b"x"),
+        ],
     }
 }
 

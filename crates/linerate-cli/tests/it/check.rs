@@ -1,5 +1,7 @@
 //! `linerate check`, against ours and against servers that are wrong.
 
+mod deadlines;
+
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
