@@ -8,6 +8,7 @@
 //!   output appended to a buffer of the caller. It never buffers a payload; what it keeps of an
 //!   unfinished frame is at most a header or the payload of a control frame.
 //! - [`handshake`] is the opening handshake over HTTP/1.1, for client and server.
+//! - [`client_hello`] looks at what a TLS client says first, for servers.
 //! - [`relay`] passes frames from one connection to another.
 //!
 //! With the feature `deflate` messages can be compressed (RFC 7692); with `std` as well, the states
@@ -41,6 +42,7 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+pub mod client_hello;
 pub mod close;
 mod config;
 #[cfg(feature = "deflate")]

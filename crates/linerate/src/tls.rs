@@ -1,5 +1,6 @@
 //! TLS by rustls, for `wss://`.
 
+mod accept;
 mod danger;
 
 use std::{
@@ -17,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use url::Host;
 
+pub use accept::{Greeted, accept};
 pub use danger::danger_client_config_trusting_anybody;
 pub use rustls;
 

@@ -96,7 +96,7 @@ pub(super) async fn attend(front: Arc<Front>, mut stream: TcpStream, app: Router
             Err(error) => tracing::debug!(%error, "connection said nothing"),
         },
         Some(certificate) => {
-            let handshake = certificate.acceptor().accept(stream);
+            let handshake = linerate::tls::accept(certificate.config(), stream);
             match timeout(HANDSHAKE_TIMEOUT, handshake).await {
                 Ok(Ok(stream)) => {
                     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");

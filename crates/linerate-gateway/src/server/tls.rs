@@ -15,7 +15,6 @@ use rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
-use tokio_rustls::TlsAcceptor;
 
 use crate::config::TlsOptions;
 
@@ -107,8 +106,8 @@ impl Certificate {
         self.reload().map(|()| true)
     }
 
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(self.config.clone())
+    pub(super) fn config(&self) -> Arc<ServerConfig> {
+        self.config.clone()
     }
 }
 

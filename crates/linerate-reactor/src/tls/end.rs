@@ -143,6 +143,9 @@ impl Tls {
         };
         let (bytes, is_whole) =
             record::join(&mut self.unfinished, handshake.seen_bytes(), input, pool);
+        if let Err(failed) = handshake.look_at(&input[..bytes], sealed) {
+            return Taken::nothing(bytes, Outcome::Failed(failed));
+        }
         if self.unfinished.len() > HANDSHAKE_BYTES_MAX {
             return Taken::nothing(bytes, Outcome::Failed(Failed::default()));
         }

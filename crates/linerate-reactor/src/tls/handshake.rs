@@ -2,6 +2,7 @@
 
 use std::{io, sync::Arc};
 
+use linerate_proto::client_hello::HelloReader;
 use rustls::{
     ClientConfig, CommonState, Error, ServerConfig,
     client::UnbufferedClientConnection,
@@ -20,6 +21,8 @@ pub(super) struct Handshake {
     end: End,
     /// How many bytes of what is not done with rustls has seen.
     seen_bytes: usize,
+    /// Looks at what a client says, until its hello is there.
+    hello: Option<HelloReader>,
 }
 
 enum End {
@@ -55,6 +58,7 @@ impl Handshake {
         Ok(Self {
             end: End::Client(connection),
             seen_bytes: 0,
+            hello: None,
         })
     }
 
@@ -63,12 +67,37 @@ impl Handshake {
         Ok(Self {
             end: End::Server(connection),
             seen_bytes: 0,
+            hello: Some(HelloReader::new()),
         })
     }
 
     /// Returns how many bytes at the start of what is not done with were taken before.
     pub(super) const fn seen_bytes(&self) -> usize {
         self.seen_bytes
+    }
+
+    /// Looks at what has arrived before rustls does.
+    ///
+    /// # Errors
+    /// It is no hello that can be answered; the alert has been added to `sealed`.
+    pub(super) fn look_at(&mut self, arrived: &[u8], sealed: &mut Sealed) -> Result<(), Failed> {
+        let Some(hello) = &mut self.hello else {
+            return Ok(());
+        };
+        match hello.handle_input(arrived) {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                self.hello = None;
+                Ok(())
+            }
+            Err(error) => {
+                sealed.extend(error.record().map(Vec::from));
+                Err(Failed {
+                    alert: None,
+                    cause: Some(io::Error::new(io::ErrorKind::InvalidData, error)),
+                })
+            }
+        }
     }
 
     /// Takes `input`: what is not done with, and one record more, so that nothing behind the

@@ -12,9 +12,6 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-#[cfg(feature = "rustls")]
-use tokio_rustls::TlsAcceptor;
-
 use super::Server;
 #[cfg(feature = "http2")]
 use crate::http2::speaks_http2;
@@ -43,8 +40,8 @@ pub(super) async fn accept(server: &Server, stream: TcpStream) -> Result<Accepte
     let deadline = Instant::now() + budget;
     #[cfg(feature = "rustls")]
     if let Some(tls) = &server.tls {
-        // Without TLS there is no way to tell the client why.
-        let secured = timeout_at(deadline, TlsAcceptor::from(tls.clone()).accept(stream)).await;
+        // Without TLS there is no way to tell the client that its time is up.
+        let secured = timeout_at(deadline, crate::tls::accept(tls.clone(), stream)).await;
         let stream = secured.map_err(|_| Error::HandshakeTimeout { budget })??;
         #[cfg(feature = "http2")]
         let is_http2 = server.is_http2 && stream.get_ref().1.alpn_protocol() == Some(b"h2");

@@ -76,20 +76,31 @@ fn t01_a_hello_that_does_not_come_is_not_waited_for() {
 }
 
 #[test]
-fn t02_close_notify_during_the_handshake_is_not_trusted() {
-    let mut options = Options::default();
-    options.handshake.time_max = Duration::from_millis(300);
-    let server = Encrypted::start(options, |_| {});
+fn t02_close_notify_in_place_of_a_hello_ends_it() {
+    let server = Encrypted::echo();
     let mut raw = Raw::connect(server.address());
     raw.send(b"\x15\x03\x03\x00\x02\x01\x00");
-    // Anybody could have sent that, so that the deadline ends it.
+    // Whoever has ended it need not be told.
     assert_eq!(raw.rest(), b"");
-    // More of it is not put up with, and said so.
     let mut raw = Raw::connect(server.address());
     raw.send(&b"\x15\x03\x03\x00\x02\x01\x00".repeat(100));
     raw.rest();
     wait_until(|| server.running.remote.counters().connections() == 0);
     server.open().round_trip();
+}
+
+#[test]
+fn t10_old_versions_are_told_so_however_the_hello_is_cut() {
+    let server = Encrypted::echo();
+    let body = [&[3, 1][..], &[7; 32], b"\0\0\x02\0\x2f\x01\0"].concat();
+    let hello = [&[1, 0, 0, body.len() as u8][..], &body].concat();
+    for bytes in [hello.len(), 9] {
+        let mut raw = Raw::connect(server.address());
+        for part in hello.chunks(bytes) {
+            raw.send(&[&[22, 3, 1, 0, part.len() as u8][..], part].concat());
+        }
+        assert_eq!(raw.rest(), b"\x15\x03\x03\x00\x02\x02\x46");
+    }
 }
 
 #[test]

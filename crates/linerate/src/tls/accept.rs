@@ -1,0 +1,125 @@
+//! The server's side of TLS: what clients say first is looked at before rustls does, so that they are told by the
+//! right alert what is wrong with it (RFC 8446 §6.2, RFC 8996).
+
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use linerate_proto::client_hello::{HelloError, HelloReader};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+/// Speaks TLS on `io`, as a server. How long that may take is up to the caller.
+///
+/// # Errors
+/// The client does not speak TLS as it must; it has been told so.
+pub async fn accept<S>(config: Arc<ServerConfig>, io: S) -> io::Result<TlsStream<Greeted<S>>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let greeted = Greeted {
+        io,
+        hello: Some(HelloReader::new()),
+        refused: None,
+    };
+    let accepted = TlsAcceptor::from(config).accept(greeted).into_fallible();
+    match accepted.await {
+        Ok(stream) => Ok(stream),
+        Err((error, mut greeted)) => {
+            greeted.refuse().await;
+            Err(error)
+        }
+    }
+}
+
+/// A socket whose first bytes are looked at.
+#[derive(Debug)]
+pub struct Greeted<S> {
+    io: S,
+    /// Until the hello is there.
+    hello: Option<HelloReader>,
+    refused: Option<HelloError>,
+}
+
+impl<S: AsyncWrite + Unpin> Greeted<S> {
+    /// Says why nothing follows.
+    async fn refuse(&mut self) {
+        let Some(record) = self.refused.and_then(|refused| refused.record()) else {
+            return;
+        };
+        // Whoever is gone need not be told.
+        if self.io.write_all(&record).await.is_ok() {
+            _ = self.io.shutdown().await;
+        }
+    }
+}
+
+impl<S> Greeted<S> {
+    /// Looks at what was read.
+    fn look_at(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(hello) = &mut self.hello else {
+            return Ok(());
+        };
+        match hello.handle_input(bytes) {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                self.hello = None;
+                Ok(())
+            }
+            Err(error) => {
+                self.refused = Some(error);
+                Err(io::Error::new(io::ErrorKind::InvalidData, error))
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Greeted<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
+        let looked = self.look_at(&buffer.filled()[before..]);
+        if looked.is_err() {
+            buffer.set_filled(before);
+        }
+        Poll::Ready(looked)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Greeted<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
