@@ -206,6 +206,11 @@ impl Session {
             // RFC 5746 §4.5: a fatal handshake_failure refuses to renegotiate.
             return Err(Failed::telling(AlertDescription::HandshakeFailure));
         }
+        if messages.is_empty() {
+            // §5.4: "if such a message is received, the receiving implementation MUST terminate the connection
+            // with an "unexpected_message" alert."
+            return Err(Failed::telling(AlertDescription::UnexpectedMessage));
+        }
         while let Some((&[kind, high, middle, low], rest)) = messages.split_first_chunk() {
             let bytes = u32::from_be_bytes([0, high, middle, low]) as usize;
             let Some((message, behind)) = rest.split_at_checked(bytes) else {

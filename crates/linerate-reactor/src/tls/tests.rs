@@ -183,7 +183,8 @@ fn t04_what_is_no_key_update_ends_the_session() {
             b"\x18\x00\x00\x01\x00\x18\x00\x00\x01\x00",
             UNEXPECTED_MESSAGE,
         ),
-        // A part of one, a Finished, and a ticket from a client.
+        // Nothing, a part of one, a Finished, and a ticket from a client.
+        (b"", UNEXPECTED_MESSAGE),
         (b"\x18\x00\x00\x01", UNEXPECTED_MESSAGE),
         (b"\x14\x00\x00\x00", UNEXPECTED_MESSAGE),
         (b"\x04\x00\x00\x00", UNEXPECTED_MESSAGE),
