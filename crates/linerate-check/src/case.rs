@@ -246,7 +246,10 @@ pub enum Expect {
     /// A WebSocket without the extension that was offered, or a refusal.
     Decline,
     /// The end of the connection, however: there is nobody left to tell.
-    End,
+    End {
+        /// What to think where it does not end.
+        otherwise: Verdict,
+    },
     /// A Close frame with one of these codes, then the end (RFC 6455 §7.1.7).
     Fail {
         /// The codes that fit.

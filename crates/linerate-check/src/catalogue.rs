@@ -61,6 +61,11 @@ pub fn tls() -> Vec<Row> {
     tls::rows()
 }
 
+/// Returns the rows about TLS, for a client that connects over it.
+pub fn client_tls() -> Vec<Row> {
+    tls::rows_of_client()
+}
+
 /// Returns floods over HTTP/2, likewise.
 pub fn http2_stress(request: &Request) -> Vec<Row> {
     http2::stress(request)

@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::{
     http2,
-    tls::{Segments, Shape, Shaped},
+    tls::{Segments, Shape, Shaped, tls12},
 };
 
 /// A connection, whatever it is made of.
@@ -188,11 +188,16 @@ impl Target {
         let Some(tls) = &self.tls else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        let mut config = (*tls.config).clone();
+        let mut config = match shape.is_tls12 {
+            true => tls12::config(),
+            false => (*tls.config).clone(),
+        };
         config.max_fragment_size = shape.record_bytes_max;
+        config.enable_secret_extraction = true;
+        config.alpn_protocols = shape.protocols.iter().map(|it| it.to_vec()).collect();
         let connector = TlsConnector::from(Arc::new(config));
         let tls = connector.connect(tls.name.clone(), stream).await?;
-        Ok(Box::new(Shaped { tls, shape }))
+        Ok(Box::new(Shaped::new(tls, shape)))
     }
 
     async fn dial_http2(&self) -> io::Result<Connection> {

@@ -69,7 +69,7 @@ pub(crate) fn judge(expect: &Expect, outcome: &Outcome, echoes: bool) -> Judgeme
         Expect::Close { codes, before } => judge_close(codes, before, outcome, echoes),
         Expect::ConnectionError(codes) => http2::judge_connection(codes, outcome),
         Expect::Decline => judge_declining(outcome),
-        Expect::End => judge_end(outcome, echoes),
+        Expect::End { otherwise } => judge_end(*otherwise, outcome, echoes),
         Expect::Endure(stream) => http2::judge_endurance(*stream, outcome),
         Expect::Fail {
             codes,
@@ -176,7 +176,7 @@ pub(crate) fn is_settled(expect: &Expect, outcome: &Outcome, echoes: bool) -> bo
         }
         Expect::Alert(_)
         | Expect::Decline
-        | Expect::End
+        | Expect::End { .. }
         | Expect::GivenUp { .. }
         | Expect::OpenOrRefuse
         | Expect::Refuse { .. } => false,
@@ -207,12 +207,16 @@ fn judge_close(codes: &[u16], before: &[Answer], outcome: &Outcome, echoes: bool
     }
 }
 
-fn judge_end(outcome: &Outcome, echoes: bool) -> Judgement {
+fn judge_end(otherwise: Verdict, outcome: &Outcome, echoes: bool) -> Judgement {
     if let Some(unexpected) = unexpected(&[], outcome, echoes) {
         return Judgement::wrong(unexpected);
     }
     match outcome.end {
-        End::Open => Judgement::permitted("the connection is not ended"),
+        End::Open if otherwise == Verdict::Right => Judgement::right(),
+        End::Open => Judgement {
+            verdict: otherwise,
+            why: "the connection is not ended".into(),
+        },
         End::Fin | End::Reset => Judgement::right(),
     }
 }

@@ -29,5 +29,5 @@ pub use judge::Judgement;
 pub use listen::{Listening, listen};
 pub use outcome::{Closed, End, Outcome};
 pub use run::{Finding, Plan, greet, offers_http2, run};
-pub use tls::Shape;
+pub use tls::{Ending, Shape};
 pub use victim::{Aftermath, Claims, Figures, Victim};

@@ -1,22 +1,26 @@
 //! The other way round: clients that connect get one input each.
 
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
+use rustls::ServerConfig;
 use tokio::{
+    io::AsyncReadExt,
     net::{TcpListener, TcpStream},
     time::timeout,
 };
+use tokio_rustls::TlsAcceptor;
 
 use crate::{
     case::{Case, Opening, Row},
     catalogue::ACCEPTED,
-    connect::replaced,
+    connect::{Connection, in_time, replaced},
     frame::Role,
     http::{Head, accept},
     judge::{Judgement, judge},
     outcome::Outcome,
     run::Finding,
     talk::{Manner, Talk},
+    tls::{Segments, Shape, Shaped},
 };
 
 /// How a client is checked.
@@ -30,6 +34,8 @@ pub struct Listening {
     pub arrival: Option<Duration>,
     /// Whether the client sends each message back.
     pub echoes: bool,
+    /// How TLS is spoken, if it is.
+    pub tls: Option<Arc<ServerConfig>>,
 }
 
 /// Gives each client that connects the next input. `next` is called before each of them, and `tell`
@@ -91,7 +97,21 @@ async fn hold(
         echoes: listening.echoes,
         patience: listening.patience,
     };
-    let mut talk = Talk::new(case, manner, Box::new(stream));
+    let connection = match begin(listening, &case.input.opening, stream).await {
+        Ok(connection) => connection,
+        Err(error) => {
+            let judgement = Judgement::wrong(format!("no connection: {error}"));
+            return (Vec::new(), Outcome::default(), judgement);
+        }
+    };
+    let mut talk = Talk::new(case, manner, connection);
+    if case.input.opening == Opening::Tcp {
+        let stages = case.input.stages.iter().flat_map(|stage| &stage.bytes);
+        let sent = stages.copied().collect();
+        let outcome = talk.run(<[u8]>::to_vec).await;
+        let judgement = judge(&case.expect, &outcome, listening.echoes);
+        return (sent, outcome, judgement);
+    }
     let request = talk.hear().await.unwrap_or_default();
     let Some(key) = request.field("sec-websocket-key") else {
         let judgement = Judgement::wrong("the client sends no request with a key");
@@ -114,6 +134,40 @@ async fn hold(
     let outcome = talk.run(fill).await;
     let judgement = judge(&case.expect, &outcome, listening.echoes);
     (sent, outcome, judgement)
+}
+
+/// Begins a connection as an input needs it: over TLS if that is spoken, or in place of it.
+async fn begin(
+    listening: &Listening,
+    opening: &Opening,
+    mut stream: TcpStream,
+) -> io::Result<Connection> {
+    let Some(config) = &listening.tls else {
+        return Ok(Box::new(stream));
+    };
+    let shape = match opening {
+        Opening::Tls(shape) => *shape,
+        Opening::Tcp => {
+            in_time(listening.patience, take_hello(&mut stream)).await?;
+            return Ok(Box::new(stream));
+        }
+        _ => Shape::default(),
+    };
+    let mut config = ServerConfig::clone(config);
+    config.max_fragment_size = shape.record_bytes_max;
+    config.enable_secret_extraction = true;
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let accepted = acceptor.accept(Segments::new(stream, shape));
+    let stream = in_time(listening.patience, accepted).await?;
+    Ok(Box::new(Shaped::new(stream, shape)))
+}
+
+/// Takes what a client of TLS says first: a record, its length in front.
+async fn take_hello(stream: &mut TcpStream) -> io::Result<()> {
+    let mut header = [0; 5];
+    stream.read_exact(&mut header).await?;
+    let mut hello = vec![0; u16::from_be_bytes([header[3], header[4]]).into()];
+    stream.read_exact(&mut hello).await.map(|_| ())
 }
 
 /// Returns the answer that opens the WebSocket of an input.

@@ -10,6 +10,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
+use rustls::AlertDescription;
 
 use crate::{
     case::{Case, Expect, Input, Opening, Row, Stage, Verdict, Wait},
@@ -161,8 +162,8 @@ async fn check(plan: &Plan, content: &Case, gone: &AtomicBool) -> (Vec<u8>, Outc
             (sent, outcome, judgement)
         }
         Err(error) => {
-            let why = format!("no connection: {error}");
-            (Vec::new(), Outcome::default(), Judgement::wrong(why))
+            let judgement = judge_unconnected(&content.input.opening, &error);
+            (Vec::new(), Outcome::default(), judgement)
         }
     };
     let harms = matches!(content.expect, Expect::Endure(_) | Expect::Survive(_));
@@ -198,6 +199,22 @@ fn judge_held(plan: &Plan, case: &Case, outcome: &Outcome) -> Judgement {
         }
     }
     judge(&case.expect, outcome, plan.echoes)
+}
+
+fn judge_unconnected(opening: &Opening, error: &io::Error) -> Judgement {
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref());
+    match (opening, tls) {
+        (Opening::Tls(shape), Some(rustls::Error::AlertReceived(alert))) => match alert {
+            AlertDescription::NoApplicationProtocol if !shape.protocols.is_empty() => {
+                Judgement::right()
+            }
+            AlertDescription::ProtocolVersion if shape.is_tls12 => {
+                Judgement::not_applicable("the server does not speak TLS 1.2")
+            }
+            _ => Judgement::wrong(format!("no connection: {error}")),
+        },
+        _ => Judgement::wrong(format!("no connection: {error}")),
+    }
 }
 
 fn judge_unopened(opening: &Opening, outcome: &Outcome) -> Judgement {

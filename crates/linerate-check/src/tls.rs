@@ -1,21 +1,15 @@
 //! Connections over TLS whose records and segments are cut, and alerts in place of a handshake (RFC 8446).
 
-use std::{
-    io,
-    pin::Pin,
-    task::{Context, Poll},
-};
-
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
-use tokio_rustls::client::TlsStream;
+mod forge;
+mod shaped;
+pub(crate) mod tls12;
 
 use crate::{
     judge::Judgement,
     outcome::{End, Outcome},
 };
+
+pub(crate) use shaped::{Segments, Shaped};
 
 /// How a connection over TLS is cut.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -26,89 +20,26 @@ pub struct Shape {
     pub record_bytes_max: Option<usize>,
     /// What a record of the WebSocket carries at most.
     pub write_bytes_max: Option<usize>,
-    /// Whether it ends without `close_notify` (RFC 8446 §6.1).
-    pub is_truncated: bool,
+    /// How it ends.
+    pub ending: Ending,
+    /// Whether it is TLS 1.2.
+    pub is_tls12: bool,
+    /// What it offers to speak (RFC 7301).
+    pub protocols: &'static [&'static [u8]],
 }
 
-/// A socket that takes no more than some bytes at a time.
-pub(crate) struct Segments {
-    tcp: TcpStream,
-    bytes_max: usize,
-}
-
-impl Segments {
-    pub(crate) fn new(tcp: TcpStream, shape: Shape) -> Self {
-        let bytes_max = shape.segment_bytes_max.unwrap_or(usize::MAX);
-        Self { tcp, bytes_max }
-    }
-}
-
-impl AsyncRead for Segments {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tcp).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for Segments {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let count = bytes.len().min(self.bytes_max);
-        Pin::new(&mut self.tcp).poll_write(cx, &bytes[..count])
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tcp).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tcp).poll_shutdown(cx)
-    }
-}
-
-/// A connection that is cut.
-pub(crate) struct Shaped {
-    pub(crate) tls: TlsStream<Segments>,
-    pub(crate) shape: Shape,
-}
-
-impl AsyncRead for Shaped {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tls).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for Shaped {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let bytes_max = self.shape.write_bytes_max.unwrap_or(usize::MAX);
-        let count = bytes.len().min(bytes_max);
-        Pin::new(&mut self.tls).poll_write(cx, &bytes[..count])
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tls).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.shape.is_truncated {
-            return Pin::new(&mut self.tls.get_mut().0.tcp).poll_shutdown(cx);
-        }
-        Pin::new(&mut self.tls).poll_shutdown(cx)
-    }
+/// How our direction ends.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Ending {
+    /// By bytes that nobody has protected; then the other side is waited for.
+    Bare(&'static [u8]),
+    /// By `close_notify`.
+    #[default]
+    CloseNotify,
+    /// By a record of this type with this content, protected as all others; then the other side is waited for.
+    Record(u8, &'static [u8]),
+    /// Without `close_notify` (RFC 8446 §6.1).
+    Truncated,
 }
 
 /// Types of records (RFC 8446 §5.1).

@@ -1,8 +1,12 @@
-//! A certificate for one run, for tests over TLS.
+//! Certificates for tests over TLS: one for a run, or one from files.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
-use linerate::tls::rustls::{self, pki_types::PrivateKeyDer};
+use anyhow::Context;
+use linerate::tls::rustls::{
+    self,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
 
 /// Returns a TLS configuration with a new self-signed certificate for `localhost`, `127.0.0.1` and
 /// `::1`.
@@ -12,5 +16,24 @@ pub(crate) fn self_signed() -> anyhow::Result<Arc<rustls::ServerConfig>> {
     let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der())
         .map_err(|error| anyhow::anyhow!("key of the self-signed certificate: {error}"))?;
     let config = linerate::tls::server_config(vec![certified.cert.der().clone()], key)?;
+    Ok(Arc::new(config))
+}
+
+/// Returns a TLS configuration with a certificate and its key from files in PEM.
+pub(crate) fn from_files(
+    certificate: &Path,
+    key: &Path,
+) -> anyhow::Result<Arc<rustls::ServerConfig>> {
+    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
+    let chain: Vec<_> = chain.with_context(|| format!("can't read {}", certificate.display()))?;
+    anyhow::ensure!(
+        !chain.is_empty(),
+        "no certificate in {}",
+        certificate.display()
+    );
+    let read = PrivateKeyDer::from_pem_file(key);
+    let read = read.with_context(|| format!("no key in {}", key.display()))?;
+    let config = linerate::tls::server_config(chain, read);
+    let config = config.with_context(|| format!("{} can't be used", certificate.display()))?;
     Ok(Arc::new(config))
 }

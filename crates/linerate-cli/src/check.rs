@@ -12,13 +12,17 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
+use linerate::tls::rustls::ServerConfig;
 use linerate_check::report::Report;
 use linerate_check::{
     Area, Finding, Plan, Row, Target, Verdict, Victim, catalogue, greet, http2::Request,
     offers_http2, report,
 };
 
-use crate::connect::{header, seconds};
+use crate::{
+    certificate,
+    connect::{header, seconds},
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,6 +37,7 @@ Examples:
   linerate check --list
   linerate check --listen 127.0.0.1:9002
   linerate check --listen 127.0.0.1:0 --run 'node my-client.js {url}'
+  linerate check --listen 127.0.0.1:9002 --certificate cert.pem --key key.pem
 
 The server is expected to send each message back, because only then can be seen what it takes
 for a message. With --no-echo, whether it takes an input that is in order is seen by a Ping
@@ -47,7 +52,8 @@ ever does is what is asked.
 
 With --listen it is the other way round: each client that connects gets one input, from bad
 answers to its request to masked frames. Start the client again and again, or let --run do that;
-it should send each message back.
+it should send each message back. With a certificate clients connect to wss:, and are also given
+handshakes and messages in pieces, streams that are cut, and records that nobody should take.
 
 Verdicts: right is what the standard requires and advises. permitted breaks no rule, like a
 connection that is dropped without a Close frame. wrong breaks a rule. dangerous also harms
@@ -82,6 +88,18 @@ pub(crate) struct Arguments {
     /// Start the client by this command of a shell, for each input; {url} stands for where to connect.
     #[arg(long, value_name = "COMMAND", requires = "listen")]
     run: Option<String>,
+
+    /// Speak TLS with clients, with a self-signed certificate that is made for this run: they must not look at it.
+    #[arg(long, requires = "listen", conflicts_with_all = ["certificate", "key"])]
+    tls_self_signed: bool,
+
+    /// Speak TLS with clients, with this certificate (PEM, the whole chain).
+    #[arg(long, value_name = "FILE", requires_all = ["listen", "key"])]
+    certificate: Option<PathBuf>,
+
+    /// The key of the certificate (PEM).
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
 
     /// Send floods and bombs too, to a server on this machine. They are bounded, but keep it busy for seconds.
     #[arg(long, conflicts_with = "listen")]
@@ -185,7 +203,11 @@ impl Arguments {
     /// Returns all rows that there are for what is to be checked, floods last.
     fn rows(&self) -> anyhow::Result<Vec<Row>> {
         if self.listen.is_some() {
-            return Ok(catalogue::client());
+            let mut rows = catalogue::client();
+            if self.speaks_tls() {
+                rows.extend(catalogue::client_tls());
+            }
+            return Ok(rows);
         }
         let mut rows = if self.http2 {
             catalogue::carried()
@@ -213,7 +235,7 @@ impl Arguments {
         if let Some(address) = self.listen {
             let progress = progress::Progress::new(&rows);
             let tell = |finding: &Finding| progress.tell(finding);
-            let manner = (self.deadline, !self.no_echo);
+            let manner = (self.deadline, !self.no_echo, self.tls()?);
             let command = self.run.as_deref();
             let checked = client::check(address, command, &rows, manner, tell).await;
             let (name, findings) = checked?;
@@ -256,6 +278,20 @@ impl Arguments {
             left_out,
             process: aftermath.map(|aftermath| aftermath.to_string()),
         })
+    }
+
+    /// Returns whether clients connect over TLS.
+    fn speaks_tls(&self) -> bool {
+        self.tls_self_signed || self.certificate.is_some()
+    }
+
+    /// Returns how TLS is spoken with clients, if it is.
+    fn tls(&self) -> anyhow::Result<Option<Arc<ServerConfig>>> {
+        match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => certificate::from_files(certificate, key).map(Some),
+            _ if self.tls_self_signed => certificate::self_signed().map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Returns the rows about deadlines for what is to be checked.

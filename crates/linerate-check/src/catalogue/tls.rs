@@ -1,29 +1,51 @@
 //! TLS below the WebSocket (RFC 8446, RFC 8996): records however they are cut, and what is no handshake.
 
+mod behind;
+mod client;
+
 use super::{Wire, deadlines::left, in_stages, text};
 use crate::{
-    case::{Case, Expect, Input, Opening, Row, Stage, Wait},
+    case::{Case, Expect, Input, Opening, Row, Stage, Verdict, Wait},
     frame::{Frame, Role},
-    tls::Shape,
+    tls::{Ending, Shape},
 };
 
 const PROTOCOL_VERSION: &[u8] = &[70];
 const UNEXPECTED: &[u8] = &[10];
 
 pub(super) fn rows() -> Vec<Row> {
-    vec![
-        pieces(),
+    let wire = Wire(Role::Server);
+    let mut rows = rows_of_both(wire);
+    rows.extend([
         closing(),
-        truncated(),
         records(),
+        behind::protocols(wire),
+        behind::renegotiation(wire),
         versions(),
         hellos(),
+    ]);
+    rows
+}
+
+/// Returns the rows for a client that connects over TLS.
+pub(super) fn rows_of_client() -> Vec<Row> {
+    let mut rows = rows_of_both(Wire(Role::Client));
+    rows.push(client::answers());
+    rows
+}
+
+fn rows_of_both(wire: Wire) -> Vec<Row> {
+    vec![
+        pieces(wire),
+        truncated(wire),
+        behind::protected(wire),
+        behind::bare(wire),
     ]
 }
 
 /// Returns an input on a WebSocket over a connection that is cut.
-fn shaped(name: &str, shape: Shape, frames: &[Frame], expect: Expect) -> Case {
-    let bytes = Wire(Role::Server).bytes(frames);
+fn shaped(wire: Wire, name: &str, shape: Shape, frames: &[Frame], expect: Expect) -> Case {
+    let bytes = wire.bytes(frames);
     let mut case = in_stages(name, [bytes], Wait::Answer, expect);
     case.input.opening = Opening::Tls(shape);
     case
@@ -45,7 +67,7 @@ fn raw(name: impl Into<String>, bytes: Vec<u8>, alerts: &'static [u8]) -> Case {
     }
 }
 
-fn pieces() -> Row {
+fn pieces(wire: Wire) -> Row {
     let messages = [
         Frame::new(0x1, "Spam"),
         Frame::new(0x9, "?"),
@@ -58,7 +80,7 @@ fn pieces() -> Row {
             super::binary(vec![7; 300]),
         ])
     };
-    let case = |name: &str, shape: Shape| shaped(name, shape, &messages, answers());
+    let case = |name: &str, shape: Shape| shaped(wire, name, shape, &messages, answers());
     let plain = Shape::default();
     let segments = |bytes| Shape {
         segment_bytes_max: Some(bytes),
@@ -76,7 +98,7 @@ fn pieces() -> Row {
         segment_bytes_max: Some(1),
         write_bytes_max: Some(1),
         record_bytes_max: Some(32),
-        is_truncated: false,
+        ..plain
     };
     Row {
         id: "T01",
@@ -120,15 +142,22 @@ fn closing() -> Row {
     }
 }
 
-fn truncated() -> Row {
+/// Returns that the connection should end.
+const fn ends() -> Expect {
+    Expect::End {
+        otherwise: Verdict::Permitted,
+    }
+}
+
+fn truncated(wire: Wire) -> Row {
     let shape = Shape {
-        is_truncated: true,
+        ending: Ending::Truncated,
         ..Shape::default()
     };
-    let bytes = Wire(Role::Server).bytes(&[Frame::new(0x1, "Spam")]);
+    let bytes = wire.bytes(&[Frame::new(0x1, "Spam")]);
     let case = |cut: usize| {
         let name = format!("at-{cut}");
-        let mut case = in_stages(name, [bytes[..cut].to_vec()], Wait::Answer, Expect::End);
+        let mut case = in_stages(name, [bytes[..cut].to_vec()], Wait::Answer, ends());
         case.input.opening = Opening::Tls(shape);
         case.input.ends = true;
         case

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    case::{Case, Expect, Input, Opening},
+    case::{Case, Expect, Input, Opening, Verdict},
     judge::Judgement,
     outcome::Outcome,
 };
@@ -13,7 +13,9 @@ fn row() -> Row {
             stages: Vec::new(),
             ends: false,
         },
-        expect: Expect::End,
+        expect: Expect::End {
+            otherwise: Verdict::Permitted,
+        },
     };
     Row {
         id: "F04",

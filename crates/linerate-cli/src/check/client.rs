@@ -4,10 +4,12 @@ use std::{
     io,
     net::SocketAddr,
     process::{Child, Command, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
 use anyhow::Context;
+use linerate::tls::rustls::ServerConfig;
 use linerate_check::{Finding, Listening, Row};
 use tokio::net::TcpListener;
 
@@ -19,18 +21,20 @@ pub(super) async fn check(
     address: SocketAddr,
     command: Option<&str>,
     rows: &[Row],
-    (patience, echoes): (Duration, bool),
+    (patience, echoes, tls): (Duration, bool, Option<Arc<ServerConfig>>),
     tell: impl FnMut(&Finding),
 ) -> anyhow::Result<(String, Vec<Finding>)> {
     let bound = TcpListener::bind(address).await;
     let listener = bound.with_context(|| format!("can't listen on {address}"))?;
-    let url = format!("ws://{}/", listener.local_addr()?);
+    let scheme = if tls.is_some() { "wss" } else { "ws" };
+    let url = format!("{scheme}://{}/", listener.local_addr()?);
     eprintln!("{url}");
     let listening = Listening {
         listener,
         patience,
         arrival: command.map(|_| ARRIVAL_MAX),
         echoes,
+        tls,
     };
     let mut started = Started(None);
     let next = || match command {
