@@ -173,11 +173,13 @@ fn bytes_are_unmasked_in_place_or_on_the_way() {
                     assert_eq!(data.ends, data.frame_bytes_left == 0);
                     left = Some(data.frame_bytes_left);
                     assert!(!data.is_empty() && data.len() <= read_bytes);
+                    let whole_with_it = appended.len() + data.len();
                     if i % 2 == 0 {
                         data.append_to(&mut appended);
                     } else {
                         appended.extend_from_slice(data.unmask());
                     }
+                    assert_eq!(appended.len(), whole_with_it);
                     let whole = payload.len() as u64;
                     assert_eq!(left, Some(whole - appended.len() as u64));
                 }

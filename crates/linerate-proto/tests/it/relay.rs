@@ -278,6 +278,7 @@ fn nothing_passes_behind_a_close_frame() {
         let frames = [(0x88, payload.to_vec()), (0x81, b"late".to_vec())];
         for (source, sink) in ROLES.iter().flat_map(|a| ROLES.map(|b| (*a, b))) {
             let mut relay = relay(source, sink, Pings::Forward);
+            assert!(!relay.is_closed());
             let outcome = fed(&mut relay, &wire(&frames, source), Cuts::Whole, false)
                 .expect("the frames are legal");
             assert_eq!(parsed(&outcome.sent, peer(sink)).0, frames[..1]);

@@ -41,6 +41,7 @@ fn fragments_carry_the_opcode_of_the_message_once() {
     let mut send = |payload, fin| {
         let kind = MessageKind::Text;
         engine.send_fragment(&mut out, kind, payload, fin).unwrap();
+        assert_eq!(engine.is_message_in_progress(), !fin);
     };
     send(b"Hel", false);
     send(b"", false);

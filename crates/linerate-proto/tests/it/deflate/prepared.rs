@@ -90,6 +90,7 @@ fn without_compression_a_prepared_message_is_sent_as_it_is() {
     assert_eq!(out[..2], [0x81, 100]);
     assert_eq!(&out[2..], text.as_bytes());
     let short = Prepared::new(MessageKind::Text, "spam", &options, &ThreadPool);
+    assert!(prepared.is_compressed() && !short.is_compressed());
     let mut server = super::engine(Role::Server);
     out.clear();
     server.send_prepared(&mut out, &short).unwrap();
