@@ -24,6 +24,7 @@ pub(super) fn rows() -> Vec<Row> {
         versions(),
         hellos(),
     ]);
+    rows.sort_by_key(|row| row.id);
     rows
 }
 

@@ -39,8 +39,7 @@ impl Progress {
         *self.waiting.borrow_mut() = rows.collect();
         let seconds = patience.as_secs_f64();
         let template = format!(
-            "{{bar:24}} {{pos}}/{{len}} inputs  {{elapsed}}, at most {seconds} s more of waiting for the end of  \
-             {{prefix}}  {{msg}}"
+            "{{bar:24}} {{pos}}/{{len}} inputs  {{elapsed}}  waits {seconds} s at most for the end of {{prefix}}  {{msg}}"
         );
         self.bar.set_style(style(&template));
         self.bar.enable_steady_tick(TICK);
@@ -57,7 +56,9 @@ impl Progress {
     pub(super) fn tell(&self, finding: &Finding) {
         self.bar.inc(1);
         if let Some(id) = self.ids.get(finding.row) {
-            self.bar.set_prefix(*id);
+            if self.waiting.borrow().is_empty() {
+                self.bar.set_prefix(*id);
+            }
             for (row, left) in self.waiting.borrow_mut().iter_mut() {
                 *left -= usize::from(row == id && *left > 0);
             }
