@@ -65,7 +65,7 @@ impl Usage {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs::File, process};
+    use std::{fs::File, hint, process};
 
     use super::Usage;
 
@@ -75,7 +75,8 @@ mod tests {
         // Tests beside this one take and give back too: only what is held here is certain.
         let files: Vec<File> = (0..50).map(|_| File::open("/dev/null").unwrap()).collect();
         assert!(usage.files().unwrap() >= files.len() as u64);
-        let taken = vec![1_u8; 64 << 20];
+        // Nobody else looks at it, so that a compiler could leave it out.
+        let taken = hint::black_box(vec![1_u8; 64 << 20]);
         assert!(usage.resident_bytes().unwrap() >= taken.len() as u64 / 2);
         assert!(usage.peak_bytes().unwrap() >= taken.len() as u64 / 2);
     }
