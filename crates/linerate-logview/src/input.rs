@@ -59,6 +59,9 @@ struct Detection {
     is_told: bool,
     /// What is held back until the format is known.
     head: Vec<u8>,
+    /// The bytes, and the lines, of it that fit no format.
+    looked_at: usize,
+    lines: usize,
 }
 
 impl Input {
@@ -70,6 +73,8 @@ impl Input {
                 format,
                 is_told: false,
                 head: Vec::new(),
+                looked_at: 0,
+                lines: 0,
             },
         }
     }
@@ -125,16 +130,27 @@ impl Detection {
         let room = HEAD_BYTES_MAX - self.head.len();
         let (head, rest) = bytes.split_at(bytes.len().min(room));
         self.head.extend_from_slice(head);
-        let has_new_line = newline::find(head).is_some();
-        if self.format.is_none() && has_new_line {
-            self.format =
-                newline::rfind(&self.head).and_then(|end| Format::detect(&self.head[..=end]));
+        if newline::find(head).is_some() {
+            self.look();
         }
-        let is_full = self.head.len() == HEAD_BYTES_MAX
-            || has_new_line && newline::count(&self.head) >= HEAD_LINES_MAX;
+        let is_full = self.head.len() == HEAD_BYTES_MAX || self.lines == HEAD_LINES_MAX;
         if self.format.is_some() || is_full {
             self.decide(each);
             each(Piece::Bytes(rest));
+        }
+    }
+
+    /// Looks at lines that are whole until one fits a format: one by one, so that it does not matter how many of
+    /// them have come at once.
+    fn look(&mut self) {
+        while self.format.is_none()
+            && self.lines < HEAD_LINES_MAX
+            && let Some(end) = newline::find(&self.head[self.looked_at..])
+        {
+            let line = self.looked_at..=self.looked_at + end;
+            self.looked_at = line.end() + 1;
+            self.lines += 1;
+            self.format = Format::detect(&self.head[line]);
         }
     }
 
@@ -194,6 +210,22 @@ mod tests {
         assert_eq!(seen, log.as_bytes());
         let (_, fed, seen) = feed(None, [log.as_bytes()]);
         assert_eq!((fed, seen.len()), (log.len(), log.len()));
+    }
+
+    #[test]
+    fn how_many_lines_come_at_once_does_not_matter() {
+        let combined = COMMON.replace('\n', " \"-\" \"curl\"\n");
+        let logs = [
+            [COMMON, &combined, &combined].concat(),
+            [NOISE, &combined, COMMON, COMMON].concat(),
+        ];
+        for (log, expected) in logs.iter().zip(["common", "combined"]) {
+            for bytes in [1, 7, 100, log.len()] {
+                let (name, _, seen) = feed(None, log.as_bytes().chunks(bytes));
+                assert_eq!(name, expected, "in pieces of {bytes}");
+                assert_eq!(seen, log.as_bytes());
+            }
+        }
     }
 
     #[test]
