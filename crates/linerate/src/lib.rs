@@ -79,6 +79,8 @@ mod streaming;
 #[cfg(feature = "rustls")]
 pub mod tls;
 mod websocket;
+#[cfg(any(feature = "http2", feature = "rustls"))]
+mod write_through;
 
 pub use backoff::{AttemptsExhausted, Backoff};
 pub use client::{Client, connect};

@@ -6,7 +6,7 @@ mod tls;
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
-    process::{Output, Stdio},
+    process::{Child, Output, Stdio},
     sync::Arc,
     thread,
 };
@@ -400,10 +400,10 @@ async fn our_client_is_right_over_tls() {
     assert!(lines.iter().filter(is_tls).count() > 30, "{lines:#?}");
 }
 
-/// Has our client checked, of which nothing may be but right; returns the lines.
-async fn check_our_client(flags: &[&str]) -> Vec<Value> {
-    let mut command = linerate(&["check", "--listen", "127.0.0.1:0", "--json", "--strict"]);
-    command.args(flags);
+/// Starts a check of clients with these flags; returns where they are to connect, and the process.
+fn listen(flags: &[&str]) -> (String, Child) {
+    let mut command = linerate(&["check", "--listen", "127.0.0.1:0", "--json"]);
+    let command = command.args(flags);
     let mut checking = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -412,6 +412,12 @@ async fn check_our_client(flags: &[&str]) -> Vec<Value> {
     let mut url = String::new();
     let mut stderr = BufReader::new(checking.stderr.take().unwrap());
     stderr.read_line(&mut url).unwrap();
+    (url.trim().to_owned(), checking)
+}
+
+/// Has our client checked, of which nothing may be but right; returns the lines.
+async fn check_our_client(flags: &[&str]) -> Vec<Value> {
+    let (url, checking) = listen(&[&["--strict"], flags].concat());
     let output = tokio::task::spawn_blocking(move || checking.wait_with_output().unwrap());
     let mut options = linerate::Options::default();
     options.deflate = Some(linerate::Deflate::default());
@@ -421,7 +427,7 @@ async fn check_our_client(flags: &[&str]) -> Vec<Value> {
         .with_tls(Arc::new(anybody));
     while !output.is_finished() {
         // Not every answer opens a WebSocket, and not every WebSocket ends well.
-        if let Ok(mut ws) = client.connect(url.trim()).await {
+        if let Ok(mut ws) = client.connect(&url).await {
             while let Ok(Some(message)) = ws.recv().await {
                 if ws.send(message).await.is_err() {
                     break;

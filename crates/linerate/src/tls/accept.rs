@@ -2,7 +2,7 @@
 //! right alert what is wrong with it (RFC 8446 §6.2, RFC 8996).
 
 use std::{
-    io::{self, IoSlice},
+    io,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -12,6 +12,8 @@ use linerate_proto::client_hello::{HelloError, HelloReader};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use crate::write_through::write_through;
 
 /// Speaks TLS on `io`, as a server. How long that may take is up to the caller.
 ///
@@ -94,32 +96,4 @@ impl<S: AsyncRead + Unpin> AsyncRead for Greeted<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Greeted<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
-}
+write_through!(Greeted);

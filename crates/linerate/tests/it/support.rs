@@ -62,10 +62,33 @@ pub(crate) async fn echo(mut ws: WebSocket, _request: Request) -> Result<()> {
     Ok(())
 }
 
+/// Says whether a connection, if there is one, goes on although the future of its server was dropped, and how many
+/// futures were: none if that was done.
+#[cfg(any(feature = "http2", feature = "http3"))]
+pub(crate) async fn outlives(
+    opened: Option<WebSocket>,
+    serving: JoinHandle<Option<std::io::Result<()>>>,
+) -> (bool, usize) {
+    let code = match opened {
+        Some(ws) => Some(how_it_ended(ws).await),
+        None => None,
+    };
+    match in_time(serving).await.unwrap() {
+        Some(served) => {
+            served.unwrap();
+            (false, 0)
+        }
+        None => {
+            assert!(matches!(code, None | Some(1000 | 1001)), "{code:?}");
+            (code == Some(1000), 1)
+        }
+    }
+}
+
 /// Sends a message to a server that sends it back or is about to leave; returns the code that the connection is
 /// closed with, by the server or at last by us.
 #[cfg(any(feature = "http2", feature = "http3"))]
-pub(crate) async fn how_it_ended(mut ws: WebSocket) -> u16 {
+async fn how_it_ended(mut ws: WebSocket) -> u16 {
     if in_time(ws.send("Spam")).await.is_ok() {
         while let Some(message) = in_time(ws.recv()).await.unwrap() {
             assert_eq!(message, "Spam".into());

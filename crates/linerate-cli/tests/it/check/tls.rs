@@ -1,9 +1,8 @@
 //! `linerate check` over TLS, against servers and clients that are wrong.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{Read, Write},
     net::{TcpListener, TcpStream},
-    process::Stdio,
     sync::Arc,
     thread,
 };
@@ -14,7 +13,7 @@ use linerate::tls::rustls::{
 };
 use serde_json::Value;
 
-use super::{check, open};
+use super::{check, listen, open};
 use crate::support::linerate;
 
 /// Returns a certificate for this machine and its key, in PEM.
@@ -77,21 +76,6 @@ fn t13_t14_a_server_that_hears_nothing_behind_the_handshake_is_wrong() {
         };
         assert_eq!(line["verdict"], expected, "{line}");
     }
-}
-
-/// Starts a check of clients with these flags; returns where they are to connect, and the process.
-fn listen(flags: &[&str]) -> (String, std::process::Child) {
-    let mut command = linerate(&["check", "--listen", "127.0.0.1:0", "--json"]);
-    let command = command.args(flags);
-    let mut checking = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut url = String::new();
-    let mut stderr = BufReader::new(checking.stderr.take().unwrap());
-    stderr.read_line(&mut url).unwrap();
-    (url.trim().to_owned(), checking)
 }
 
 fn lines_of(checking: std::process::Child) -> Vec<Value> {

@@ -12,7 +12,7 @@ use super::{WAYS_TO_OPEN, Way};
 use crate::{
     polls::{for_all_polls, poll_times},
     raw::in_time,
-    support::{echo, how_it_ended},
+    support::{echo, outlives},
     tls::certificate,
 };
 
@@ -67,17 +67,9 @@ async fn serve_dropped_after_any_number_of_polls_leaves_open_connections_alone()
             let served = tokio::spawn(poll_times(serving, polls));
             let opened = service.open(port).await;
             _ = leave.send(());
-            let code = match opened {
-                Some(ws) => Some(how_it_ended(ws).await),
-                None => None,
-            };
-            let served = in_time(served).await.unwrap();
-            match (&served, code) {
-                (Some(served), _) => assert!(served.is_ok(), "{way:?}, {polls} polls"),
-                (None, Some(1000)) => went_on += 1,
-                (None, code) => assert!(matches!(code, None | Some(1001)), "{way:?}, {code:?}"),
-            }
-            usize::from(served.is_none())
+            let (goes_on, dropped) = outlives(opened, served).await;
+            went_on += usize::from(goes_on);
+            dropped
         })
         .await;
         assert!(went_on > 0, "{way:?}: no connection outlived its server");
