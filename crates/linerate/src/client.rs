@@ -110,7 +110,8 @@ impl Client {
     }
 
     /// Sets how `wss://` is spoken; by default with the roots of the system, or bundled ones where
-    /// there are none.
+    /// there are none. A `config` that is not from [`tls`](crate::tls) does best with
+    /// [`tls::provider`](crate::tls::provider()).
     #[cfg(feature = "rustls")]
     pub fn with_tls(mut self, config: Arc<rustls::ClientConfig>) -> Self {
         self.dialer.tls = Some(config);

@@ -128,7 +128,8 @@ impl Server {
         self
     }
 
-    /// Serves `wss://`. Protocols to choose from by ALPN are added unless `config` has some.
+    /// Serves `wss://`. Protocols to choose from by ALPN are added unless `config` has some. One that is
+    /// not from [`tls`](crate::tls) does best with [`tls::provider`](crate::tls::provider()).
     #[cfg(feature = "rustls")]
     pub fn with_tls(mut self, config: Arc<rustls::ServerConfig>) -> Self {
         self.tls = Some(config);

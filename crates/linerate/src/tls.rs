@@ -2,6 +2,7 @@
 
 mod accept;
 mod danger;
+mod provider;
 
 use std::{
     io,
@@ -11,7 +12,6 @@ use std::{
 use rustls::{
     ClientConfig, ConfigBuilder, RootCertStore,
     client::WantsClientCert,
-    crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName},
 };
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -20,6 +20,7 @@ use url::Host;
 
 pub use accept::{Greeted, accept};
 pub use danger::danger_client_config_trusting_anybody;
+pub use provider::{provider, strict};
 pub use rustls;
 
 use crate::link::Transport;
@@ -74,7 +75,7 @@ pub fn client_config_with_certificate(
 }
 
 fn trusting(roots: RootCertStore) -> ConfigBuilder<ClientConfig, WantsClientCert> {
-    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .expect("the provider supports the default versions")
         .with_root_certificates(roots)
@@ -88,7 +89,7 @@ pub fn server_config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Result<rustls::ServerConfig, rustls::Error> {
-    rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    rustls::ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain, key)

@@ -80,9 +80,8 @@ impl ServerTarget {
             bail!("{url} does not begin with http:// or https://");
         }
         // The provider is named, since nobody may have chosen one for the process.
-        let provider = linerate::tls::rustls::crypto::ring::default_provider();
         let connector = HttpsConnectorBuilder::new()
-            .with_provider_and_native_roots(provider)
+            .with_provider_and_native_roots(linerate::tls::provider())
             .context("no authorities to trust")?
             .https_or_http()
             .enable_http1()

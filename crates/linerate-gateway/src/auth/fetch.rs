@@ -27,9 +27,8 @@ impl Fetcher {
     /// Takes the address, which is of http or https.
     pub(super) fn new(url: &str) -> Result<Self, String> {
         let uri = url.parse().map_err(|error| format!("no URL: {error}"))?;
-        let provider = rustls::crypto::ring::default_provider();
         let connector = HttpsConnectorBuilder::new()
-            .with_provider_and_native_roots(provider)
+            .with_provider_and_native_roots(linerate::tls::provider())
             .map_err(|error| format!("no authorities to trust: {error}"))?
             .https_or_http()
             .enable_http1()

@@ -10,7 +10,6 @@ use std::{
 use arc_swap::ArcSwap;
 use rustls::{
     ServerConfig,
-    crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
@@ -67,8 +66,7 @@ impl Certificate {
     pub fn load(options: &TlsOptions) -> Result<Self, CertificateError> {
         let stamp = stamp(options);
         let current = Arc::new(Current(ArcSwap::new(read(options)?)));
-        let provider = Arc::new(ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
+        let config = ServerConfig::builder_with_provider(linerate::tls::provider())
             .with_safe_default_protocol_versions()
             .map_err(|error| pem(&options.certificate, error))?;
         let mut config = config
@@ -130,7 +128,7 @@ fn read(options: &TlsOptions) -> Result<Arc<CertifiedKey>, CertificateError> {
     }
     let key = PrivateKeyDer::from_pem_slice(&read_file(&options.key)?);
     let key = key.map_err(|error| pem(&options.key, error))?;
-    let certified = CertifiedKey::from_der(chain, key, &ring::default_provider());
+    let certified = CertifiedKey::from_der(chain, key, &linerate::tls::provider());
     let certified = certified.map_err(|error| pem(&options.key, error))?;
     Ok(Arc::new(certified))
 }

@@ -180,6 +180,10 @@ impl Session {
     }
 
     fn take_alert(&mut self, alert: &[u8]) -> Result<Content, Failed> {
+        if alert.is_empty() {
+            // §5.4: that is "unexpected_message", as for messages of the handshake.
+            return Err(Failed::telling(AlertDescription::UnexpectedMessage));
+        }
         let &[level, alert] = alert else {
             return Err(Failed::telling(AlertDescription::DecodeError));
         };

@@ -193,8 +193,16 @@ fn t04_what_is_no_key_update_ends_the_session() {
         assert_eq!(alert(outcome), expected, "{message:?}");
         assert!(answer.is_empty());
     }
-    let (outcome, _) = Pair::new(&TLS13).send(ContentType::Alert, b"\x02", 1);
-    assert_eq!(alert(outcome), DECODE_ERROR);
+}
+
+#[test]
+fn t13_an_alert_that_is_none_ends_the_session() {
+    for version in [&TLS12, &TLS13] {
+        for (content, expected) in [(&b"\x02"[..], DECODE_ERROR), (b"", UNEXPECTED_MESSAGE)] {
+            let (outcome, _) = Pair::new(version).send(ContentType::Alert, content, 1);
+            assert_eq!(alert(outcome), expected, "{content:?}");
+        }
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::{
     ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
 
@@ -15,14 +15,14 @@ use rustls::{
 /// The connection is encrypted, but to whom is unknown: somebody on the way may read and change it.
 pub fn danger_client_config_trusting_anybody() -> ClientConfig {
     let mut config = super::client_config(RootCertStore::empty());
-    let anybody = Arc::new(Anybody(ring::default_provider()));
+    let anybody = Arc::new(Anybody(super::provider()));
     config.dangerous().set_certificate_verifier(anybody);
     config
 }
 
 /// Accepts every certificate; only that the server has its key is checked.
 #[derive(Debug)]
-struct Anybody(CryptoProvider);
+struct Anybody(Arc<CryptoProvider>);
 
 impl ServerCertVerifier for Anybody {
     fn verify_server_cert(

@@ -44,6 +44,7 @@ pub(super) fn protected(wire: Wire) -> Row {
             case("fatal-alert", 21, &[2, 40]),
             case("alert-that-is-unknown", 21, &[2, 250]),
             case("alert-of-one-byte", 21, &[2]),
+            case("empty-alert", 21, b""),
             ending(wire, "close-notify", record(21, &[1, 0]), ends()),
             case("unknown-record", 99, b"Spam"),
             case("change-cipher-spec", 20, &[1]),

@@ -14,7 +14,7 @@ use linerate::tls::rustls::{
 use serde_json::Value;
 
 use super::{check, listen, open};
-use crate::support::linerate;
+use crate::support::{Server, linerate};
 
 /// Returns a certificate for this machine and its key, in PEM.
 fn certificate() -> [String; 2] {
@@ -76,6 +76,25 @@ fn t13_t14_a_server_that_hears_nothing_behind_the_handshake_is_wrong() {
         };
         assert_eq!(line["verdict"], expected, "{line}");
     }
+}
+
+#[test]
+fn serve_is_right_about_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut flags = Vec::new();
+    for (name, pem) in ["certificate", "key"].into_iter().zip(certificate()) {
+        let file = folder.path().join(name);
+        std::fs::write(&file, pem).unwrap();
+        let set = format!("server.tls.{name}={}", file.to_str().unwrap());
+        flags.extend(["--set".to_owned(), set]);
+    }
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let server = Server::start_with(&flags);
+    let url = format!("wss://{}/echo", server.address);
+    let (lines, status) = check(&url, &["--insecure", "--strict", "--only", "tls"]);
+    assert_eq!(status, Some(0), "{lines:#?}");
+    let right = lines.last().unwrap()["all"]["right"].as_u64().unwrap();
+    assert!(right > 60, "{right}");
 }
 
 fn lines_of(checking: std::process::Child) -> Vec<Value> {

@@ -1,0 +1,169 @@
+//! The cryptography that TLS is made of here, strict about records that rustls lets through (RFC 8446 §5.4).
+//!
+//! rustls has the layer of records to itself, but asks its provider to decrypt each of them, which is where all
+//! of them can be looked at.
+
+use std::sync::{Arc, LazyLock};
+
+use rustls::{
+    CipherSuiteCommon, ConnectionTrafficSecrets, ContentType, Error, PeerMisbehaved,
+    SupportedCipherSuite, Tls12CipherSuite, Tls13CipherSuite,
+    crypto::{
+        CryptoProvider,
+        cipher::{
+            AeadKey, InboundOpaqueMessage, InboundPlainMessage, Iv, KeyBlockShape,
+            MessageDecrypter, MessageEncrypter, Tls12AeadAlgorithm, Tls13AeadAlgorithm,
+            UnsupportedOperationError,
+        },
+        ring,
+    },
+};
+
+/// Returns the provider of cryptography that all configurations of this module are made with: that of *ring*,
+/// made [`strict`].
+///
+/// It is for those who build a configuration of their own:
+///
+/// ```
+/// use linerate::tls::{self, rustls::ClientConfig};
+///
+/// let config = ClientConfig::builder_with_provider(tls::provider())
+///     .with_safe_default_protocol_versions()?
+///     .with_root_certificates(tls::bundled_roots())
+///     .with_no_client_auth();
+/// let client = linerate::Client::new().with_tls(config.into());
+/// # Ok::<(), rustls::Error>(())
+/// ```
+pub fn provider() -> Arc<CryptoProvider> {
+    static PROVIDER: LazyLock<Arc<CryptoProvider>> =
+        LazyLock::new(|| Arc::new(strict(ring::default_provider())));
+    PROVIDER.clone()
+}
+
+/// Returns `provider` with cipher suites that refuse handshake messages and alerts without content.
+///
+/// Nobody may send these, and a connection on which one arrives has to end with `unexpected_message` (RFC 8446
+/// §5.4; RFC 5246 §6.2.1). rustls takes up to 32 of them in a row without a word. With such a provider it sends that
+/// alert and fails with [`PeerMisbehaved::IllegalMiddleboxChangeCipherSpec`], the one error of a cipher that it has
+/// the alert for.
+///
+/// The suites are kept for as long as the process lives, as rustls demands it, so that this is to be called once.
+pub fn strict(provider: CryptoProvider) -> CryptoProvider {
+    let suites = provider.cipher_suites.iter();
+    CryptoProvider {
+        cipher_suites: suites.map(strict_suite).collect(),
+        ..provider
+    }
+}
+
+/// A cipher of either version whose plaintext is looked at.
+struct Strict<A: ?Sized + 'static>(&'static A);
+
+/// Decrypts for a connection.
+struct StrictDecrypter(Box<dyn MessageDecrypter>);
+
+impl Tls12AeadAlgorithm for Strict<dyn Tls12AeadAlgorithm> {
+    fn encrypter(&self, key: AeadKey, iv: &[u8], extra: &[u8]) -> Box<dyn MessageEncrypter> {
+        self.0.encrypter(key, iv, extra)
+    }
+
+    fn decrypter(&self, key: AeadKey, iv: &[u8]) -> Box<dyn MessageDecrypter> {
+        Box::new(StrictDecrypter(self.0.decrypter(key, iv)))
+    }
+
+    fn key_block_shape(&self) -> KeyBlockShape {
+        self.0.key_block_shape()
+    }
+
+    fn extract_keys(
+        &self,
+        key: AeadKey,
+        iv: &[u8],
+        explicit: &[u8],
+    ) -> Result<ConnectionTrafficSecrets, UnsupportedOperationError> {
+        self.0.extract_keys(key, iv, explicit)
+    }
+
+    fn fips(&self) -> bool {
+        self.0.fips()
+    }
+}
+
+impl Tls13AeadAlgorithm for Strict<dyn Tls13AeadAlgorithm> {
+    fn encrypter(&self, key: AeadKey, iv: Iv) -> Box<dyn MessageEncrypter> {
+        self.0.encrypter(key, iv)
+    }
+
+    fn decrypter(&self, key: AeadKey, iv: Iv) -> Box<dyn MessageDecrypter> {
+        Box::new(StrictDecrypter(self.0.decrypter(key, iv)))
+    }
+
+    fn key_len(&self) -> usize {
+        self.0.key_len()
+    }
+
+    fn extract_keys(
+        &self,
+        key: AeadKey,
+        iv: Iv,
+    ) -> Result<ConnectionTrafficSecrets, UnsupportedOperationError> {
+        self.0.extract_keys(key, iv)
+    }
+
+    fn fips(&self) -> bool {
+        self.0.fips()
+    }
+}
+
+impl MessageDecrypter for StrictDecrypter {
+    fn decrypt<'a>(
+        &mut self,
+        record: InboundOpaqueMessage<'a>,
+        sequence: u64,
+    ) -> Result<InboundPlainMessage<'a>, Error> {
+        let plain = self.0.decrypt(record, sequence)?;
+        // §5.4: "Implementations MUST NOT send Handshake and Alert records that have a zero-length
+        // TLSInnerPlaintext.content; if such a message is received, the receiving implementation MUST terminate the
+        // connection with an "unexpected_message" alert."
+        let needs_content = matches!(plain.typ, ContentType::Alert | ContentType::Handshake);
+        if needs_content && plain.payload.is_empty() {
+            // Of the errors that decrypting may end in, rustls has that alert for this one alone.
+            return Err(PeerMisbehaved::IllegalMiddleboxChangeCipherSpec.into());
+        }
+        Ok(plain)
+    }
+}
+
+fn strict_suite(suite: &SupportedCipherSuite) -> SupportedCipherSuite {
+    match *suite {
+        SupportedCipherSuite::Tls12(suite) => {
+            SupportedCipherSuite::Tls12(Box::leak(Box::new(Tls12CipherSuite {
+                common: common(&suite.common),
+                prf_provider: suite.prf_provider,
+                kx: suite.kx,
+                sign: suite.sign,
+                aead_alg: Box::leak(Box::new(Strict(suite.aead_alg))),
+            })))
+        }
+        SupportedCipherSuite::Tls13(suite) => {
+            SupportedCipherSuite::Tls13(Box::leak(Box::new(Tls13CipherSuite {
+                common: common(&suite.common),
+                hkdf_provider: suite.hkdf_provider,
+                aead_alg: Box::leak(Box::new(Strict(suite.aead_alg))),
+                // QUIC has no records.
+                quic: suite.quic,
+            })))
+        }
+    }
+}
+
+fn common(common: &CipherSuiteCommon) -> CipherSuiteCommon {
+    CipherSuiteCommon {
+        suite: common.suite,
+        hash_provider: common.hash_provider,
+        confidentiality_limit: common.confidentiality_limit,
+    }
+}
+
+#[cfg(test)]
+mod tests;
