@@ -1,9 +1,11 @@
 //! Memory that belongs to the worker thread: its read buffer, and recycled buffers for payloads.
 //!
-//! A buffer goes back to the pool of the thread that drops it. What a thread keeps is bounded; the
-//! rest is freed.
+//! A buffer goes back to the pool of the thread that drops it, or, if it is large, to one of all threads. What is kept
+//! is bounded; the rest is freed.
 
 use std::cell::RefCell;
+
+mod large;
 
 /// The size of a read: large enough for many small messages, small enough to stay in the cache.
 pub(crate) const READ_BYTES: usize = 64 << 10;
@@ -11,18 +13,14 @@ pub(crate) const READ_BYTES: usize = 64 << 10;
 /// Recycled buffers are sorted by their capacity, rounded down to a power of two: from this one,
 const BYTES_MIN: usize = 256;
 
-/// to this one. Larger buffers belong to the last class.
+/// to just below this one. Larger buffers belong to all threads.
 const BYTES_MAX: usize = 1 << 20;
 
 /// The number of classes.
-const CLASSES: usize = (BYTES_MAX.ilog2() - BYTES_MIN.ilog2()) as usize + 1;
+const CLASSES: usize = (BYTES_MAX.ilog2() - BYTES_MIN.ilog2()) as usize;
 
-/// What a thread keeps of each class but the last, in bytes; a capacity counts as rounded down.
+/// What a thread keeps of each class, in bytes; a capacity counts as rounded down.
 const CLASS_BYTES_MAX: usize = 512 << 10;
-
-/// What a thread keeps of the last class, in bytes. Several, because connections that receive large
-/// messages at the same time would otherwise grow a buffer each time, and copy the message so.
-const LARGE_BYTES_MAX: usize = 32 << 20;
 
 /// How many read buffers a thread keeps besides the one in use.
 const READ_BUFFERS_MAX: usize = 16;
@@ -72,31 +70,25 @@ pub(crate) fn take(bytes: usize) -> Vec<u8> {
 
 /// Returns an empty buffer with a capacity of `bytes` or more if there is one to be recycled.
 pub(crate) fn take_recycled(bytes: usize) -> Option<Vec<u8>> {
-    let class = class_of(bytes.clamp(BYTES_MIN, BYTES_MAX).next_power_of_two());
-    let recycled = FREE.try_with(|free| {
-        let mut free = free.borrow_mut();
-        free[class].pop_if(|buffer| buffer.capacity() >= bytes)
-    });
+    let class = match bytes.max(BYTES_MIN).checked_next_power_of_two() {
+        Some(capacity) if capacity < BYTES_MAX => class_of(capacity),
+        _ => return large::take(bytes),
+    };
+    let recycled = FREE.try_with(|free| free.borrow_mut()[class].pop());
     recycled.ok().flatten()
 }
 
 /// Gives a buffer back.
 pub(crate) fn give(mut buffer: Vec<u8>) {
-    let capacity = buffer.capacity();
-    if capacity < BYTES_MIN {
-        return;
-    }
-    let class = class_of(capacity);
     buffer.clear();
+    let class = match buffer.capacity() {
+        ..BYTES_MIN => return,
+        capacity @ BYTES_MIN..BYTES_MAX => class_of(capacity),
+        BYTES_MAX.. => return large::give(buffer),
+    };
     _ = FREE.try_with(|free| {
         let kept = &mut free.borrow_mut()[class];
-        let has_room = if capacity < BYTES_MAX {
-            kept.len() < CLASS_BYTES_MAX / (BYTES_MIN << class)
-        } else {
-            let kept_bytes: usize = kept.iter().map(Vec::capacity).sum();
-            kept_bytes + capacity <= LARGE_BYTES_MAX
-        };
-        if has_room {
+        if kept.len() < CLASS_BYTES_MAX / (BYTES_MIN << class) {
             kept.push(buffer);
         }
     });
@@ -113,13 +105,8 @@ pub(crate) fn reserve(buffer: &mut Vec<u8>, additional: usize) {
     give(std::mem::replace(buffer, larger));
 }
 
-/// Returns the class of buffers with this capacity, which is [`BYTES_MIN`] or more.
+/// Returns the class of buffers with this capacity, which is [`BYTES_MIN`] or more, and less than [`BYTES_MAX`].
 const fn class_of(capacity: usize) -> usize {
-    let capacity = if capacity < BYTES_MAX {
-        capacity
-    } else {
-        BYTES_MAX
-    };
     (capacity.ilog2() - BYTES_MIN.ilog2()) as usize
 }
 
@@ -140,17 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn only_a_buffer_that_is_large_enough_is_recycled() {
-        assert!(take_recycled(2 << 20).is_none());
-        give(Vec::with_capacity(2 << 20));
-        assert!(take_recycled((2 << 20) + 1).is_none());
-        assert!(take_recycled(usize::MAX).is_none());
-        assert!(take_recycled(2 << 20).is_some());
-    }
-
-    #[test]
     fn a_buffer_that_was_given_back_is_taken_again() {
-        for bytes in [256, 1_000, 64 << 10, 1 << 20, 5 << 20] {
+        for bytes in [256, 1_000, 64 << 10, 500 << 10] {
             let buffer = take(bytes);
             let address = buffer.as_ptr();
             give(buffer);
@@ -160,21 +138,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn there_is_nothing_to_recycle_of_a_size_that_nobody_has() {
+        assert!(take_recycled(usize::MAX).is_none());
+    }
+
+    #[test]
+    fn what_a_thread_keeps_is_bounded() {
         for _ in 0..10_000 {
             give(Vec::with_capacity(256));
             give(Vec::with_capacity(4_096));
         }
-        let kept = || FREE.with_borrow(|free| free.iter().flatten().map(Vec::capacity).sum());
-        let small: usize = kept();
-        assert!(small <= 2 * CLASS_BYTES_MAX, "{small} bytes");
-        for _ in 0..100 {
-            give(Vec::with_capacity(1 << 20));
-            give(Vec::with_capacity(3 << 20));
-        }
-        give(Vec::with_capacity(LARGE_BYTES_MAX + 1));
-        let large: usize = kept() - small;
-        assert!((1..=LARGE_BYTES_MAX).contains(&large), "{large} bytes");
+        let kept: usize = FREE.with_borrow(|free| free.iter().flatten().map(Vec::capacity).sum());
+        assert!(kept <= 2 * CLASS_BYTES_MAX, "{kept} bytes");
     }
 
     #[test]

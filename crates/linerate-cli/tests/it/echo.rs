@@ -1,11 +1,12 @@
 //! `linerate echo`.
 
-use std::process::Command;
+use std::{fs, process::Command, time::Duration};
 
 use linerate::{Client, Message, Options};
 use linerate_reactor::DriverKind;
+use tokio::time::{sleep, timeout};
 
-use crate::support::{Server, linerate};
+use crate::support::{PATIENCE, Server, linerate};
 
 #[tokio::test]
 async fn messages_up_to_64_mib_come_back_on_any_path() {
@@ -21,6 +22,43 @@ async fn messages_up_to_64_mib_come_back_on_any_path() {
         ws.send(message.clone()).await.unwrap();
         assert!(ws.recv().await.unwrap() == Some(message), "{path}");
     }
+}
+
+/// Returns how much memory a server has, without pages of files.
+fn memory(server: &Server) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let kib = status.split_once("RssAnon:").unwrap().1;
+    1024 * kib
+        .split_whitespace()
+        .next()
+        .unwrap()
+        .parse::<usize>()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn memory_of_large_messages_is_kept_for_the_next_but_not_for_ever() {
+    let server = Server::start_verb("echo", &[]);
+    let before = memory(&server);
+    let mut options = Options::default();
+    options.config.limits.message_bytes_max = 16 << 20;
+    let client = Client::new().with_options(options);
+    let url = server.url("/");
+    let echo = async || {
+        let message = Message::from(vec![7; 16 << 20]);
+        let mut ws = client.connect(&url).await.unwrap();
+        ws.send(message.clone()).await.unwrap();
+        assert!(ws.recv().await.unwrap() == Some(message));
+    };
+    tokio::join!(echo(), echo(), echo(), echo());
+    let enough = before + (32 << 20);
+    assert!(memory(&server) > enough, "nothing is kept");
+    let given_back = async {
+        while memory(&server) > enough {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(PATIENCE, given_back).await.unwrap();
 }
 
 #[tokio::test]
