@@ -50,12 +50,14 @@ lint: web ## formatting, clippy, types of the pages, syntax of the scripts; warn
 	cargo fmt --manifest-path bench/contenders/raw-tcp/Cargo.toml --check
 	cargo fmt --manifest-path conformance/interop/peers/rust/Cargo.toml --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	cargo fmt --manifest-path mutants/Cargo.toml --all --check
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	scripts/features
 	cd web && npm run --silent check
 	cd sdk-tests && ../web/node_modules/.bin/prettier --config ../web/.prettierrc.json --check .
 	for script in $$(grep -rlE '^#!/usr/bin/env bash' scripts .ci bench conformance); do bash -n "$$script"; done
 	python3 -B -m unittest discover -q -s conformance/tests
+	python3 -B -m unittest discover -q -s mutants/tests
 
 .PHONY: docs
 docs: web ## the Rust documentation; a broken link is an error
@@ -252,6 +254,16 @@ fuzz: $(CARGO_FUZZ) ## fuzz each target a minute (SECONDS_EACH=60), from where i
 
 $(CARGO_FUZZ):
 	CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-fuzz --debug --quiet --locked --version $(CARGO_FUZZ_VERSION) --root $(@D:/bin=) --no-track
+
+CARGO_MUTANTS_VERSION := 27.1.0
+CARGO_MUTANTS := .cache/tools/cargo-mutants-$(CARGO_MUTANTS_VERSION)/bin/cargo-mutants
+
+.PHONY: mutants
+mutants: $(CARGO_MUTANTS) ## which changes of linerate-proto and linerate-hub no test notices (an hour; ARGS="--file GLOB", "--help")
+	PATH="$(abspath $(dir $(CARGO_MUTANTS))):$$PATH" mutants/run $(ARGS)
+
+$(CARGO_MUTANTS):
+	CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-mutants --debug --quiet --locked --version $(CARGO_MUTANTS_VERSION) --root $(@D:/bin=) --no-track
 
 .PHONY: clean
 clean: ## remove everything that was built or installed into the project
