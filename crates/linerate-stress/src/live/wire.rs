@@ -143,6 +143,7 @@ mod tests {
     use std::{
         io::Write,
         net::TcpListener,
+        thread::sleep,
         time::{Duration, SystemTime},
     };
 
@@ -154,8 +155,9 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let mut wire = Wire::connect(address, None, Duration::from_secs(30)).unwrap();
         let (mut peer, _) = listener.accept().unwrap();
-        // It may take the kernel a moment until it stamps.
-        let is_stamped = (0..1_000).any(|_| {
+        // Some task of the kernel's turns stamping on, when it gets to it.
+        let is_stamped = (0..10_000).any(|_| {
+            sleep(Duration::from_millis(1));
             peer.write_all(b"a").unwrap();
             let written = SystemTime::now();
             assert_eq!(wire.read_byte().unwrap(), b'a');
