@@ -1,4 +1,4 @@
-use std::{vec, vec::Vec};
+use std::{string::ToString, vec, vec::Vec};
 
 use super::*;
 
@@ -69,6 +69,47 @@ fn listed_versions_count_whatever_the_old_field_says() {
     let cut = [0, 23, 0, 9];
     assert_eq!(take(&record(22, &hello(0x0301, &cut))), Ok(true));
     assert_eq!(take(&record(22, &[1, 0, 0, 1, 3])), Ok(true));
+}
+
+#[test]
+fn t10_extensions_of_more_than_a_byte_can_count_are_looked_through() {
+    let padding = [&[0, 21, 1, 44][..], &[0; 300]].concat();
+    let refused = Err(HelloError::Version { version: 0x0301 });
+    assert_eq!(take(&record(22, &hello(0x0301, &padding))), refused);
+    let listed = [&padding[..], &[0, 43, 0, 3, 2, 3, 4]].concat();
+    assert_eq!(take(&record(22, &hello(0x0301, &listed))), Ok(true));
+}
+
+#[test]
+fn a_hello_ends_where_it_says_whatever_follows_in_the_record() {
+    let listed = [0, 43, 0, 3, 2, 3, 4];
+    for hello in [
+        hello(0x0301, &listed),
+        hello(0x0303, &listed),
+        vec![1, 0, 0, 2, 3, 3],
+    ] {
+        assert_eq!(take(&record(22, &[&hello[..], b"Spam"].concat())), Ok(true));
+    }
+    assert_eq!(take(&record(22, &[1, 0, 0, 2])), Ok(false));
+}
+
+#[test]
+fn errors_report_their_numbers() {
+    let shown = [
+        (HelloError::Interrupted { record_type: 99 }, &["99"][..]),
+        (
+            HelloError::TooLong {
+                bytes: 70_000,
+                bytes_max: 65_535,
+            },
+            &["70000", "65535"],
+        ),
+        (HelloError::Version { version: 0x0301 }, &["0x0301"]),
+    ];
+    for (error, numbers) in shown {
+        let text = error.to_string();
+        assert!(numbers.iter().all(|number| text.contains(number)), "{text}");
+    }
 }
 
 #[test]

@@ -206,6 +206,18 @@ fn a_peer_that_never_ends_the_stream_uses_up_the_same_budget() {
 }
 
 #[test]
+fn the_budget_of_who_answers_begins_with_the_close_of_the_peer() {
+    let config = Config::default();
+    let mut engine = engine_in(Situation::Idle, Role::Client);
+    let now = Duration::from_secs(7);
+    let mut input = close_frame(Role::Server, 1000);
+    let mut events = engine.handle_input(&mut input, now);
+    assert!(matches!(events.next(), Some(Ok(_))));
+    engine.poll_transmit(&mut Vec::new());
+    assert_eq!(engine.poll_timeout(), Some(now + config.close_timeout));
+}
+
+#[test]
 fn either_side_ends_the_stream_of_a_failed_connection() {
     for role in ROLES {
         let wire = Frame::new(0x3, b"").to_role(role).to_bytes();
