@@ -78,13 +78,14 @@ impl<T> Guard<T> {
         let looked_at = self.frames.handle_input(bytes);
         let has_room = self.frames.malformed().all(|id| self.malformed.note(id));
         let broken = match looked_at {
-            Err(broken) => broken,
-            Ok(()) if has_room => return bytes.len(),
-            // RFC 9113 §5.4: "an endpoint MAY choose to treat a stream error as a connection error".
-            Ok(()) => Broken {
+            // RFC 9113 §5.4: "an endpoint MAY choose to treat a stream error as a connection error". All of them
+            // came before what else is wrong.
+            _ if !has_room => Broken {
                 reason: Reason::PROTOCOL_ERROR,
                 good_bytes: 0,
             },
+            Err(broken) => broken,
+            Ok(()) => return bytes.len(),
         };
         if let Some(fault) = self.fault.take() {
             // Whoever has dropped the receiver is about to drop this, too.
@@ -117,3 +118,39 @@ impl<T: AsyncRead + Unpin> AsyncRead for Guard<T> {
 }
 
 write_through!(Guard);
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    /// Returns the error that the connection has to end with, when as much is read at once.
+    async fn fault(input: &[u8], read_bytes_max: usize) -> Option<Reason> {
+        let (mut guard, mut findings) = Guard::new(input);
+        let mut buffer = vec![0; read_bytes_max];
+        while findings.fault.is_empty() {
+            let read = guard.read(&mut buffer).now_or_never();
+            if read.is_none_or(|read| read.unwrap() == 0) {
+                break;
+            }
+        }
+        findings.fault.try_recv().ok()
+    }
+
+    #[tokio::test]
+    async fn too_many_malformed_requests_end_a_connection_before_what_comes_behind_them() {
+        let mut input = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+        for stream in (1_u32..).step_by(2).take(129) {
+            input.extend(b"\0\0\x04\x01\x05");
+            input.extend(stream.to_be_bytes());
+            input.extend(b"\x04\x02/#");
+        }
+        input.extend(b"\0\0\x07\x06\0\0\0\0\0");
+        for read_bytes_max in [1, 100, input.len()] {
+            let reason = fault(&input, read_bytes_max).await;
+            assert_eq!(reason, Some(Reason::PROTOCOL_ERROR));
+        }
+    }
+}
