@@ -10,7 +10,7 @@ use linerate_logview::{
     summary::Summary,
 };
 
-const DECODED_BYTES_MAX: u64 = 1 << 20;
+const DECODED_BYTES_MAX: u64 = 1 << 17;
 
 // The first line is a format, or anything else for one that is detected; the rest is a file. However
 // its bytes arrive, the same comes of them, and every line is counted once.

@@ -71,7 +71,7 @@ struct Application {
 impl Application {
     async fn call(&mut self, ws: &mut WebSocket, number: usize, call: &[u8]) {
         let (kind, polls, length) = (call[0] % 8, usize::from(call[1] % 32), usize::from(call[2]));
-        let payload = [number.to_le_bytes().to_vec(), vec![7; length * 5]].concat();
+        let payload = [number.to_le_bytes().to_vec(), vec![7; length * 2]].concat();
         match kind {
             0 | 1 => {
                 let message = Message::from(payload.clone());

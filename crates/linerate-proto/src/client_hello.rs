@@ -146,6 +146,12 @@ impl HelloReader {
         Ok(false)
     }
 
+    /// Returns how many bytes of memory are taken, beside those of the reader itself.
+    #[cfg(fuzzing)]
+    pub fn kept_bytes(&self) -> usize {
+        self.message.capacity()
+    }
+
     /// Takes a byte of a record's header; `true` if no record of a handshake follows.
     fn take_header_byte(&mut self, byte: u8) -> Result<bool, HelloError> {
         self.header[self.header_len] = byte;

@@ -42,6 +42,8 @@ pub(crate) use client::connect;
 #[cfg(feature = "axum")]
 pub(crate) use connect::Connect;
 pub(crate) use connection::{Incoming, serve_connection};
+#[cfg(fuzzing)]
+pub use guard::fuzzing as guard_fuzzing;
 pub use limits::Http2Limits;
 pub(crate) use linger::linger;
 pub(crate) use request::{refuse, request, response};

@@ -89,6 +89,8 @@ pub use error::{Error, Result, TrySendError, UrlError};
 pub use frames::{Frames, FramesError};
 #[cfg(feature = "http2")]
 pub use http2::Http2Limits;
+#[cfg(all(fuzzing, feature = "http2"))]
+pub use http2::guard_fuzzing as http2_guard_fuzzing;
 #[cfg(feature = "http3")]
 pub use http3::Http3Limits;
 #[cfg(all(fuzzing, feature = "http3"))]

@@ -19,6 +19,8 @@
 mod ended;
 mod fields;
 mod frames;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod head;
 mod integer;
 mod malformed;

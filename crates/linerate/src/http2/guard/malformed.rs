@@ -38,6 +38,13 @@ impl Malformed {
         }
         false
     }
+
+    /// Returns the streams that wait.
+    #[cfg(fuzzing)]
+    pub(super) fn waiting(&self) -> Vec<u32> {
+        let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.iter().copied().collect()
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,164 @@
+//! Any bytes in place of the first message of a TLS client, and what rustls makes of them.
+#![no_main]
+
+use std::sync::{
+    Arc, LazyLock,
+    atomic::{AtomicBool, Ordering},
+};
+
+use libfuzzer_sys::fuzz_target;
+use linerate_proto::client_hello::{HelloError, HelloReader};
+use linerate_testkit::Cuts;
+use rustls::{
+    Error, PeerIncompatible, ServerConfig,
+    server::{Acceptor, ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+
+// The first byte says whether what follows comes as it is or, as a message, in records of so many bytes. However it is
+// cut, ours says the same at the same byte; and what ours refuses, rustls does not take, but for what `is_permitted`.
+fuzz_target!(|data: &[u8]| {
+    let Some((choice, data)) = data.split_first() else {
+        return;
+    };
+    let wire = match usize::from(choice & 0x7f) {
+        record_bytes if choice & 0x80 != 0 => in_records(data, 1 + record_bytes),
+        _ => data.to_vec(),
+    };
+    let (verdict, told_at) = judge(&wire);
+    for cuts in [Cuts::Whole, Cuts::Random(u64::from(*choice))] {
+        same(&wire, cuts, verdict, told_at);
+    }
+    if let Err(error) = verdict {
+        assert_record(error);
+    }
+    match (verdict, ask_rustls(&wire)) {
+        (Err(error), Opinion::Taken) => assert!(is_permitted(error, &wire), "{error}"),
+        (Ok(is_over), Opinion::Taken) => assert!(is_over, "rustls has seen the whole of it"),
+        (verdict, Opinion::Outdated) => match verdict {
+            Err(HelloError::Version { .. }) => {}
+            Err(error) => assert!(is_permitted(error, &wire), "{error}"),
+            Ok(_) => panic!("an old version passes"),
+        },
+        (_, Opinion::Refused) => {}
+    }
+});
+
+/// What rustls takes, and ours does not: what comes behind an alert that is a warning. RFC 8446 §6.2 has the
+/// connection end there, and no client says so before it has been answered.
+fn is_permitted(error: HelloError, wire: &[u8]) -> bool {
+    let warning = wire
+        .windows(7)
+        .any(|bytes| bytes[0] == 21 && bytes[3..6] == [0, 2, 1]);
+    error == HelloError::Alerted && warning
+}
+
+fn in_records(message: &[u8], record_bytes: usize) -> Vec<u8> {
+    let records = message.chunks(record_bytes).flat_map(|part| {
+        let head = [22, 3, 1, 0, part.len() as u8];
+        [&head[..], part].concat()
+    });
+    records.collect()
+}
+
+type Verdict = Result<bool, HelloError>;
+
+/// Hands in byte by byte; returns the verdict, and how many bytes it took.
+fn judge(wire: &[u8]) -> (Verdict, usize) {
+    let mut reader = HelloReader::new();
+    for (place, byte) in wire.iter().enumerate() {
+        let verdict = reader.handle_input(&[*byte]);
+        // Never more than has come, and than there is room for in a vector that grows.
+        assert!(reader.kept_bytes() <= 16 + 2 * place);
+        if verdict != Ok(false) {
+            return (verdict, place + 1);
+        }
+    }
+    (Ok(false), wire.len())
+}
+
+/// Hands in pieces: the verdict comes with the one in which the byte is that tells.
+fn same(wire: &[u8], cuts: Cuts, verdict: Verdict, told_at: usize) {
+    let mut reader = HelloReader::new();
+    let (mut fed, mut is_told) = (0, false);
+    cuts.for_each_piece(wire, |piece| {
+        if is_told {
+            return;
+        }
+        fed += piece.len();
+        let found = reader.handle_input(piece);
+        let is_there = fed >= told_at;
+        assert_eq!(
+            found,
+            if is_there { verdict } else { Ok(false) },
+            "{cuts:?}"
+        );
+        is_told = is_there;
+    });
+}
+
+/// The alert is fatal, and one that the standard has for this (RFC 8446 §6.2).
+fn assert_record(error: HelloError) {
+    match error.record() {
+        Some([21, 3, 3, 0, 2, 2, 10 | 50 | 70]) => {}
+        None => assert_eq!(error, HelloError::Alerted),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What rustls makes of a hello.
+enum Opinion {
+    /// It would choose a certificate: a version is agreed on.
+    Taken,
+    /// The hello is whole, and has no version but old ones.
+    Outdated,
+    /// It is no hello for it, or not whole.
+    Refused,
+}
+
+/// Has no certificate, and remembers that one was wanted.
+#[derive(Debug, Default)]
+struct Asked(AtomicBool);
+
+impl ResolvesServerCert for Asked {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.store(true, Ordering::Relaxed);
+        None
+    }
+}
+
+fn ask_rustls(mut wire: &[u8]) -> Opinion {
+    static ASKED: LazyLock<Arc<Asked>> = LazyLock::new(Arc::default);
+    static CONFIG: LazyLock<Arc<ServerConfig>> = LazyLock::new(|| {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("ring has suites for both");
+        Arc::new(
+            builder
+                .with_no_client_auth()
+                .with_cert_resolver(ASKED.clone()),
+        )
+    });
+    let mut acceptor = Acceptor::default();
+    while !wire.is_empty() {
+        if acceptor.read_tls(&mut wire).is_err() {
+            return Opinion::Refused;
+        }
+        match acceptor.accept() {
+            Ok(None) => {}
+            Ok(Some(accepted)) => {
+                ASKED.0.store(false, Ordering::Relaxed);
+                let begun = accepted.into_connection(CONFIG.clone());
+                let (error, _) = begun.err().expect("there is no certificate");
+                return match error {
+                    _ if ASKED.0.load(Ordering::Relaxed) => Opinion::Taken,
+                    Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered) => Opinion::Outdated,
+                    _ => Opinion::Refused,
+                };
+            }
+            Err(_) => return Opinion::Refused,
+        }
+    }
+    Opinion::Refused
+}
