@@ -21,6 +21,7 @@ use tokio::{
 use super::{
     Http2Limits, SMALL_FRAMES_MAX,
     guard::{Findings, Guard},
+    request::join_cookies,
     stream::into_io,
 };
 use crate::places::{Place, Places};
@@ -157,7 +158,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
         request: http::Request<RecvStream>,
         mut respond: SendResponse<Bytes>,
     ) -> Option<Incoming> {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         let mut place = self.places.take();
         let is_malformed = self.findings.malformed.take(respond.stream_id().into());
         if is_malformed || head.headers.values().any(has_space_around) {
@@ -165,6 +166,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
             place.note_reset();
             return None;
         }
+        join_cookies(&mut head.headers);
         Some(Incoming {
             head,
             body,

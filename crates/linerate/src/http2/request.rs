@@ -2,10 +2,24 @@
 
 use bytes::Bytes;
 use h2::server::SendResponse;
-use http::{Response, StatusCode, request::Parts};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header::COOKIE, request::Parts};
 use linerate_proto::handshake::{
     Acceptance, HandshakeError, HandshakeLimits, HttpVersion, PseudoHeaders, Refusal, Request,
 };
+
+/// Puts the parts of a cookie together.
+///
+/// RFC 9113 §8.2.3: "If there are multiple Cookie header fields after decompression, these MUST be concatenated into
+/// a single octet string using the two-octet delimiter of 0x3b, 0x20 … before being passed into a non-HTTP/2 context".
+pub(super) fn join_cookies(headers: &mut HeaderMap) {
+    let parts = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
+    let parts: Vec<_> = parts.collect();
+    if parts.len() > 1
+        && let Ok(cookie) = HeaderValue::from_bytes(&parts.join(&b"; "[..]))
+    {
+        headers.insert(COOKIE, cookie);
+    }
+}
 
 /// Returns the request in the form that the rules of the handshake are written for.
 pub(crate) fn request(
@@ -66,4 +80,28 @@ pub(crate) fn refuse(
     let text = Bytes::copy_from_slice(refusal.text().as_bytes());
     let mut stream = respond.send_response(response, false)?;
     stream.send_data(text, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_cookie_are_one_and_other_fields_stay() {
+        let mut headers = HeaderMap::new();
+        join_cookies(&mut headers);
+        assert!(headers.is_empty());
+        for (name, value) in [
+            ("cookie", "a=b"),
+            ("accept", "x"),
+            ("accept", "y"),
+            ("cookie", "c=d"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        join_cookies(&mut headers);
+        let values = |name| headers.get_all(name).iter().collect::<Vec<_>>();
+        assert_eq!(values("cookie"), ["a=b; c=d"]);
+        assert_eq!(values("accept"), ["x", "y"]);
+    }
 }

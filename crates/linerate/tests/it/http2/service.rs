@@ -53,6 +53,11 @@ async fn host(headers: HeaderMap) -> Vec<u8> {
     headers["host"].as_bytes().to_vec()
 }
 
+async fn cookie(headers: HeaderMap) -> Vec<u8> {
+    assert_eq!(headers.get_all("cookie").iter().count(), 1);
+    headers["cookie"].as_bytes().to_vec()
+}
+
 /// Sends without end; counts.
 async fn endless(sent: Arc<AtomicUsize>) -> Body {
     Body::from_stream(stream::repeat_with(move || {
@@ -65,6 +70,7 @@ fn app(sent: Arc<AtomicUsize>) -> Router {
     Router::new()
         .route("/chat", any(upgraded))
         .route("/host", get(host))
+        .route("/cookie", get(cookie))
         .route("/length", post(length))
         .route("/page", get(|| async { vec![7; BODY_BYTES] }))
         .route("/endless", get(move || endless(sent)))
@@ -131,6 +137,20 @@ async fn pages_and_websockets_share_a_connection() {
     wire.next_of(HEADERS, 7).await;
     assert_eq!(body(&mut wire, 7).await, b"example.com");
     wire.echo(1, "Spam").await;
+}
+
+/// Browsers send a cookie in parts, which compress better.
+#[tokio::test]
+async fn the_parts_of_a_cookie_are_one() {
+    let (address, _, _leave) = start().await;
+    let mut wire = Wire::open(address, &[]).await;
+    let parts = [("cookie", "a=b"), ("accept", "*/*"), ("cookie", "c=d; e=f")];
+    for (stream, parts, whole) in [(1, &parts[..], "a=b; c=d; e=f"), (3, &parts[..1], "a=b")] {
+        let fields: Vec<_> = get_of("/cookie").iter().chain(parts).copied().collect();
+        wire.headers(stream, &fields).await;
+        assert_eq!(wire.next_of(HEADERS, stream).await.status(), "200");
+        assert_eq!(body(&mut wire, stream).await, whole.as_bytes());
+    }
 }
 
 #[tokio::test]
