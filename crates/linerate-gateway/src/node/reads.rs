@@ -124,6 +124,11 @@ impl Reads {
 
     /// Reads for a batch, then for the one that has gathered meanwhile, until there is none.
     async fn run(self: Arc<Self>, channel: ChannelName, mut batch: Batch) {
+        let mut turn = Turn {
+            reads: &self,
+            channel: &channel,
+            is_over: false,
+        };
         loop {
             // Those who waited for it may be gone.
             if !batch.answers.is_closed() {
@@ -132,13 +137,11 @@ impl Reads {
                 batch.answers.send_replace(Some(history.map(Arc::new)));
             }
             let mut table = self.table();
-            let Entry::Occupied(mut next) = table.entry(channel.clone()) else {
-                return;
-            };
-            match next.get_mut().take() {
+            match table.get_mut(&channel).and_then(Option::take) {
                 Some(gathered) => batch = gathered,
                 None => {
-                    next.remove();
+                    table.remove(&channel);
+                    turn.is_over = true;
                     return;
                 }
             }
@@ -147,6 +150,22 @@ impl Reads {
 
     fn table(&self) -> MutexGuard<'_, HashMap<ChannelName, Option<Batch>, RandomState>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The reads of a channel that follow one another.
+struct Turn<'a> {
+    reads: &'a Reads,
+    channel: &'a ChannelName,
+    is_over: bool,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // A read has panicked, or the runtime ends: nobody is to wait for one that never comes.
+        if !self.is_over {
+            self.reads.table().remove(self.channel);
+        }
     }
 }
 

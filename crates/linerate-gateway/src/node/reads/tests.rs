@@ -236,3 +236,22 @@ async fn who_gives_up_takes_nobody_along_and_leaves_nothing_behind() {
     assert_eq!(third.await.unwrap().unwrap().newest.offset, 1);
     until("forgotten", || library.reads.table().is_empty()).await;
 }
+
+#[tokio::test]
+async fn nobody_waits_for_a_read_that_has_panicked() {
+    let library = Library::new(3, 100).await;
+    let first = library.ask(None, 0);
+    until("begun", || library.begun() == 1).await;
+    let second = library.ask(None, 0);
+    library.until_waiting(1).await;
+    // That makes the read panic.
+    library.permits.close();
+    for asked in [first, second] {
+        let answer = asked.await.unwrap();
+        assert!(
+            matches!(answer, Err(BrokerError::Away { .. })),
+            "{answer:?}"
+        );
+    }
+    assert!(library.reads.table().is_empty());
+}
