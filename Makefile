@@ -165,8 +165,8 @@ interop: interop-peers ## random messages to and from other libraries, compared 
 	$(INTEROP) --seed $(or $(SEED),1)
 
 .PHONY: soak
-soak: interop-peers simulation ## the same with ten million frames for each library, an hour each at most (SECONDS_MAX=3600); and the simulation
-	$(INTEROP) --frames 10000000 --seconds $(or $(SECONDS_MAX),3600) $(if $(SEED),--seed $(SEED))
+soak: interop-peers simulation ## the same with 15 million frames for each library (FRAMES=), 100 million in a night, an hour and a half each at most (SECONDS_MAX=5400); and the simulation
+	$(INTEROP) --frames $(or $(FRAMES),15000000) --seconds $(or $(SECONDS_MAX),5400) $(if $(SEED),--seed $(SEED))
 
 .PHONY: simulation
 simulation: ## nodes, brokers and clients that fail by seeds, SEEDS=100000 of them (minutes)
