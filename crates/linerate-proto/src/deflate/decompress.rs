@@ -314,3 +314,26 @@ impl Receiving {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x02_a_message_may_have_the_ratio_and_not_a_byte_more() {
+        let bounds = Bounds {
+            message_bytes_max: u64::MAX,
+            ratio_max: Some(100),
+        };
+        let mut state = Decompressor::new().0;
+        (state.taken, state.inflated) = (1_000, 100_000);
+        assert_eq!(state.check_ratio(&bounds), Ok(()));
+        state.inflated += 1;
+        let error = ProtocolError::InflateRatio {
+            bytes: 1_000,
+            inflated_bytes: 100_001,
+            ratio_max: 100,
+        };
+        assert_eq!(state.check_ratio(&bounds), Err(error));
+    }
+}

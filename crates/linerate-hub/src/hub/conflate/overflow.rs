@@ -173,6 +173,16 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_stays_however_little_it_may_hold() {
+        let mut overflow = overflow(0, 1);
+        for (number, key) in (0..).zip(["a", "b"]) {
+            overflow.keep(number, &publication(key));
+        }
+        assert_eq!(numbers(&overflow), [1]);
+        assert_eq!(overflow.lost_before(), 1);
+    }
+
+    #[test]
     fn what_has_no_key_replaces_nothing() {
         let mut overflow = overflow(10, 100_000);
         for (number, payload) in (0..).zip(["1", "no JSON", "{}", "1"]) {

@@ -197,6 +197,8 @@ fn only_options_may_ask_for_the_whole_server() {
         ("OPTIONS", "x"),
         ("GET", "x"),
         ("OPTIONS", "**"),
+        ("OPTIONS", "/a b"),
+        ("OPTIONS", "/\r\nx: y"),
     ] {
         assert_eq!(
             of(method, path),
