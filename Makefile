@@ -69,7 +69,7 @@ docs: web ## the Rust documentation; a broken link is an error
 UNIT := --workspace --exclude linerate-microbench --exclude linerate-web --all-features
 .PHONY: unit
 unit: web ## the tests of all crates
-	cargo test --locked --release --no-fail-fast $(UNIT) --tests
+	scripts/steady-tests --locked --release $(UNIT) --tests
 	cargo test --locked --release --no-fail-fast $(UNIT) --doc
 	cargo test --locked -p linerate-simd -p linerate-proto -p linerate-web --lib --tests
 
