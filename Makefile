@@ -259,7 +259,7 @@ CARGO_MUTANTS_VERSION := 27.1.0
 CARGO_MUTANTS := .cache/tools/cargo-mutants-$(CARGO_MUTANTS_VERSION)/bin/cargo-mutants
 
 .PHONY: mutants
-mutants: $(CARGO_MUTANTS) ## which changes of linerate-proto and linerate-hub no test notices (an hour; ARGS="--file GLOB", "--help")
+mutants: $(CARGO_MUTANTS) ## which changes of linerate-proto and linerate-hub no test notices (half an hour; ARGS="--file GLOB", "--help")
 	PATH="$(abspath $(dir $(CARGO_MUTANTS))):$$PATH" mutants/run $(ARGS)
 
 $(CARGO_MUTANTS):
