@@ -169,7 +169,7 @@ soak: interop-peers simulation ## the same with 15 million frames for each libra
 	$(INTEROP) --frames $(or $(FRAMES),15000000) --seconds $(or $(SECONDS_MAX),5400) $(if $(SEED),--seed $(SEED))
 
 .PHONY: simulation
-simulation: ## nodes, brokers and clients that fail by seeds, SEEDS=100000 of them (minutes)
+simulation: ## nodes, brokers and clients that fail by seeds, SEEDS=100000 of them (half a minute)
 	LINERATE_SEEDS=$(or $(SEEDS),100000) scripts/matching-tests linerate-gateway without_being_told
 
 .PHONY: coverage
