@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let expire_in = Some(arguments.expire_in);
     println!(
         "{}",
-        maker.make(&arguments.user, channel, arguments.info, expire_in)?
+        maker.make(&arguments.user, channel, arguments.info, expire_in)
     );
     Ok(())
 }

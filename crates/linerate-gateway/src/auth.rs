@@ -10,6 +10,8 @@ mod fetch;
 mod jwks;
 mod keys;
 mod origins;
+mod rsa;
+mod signature;
 mod token;
 
 use std::{

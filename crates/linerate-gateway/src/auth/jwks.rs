@@ -158,7 +158,10 @@ fn named(jwk: Value) -> Option<Named> {
         let only = Algorithm::try_from(only).ok()?;
         algorithms.retain(|algorithm| *algorithm == only);
     }
-    let key = DecodingKey::from_jwk(&jwk).ok()?;
+    let mut key = DecodingKey::from_jwk(&jwk).ok()?;
+    if matches!(jwk.algorithm, AlgorithmParameters::RSA(_)) {
+        key = super::rsa::usable(&key).ok()?;
+    }
     let id = jwk.common.key_id;
     (!algorithms.is_empty()).then_some(Named {
         id,

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     bare::{Bare, is_closed_with},
     http::request,
-    support::{Gateway, Json, SECRET, message},
+    support::{Gateway, Json, message, signed},
 };
 
 /// As many bytes as a client's message may have, a little less.
@@ -113,15 +113,4 @@ async fn r10_tokens_and_requests_that_are_dear_to_parse_are_refused() {
         let answer = request(gateway.address, "POST /emulation", "", body.as_bytes()).await;
         assert_eq!(answer.status, 400);
     }
-}
-
-/// Signs what may be no JSON.
-fn signed(claims: &str) -> String {
-    use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
-    let head = BASE64.encode(r#"{"alg":"HS256","typ":"JWT"}"#);
-    let message = format!("{head}.{}", BASE64.encode(claims));
-    let key = jsonwebtoken::EncodingKey::from_secret(SECRET.as_bytes());
-    let algorithm = jsonwebtoken::Algorithm::HS256;
-    let signature = jsonwebtoken::crypto::sign(message.as_bytes(), &key, algorithm).unwrap();
-    format!("{message}.{signature}")
 }

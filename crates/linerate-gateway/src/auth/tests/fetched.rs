@@ -11,13 +11,13 @@ use std::{
 
 use axum::{Router, extract::State, http::StatusCode, routing::get};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use jsonwebtoken::{Algorithm, Header, encode};
+use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind, Header};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::{SECRET, connect, key};
+use super::{RSA_PUBLIC, SECRET, connect, key, signing::encode};
 use crate::{
-    auth::{Authenticator, TokenError},
+    auth::{Authenticator, TokenError, rsa},
     config::{AuthOptions, Secret},
 };
 
@@ -88,7 +88,7 @@ fn set(keys: &[Value]) -> Option<String> {
 fn token(algorithm: Algorithm, id: Option<&str>) -> String {
     let mut header = Header::new(algorithm);
     header.kid = id.map(Into::into);
-    encode(&header, &json!({"sub": "ann"}), &key(algorithm)).unwrap()
+    encode(&header, &json!({"sub": "ann"}), &key(algorithm))
 }
 
 /// Lets time pass, without waiting.
@@ -227,4 +227,26 @@ async fn keys_are_kept_when_the_configuration_is_loaded_again() {
     let renewed = Authenticator::renew(&options, &authenticator).unwrap();
     connect(&renewed, &token).await.unwrap();
     assert_eq!(server.asked(), 1);
+}
+
+#[tokio::test]
+async fn an_rsa_key_of_a_set_is_taken_unless_it_is_too_short() {
+    let pem = DecodingKey::from_rsa_pem(RSA_PUBLIC.as_bytes()).unwrap();
+    let key = rsa::usable(&pem).unwrap();
+    let DecodingKeyKind::RsaModulusExponent { n, e } = key.kind() else {
+        panic!("a usable key has components");
+    };
+    let jwk = |n: &[u8]| {
+        let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        json!({"kty": "RSA", "kid": "rsa", "n": encode(n), "e": encode(e)})
+    };
+    // Some issuers keep the zero that DER puts before the modulus.
+    let padded = [&[0][..], n].concat();
+    for (n, is_taken) in [(&n[..], true), (&padded, true), (&n[..255], false)] {
+        let server = KeyServer::default();
+        server.answers(set(&[jwk(n), self::jwk(Algorithm::EdDSA, "ed")]));
+        let authenticator = fetching(server.start().await);
+        let answer = connect(&authenticator, &token(Algorithm::RS256, Some("rsa"))).await;
+        assert_eq!(answer.is_ok(), is_taken, "{} bytes", n.len());
+    }
 }
