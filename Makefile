@@ -236,8 +236,10 @@ CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := .cache/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 
 .PHONY: deny
-deny: $(CARGO_DENY) ## licences, versions and sources of the dependencies
+deny: $(CARGO_DENY) ## licences, versions and sources of the dependencies, and advisories about them
 	$(CARGO_DENY) --all-features --locked check licenses bans sources
+	scripts/advisories $(abspath $(CARGO_DENY))
+	CARGO_DENY=$(abspath $(CARGO_DENY)) python3 -B -m unittest discover -q -s scripts/tests -p 'test_advisories.py'
 
 # Without optimisation it is built in half the time, and checks in a second all the same.
 $(CARGO_DENY):

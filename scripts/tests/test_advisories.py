@@ -1,0 +1,66 @@
+"""Whether a version with an advisory is noticed (scripts/advisories)."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import tomllib
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# `make deny` installs it and then runs this.
+CARGO_DENY = os.environ.get("CARGO_DENY", "cargo-deny")
+
+MANIFEST = """
+[package]
+name = "probe"
+version = "0.0.0"
+edition = "2024"
+
+[lib]
+path = "lib.rs"
+
+[dependencies]
+shlex = "={version}"
+"""
+
+
+def check(version):
+    """Checks a crate that depends on this version of shlex."""
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = pathlib.Path(folder, "Cargo.toml")
+        manifest.write_text(MANIFEST.replace("{version}", version))
+        pathlib.Path(folder, "lib.rs").touch()
+        subprocess.run(["cargo", "generate-lockfile", "--quiet"], cwd=folder, check=True)
+        return subprocess.run(
+            [ROOT / "scripts/advisories", CARGO_DENY, manifest],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+class Advisories(unittest.TestCase):
+    def test_a_version_with_an_advisory_fails_and_the_patched_one_passes(self):
+        bad = check("1.2.0")
+        self.assertNotEqual(bad.returncode, 0)
+        self.assertIn("RUSTSEC-2024-0006", bad.stderr)
+        good = check("1.3.0")
+        self.assertEqual(good.returncode, 0, good.stderr)
+
+    def test_every_advisory_is_known_once_and_has_what_is_looked_at(self):
+        snapshot = tomllib.loads((ROOT / "advisories/snapshot.toml").read_text())
+        names = [advisory["id"] for advisory in snapshot["advisory"]]
+        self.assertEqual(len(names), len(set(names)))
+        for advisory in snapshot["advisory"]:
+            with self.subTest(advisory["id"]):
+                self.assertRegex(advisory["id"], r"^RUSTSEC-20\d\d-\d{4}$")
+                self.assertRegex(advisory["date"], r"^20\d\d-\d\d-\d\d$")
+                self.assertIsInstance(advisory["patched"], list)
+                self.assertIn(advisory.get("informational"), [None, "unmaintained", "unsound"])
+                # RSA's advisory is there so that nobody brings the crate back.
+                self.assertTrue(advisory["patched"] or advisory["package"] == "rsa")
+
+
+if __name__ == "__main__":
+    unittest.main()
