@@ -1,15 +1,19 @@
 //! Streams that are looked at only where they are read.
 
-/// Lets a type be written to as its field `io` is.
+/// Lets a type be written to as its field `io` is. Where a field is to know how many bytes were taken, its method
+/// follows.
 macro_rules! write_through {
-    ($wrapper:ident) => {
+    ($wrapper:ident $(, $field:ident . $note:ident)?) => {
         impl<T: tokio::io::AsyncWrite + Unpin> tokio::io::AsyncWrite for $wrapper<T> {
             fn poll_write(
                 mut self: std::pin::Pin<&mut Self>,
                 cx: &mut std::task::Context<'_>,
                 bytes: &[u8],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                std::pin::Pin::new(&mut self.io).poll_write(cx, bytes)
+                let written = std::pin::Pin::new(&mut self.io).poll_write(cx, bytes);
+                let written = std::task::ready!(written)?;
+                $(self.$field.$note(written);)?
+                std::task::Poll::Ready(Ok(written))
             }
 
             fn poll_write_vectored(
@@ -17,7 +21,10 @@ macro_rules! write_through {
                 cx: &mut std::task::Context<'_>,
                 slices: &[std::io::IoSlice<'_>],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                std::pin::Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+                let written = std::pin::Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+                let written = std::task::ready!(written)?;
+                $(self.$field.$note(written);)?
+                std::task::Poll::Ready(Ok(written))
             }
 
             fn is_write_vectored(&self) -> bool {

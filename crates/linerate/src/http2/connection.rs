@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{
     Http2Limits, SMALL_FRAMES_MAX,
-    guard::{Findings, Guard},
+    guard::{Findings, Guard, Overflows},
     request::join_cookies,
     stream::into_io,
 };
@@ -41,6 +41,8 @@ pub(crate) struct Incoming {
     pub(crate) body: RecvStream,
     pub(crate) respond: SendResponse<Bytes>,
     pub(crate) place: Place,
+    /// The streams of the connection whose windows are open too far.
+    pub(crate) overflows: Overflows,
 }
 
 /// Serves the streams of one connection until it ends; `start` is called for each and must not wait.
@@ -172,6 +174,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
             body,
             respond,
             place,
+            overflows: self.findings.overflows.clone(),
         })
     }
 

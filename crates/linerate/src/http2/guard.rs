@@ -3,7 +3,7 @@
 //! h2 ends a connection with `PROTOCOL_ERROR` where the standard often has a more exact error, and overlooks
 //! some faults. So the bytes of a client are looked at before h2 gets them. At a fault they stop coming, and
 //! whoever serves the connection is told which error to end it with; the GOAWAY is h2's, as is everything
-//! else that is written. DATA is passed over, and what is kept of a connection is some 3 KiB at most.
+//! else that is written. DATA is passed over, and what is kept of a connection is some 4 KiB at most.
 //!
 //! | room | what happens there |
 //! | --- | --- |
@@ -13,8 +13,10 @@
 //! | `head` | the heads of frames, and lengths that frames can't have |
 //! | `integer` | integers in field blocks |
 //! | `malformed` | requests that are malformed in a way that h2 can't see |
+//! | `overflows` | streams whose windows are open too far, which h2 can't see once it has answered |
 //! | `settings` | values of settings |
 //! | `table` | the table that field blocks refer to |
+//! | `windows` | how far the windows of streams are open |
 
 mod ended;
 mod fields;
@@ -24,8 +26,10 @@ pub mod fuzzing;
 mod head;
 mod integer;
 mod malformed;
+mod overflows;
 mod settings;
 mod table;
+mod windows;
 
 use std::{
     io,
@@ -43,6 +47,7 @@ use crate::write_through::write_through;
 
 use frames::{Broken, Frames};
 pub(super) use malformed::Malformed;
+pub(crate) use overflows::Overflows;
 
 /// The bytes of a client up to its first fault.
 pub(super) struct Guard<T> {
@@ -51,6 +56,7 @@ pub(super) struct Guard<T> {
     /// Taken when something is wrong; nothing is read after that.
     fault: Option<oneshot::Sender<Reason>>,
     malformed: Malformed,
+    overflows: Overflows,
 }
 
 /// What is found out about a client.
@@ -59,6 +65,8 @@ pub(super) struct Findings {
     pub(super) fault: oneshot::Receiver<Reason>,
     /// Requests that h2 takes although they are malformed.
     pub(super) malformed: Malformed,
+    /// Streams whose windows are open too far.
+    pub(super) overflows: Overflows,
 }
 
 impl<T> Guard<T> {
@@ -66,18 +74,28 @@ impl<T> Guard<T> {
     pub(super) fn new(io: T) -> (Self, Findings) {
         let (sender, fault) = oneshot::channel();
         let malformed = Malformed::default();
+        let overflows = Overflows::default();
         let guard = Self {
             io,
             frames: Frames::default(),
             fault: Some(sender),
             malformed: malformed.clone(),
+            overflows: overflows.clone(),
         };
-        (guard, Findings { fault, malformed })
+        let findings = Findings {
+            fault,
+            malformed,
+            overflows,
+        };
+        (guard, findings)
     }
 
     /// Returns how many of these bytes may be seen.
     fn admit(&mut self, bytes: &[u8]) -> usize {
         let looked_at = self.frames.handle_input(bytes);
+        self.frames
+            .overflown()
+            .for_each(|id| self.overflows.note(id));
         let has_room = self.frames.malformed().all(|id| self.malformed.note(id));
         let broken = match looked_at {
             // RFC 9113 §5.4: "an endpoint MAY choose to treat a stream error as a connection error". All of them
@@ -119,12 +137,12 @@ impl<T: AsyncRead + Unpin> AsyncRead for Guard<T> {
     }
 }
 
-write_through!(Guard);
+write_through!(Guard, frames.note_written);
 
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 
@@ -139,6 +157,28 @@ mod tests {
             }
         }
         findings.fault.try_recv().ok()
+    }
+
+    #[tokio::test]
+    async fn what_is_written_may_be_given_back_by_the_client() {
+        let (client, server) = tokio::io::duplex(1 << 20);
+        let (mut guard, findings) = Guard::new(server);
+        let (mut reader, mut writer) = tokio::io::split(client);
+        let largest = b"\0\0\x04\x08\0\0\0\0\x01\x7f\xff\xff\xff";
+        let ten = b"\0\0\x04\x08\0\0\0\0\x01\0\0\0\x0a";
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        let mut buffer = [0; 100];
+        writer.write_all(&[&preface[..], largest].concat()).await.unwrap();
+        _ = guard.read(&mut buffer).await.unwrap();
+        guard.write_all(b"0123456789").await.unwrap();
+        reader.read_exact(&mut [0; 10]).await.unwrap();
+        writer.write_all(ten).await.unwrap();
+        _ = guard.read(&mut buffer).await.unwrap();
+        let mut overflow = findings.overflows.watch(1);
+        assert!(overflow.try_recv().is_err());
+        writer.write_all(ten).await.unwrap();
+        _ = guard.read(&mut buffer).await.unwrap();
+        assert!(overflow.try_recv().is_ok());
     }
 
     #[tokio::test]

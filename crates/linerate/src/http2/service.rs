@@ -73,6 +73,7 @@ where
         body,
         respond,
         place,
+        overflows,
     } = incoming;
     let mut request = Request::from_parts(head, ());
     let mut stream = Answering { respond, place };
@@ -91,7 +92,8 @@ where
     };
     stream.send(response).await;
     if let Ok(unread) = unread.try_recv() {
-        linger(unread).await;
+        let Answering { respond, place } = &mut stream;
+        linger(unread, respond, &overflows, place).await;
     }
 }
 

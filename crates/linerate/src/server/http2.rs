@@ -95,9 +95,14 @@ where
 
 /// Waits for the rest of a request that was refused, which holds its place meanwhile.
 async fn refused(incoming: Incoming) {
-    let Incoming { body, place, .. } = incoming;
-    http2::linger(body).await;
-    drop(place);
+    let Incoming {
+        body,
+        mut respond,
+        mut place,
+        overflows,
+        ..
+    } = incoming;
+    http2::linger(body, &mut respond, &overflows, &mut place).await;
 }
 
 /// A WebSocket that is about to be opened.

@@ -5,8 +5,9 @@ use h2::Reason;
 use super::{
     ended::Ended,
     fields::Fields,
-    head::{CONTINUATION, DATA, HEAD_BYTES, HEADERS, Head, SETTINGS, STREAM_MASK},
+    head::{CONTINUATION, DATA, HEAD_BYTES, HEADERS, Head, SETTINGS, STREAM_MASK, WINDOW_UPDATE},
     settings::Settings,
+    windows::Windows,
 };
 
 /// How long the preface is, which h2 looks at.
@@ -32,6 +33,9 @@ pub(super) struct Frames {
     fields: Fields,
     /// The streams of requests that are malformed, since somebody has asked.
     malformed: Vec<u32>,
+    windows: Windows,
+    /// The streams whose windows are open too far, since somebody has asked.
+    overflown: Vec<u32>,
 }
 
 /// What comes next.
@@ -48,6 +52,12 @@ enum Place {
     /// The length of the padding of these HEADERS.
     Padding(Head),
     Block(Block),
+    /// By how much the window of a stream grows, as far as that has come.
+    Window {
+        stream: u32,
+        increment: u32,
+        left: u32,
+    },
     /// So many bytes that are not looked at.
     Rest(u32),
 }
@@ -106,6 +116,8 @@ impl Default for Frames {
             ended: Ended::default(),
             fields: Fields::default(),
             malformed: Vec::new(),
+            windows: Windows::default(),
+            overflown: Vec::new(),
         }
     }
 }
@@ -135,6 +147,16 @@ impl Frames {
         self.malformed.drain(..)
     }
 
+    /// Returns the streams whose windows have been opened too far, once.
+    pub(super) fn overflown(&mut self) -> impl Iterator<Item = u32> {
+        self.overflown.drain(..)
+    }
+
+    /// Takes note of bytes on their way to the client, which may open its windows by as much.
+    pub(super) fn note_written(&mut self, bytes: usize) {
+        self.windows.note_written(bytes);
+    }
+
     /// Takes the next part of the input; returns how long that is.
     fn step(&mut self, input: &[u8]) -> Result<usize, Reason> {
         match &mut self.place {
@@ -154,7 +176,7 @@ impl Frames {
             }
             Place::Settings { settings, left } => {
                 let taken = part(input, *left);
-                settings.handle_input(taken)?;
+                settings.handle_input(taken, &mut self.windows)?;
                 *left -= taken.len() as u32;
                 if *left == 0 {
                     self.place = Place::HEAD;
@@ -169,6 +191,22 @@ impl Frames {
             Place::Block(block) => {
                 let block = *block;
                 self.handle_block(block, input)
+            }
+            Place::Window {
+                stream,
+                increment,
+                left,
+            } => {
+                *increment = *increment << 8 | u32::from(input[0]);
+                *left -= 1;
+                if *left == 0 {
+                    // §6.9: the first bit is reserved.
+                    if self.windows.open(*stream, *increment & STREAM_MASK) {
+                        self.overflown.push(*stream);
+                    }
+                    self.place = Place::HEAD;
+                }
+                Ok(1)
             }
             Place::Rest(left) => {
                 let taken = part(input, *left).len();
@@ -194,6 +232,14 @@ impl Frames {
                 return Ok(Place::Settings { settings, left });
             }
             CONTINUATION => {}
+            // h2 looks after the window of the connection.
+            WINDOW_UPDATE if head.stream != 0 => {
+                return Ok(Place::Window {
+                    stream: head.stream,
+                    increment: 0,
+                    left,
+                });
+            }
             _ => return Ok(Place::rest(left)),
         }
         if head.is_padded() {

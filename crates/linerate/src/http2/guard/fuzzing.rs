@@ -28,6 +28,7 @@ pub fn judge<'a>(pieces: impl IntoIterator<Item = &'a [u8], IntoIter: Unpin>) ->
     let Findings {
         mut fault,
         malformed,
+        overflows: _,
     } = findings;
     let mut context = Context::from_waker(Waker::noop());
     let mut passed = Vec::new();

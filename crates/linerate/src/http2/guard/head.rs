@@ -10,7 +10,7 @@ const RST_STREAM: u8 = 0x3;
 pub(super) const SETTINGS: u8 = 0x4;
 const PING: u8 = 0x6;
 const GOAWAY: u8 = 0x7;
-const WINDOW_UPDATE: u8 = 0x8;
+pub(super) const WINDOW_UPDATE: u8 = 0x8;
 pub(super) const CONTINUATION: u8 = 0x9;
 
 const ACK: u8 = 0x1;

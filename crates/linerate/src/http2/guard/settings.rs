@@ -2,13 +2,12 @@
 
 use h2::Reason;
 
+use super::windows::{WINDOW_BYTES_MAX, Windows};
+
 /// What a setting has: two bytes of an identifier and four of a value.
 const SETTING_BYTES: usize = 6;
 
 const INITIAL_WINDOW_SIZE: u16 = 0x4;
-
-/// The largest window that there is (§6.9.1).
-const WINDOW_BYTES_MAX: u32 = (1 << 31) - 1;
 
 /// A payload of settings, as far as it has come.
 #[derive(Debug, Default)]
@@ -18,17 +17,21 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Takes some bytes of the payload.
+    /// Takes some bytes of the payload, and resizes the windows by it.
     ///
     /// # Errors
     /// A window is larger than any may be. h2 knows the other values that may not be.
-    pub(super) fn handle_input(&mut self, input: &[u8]) -> Result<(), Reason> {
+    pub(super) fn handle_input(
+        &mut self,
+        input: &[u8],
+        windows: &mut Windows,
+    ) -> Result<(), Reason> {
         for byte in input {
             self.setting[self.bytes] = *byte;
             self.bytes += 1;
             if self.bytes == SETTING_BYTES {
                 self.bytes = 0;
-                self.judge()?;
+                self.apply(windows)?;
             }
         }
         Ok(())
@@ -36,11 +39,14 @@ impl Settings {
 
     /// §6.5.2: "Values above the maximum flow-control window size of 2^31-1 MUST be treated as a connection
     /// error of type FLOW_CONTROL_ERROR."
-    fn judge(&self) -> Result<(), Reason> {
+    fn apply(&self, windows: &mut Windows) -> Result<(), Reason> {
         let [a, b, value @ ..] = self.setting;
-        let is_window = u16::from_be_bytes([a, b]) == INITIAL_WINDOW_SIZE;
-        if is_window && u32::from_be_bytes(value) > WINDOW_BYTES_MAX {
-            return Err(Reason::FLOW_CONTROL_ERROR);
+        if u16::from_be_bytes([a, b]) == INITIAL_WINDOW_SIZE {
+            let bytes = u32::from_be_bytes(value);
+            if bytes > WINDOW_BYTES_MAX {
+                return Err(Reason::FLOW_CONTROL_ERROR);
+            }
+            windows.resize(bytes);
         }
         Ok(())
     }

@@ -251,3 +251,23 @@ async fn a_client_that_does_not_receive_slows_the_server() {
     }
     server.abort();
 }
+
+#[tokio::test]
+async fn a_window_opened_too_far_after_a_refusal_is_an_error_of_the_stream() {
+    let server = Running::start(Server::new(), echo_http2).await;
+    let mut wire = Wire::open(server.address, &[]).await;
+    let request = [
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", "/"),
+        (":authority", "example.com"),
+    ];
+    wire.headers(1, &request).await;
+    while wire.next_of(DATA, 1).await.flags & END_STREAM == 0 {}
+    let largest = frame(WINDOW_UPDATE, 0, 1, &(u32::MAX >> 1).to_be_bytes());
+    wire.send([&largest[..], &largest].concat()).await;
+    let reset = wire.next_of(RST_STREAM, 1).await;
+    assert_eq!(reset.code(), FLOW_CONTROL_ERROR);
+    wire.connect(3).await;
+    server.stop().await;
+}

@@ -343,3 +343,17 @@ async fn serve_http2_dropped_after_any_number_of_polls_ends_what_it_has_begun() 
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_window_opened_too_far_after_the_answer_is_an_error_of_the_stream() {
+    let (address, _, _leave) = start().await;
+    let mut wire = Wire::open(address, &[]).await;
+    wire.headers(1, &get_of("/page")).await;
+    body(&mut wire, 1).await;
+    // The request goes on, but h2 looks at the window of the stream no more.
+    let largest = frame(WINDOW_UPDATE, 0, 1, &(u32::MAX >> 1).to_be_bytes());
+    wire.send([&largest[..], &largest].concat()).await;
+    let reset = wire.next_of(RST_STREAM, 1).await;
+    assert_eq!(reset.code(), FLOW_CONTROL_ERROR);
+    wire.connect(3).await;
+}

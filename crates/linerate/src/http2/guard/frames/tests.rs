@@ -137,6 +137,29 @@ fn s11_a_path_with_a_fragment_is_told() {
 }
 
 #[test]
+fn a_window_that_is_opened_too_far_is_told_of_once_it_is() {
+    let largest = b"\0\0\x04\x08\0\0\0\0\x03\x7f\xff\xff\xff";
+    let reserved_bit = b"\0\0\x04\x08\0\0\0\0\x05\x80\0\0\x01";
+    let of_connection = b"\0\0\x04\x08\0\0\0\0\0\x7f\xff\xff\xff";
+    let smaller = b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\xff\xfe";
+    let one = b"\0\0\x04\x08\0\0\0\0\x03\0\0\0\x01";
+    let mut input = [PREFACE, SETTINGS, REQUEST, largest].concat();
+    for frame in [&reserved_bit[..], of_connection, of_connection, smaller, one] {
+        input.extend(frame);
+    }
+    for piece_bytes in [1, input.len()] {
+        let mut frames = Frames::default();
+        for piece in input.chunks(piece_bytes) {
+            frames.handle_input(piece).unwrap();
+            assert_eq!(frames.overflown().count(), 0);
+        }
+        frames.handle_input(one).unwrap();
+        assert_eq!(frames.overflown().collect::<Vec<_>>(), [3]);
+        assert_eq!(frames.overflown().count(), 0);
+    }
+}
+
+#[test]
 fn s04_a_stream_that_was_ended_has_no_more_data_or_fields() {
     let data = b"\0\0\0\0\0\0\0\0\x01";
     let end = b"\0\0\0\0\x01\0\0\0\x01";
