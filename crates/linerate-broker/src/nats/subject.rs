@@ -151,6 +151,7 @@ fn first_token(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use linerate_hub::ChannelName;
+    use proptest::prelude::*;
 
     use super::{SubjectError, Subjects, is_pattern, live, stream};
 
@@ -239,5 +240,51 @@ mod tests {
         }
         assert_ne!(stream("a.b"), stream("a-b"));
         assert_eq!(live("a.b"), "_linerate.live.a.b");
+    }
+
+    /// Names made of what has a meaning to NATS or to us.
+    fn arbitrary() -> impl Strategy<Value = String> {
+        const PARTS: &[&str] = &[
+            ".",
+            "-",
+            "_",
+            "$",
+            "*",
+            ">",
+            "{",
+            "}",
+            ":",
+            "a",
+            "b",
+            "ü",
+            "linerate-",
+            "_linerate.live.",
+            "_linerate.control",
+            "private:room",
+        ];
+        let part = prop::sample::select(PARTS);
+        prop::collection::vec(part, 1..7).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+        #[test]
+        fn no_name_reaches_the_subjects_of_another(
+            a in arbitrary(),
+            b in arbitrary(),
+            prefix in prop::sample::select(&["", "p.", "a.", "_linerate-.p."][..]),
+        ) {
+            let subjects = Subjects::new(prefix).unwrap();
+            let [Ok(of_a), Ok(of_b)] = [&a, &b].map(|name| subjects.of_channel(&channel(name))) else {
+                return Ok(());
+            };
+            prop_assert_eq!(subjects.channel(&of_a), Some(channel(&a)));
+            prop_assert!(!is_pattern(&a));
+            prop_assert_ne!(&of_a, &subjects.control());
+            prop_assert_ne!(&of_a, &live(&of_b));
+            prop_assert_eq!(a == b, of_a == of_b);
+            prop_assert_eq!(a == b, stream(&of_a) == stream(&of_b));
+        }
     }
 }

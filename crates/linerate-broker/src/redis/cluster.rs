@@ -1,5 +1,7 @@
 //! Which master of a cluster has which channel: slots, and who serves them.
 
+use std::{ops::Range, sync::LazyLock};
+
 use ::redis::Value;
 
 use super::address::Host;
@@ -10,11 +12,11 @@ const SLOTS: u16 = 16_384;
 /// Which masters serve which slots.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct SlotMap {
-    ranges: Vec<Range>,
+    ranges: Vec<Served>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Range {
+struct Served {
     first: u16,
     last: u16,
     master: Host,
@@ -24,7 +26,7 @@ impl SlotMap {
     /// Reads the answer to `CLUSTER SLOTS` that came from `asked`; `None` if it is malformed or empty.
     pub(super) fn parse(value: &Value, asked: &Host) -> Option<Self> {
         let ranges = list(value)?.iter().map(|range| range_of(range, asked));
-        let ranges: Vec<Range> = ranges.collect::<Option<_>>()?;
+        let ranges: Vec<Served> = ranges.collect::<Option<_>>()?;
         (!ranges.is_empty()).then_some(Self { ranges })
     }
 
@@ -49,16 +51,33 @@ impl SlotMap {
 
 /// Returns the slot of a key or sharded channel: of its hash tag, if it has one.
 pub(super) fn slot(name: &[u8]) -> u16 {
-    crc16(hash_tag(name)) % SLOTS
+    let hashed = hash_tag(name).map_or(name, |range| &name[range]);
+    crc16(hashed) % SLOTS
 }
 
-fn hash_tag(name: &[u8]) -> &[u8] {
-    let tag = || {
-        let start = name.iter().position(|&byte| byte == b'{')? + 1;
-        let length = name[start..].iter().position(|&byte| byte == b'}')?;
-        (length > 0).then(|| &name[start..start + length])
-    };
-    tag().unwrap_or(name)
+/// Returns where the hash tag of a name is, if it has one.
+pub(super) fn hash_tag(name: &[u8]) -> Option<Range<usize>> {
+    let start = name.iter().position(|&byte| byte == b'{')? + 1;
+    let length = name[start..].iter().position(|&byte| byte == b'}')?;
+    (length > 0).then_some(start..start + length)
+}
+
+/// Returns a number whose digits lie in a slot.
+pub(super) fn number_in(slot: u16) -> u32 {
+    static NUMBERS: LazyLock<Vec<u32>> = LazyLock::new(|| {
+        let mut numbers = vec![None; usize::from(SLOTS)];
+        let mut missing = numbers.len();
+        for number in 0_u32.. {
+            let place = &mut numbers[usize::from(self::slot(number.to_string().as_bytes()))];
+            missing -= usize::from(place.is_none());
+            place.get_or_insert(number);
+            if missing == 0 {
+                break;
+            }
+        }
+        numbers.into_iter().flatten().collect()
+    });
+    NUMBERS[usize::from(slot)]
 }
 
 /// The checksum that the Cluster Specification names (CRC-16/XMODEM).
@@ -75,7 +94,7 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-fn range_of(value: &Value, asked: &Host) -> Option<Range> {
+fn range_of(value: &Value, asked: &Host) -> Option<Served> {
     let [first, last, master, ..] = list(value)? else {
         return None;
     };
@@ -90,7 +109,7 @@ fn range_of(value: &Value, asked: &Host) -> Option<Range> {
         _ => return None,
     };
     let port = number(port)?;
-    Some(Range {
+    Some(Served {
         first: number(first)?,
         last: number(last)?,
         master: Host { name, port },

@@ -1,8 +1,13 @@
-//! What channels and keys are called in Redis.
+//! Names of channels and keys in Redis. No two channels share a name or a key.
+//!
+//! A channel's keys lie in the channel's slot. The keys of `NAME` are
+//! - `linerate.meta.{NAME}`, `linerate.stream.{NAME}` and `linerate.answer.{NAME}.KEY` if `NAME` has no brace, and
+//! - `linerate.meta:{TAG}NAME`, `linerate.stream:{TAG}NAME` and `linerate.answer:{TAG}LENGTH.NAME.KEY` if it has one.
+//!   `TAG` has no `}`, so what follows the first `}` is `NAME`, whatever it contains.
 
 use linerate_hub::ChannelName;
 
-use super::cluster::slot;
+use super::cluster::{hash_tag, number_in, slot};
 
 /// Stands before the names of what only nodes use among themselves.
 const OWN: &str = "linerate.";
@@ -20,6 +25,14 @@ pub(super) struct Names {
 pub(super) struct StreamKeys {
     pub(super) meta: String,
     pub(super) stream: String,
+}
+
+/// A durable channel in Redis.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) keys: StreamKeys,
+    /// The keys of earlier versions, if no other channel had the same ones. What they hold moves to `keys`.
+    pub(super) former: Option<StreamKeys>,
 }
 
 impl Names {
@@ -74,24 +87,50 @@ impl Names {
         rest.is_some_and(|rest| rest.starts_with(OWN.as_bytes()))
     }
 
-    /// Returns the keys of the stream of a channel that is called `name`.
-    pub(super) fn stream(&self, name: &str) -> StreamKeys {
-        StreamKeys {
-            meta: beside(name, "meta"),
-            stream: beside(name, "stream"),
+    /// Returns where the stream of a channel that is called `name` is stored.
+    pub(super) fn stored(&self, name: &str) -> Stored {
+        let keys = match tag(name) {
+            None => StreamKeys::new(|what| unbraced(name, what)),
+            Some(tag) => StreamKeys::new(|what| format!("{OWN}{what}:{{{tag}}}{name}")),
+        };
+        Stored {
+            keys,
+            former: former(name),
         }
     }
 
     /// Returns where the answer to a publication with an idempotency key is kept.
     pub(super) fn answer(&self, name: &str, key: &str) -> String {
-        format!("{}.{key}", beside(name, "answer"))
+        match tag(name) {
+            None => format!("{OWN}answer.{{{name}}}.{key}"),
+            Some(tag) => format!("{OWN}answer:{{{tag}}}{}.{name}.{key}", name.len()),
+        }
     }
 }
 
-/// Returns a key in the slot of `name`: by the name's own hash tag, if it has one, or by making it one.
-///
-/// There is none for a name without a hash tag that holds `}`; a cluster refuses its stream.
-fn beside(name: &str, what: &str) -> String {
+impl StreamKeys {
+    fn new(key: impl Fn(&str) -> String) -> Self {
+        Self {
+            meta: key("meta"),
+            stream: key("stream"),
+        }
+    }
+}
+
+/// Returns a hash tag in the slot of `name`; `None` if `name` has no brace, and so can be one itself.
+fn tag(name: &str) -> Option<String> {
+    if !name.contains(['{', '}']) {
+        return None;
+    }
+    Some(match hash_tag(name.as_bytes()) {
+        Some(range) => name[range].to_owned(),
+        None if !name.contains('}') => name.to_owned(),
+        None => number_in(slot(name.as_bytes())).to_string(),
+    })
+}
+
+/// Returns a key in the slot of `name`, which has no brace. A few names get there without becoming a hash tag.
+fn unbraced(name: &str, what: &str) -> String {
     let plain = format!("{OWN}{what}.{name}");
     match slot(plain.as_bytes()) == slot(name.as_bytes()) {
         true => plain,
@@ -99,11 +138,22 @@ fn beside(name: &str, what: &str) -> String {
     }
 }
 
+/// Returns the keys that earlier versions used for a name with a hash tag. Those of `{x}` were also those of `x`, and
+/// nobody can tell whose history they hold.
+fn former(name: &str) -> Option<StreamKeys> {
+    hash_tag(name.as_bytes())?;
+    let is_ambiguous = name.starts_with('{') && name.ends_with('}');
+    (!is_ambiguous).then(|| StreamKeys::new(|what| format!("{OWN}{what}.{name}")))
+}
+
 #[cfg(test)]
 mod tests {
-    use linerate_hub::ChannelName;
+    use std::collections::HashSet;
 
-    use super::Names;
+    use linerate_hub::ChannelName;
+    use proptest::prelude::*;
+
+    use super::{Names, Stored};
     use crate::redis::cluster::slot;
 
     fn name(text: &str) -> ChannelName {
@@ -134,13 +184,132 @@ mod tests {
     }
 
     #[test]
+    fn ordinary_names_keep_the_keys_that_they_had() {
+        let stored = Names::new("").stored("ticks:AAPL");
+        assert_eq!(stored.keys.meta, "linerate.meta.{ticks:AAPL}");
+        assert_eq!(stored.keys.stream, "linerate.stream.{ticks:AAPL}");
+        assert!(stored.former.is_none());
+    }
+
+    #[test]
+    fn history_of_a_name_that_was_another_ones_too_is_not_adopted() {
+        let names = Names::new("");
+        for name in ["{x}", "{a}b{c}", "a{b", "{a{b}", "{}x", "a}b"] {
+            assert!(names.stored(name).former.is_none(), "{name}");
+        }
+        let former = names.stored("{user}.chat").former.unwrap();
+        assert_eq!(former.meta, "linerate.meta.{user}.chat");
+    }
+
+    #[test]
     fn keys_lie_in_the_slot_of_their_channel() {
         let names = Names::new("");
-        for channel in ["ticks", "a{b}c", "{x}", "a{b", "ünï"] {
-            let keys = names.stream(channel);
-            for key in [keys.meta, keys.stream, names.answer(channel, "k}{")] {
-                assert_eq!(slot(key.as_bytes()), slot(channel.as_bytes()), "{key}");
+        for channel in [
+            "ticks", "a{b}c", "{x}", "a{b", "a}b", "{}x", "{}", "}{", "ünï",
+        ] {
+            assert_in_slot(&names, channel, "k}{");
+        }
+    }
+
+    fn assert_in_slot(names: &Names, channel: &str, key: &str) {
+        for key in keys(names, channel, key) {
+            assert_eq!(slot(key.as_bytes()), slot(channel.as_bytes()), "{key}");
+        }
+    }
+
+    /// Returns every key of a channel, also those that it may take over.
+    fn keys(names: &Names, channel: &str, key: &str) -> Vec<String> {
+        let Stored { keys, former } = names.stored(channel);
+        let mut all = vec![keys.meta, keys.stream, names.answer(channel, key)];
+        all.extend(former.into_iter().flat_map(|keys| [keys.meta, keys.stream]));
+        all
+    }
+
+    /// Names made of what has a meaning to Redis or to us, so that a pair of them often differs in little.
+    fn arbitrary() -> impl Strategy<Value = String> {
+        const PARTS: &[&str] = &[
+            "{",
+            "}",
+            "{}",
+            ".",
+            ":",
+            "*",
+            "?",
+            "[",
+            "]",
+            "\\",
+            "a",
+            "b",
+            "ü",
+            "1",
+            "linerate.",
+            "meta.",
+            "stream.",
+            "answer.",
+            "private:room",
+        ];
+        let part = prop::sample::select(PARTS);
+        prop::collection::vec(part, 1..7).prop_map(|parts| parts.concat())
+    }
+
+    /// Pairs of names, many of which differ by what stands around one of them.
+    fn pair() -> impl Strategy<Value = (String, String)> {
+        let related = (arbitrary(), 0..7_usize).prop_map(|(a, how)| {
+            let b = match how {
+                0 => format!("{{{a}}}"),
+                1 => format!("{{{{{a}}}}}"),
+                2 => format!("{{{a}}}{a}"),
+                3 => format!("linerate.meta.{a}"),
+                4 => format!("{a}."),
+                5 => format!("{}.{a}", a.len()),
+                _ => format!("{{{a}}}.{a}"),
+            };
+            (a, b)
+        });
+        prop_oneof![(arbitrary(), arbitrary()), related]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+        #[test]
+        fn no_name_reaches_the_keys_of_another(
+            (a, b) in pair(),
+            key_a in arbitrary(),
+            key_b in arbitrary(),
+            prefix in prop_oneof![Just(String::new()), arbitrary()],
+        ) {
+            let names = Names::new(&prefix);
+            let [Some(called_a), Some(called_b)] = [&a, &b].map(|text| names.channel(&name(text))) else {
+                return Ok(());
+            };
+            assert_in_slot(&names, &called_a, &key_a);
+            prop_assert_eq!(names.source(called_a.as_bytes()), Some(name(&a)));
+            prop_assert!(!names.is_own(called_a.as_bytes()));
+            prop_assert!(called_a != names.control() && called_a != names.probe("n", 1));
+            let of_a = keys(&names, &called_a, &key_a);
+            prop_assert_eq!(HashSet::<&String>::from_iter(&of_a).len(), of_a.len());
+            if a != b {
+                prop_assert_ne!(&called_a, &called_b);
+                let of_b = keys(&names, &called_b, &key_b);
+                prop_assert!(of_a.iter().all(|key| !of_b.contains(key)), "{:?} {:?}", of_a, of_b);
+            } else if key_a != key_b {
+                prop_assert_ne!(names.answer(&called_a, &key_a), names.answer(&called_a, &key_b));
             }
+        }
+
+        #[test]
+        fn the_name_of_a_pattern_is_no_channels(a in arbitrary(), b in arbitrary(), prefix in arbitrary()) {
+            let globs = ['*', '?', '['];
+            let (pattern, channel) = (name(&format!("{a}*")), name(&format!("c{}", b.replace(globs, ""))));
+            let names = Names::new(&prefix);
+            prop_assert_ne!(Some(names.pattern(&pattern)), names.channel(&channel));
+        }
+
+        #[test]
+        fn keys_of_any_text_lie_in_its_slot(bytes in "\\PC{1,40}", key in "\\PC{0,10}") {
+            let names = Names::new("");
+            assert_in_slot(&names, &bytes, &key);
         }
     }
 }

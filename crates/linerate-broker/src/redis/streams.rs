@@ -9,7 +9,7 @@ use linerate_hub::{Epoch, Publication, StreamPosition};
 use super::{
     commands::Commands,
     envelope,
-    names::{Names, StreamKeys},
+    names::{Names, Stored},
 };
 use crate::{
     broker::BrokerError,
@@ -29,6 +29,13 @@ pub(super) struct Streams {
     word: &'static str,
 }
 
+/// How each script that uses a stream begins.
+macro_rules! adopt {
+    () => {
+        include_str!("lua/adopt.lua")
+    };
+}
+
 /// An entry of a stream: its id, and names and values.
 type Entry = (String, Vec<Bytes>);
 
@@ -38,9 +45,9 @@ type Part = (String, String, String, Vec<Entry>);
 impl Streams {
     pub(super) fn new(meta_ttl: Duration, idempotency_ttl: Duration, word: &'static str) -> Self {
         Self {
-            publish: Script::new(include_str!("lua/publish.lua")),
+            publish: Script::new(concat!(adopt!(), include_str!("lua/publish.lua"))),
             publish_once: Script::new(include_str!("lua/publish_once.lua")),
-            history: Script::new(include_str!("lua/history.lua")),
+            history: Script::new(concat!(adopt!(), include_str!("lua/history.lua"))),
             meta_ttl,
             idempotency_ttl,
             word,
@@ -80,12 +87,15 @@ impl Streams {
         name: &str,
         publish: &Publish,
     ) -> Result<Published, BrokerError> {
-        let StreamKeys { meta, stream } = names.stream(name);
+        let Stored { keys, former } = names.stored(name);
         let options = publish.options;
-        let mut call = self.publish.key(meta);
-        call.key(stream);
+        let mut call = self.publish.key(keys.meta);
+        call.key(keys.stream);
         if let Some(key) = &publish.idempotency_key {
             call.key(names.answer(name, key));
+        }
+        if let Some(former) = former {
+            call.key(former.meta).key(former.stream);
         }
         call.arg(name)
             .arg(&publish.payload[..])
@@ -112,14 +122,17 @@ impl Streams {
         options: StreamOptions,
         request: &HistoryRequest,
     ) -> Result<History, BrokerError> {
-        let StreamKeys { meta, stream } = names.stream(name);
+        let Stored { keys, former } = names.stored(name);
         let since = request.since.as_ref();
         let limit = request
             .limit
             .map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
-        let mut call = self.history.key(meta);
-        call.key(stream)
-            .arg(incarnation::random())
+        let mut call = self.history.key(keys.meta);
+        call.key(keys.stream);
+        if let Some(former) = former {
+            call.key(former.meta).key(former.stream);
+        }
+        call.arg(incarnation::random())
             .arg(milliseconds(options.ttl))
             .arg(milliseconds(self.meta_ttl.max(options.ttl)))
             .arg(since.map_or("", |since| since.epoch.as_str()))
@@ -140,8 +153,10 @@ impl Streams {
         names: &Names,
         name: &str,
     ) -> Result<(), BrokerError> {
+        let Stored { keys, former } = names.stored(name);
         let mut command = ::redis::cmd("DEL");
-        command.arg(names.stream(name).stream);
+        command.arg(keys.stream);
+        command.arg(former.map(|former| former.stream));
         commands.query(&command).await
     }
 }

@@ -120,6 +120,8 @@ macro_rules! contract {
             history: a_durable_publication_says_its_position,
             history: who_published_and_tags_survive_in_durable_channels,
             history: a_key_publishes_once,
+            history: no_name_reaches_what_another_channel_holds,
+            history: a_key_and_a_name_do_not_run_into_each_other,
             service: nodes_receive_each_others_publications,
             service: control_messages_reach_all_nodes,
             service: any_node_recovers_a_durable_channel,

@@ -12,6 +12,7 @@ use crate::{
 
 mod cluster;
 mod failure;
+mod names;
 mod plain;
 mod sentinel;
 mod tls;

@@ -400,3 +400,47 @@ async fn what_a_client_recovers_from_redis_fits_into_its_messages() {
     let all: Vec<Value> = (1..=301).map(Value::from).collect();
     assert_eq!(seen, all);
 }
+
+/// A client names another channel's key: `{x}` and `x` had the same ones in Redis.
+#[tokio::test]
+async fn a_channel_name_reaches_no_other_channels_history() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("linerate.toml");
+    let text = "[channel]\ndurable = true\nhistory_size = 10\nallow_subscribe = true\nallow_publish = true\n\
+        allow_history = true\nallow_anonymous = true\n\
+        [[namespace]]\nname = \"private\"\nallow_subscribe = false\nallow_publish = false\nallow_anonymous = false\n";
+    std::fs::write(&config, text).unwrap();
+    let url = redis.url();
+    let flags = ["--config", config.to_str().unwrap(), "--broker", &url];
+    let server = Server::start_with(&flags);
+    let secret = json!({"channel": "private:room", "data": "secret"});
+    server.api("publish", secret).await;
+    let mut ws = server.connect("/connection/websocket").await;
+    ws.send(r#"{"id":1,"connect":{}}"#).await.unwrap();
+    next(&mut ws).await;
+    let mut ask = async |command: Value| {
+        ws.send(command.to_string()).await.unwrap();
+        loop {
+            let reply: Value = serde_json::from_str(&next(&mut ws).await).unwrap();
+            if reply["id"] == command["id"] {
+                return reply;
+            }
+        }
+    };
+    let denied = ask(json!({"id": 2, "subscribe": {"channel": "private:room"}})).await;
+    assert_eq!(denied["error"]["code"], 103);
+    let asked = json!({"id": 3, "subscribe": {"channel": "{private:room}", "recover": true}});
+    assert_eq!(ask(asked).await["error"], Value::Null);
+    let page = ask(json!({"id": 4, "history": {"channel": "{private:room}", "limit": 10}})).await;
+    assert_eq!(page["history"]["publications"], Value::Null, "{page}");
+    let forged = json!({"id": 5, "publish": {"channel": "{private:room}", "data": "forged"}});
+    assert_eq!(ask(forged).await["error"], Value::Null);
+    let asked = json!({"channel": "private:room", "limit": 10});
+    let kept = server.api("history", asked).await;
+    let kept = kept["publications"].as_array().unwrap();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert_eq!(kept[0]["data"], "secret");
+}

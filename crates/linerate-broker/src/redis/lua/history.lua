@@ -1,6 +1,6 @@
 -- Reads a part of a stream and its position.
 --
--- KEYS: 1 the stream's meta, 2 the stream
+-- KEYS: 1 the stream's meta, 2 the stream, the former keys of both (optional)
 -- ARGV: 1 epoch if a new one begins, 2 ttl, 3 ttl of the stream's meta, both in milliseconds, 4 epoch of the position
 --       behind which to begin, 5 its offset, 6 the most publications (-1 for all), 7 XRANGE or XREVRANGE
 -- Returns epoch, newest offset, offset of the oldest publication kept (empty if there is none), publications.

@@ -1,11 +1,13 @@
 -- Publishes in a durable channel: numbers the publication, keeps it, and sends it to the subscribers, all at once.
 --
--- KEYS: 1 the stream's meta, 2 the stream, 3 the answer to an earlier publication with the same key (optional)
+-- KEYS: 1 the stream's meta, 2 the stream, 3 the answer to an earlier publication with the same key (optional),
+--       the former keys of meta and stream (optional)
 -- ARGV: 1 channel, 2 payload, 3 meta, 4 size, 5 ttl, 6 ttl of the stream's meta, 7 epoch if a new one begins,
 --       8 PUBLISH or SPUBLISH, 9 ttl of the answer; all in milliseconds
 
-if KEYS[3] then
-  local known = redis.call('HMGET', KEYS[3], 'epoch', 'offset')
+local answer = #KEYS % 2 == 1 and KEYS[3]
+if answer then
+  local known = redis.call('HMGET', answer, 'epoch', 'offset')
   if known[1] then
     return known
   end
@@ -28,9 +30,9 @@ local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('XADD', KEYS[2], 'MAXLEN', ARGV[4], offset .. '-' .. now, 'payload', ARGV[2], 'meta', ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[5])
 redis.call('PEXPIRE', KEYS[1], ARGV[6])
-if KEYS[3] then
-  redis.call('HSET', KEYS[3], 'epoch', epoch, 'offset', offset)
-  redis.call('PEXPIRE', KEYS[3], ARGV[9])
+if answer then
+  redis.call('HSET', answer, 'epoch', epoch, 'offset', offset)
+  redis.call('PEXPIRE', answer, ARGV[9])
 end
 
 local head = '\0lr1 ' .. offset .. ' ' .. epoch .. ' ' .. #ARGV[3] .. '\n'

@@ -21,7 +21,7 @@ impl Node {
         self.recorder.publications(channel, count as usize).await;
     }
 
-    pub(super) async fn history(
+    pub(crate) async fn history(
         &self,
         channel: &str,
         options: StreamOptions,
@@ -268,5 +268,63 @@ pub(crate) async fn a_key_publishes_once(service: &impl Service) {
         publish(keyed("later", "k")).await.unwrap();
         let received = node.recorder.payloads(channel, 3).await;
         assert_eq!(received, ["first", "other", "later"], "{channel}");
+    }
+}
+
+/// Pairs that become equal if a name is escaped carelessly.
+const ALIKE: [&str; 14] = [
+    "room",
+    "{room}",
+    "{{room}}",
+    "{room}room",
+    "room.a",
+    "room-a",
+    "room/a",
+    "room:a",
+    "a}b",
+    "a{b",
+    "{a}b",
+    "{}x",
+    "x}",
+    "linerate-room",
+];
+
+pub(crate) async fn no_name_reaches_what_another_channel_holds(service: &impl Service) {
+    let node = Node::of(service).await;
+    for (what, options) in STREAMS {
+        let payload = |channel| format!("{what} {channel}");
+        for channel in ALIKE {
+            node.subscribe(channel, options).await;
+            let mut publish = publish(payload(channel), options);
+            publish.idempotency_key = Some(what.to_owned());
+            let published = node.broker.publish(&name(channel), publish).await;
+            published.unwrap();
+        }
+        for channel in ALIKE {
+            node.recorder.until(channel, &payload(channel)).await;
+            let history = node.history(channel, options, HistoryRequest::default());
+            let found = payloads(&history.await.publications);
+            assert_eq!(found.last().unwrap(), &payload(channel));
+            // The embedded broker keeps both kinds in one place.
+            let is_own = |found: &Bytes| {
+                STREAMS
+                    .iter()
+                    .any(|(what, _)| *found == format!("{what} {channel}"))
+            };
+            assert!(found.iter().all(is_own), "{channel}: {found:?}");
+        }
+        for channel in ALIKE {
+            node.broker.unsubscribe(&name(channel)).await;
+        }
+    }
+}
+
+pub(crate) async fn a_key_and_a_name_do_not_run_into_each_other(service: &impl Service) {
+    let node = Node::of(service).await;
+    for (channel, key) in [("a", "b.c"), ("a.b", "c"), ("{a}", "b.c"), ("{a}.b", "c")] {
+        let mut publish = publish(channel, DURABLE);
+        publish.idempotency_key = Some(key.to_owned());
+        let published = node.broker.publish(&name(channel), publish).await.unwrap();
+        assert_eq!(published.position.unwrap().offset, 1, "{channel} {key}");
     }
 }
