@@ -64,6 +64,9 @@ fn check(file: Option<PathBuf>) -> anyhow::Result<()> {
     println!("{source}: all is well");
     println!("  listens on {}", config.server.listen);
     println!("  namespaces: {}", config.namespaces.len());
+    for warning in config.warnings() {
+        println!("  warning: {warning}");
+    }
     if config.is_open() {
         println!(
             "  stands open: no key is configured, everybody who can connect may do everything"

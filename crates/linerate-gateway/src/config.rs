@@ -98,6 +98,11 @@ impl Config {
         self.auth.anonymous || self.is_open()
     }
 
+    /// Returns what is allowed, but may not be what was meant; each is a sentence.
+    pub fn warnings(&self) -> Vec<String> {
+        namespaces::warn(self).into_iter().collect()
+    }
+
     /// Says what is out of range, or contradicts something else.
     fn check(&self, check: &mut Check) {
         check.section("auth", |check| self.auth.check(check));

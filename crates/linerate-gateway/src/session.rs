@@ -10,6 +10,7 @@
 //! | `gate` | who may come in, and what they may subscribe to |
 //! | `identity` | who a client is |
 //! | `plan` | how a client is subscribed, if it may |
+//! | `scope` | from which channels a subscriber to a pattern gets publications |
 //! | `shared` | the configuration as sessions need it |
 //! | `tags` | filters by the tags of publications |
 //! | `work` | what a session has to wait for |
@@ -26,6 +27,7 @@ pub mod fuzzing;
 mod gate;
 mod identity;
 mod plan;
+mod scope;
 mod shared;
 mod tags;
 mod work;

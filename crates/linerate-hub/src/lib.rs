@@ -60,6 +60,7 @@ pub mod pointer;
 pub mod position;
 pub mod presence;
 pub mod publication;
+pub mod scope;
 pub mod transmit;
 
 pub use channel::ChannelName;
@@ -73,4 +74,5 @@ pub use options::{
 pub use pointer::JsonPointer;
 pub use position::{Epoch, StreamPosition};
 pub use publication::{ClientInfo, Publication};
+pub use scope::Scope;
 pub use transmit::Transmit;

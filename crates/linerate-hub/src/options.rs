@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{Encode, Filter, JsonPointer};
+use crate::{Encode, Filter, JsonPointer, Publication, Scope};
 
 /// Options of a hub.
 #[derive(Clone, Debug)]
@@ -64,6 +64,8 @@ impl Default for ChannelOptions {
 pub struct SubscriptionOptions {
     /// How publications are encoded.
     pub encoding: EncodingId,
+    /// Which sources of a pattern it sees, before the filter is asked; all if `None`.
+    pub scope: Option<Arc<dyn Scope>>,
     /// Which ones it sees; all if `None`.
     pub filter: Option<Arc<dyn Filter>>,
     /// How long publications are collected; zero delivers at once. At most [`Self::BATCH_INTERVAL_MAX`].
@@ -90,6 +92,7 @@ impl SubscriptionOptions {
     pub fn new(encoding: EncodingId) -> Self {
         Self {
             encoding,
+            scope: None,
             filter: None,
             batch_interval: Duration::ZERO,
             batch_bytes_max: 64 * 1024,
@@ -98,6 +101,16 @@ impl SubscriptionOptions {
             positioned: false,
             label: 0,
         }
+    }
+
+    /// Returns whether the subscriber sees a publication.
+    pub fn sees(&self, publication: &Publication) -> bool {
+        let scope = self.scope.as_ref();
+        scope.is_none_or(|scope| scope.admits(publication.source()))
+            && self
+                .filter
+                .as_ref()
+                .is_none_or(|filter| filter.matches(publication))
     }
 }
 

@@ -287,6 +287,31 @@ fn the_defaults_are_printed_and_pass_the_check() {
 }
 
 #[test]
+fn a_check_warns_of_patterns_that_span_namespaces() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("linerate.toml");
+    let check = |pattern: bool| {
+        let text = format!(
+            "[channel]\nallow_pattern = {pattern}\nallow_subscribe = true\n\
+             [[namespace]]\nname = \"news\"\n[[namespace]]\nname = \"private\"\nallow_subscribe = false\n"
+        );
+        fs::write(&path, text).unwrap();
+        run(&["config", "check", path.to_str().unwrap()], &[])
+    };
+    let (is_ok, said, _) = check(true);
+    assert!(
+        is_ok && said.contains("warning: channel.allow_pattern"),
+        "{said}"
+    );
+    assert!(
+        said.contains("those of: news;") && said.contains("for: private"),
+        "{said}"
+    );
+    let (is_ok, said, _) = check(false);
+    assert!(is_ok && !said.contains("warning"), "{said}");
+}
+
+#[test]
 fn what_is_wrong_with_a_configuration_is_said_by_check_and_serve() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("linerate.toml");

@@ -72,6 +72,31 @@ impl Default for Namespaces {
     }
 }
 
+/// Warns of patterns in no namespace, which match channels of all of them.
+pub(super) fn warn(config: &Config) -> Option<String> {
+    if !config.channel.allow_pattern || config.namespaces.is_empty() {
+        return None;
+    }
+    let names = |is_open: bool| {
+        let has = |namespace: &&Namespace| {
+            let options = &namespace.options;
+            is_open == (options.allow_pattern && options.allow_subscribe)
+        };
+        let names = config.namespaces.iter().filter(has);
+        let names: Vec<_> = names.map(|namespace| namespace.name.as_str()).collect();
+        match names.is_empty() {
+            true => "none".to_owned(),
+            false => names.join(", "),
+        }
+    };
+    Some(format!(
+        "channel.allow_pattern = true: a pattern such as \"*\" also matches channels of namespaces; \
+         it delivers those of: {}; it needs a token, or withholds them, for: {}",
+        names(true),
+        names(false)
+    ))
+}
+
 pub(super) fn check(namespaces: &[Namespace], check: &mut Check) {
     check.range("namespace", namespaces.len(), 0..=NAMESPACES_MAX);
     let mut names = HashSet::new();

@@ -45,10 +45,8 @@ impl Recovered {
         recovered.is_complete = true;
         recovered.streamed = history.publications;
         if matches!(subscribe.recovery, Recovery::Reply { .. }) {
-            if let Some(filter) = &subscribe.options.filter {
-                let matches = |found: &Publication| filter.matches(found);
-                recovered.streamed.retain(matches);
-            }
+            let sees = |found: &Publication| subscribe.options.sees(found);
+            recovered.streamed.retain(sees);
             recovered.fill_reply(since, reply_bytes_max);
         }
         recovered

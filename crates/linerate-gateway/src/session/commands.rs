@@ -229,7 +229,7 @@ impl Session {
         let settings = context.gate.shared.settings_full();
         let channel = settings.channel_name(channel)?;
         let options = settings.channel(&channel);
-        if !is_allowed(options.allow_publish, options, identity) {
+        if !is_allowed(options.allow_publish, options, identity.is_anonymous()) {
             return Err(Refusal::Error(ClientError::PERMISSION_DENIED));
         }
         if context.gate.worker.node().broker().is_pattern(&channel) {

@@ -116,7 +116,7 @@ impl Gate {
     ) -> Result<Plan, ClientError> {
         let asker = Asker {
             settings,
-            broker: self.worker.node().broker(),
+            node: self.worker.node(),
             identity,
             encoding: self.encoding,
         };

@@ -2,16 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use linerate_broker::Broker;
 use linerate_hub::{
     ChannelName, Conflate, EncodingId, Filter, JsonPointer, SlowPolicy, SubscriptionOptions,
 };
 
-use super::{Identity, Settings, tags};
+use super::{Identity, Settings, scope, tags};
 use crate::{
     auth::SubscriptionClaims,
     config::{self, ChannelOptions, Conflation},
-    node::{self, Recovery},
+    node::{self, Node, Recovery},
     protocol::{
         Encoding,
         centrifuge::{ClientError, command::Subscribe},
@@ -22,7 +21,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker<'a> {
     pub(crate) settings: &'a Settings,
-    pub(crate) broker: &'a Arc<dyn Broker>,
+    pub(crate) node: &'a Arc<Node>,
     pub(crate) identity: &'a Identity,
     pub(crate) encoding: Encoding,
 }
@@ -52,6 +51,9 @@ impl Asker<'_> {
         let overrides = claims.map(|claims| claims.overrides).unwrap_or_default();
         let has_stream = options.history_size > 0;
         let is_recoverable = has_stream && overrides.recover.unwrap_or(options.recover);
+        let is_pattern = self.node.broker().is_pattern(&channel);
+        let scope =
+            is_pattern.then(|| scope::of_pattern(self.node, self.identity, claims.is_some()));
         let delivery = self.delivery(options, wanted)?;
         let wants_positions = is_recoverable
             || wanted.is_positioned
@@ -77,6 +79,7 @@ impl Asker<'_> {
             },
             options: SubscriptionOptions {
                 positioned: is_positioned,
+                scope,
                 ..delivery
             },
             from,
@@ -99,10 +102,16 @@ impl Asker<'_> {
         options: &ChannelOptions,
         has_token: bool,
     ) -> Result<(), ClientError> {
-        if !has_token && !is_allowed(options.allow_subscribe, options, self.identity) {
+        if !has_token
+            && !is_allowed(
+                options.allow_subscribe,
+                options,
+                self.identity.is_anonymous(),
+            )
+        {
             return Err(ClientError::PERMISSION_DENIED);
         }
-        if self.broker.is_pattern(channel) && !options.allow_pattern {
+        if self.node.broker().is_pattern(channel) && !options.allow_pattern {
             let message = "permission denied: patterns are not allowed here";
             return Err(ClientError::PERMISSION_DENIED.with_message(message.into()));
         }
@@ -162,8 +171,8 @@ impl Asker<'_> {
 }
 
 /// Says whether a client may do what the options allow to clients.
-pub(crate) fn is_allowed(is_open: bool, options: &ChannelOptions, identity: &Identity) -> bool {
-    is_open && (options.allow_anonymous || !identity.is_anonymous())
+pub(crate) fn is_allowed(is_open: bool, options: &ChannelOptions, is_anonymous: bool) -> bool {
+    is_open && (options.allow_anonymous || !is_anonymous)
 }
 
 fn batch_interval(

@@ -8,6 +8,7 @@ mod compression;
 mod fixed;
 mod http;
 mod native;
+mod patterns;
 mod pressure;
 mod refusals;
 mod silence;

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
-    Filter, Gap, Guard, Publication,
+    Filter, Gap, Guard, Publication, Scope, SubscriptionOptions,
     hub::{
         marks::{Mark, Marks},
         ring::{Ring, weight},
@@ -11,11 +11,12 @@ use crate::{
     },
 };
 
-/// The publications that match a filter, with numbers of their own, which start at 0 and have no holes: so
+/// The publications that a scope admits and that match a filter, with numbers of their own, which start at 0 and have no holes: so
 /// what a subscriber misses is a difference of two numbers.
 #[derive(Debug)]
 pub(crate) struct Class {
-    /// `None`: all publications, whose numbers are those of the ring.
+    scope: Option<Arc<dyn Scope>>,
+    /// Without a scope and a filter, all publications belong to the class, and their numbers are those of the ring.
     filter: Option<Arc<dyn Filter>>,
     /// The numbers in the ring of those that match.
     matched: VecDeque<u64>,
@@ -31,8 +32,19 @@ pub(crate) struct Class {
 }
 
 impl Class {
-    pub(crate) fn new(filter: Option<Arc<dyn Filter>>) -> Self {
+    /// Creates the class of all publications.
+    pub(crate) fn all() -> Self {
+        Self::new(None, None)
+    }
+
+    /// Creates the class of what subscriptions with these options see.
+    pub(crate) fn of(options: &SubscriptionOptions) -> Self {
+        Self::new(options.scope.clone(), options.filter.clone())
+    }
+
+    fn new(scope: Option<Arc<dyn Scope>>, filter: Option<Arc<dyn Filter>>) -> Self {
         Self {
+            scope,
             filter,
             matched: VecDeque::new(),
             base: 0,
@@ -47,11 +59,16 @@ impl Class {
     /// Takes notice of the newest publication of the ring, which the guard fits; returns whether it belongs to the
     /// class.
     pub(crate) fn push(&mut self, number: u64, publication: &Publication) -> bool {
+        if !self.is_admitted(publication) {
+            return false;
+        }
         if let Some(filter) = &self.filter {
             let is_sufficient = filter.guard().is_some_and(|guard| guard.is_sufficient);
             if !is_sufficient && !filter.matches(publication) {
                 return false;
             }
+        }
+        if !self.is_all() {
             self.matched.push_back(number);
         }
         self.head += 1;
@@ -62,7 +79,7 @@ impl Class {
     /// Takes notice that the ring has lost its oldest publication; returns its number in the class, if it
     /// belonged to it.
     pub(crate) fn evict(&mut self, number: u64) -> Option<u64> {
-        if self.filter.is_some() {
+        if !self.is_all() {
             self.matched.pop_front_if(|first| *first == number)?;
         }
         self.base += 1;
@@ -83,17 +100,32 @@ impl Class {
         }
     }
 
-    pub(crate) fn is_for(&self, filter: Option<&Arc<dyn Filter>>) -> bool {
-        let own = self.filter.as_ref().map(|filter| filter.expression());
-        own == filter.map(|filter| filter.expression())
+    /// Returns whether subscriptions with these options see this class.
+    pub(crate) fn is_for(&self, options: &SubscriptionOptions) -> bool {
+        let (scope, filter) = (options.scope.as_ref(), options.filter.as_ref());
+        self.scope.as_ref().map(|own| own.name()) == scope.map(|scope| scope.name())
+            && self.filter.as_ref().map(|own| own.expression())
+                == filter.map(|filter| filter.expression())
+    }
+
+    /// Returns whether the class sees a publication, whatever the ring holds.
+    pub(crate) fn sees(&self, publication: &Publication) -> bool {
+        let filter = self.filter.as_ref();
+        self.is_admitted(publication) && filter.is_none_or(|filter| filter.matches(publication))
+    }
+
+    /// Returns whether all publications belong to the class.
+    pub(crate) fn is_all(&self) -> bool {
+        self.scope.is_none() && self.filter.is_none()
+    }
+
+    fn is_admitted(&self, publication: &Publication) -> bool {
+        let scope = self.scope.as_ref();
+        scope.is_none_or(|scope| scope.admits(publication.source()))
     }
 
     pub(crate) fn guard(&self) -> Option<&Guard> {
         self.filter.as_ref()?.guard()
-    }
-
-    pub(crate) fn filter(&self) -> Option<&Arc<dyn Filter>> {
-        self.filter.as_ref()
     }
 
     pub(crate) fn base(&self) -> u64 {
@@ -111,7 +143,7 @@ impl Class {
     /// Returns the number in the ring of a publication of the class; for the next one, that of the next in the
     /// ring.
     pub(crate) fn ring_number(&self, number: u64, ring: &Ring) -> u64 {
-        if self.filter.is_none() {
+        if self.is_all() {
             return number;
         }
         let place = number.saturating_sub(self.base) as usize;
@@ -120,9 +152,9 @@ impl Class {
 
     /// Returns the number in the class of the first publication that has at least `ring_number` in the ring.
     pub(crate) fn number_from(&self, ring_number: u64) -> u64 {
-        match self.filter {
-            Some(_) => self.base + self.matched.partition_point(|n| *n < ring_number) as u64,
-            None => ring_number.clamp(self.base, self.head),
+        match self.is_all() {
+            false => self.base + self.matched.partition_point(|n| *n < ring_number) as u64,
+            true => ring_number.clamp(self.base, self.head),
         }
     }
 
@@ -140,7 +172,7 @@ impl Class {
     /// Returns the number up to which publications from `from` on have at most `bytes_max` bytes; one is taken
     /// in any case.
     pub(crate) fn fit(&self, ring: &Ring, from: u64, to: u64, bytes_max: usize) -> u64 {
-        if self.filter.is_none() {
+        if self.is_all() {
             return ring.fit(from, to, bytes_max);
         }
         let mut bytes = 0;

@@ -74,8 +74,7 @@ impl Freezer {
             return self.freeze_selection(channel, encoding, selected);
         }
         let to = class.fit(ring, range.from, range.limit, range.bytes_max);
-        let unfiltered = class.filter().is_none();
-        let slice = unfiltered.then(|| ring.slice(range.from, to)).flatten();
+        let slice = class.is_all().then(|| ring.slice(range.from, to)).flatten();
         let bytes = match slice {
             Some(publications) => self.encode(channel, encoding, publications, 0),
             None => self.encode_scattered(channel, encoding, class, ring, (range.from, to)),

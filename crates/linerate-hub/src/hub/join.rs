@@ -35,7 +35,7 @@ struct Seam {
 }
 
 impl Hub {
-    /// Adds history, oldest first, that is to be delivered before the live publications. The filter and the
+    /// Adds history, oldest first, that is to be delivered before the live publications. The scope, the filter and the
     /// conflation of the subscription apply.
     ///
     /// To be called before [`activate`](Self::activate), which is told the position of the last of them.
@@ -53,9 +53,8 @@ impl Hub {
         };
         let group = &self.groups[subscription.group];
         let class = &self.streams[group.channel].classes[group.class];
-        let filter = class.filter();
-        let matches = |found: &Publication| filter.is_none_or(|filter| filter.matches(found));
-        arrival.replay.extend(history.into_iter().filter(matches));
+        let seen = history.into_iter().filter(|found| class.sees(found));
+        arrival.replay.extend(seen);
         if let Some(conflate) = &group.kind.conflate {
             let count = arrival.replay.len() as u64;
             let range = Range {

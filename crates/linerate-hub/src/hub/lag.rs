@@ -41,9 +41,9 @@ impl Hub {
         let age = oldest.map(|oldest| now.saturating_duration_since(oldest));
         lag.oldest = lag.oldest.max(age);
         lag.messages += to - from;
-        lag.bytes += match class.filter() {
-            None => ring.bytes_before(to) - ring.bytes_before(held_from),
-            Some(_) => {
+        lag.bytes += match class.is_all() {
+            true => ring.bytes_before(to) - ring.bytes_before(held_from),
+            false => {
                 let held = class.iter(ring, held_from, to);
                 held.map(|(_, publication)| weight(publication) as u64)
                     .sum()

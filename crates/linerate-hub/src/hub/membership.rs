@@ -246,7 +246,7 @@ impl Hub {
         let stream = self.names.get(channel.as_str());
         let stream = stream.map(|index| &self.streams[*index]);
         let filters = stream.map_or(0, |stream| stream.classes.len() - 1);
-        let is_known = |stream: &Stream| stream.find_class(options.filter.as_ref()).is_some();
+        let is_known = |stream: &Stream| stream.find_class(options).is_some();
         if options.filter.is_none() || filters < filters_max || stream.is_some_and(is_known) {
             return Ok(());
         }
@@ -283,8 +283,8 @@ impl Hub {
 
     fn find_or_add_class(&mut self, stream: u32, options: &SubscriptionOptions) -> usize {
         let stream = &mut self.streams[stream];
-        let found = stream.find_class(options.filter.as_ref());
-        found.unwrap_or_else(|| stream.add_class(options.filter.clone()))
+        let found = stream.find_class(options);
+        found.unwrap_or_else(|| stream.add_class(options))
     }
 
     fn find_or_add_group(&mut self, stream_index: u32, class_index: usize, kind: Kind) -> u32 {

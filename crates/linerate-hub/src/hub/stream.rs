@@ -1,11 +1,11 @@
 //! What is live in a channel.
 
-use std::{collections::VecDeque, sync::Arc, time::Instant};
+use std::{collections::VecDeque, time::Instant};
 
 use slab::Slab;
 
 use crate::{
-    ChannelName, ChannelOptions, Filter, Gap, GapCause, Publication, StreamPosition,
+    ChannelName, ChannelOptions, Gap, GapCause, Publication, StreamPosition, SubscriptionOptions,
     hub::{class::Class, guards::Guards, ring::Ring},
 };
 
@@ -55,7 +55,7 @@ pub(crate) enum Continuity {
 impl Stream {
     pub(crate) fn new(name: ChannelName, options: ChannelOptions, phase: u64) -> Self {
         let mut classes = Slab::with_capacity(1);
-        let all = classes.insert(Class::new(None));
+        let all = classes.insert(Class::all());
         let mut guards = Guards::default();
         guards.add(all, None);
         Self {
@@ -187,8 +187,8 @@ impl Stream {
     }
 
     /// Adds a class and returns its place.
-    pub(crate) fn add_class(&mut self, filter: Option<Arc<dyn Filter>>) -> usize {
-        let place = self.classes.insert(Class::new(filter));
+    pub(crate) fn add_class(&mut self, options: &SubscriptionOptions) -> usize {
+        let place = self.classes.insert(Class::of(options));
         self.guards.add(place, self.classes[place].guard());
         place
     }
@@ -199,10 +199,10 @@ impl Stream {
         self.classes.remove(place);
     }
 
-    pub(crate) fn find_class(&self, filter: Option<&Arc<dyn Filter>>) -> Option<usize> {
+    pub(crate) fn find_class(&self, options: &SubscriptionOptions) -> Option<usize> {
         let mut classes = self.classes.iter();
         classes
-            .find(|(_, class)| class.is_for(filter))
+            .find(|(_, class)| class.is_for(options))
             .map(|(place, _)| place)
     }
 }

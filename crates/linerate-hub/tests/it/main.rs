@@ -7,6 +7,7 @@ mod conflation;
 mod deliveries;
 mod limits;
 mod recovery;
+mod scope;
 mod sharing;
 mod simulation;
 mod slow;

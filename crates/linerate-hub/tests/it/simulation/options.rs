@@ -77,6 +77,7 @@ pub(crate) fn any_options(random: &mut Random, is_conflating: bool) -> Subscript
     let conflate = random.one_of(&[Conflate::Latest, by_key.clone(), by_key]);
     SubscriptionOptions {
         encoding: EncodingId(random.below(2) as u8),
+        scope: None,
         filter,
         batch_interval: Duration::from_millis(random.one_of(&[0, 0, 50, 200])),
         batch_bytes_max: random.one_of(&[1, 150, 64 * 1024]),

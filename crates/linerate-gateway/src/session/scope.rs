@@ -1,0 +1,68 @@
+//! From which channels a subscriber to a pattern gets publications.
+//!
+//! Each publication is judged by the namespace of the channel that it was published in, as it is configured now: the
+//! namespace must allow patterns, and the subscriber must have a token for the pattern or be allowed to subscribe there.
+
+use std::sync::Arc;
+
+use linerate_hub::{ChannelName, Scope};
+
+use super::{Identity, plan::is_allowed};
+use crate::{config::ChannelOptions, node::Node};
+
+/// What decides about a subscriber. All subscribers of one kind see the same.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Anonymous,
+    /// A token names the pattern, or the application has subscribed the client.
+    Granted,
+    User,
+}
+
+/// The channels whose publications reach subscribers of one kind.
+#[derive(Debug)]
+struct Readable {
+    kind: Kind,
+    node: Arc<Node>,
+}
+
+/// Returns the scope of a subscription to a pattern.
+pub(super) fn of_pattern(
+    node: &Arc<Node>,
+    identity: &Identity,
+    is_granted: bool,
+) -> Arc<dyn Scope> {
+    let kind = match (is_granted, identity.is_anonymous()) {
+        (true, _) => Kind::Granted,
+        (false, true) => Kind::Anonymous,
+        (false, false) => Kind::User,
+    };
+    let node = Arc::clone(node);
+    Arc::new(Readable { kind, node })
+}
+
+impl Kind {
+    fn may_read(self, options: &ChannelOptions) -> bool {
+        let may_subscribe = match self {
+            Self::Anonymous => is_allowed(options.allow_subscribe, options, true),
+            Self::Granted => true,
+            Self::User => is_allowed(options.allow_subscribe, options, false),
+        };
+        may_subscribe && options.allow_pattern
+    }
+}
+
+impl Scope for Readable {
+    fn name(&self) -> &str {
+        match self.kind {
+            Kind::Anonymous => "anonymous",
+            Kind::Granted => "granted",
+            Kind::User => "user",
+        }
+    }
+
+    fn admits(&self, source: Option<&ChannelName>) -> bool {
+        // What has no name is in no namespace that could allow it.
+        source.is_some_and(|source| self.kind.may_read(self.node.namespaces().options(source)))
+    }
+}
