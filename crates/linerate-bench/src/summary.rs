@@ -2,7 +2,7 @@
 //!
 //! Only rounds that count enter a figure: a contender that failed in any round of a cell has none
 //! in it, and neither has one with which the load generator was the bottleneck in at least half of
-//! the rounds. Ratios are above 1 where a contender is better, whichever direction that is.
+//! the rounds. A cell with such a contender has no first, since it can't be told who that would be. Ratios are above 1 where a contender is better, whichever direction that is.
 
 mod behind;
 mod cell;
@@ -97,9 +97,13 @@ impl Summary {
     }
 
     /// Returns the geometric mean of a contender's scenario means, each scenario weighing the same
-    /// however many cells it has. Scenarios without the base have no part in it.
+    /// however many cells it has. Scenarios without the base have no part in it, nor have those in which
+    /// [the bare echo is no bound](ScenarioSummary::is_bounded).
     pub fn overall(&self, contender: &str, base: Base) -> Option<Mean> {
-        let based = || self.scenarios.iter().filter(|it| it.base == base);
+        let based = || {
+            let scenarios = self.scenarios.iter();
+            scenarios.filter(|it| it.base == base && it.is_bounded())
+        };
         let ratios: Vec<f64> = based()
             .filter_map(|scenario| Some(scenario.mean(contender)?.ratio))
             .collect();

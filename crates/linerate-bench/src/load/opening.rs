@@ -138,8 +138,14 @@ impl Opening {
             socket.write(&[])?;
             return Ok(Ok(Vec::new()));
         }
-        while self.written < self.request.len() {
-            self.written += socket.write(&self.request[self.written..])?;
+        if self.written < self.request.len() {
+            while self.written < self.request.len() {
+                self.written += socket.write(&self.request[self.written..])?;
+            }
+            if !socket.is_encrypted() {
+                // The response can't be there yet, and its arrival is an edge: a read would be a system call for nothing.
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
         }
         loop {
             socket.flush()?;

@@ -103,6 +103,11 @@ impl Socket {
         }
     }
 
+    /// Returns whether what is read and written is ciphertext on its way.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Returns whether ciphertext waits for the socket to become writable.
     pub(crate) fn wants_write(&self) -> bool {
         self.tls

@@ -56,6 +56,13 @@ pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
         ranks.iter().filter(|rank| **rank == Some(1)).count(),
         behind.len(),
     )];
+    let undecided = summary.cells().filter(|cell| cell.is_load_bound()).count();
+    if undecided > 0 {
+        sentences.push(format!(
+            "In {} nobody is called first: the load generator was too slow for at least one of the contenders.",
+            counted(undecided, "more cell"),
+        ));
+    }
     let rival = summary
         .contenders
         .iter()
@@ -85,7 +92,7 @@ pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
             .map(|(title, mean)| format!("{title} does {}", of_scenarios(*mean)))
             .collect();
         sentences.push(format!(
-            "Over {} that can be compared with a bare TCP echo, {} of what that does{rival}.",
+            "Over {} in which a bare TCP echo is a bound, {} of what that does{rival}.",
             counted(first.of, "scenario"),
             ours.join(" and "),
         ));
@@ -152,6 +159,10 @@ fn caption(scenarios: &[ScenarioSummary]) -> Markup {
         @if scenarios.iter().any(|it| it.base == Base::First) {
             " † A share of the first of each cell instead, because " code { "raw-tcp" }
             " can’t take part or memory is compared; not in “overall”."
+        }
+        @if scenarios.iter().any(|it| it.base == Base::RawTcp && !it.is_bounded()) {
+            " Scenarios in which " code { "raw-tcp" } " is no bound are not in “overall” either: it answers each piece that \
+             arrives, and writes to each subscriber for itself."
         }
     }
 }

@@ -10,6 +10,9 @@ use crate::summary::{Base, Behind, CellSummary, Mean, REFERENCE, Standing, Summa
 /// Lines are filled up to this many characters.
 const LINE_CHARS_MAX: usize = 120;
 
+/// What stands in place of the figures of a cell that has no first.
+const NOT_MEASURABLE: &str = "not measurable here: load-bound";
+
 /// Writes the Markdown of a record, without a heading of its own.
 pub fn markdown(record: &Record) -> String {
     let summary = Summary::of(record);
@@ -58,7 +61,8 @@ fn ratios(summary: &Summary, names: &Names<'_>) -> String {
     text.push_str(&filled(
         "How many times as good as a bare TCP echo, geometric mean over the cells of each scenario; in brackets how many \
          cells (or scenarios) it is the mean of, where not of all. † As a share of the first of each cell: there the bare \
-         echo can't take part, or memory is compared.",
+         echo can't take part, or memory is compared. Where the bare echo is no bound (it answers each piece that arrives, and writes \
+         to each subscriber for itself) a scenario has its column and no part in the overall mean.",
         "",
     ));
     text.push('\n');
@@ -91,14 +95,26 @@ fn headlines(summary: &Summary, names: &Names<'_>) -> String {
             median.map_or(NONE.into(), |it| figure(cell.metric, it))
         };
         let (ours, other) = (cell.ours(), cell.best_peer());
+        let metric = metric_short(cell.metric).to_owned();
+        let title = format!("{}: {}", cell.cell.scenario, cell.cell.title);
+        if cell.is_load_bound() {
+            let raw = text(cell.standing(REFERENCE));
+            return vec![
+                title,
+                metric,
+                NOT_MEASURABLE.into(),
+                NOT_MEASURABLE.into(),
+                raw,
+            ];
+        }
         let named = |standing: Option<&Standing>| {
             let counted = standing.filter(|it| it.headline.is_some());
             let name = counted.map(|it| format!(" ({})", names.title(&it.contender)));
             format!("{}{}", text(standing), name.unwrap_or_default())
         };
         vec![
-            format!("{}: {}", cell.cell.scenario, cell.cell.title),
-            metric_short(cell.metric).to_owned(),
+            title,
+            metric,
             named(ours),
             named(other),
             text(cell.standing(REFERENCE)),

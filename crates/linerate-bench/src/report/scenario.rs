@@ -7,7 +7,7 @@ use crate::report::matrix::Matrix;
 use crate::report::number::{counted, ratio};
 use crate::report::words::{NO_HEADLINE, Names, metric, status};
 use crate::report::{chart, table};
-use crate::summary::{CellSummary, Metric, ScenarioSummary, Standing, is_ours};
+use crate::summary::{CellSummary, Metric, REFERENCE, ScenarioSummary, Standing, Status, is_ours};
 
 /// Writes a scenario.
 pub(super) fn section(scenario: &ScenarioSummary, names: &Names<'_>) -> Markup {
@@ -94,6 +94,16 @@ pub(super) fn not_counted(cell: &CellSummary, names: &Names<'_>) -> Markup {
 
 /// Says who is first, and how linerate compares.
 pub(super) fn verdict(cell: &CellSummary, names: &Names<'_>) -> String {
+    if cell.is_load_bound() {
+        let bound = cell.standings.iter().filter(|it| {
+            matches!(it.status, Status::LoadBound { .. }) && it.contender != REFERENCE
+        });
+        let titles: Vec<&str> = bound.map(|it| names.title(&it.contender)).collect();
+        return format!(
+            "Not measurable here: load-bound. The load generator was too slow for {}, so that nobody is called first.",
+            titles.join(", ")
+        );
+    }
     let Some(first) = cell.first() else {
         return "No figure that counts.".into();
     };

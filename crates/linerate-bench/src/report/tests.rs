@@ -15,6 +15,7 @@ fn record() -> Record {
         .cell(echo("pipeline", "a"))
         .cell(scheduled("pipeline", "late"))
         .cell(idle_cell("idle", "1000c"))
+        .cell(echo("churn", "bound"))
         .contender("linerate")
         .contender("peer")
         .contender_in("Go", "gopher")
@@ -26,8 +27,9 @@ fn record() -> Record {
             "peer",
             &[1_200_000.0, 1_200_000.0, 1_200_000.0],
         )
+        .measured("churn/bound", "linerate", &[4_321.0, 4_321.0, 4_321.0])
         .outcome(
-            "pipeline/a",
+            "churn/bound",
             "gopher",
             0,
             Outcome::LoadBound(per_cpu(7_654_321.0)),
@@ -46,6 +48,28 @@ fn record() -> Record {
             Outcome::Measured(idle(900, 2_048)),
         )
         .0
+}
+
+#[test]
+fn nobody_is_called_first_where_the_load_was_too_slow_for_somebody() {
+    let page = html(&record());
+    let verdict = "Not measurable here: load-bound. The load generator was too slow for gopher, so that nobody is called \
+                   first.";
+    assert!(page.contains(verdict));
+    let text = markdown(&record());
+    let row = text.lines().find(|line| line.starts_with("| churn: "));
+    let bound = "not measurable here: load-bound";
+    assert!(row.unwrap().contains(&format!("| {bound} | {bound} |")));
+    let means = text.lines().find(|line| line.starts_with("| linerate |"));
+    assert!(
+        means.unwrap().ends_with("| – |"),
+        "churn is the last column"
+    );
+    let said = text.replace('\n', " ");
+    assert!(
+        said.contains("In 1 more cell nobody is called first"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -71,7 +71,8 @@ impl CellSummary {
         self.standings.iter().filter(|it| it.headline.is_none())
     }
 
-    /// Returns the best, `None` if nobody has a figure. The reference is nobody's rival.
+    /// Returns the best, `None` if nobody has a figure or [the load was the bottleneck](Self::is_load_bound)
+    /// for somebody. The reference is nobody's rival.
     pub fn first(&self) -> Option<&Standing> {
         self.standings.iter().find(|it| it.rank == Some(1))
     }
@@ -100,6 +101,24 @@ impl CellSummary {
         self.standings.iter().filter(is_peer).find(is_alike)
     }
 
+    /// Returns whether nobody can be called first, because the load generator was too slow for at least one
+    /// contender: whatever that one's figure would be, it was not measured.
+    pub fn is_load_bound(&self) -> bool {
+        self.standings
+            .iter()
+            .any(|it| it.contender != REFERENCE && matches!(it.status, Status::LoadBound { .. }))
+    }
+
+    /// Returns whether the bare TCP echo is a bound of what a WebSocket server can do. It answers each piece that arrives by a
+    /// write, and writes each message to each subscriber for itself, where others gather.
+    pub(super) fn is_bounded(&self) -> bool {
+        match &self.cell.load {
+            Load::Echo(echo) => echo.write_bytes_max.is_none(),
+            Load::Fanout(_) => false,
+            Load::Idle(_) | Load::Upload(_) => true,
+        }
+    }
+
     /// Returns whether messages are compressed.
     pub fn is_compressed(&self) -> bool {
         matches!(&self.cell.load, Load::Echo(echo) if echo.deflate != Deflate::Off)
@@ -111,6 +130,9 @@ impl CellSummary {
     }
 
     fn rank(&mut self) {
+        if self.is_load_bound() {
+            return;
+        }
         let ranked = self.standings.iter_mut();
         let ranked = ranked.filter(|it| it.headline.is_some() && it.contender != REFERENCE);
         for (index, standing) in ranked.enumerate() {
@@ -146,7 +168,7 @@ pub struct Standing {
     pub medians: Option<Medians>,
     /// The figure that the cell compares; `None` if it doesn't count or isn't known.
     pub headline: Option<Spread>,
-    /// From 1; `None` without a headline, and for the reference.
+    /// From 1; `None` without a headline, for the reference, and in a cell that has no first.
     pub rank: Option<usize>,
     /// How many times as good as `raw-tcp`.
     pub to_reference: Option<f64>,

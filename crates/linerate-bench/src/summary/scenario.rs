@@ -82,6 +82,12 @@ impl ScenarioSummary {
         })
     }
 
+    /// Returns whether its mean is part of the mean over all scenarios: where the bare echo is no bound, a ratio
+    /// above 1 says how little it gathers, and nothing about what a WebSocket costs.
+    pub fn is_bounded(&self) -> bool {
+        self.compared().all(CellSummary::is_bounded)
+    }
+
     /// Returns the cells that means are taken of.
     fn compared(&self) -> impl Iterator<Item = &CellSummary> {
         let is_latency = |cell: &CellSummary| cell.metric == Metric::LatencyP99;

@@ -71,8 +71,12 @@ impl Client {
     ///
     /// The server refuses, as far as that is known at once.
     pub(super) fn start(plan: &Plan<'_>, number: usize) -> Result<Self, LoadError> {
-        let socket = Socket::connect(plan.target)?;
-        let opening = Opening::new(plan.target, plan.echo.deflate)?;
+        let mut socket = Socket::connect(plan.target)?;
+        let mut opening = Opening::new(plan.target, plan.echo.deflate)?;
+        if plan.target.wire == Wire::WebSocket && !socket.is_encrypted() {
+            // On loopback the connection stands as soon as it is asked for, so that the request can go out without a wait.
+            opening.drive(&mut socket)?;
+        }
         let stage = Stage::Opening(Box::new(opening));
         Ok(Self::new(plan, number, socket, stage))
     }
@@ -140,6 +144,12 @@ impl Client {
             self.activity += 1;
             self.check.take(&plan.script, &leftover)?;
             self.begin(plan, now())?;
+            if self.socket.drained() && !ended {
+                return Ok(Outcome::GoesOn);
+            }
+        } else if ended && self.check.is_closed() {
+            // Both have said goodbye, and the server has ended the connection: there is nothing to read.
+            return Ok(Outcome::Done);
         } else {
             self.transmit(plan)?;
         }

@@ -1,6 +1,9 @@
 //! Means over cells and scenarios.
 
 use super::sample::{Sample, echo, idle, idle_cell, latency, per_cpu, scheduled};
+use std::num::NonZeroU32;
+
+use crate::cell::{Fanout, Load};
 use crate::record::{Figures, Outcome};
 use crate::summary::{Base, Summary};
 
@@ -56,6 +59,33 @@ fn the_whole_is_the_mean_of_scenarios_with_the_same_base() {
     let peer = summary.overall("peer", Base::RawTcp).unwrap();
     assert_eq!((peer.count, peer.of), (1, 2));
     assert_eq!(summary.contenders, ["raw-tcp", "peer", "linerate"]);
+}
+
+#[test]
+fn scenarios_in_which_the_bare_echo_is_no_bound_are_no_part_of_the_whole() {
+    let mut small_writes = echo("split", "a");
+    if let Load::Echo(echo) = &mut small_writes.load {
+        echo.write_bytes_max = NonZeroU32::new(1_400);
+    }
+    let mut fanout = echo("fanout", "a");
+    fanout.load = Load::Fanout(Fanout {
+        subscribers: 10,
+        payload_bytes: 128,
+        window: 8,
+    });
+    let sample = sample()
+        .cell(small_writes)
+        .cell(fanout)
+        .measured("split/a", "raw-tcp", &[100.0])
+        .measured("split/a", "linerate", &[150.0])
+        .measured("fanout/a", "raw-tcp", &[100.0])
+        .measured("fanout/a", "linerate", &[130.0]);
+    let summary = Summary::of(&sample.0);
+    let ours = summary.overall("linerate", Base::RawTcp).unwrap();
+    assert!((ours.ratio - 0.2).abs() < 1e-12, "{}", ours.ratio);
+    assert_eq!((ours.count, ours.of), (1, 1));
+    let split = &summary.scenarios[2];
+    assert_eq!(split.mean("linerate").unwrap().ratio, 1.5);
 }
 
 #[test]

@@ -31,6 +31,37 @@ fn the_reference_is_listed_and_has_no_rank() {
 }
 
 #[test]
+fn a_cell_has_no_first_if_the_load_was_too_slow_for_one_of_its_contenders() {
+    let bound = || Outcome::LoadBound(per_cpu(1.0));
+    let sample = four().outcome("s/c", "fastest", 0, bound());
+    let summary = Summary::of(&sample.0);
+    let cell = summary.cells().next().unwrap();
+    assert!(cell.is_load_bound());
+    assert!(cell.first().is_none() && cell.best_peer().is_none());
+    assert_eq!(order(cell), ["raw-tcp", "linerate", "peer", "slow"]);
+    let ours = cell.standing("linerate").unwrap();
+    assert_eq!(
+        (ours.rank, ours.to_first, ours.to_best_peer),
+        (None, None, None)
+    );
+    assert_eq!(ours.to_reference, Some(0.2), "that was measured");
+    assert!(summary.behind().is_empty(), "nobody is ahead");
+    // That a bare echo is too fast says nothing about who is first.
+    let bare = four().outcome("s/c", "raw-tcp", 0, bound());
+    assert_eq!(only_cell(&bare).first().unwrap().contender, "linerate");
+}
+
+#[test]
+fn a_share_of_the_first_is_not_given_where_there_is_none() {
+    let sample = Sample::new()
+        .cell(echo("churn", "c"))
+        .measured("churn/c", "linerate", &[40.0])
+        .outcome("churn/c", "peer", 0, Outcome::LoadBound(per_cpu(47.0)));
+    let summary = Summary::of(&sample.0);
+    assert_eq!(summary.scenarios[0].mean("linerate"), None);
+}
+
+#[test]
 fn a_ratio_is_the_median_of_the_ratios_within_rounds() {
     let cell = only_cell(&four());
     // 2, 0.5 and 2, while the medians are 200 and 150.
