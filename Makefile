@@ -118,7 +118,7 @@ sdk-test: build sdk-tests/node_modules/.stamp .cache/sdk-python/.stamp ## publis
 	cd sdk-tests && npm test --silent
 	.cache/sdk-python/bin/python -B -m unittest discover -s sdk-tests/python
 ifeq ($(GO),)
-	@echo 'sdk-test: Go is not installed, so centrifuge-go was SKIPPED' >&2
+	@scripts/skip 'sdk-test: Go, for centrifuge-go, is not installed'
 else
 	cd sdk-tests/go && test -z "$$($(GO)fmt -l .)" && $(GO) vet ./... && $(GO) test -count=1 ./...
 endif
@@ -144,7 +144,7 @@ conformance: build ## the Autobahn suite: server and client, ws:// and wss://, s
 .PHONY: h2spec
 h2spec: build ## h2spec against what speaks HTTP/2, strictly
 ifeq ($(GO),)
-	@echo 'h2spec: Go is not installed, so it was SKIPPED' >&2
+	@scripts/skip 'h2spec: Go is not installed'
 else
 	conformance/h2spec $(LINERATE_BIN)
 endif

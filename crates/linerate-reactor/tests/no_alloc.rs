@@ -54,7 +54,7 @@ fn assert_allocations(
 ) {
     for driver in [DriverKind::Epoll, DriverKind::IoUring] {
         if let Err(missing) = driver.resolve() {
-            println!("skipped: {missing}");
+            linerate_testkit::skip(missing);
             continue;
         }
         let [few, many] = MESSAGES.map(|messages| {

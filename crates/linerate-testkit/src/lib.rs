@@ -17,9 +17,11 @@ mod frame;
 mod pair;
 mod rng;
 pub mod server;
+mod skip;
 
 pub use endpoint::{KEY, TestEndpoint};
 pub use feed::{Cuts, Record, Seen, assert_cuts_do_not_matter, feed, feed_on};
 pub use frame::{Frame, LengthForm};
 pub use pair::{Pair, Side};
 pub use rng::Rng;
+pub use skip::skip;

@@ -16,6 +16,8 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::skip;
+
 mod redis;
 
 pub use redis::{RedisCluster, RedisServer, SentinelServer};
@@ -159,9 +161,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .map(|directory| directory.join(program))
         .find(|file| file.is_file());
     if found.is_none() {
-        let is_ci = env::var_os("CI").is_some();
-        assert!(!is_ci, "{program} is not installed; scripts/setup does it");
-        eprintln!("skipped: {program} is not installed; scripts/setup does it");
+        skip(format!("{program} is not installed; scripts/setup does it"));
     }
     found
 }

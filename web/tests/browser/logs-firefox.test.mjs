@@ -10,6 +10,7 @@ import {
   byId,
   chooseFile,
   FIREFOX,
+  skipReason,
   startFirefox,
   startServer,
   temporaryFolder,
@@ -17,7 +18,7 @@ import {
   writeLog,
 } from "./support.mjs";
 
-const skip = existsSync(FIREFOX) ? false : `${FIREFOX} is absent`;
+const skip = existsSync(FIREFOX) ? false : skipReason(`${FIREFOX} is absent`);
 
 test("Firefox shows the oracle's figures, and filters them", { skip }, async (t) => {
   const folder = await temporaryFolder();

@@ -55,7 +55,7 @@ fn the_library_on_tokio_is_right() {
 fn the_reactor_is_right_with_both_drivers() {
     for driver in ["epoll", "io-uring"] {
         if let Err(missing) = driver.parse::<DriverKind>().unwrap().resolve() {
-            println!("skipped: {missing}");
+            linerate_testkit::skip(missing);
             continue;
         }
         let server = Server::start_verb("echo", &["--engine", "reactor", "--driver", driver]);

@@ -112,7 +112,7 @@ fn tls_needs_no_certificate_of_ones_own() {
 async fn the_reactor_sends_messages_back_until_it_is_stopped() {
     for driver in ["auto", "epoll", "io-uring"] {
         if let Err(missing) = driver.parse::<DriverKind>().unwrap().resolve() {
-            println!("skipped: {missing}");
+            linerate_testkit::skip(missing);
             continue;
         }
         sends_messages_back_until_it_is_stopped(&["--engine", "reactor", "--driver", driver]).await;

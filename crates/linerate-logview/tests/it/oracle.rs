@@ -23,7 +23,7 @@ fn oracle(log: &[u8], query: &Value) -> Option<Value> {
     let mut child = match python.spawn() {
         Ok(child) => child,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            println!("SKIPPED: there is no python3");
+            linerate_testkit::skip("there is no python3");
             return None;
         }
         Err(error) => panic!("python3: {error}"),

@@ -21,7 +21,7 @@ fn real_log() -> Option<Vec<u8>> {
     let file = match File::open(FILE) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            println!("SKIPPED: there is no {FILE}");
+            linerate_testkit::skip(format!("there is no {FILE}"));
             return None;
         }
         Err(error) => panic!("{FILE}: {error}"),

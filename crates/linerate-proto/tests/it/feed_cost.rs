@@ -19,7 +19,7 @@ fn program() -> Option<PathBuf> {
 
 fn build() -> Option<PathBuf> {
     if Command::new("valgrind").arg("--version").output().is_err() {
-        eprintln!("skipped: valgrind is not installed");
+        linerate_testkit::skip("valgrind is not installed");
         return None;
     }
     let output = Command::new(env!("CARGO"))

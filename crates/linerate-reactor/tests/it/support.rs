@@ -52,7 +52,7 @@ pub(crate) fn driver() -> DriverKind {
     match crate::DRIVER.resolve() {
         Ok(driver) => driver,
         Err(missing) => {
-            println!("skipped: {missing}; what runs here is the default driver");
+            linerate_testkit::skip(format!("{missing}; what runs is the default driver"));
             DriverKind::Auto
         }
     }

@@ -17,7 +17,7 @@ fn ring(setup: Setup) -> Option<Ring> {
                 matches!(error, SetupError::Forbidden | SetupError::Missing { .. }),
                 "{error}"
             );
-            println!("skipped: {error}");
+            linerate_testkit::skip(error);
             None
         }
     }

@@ -94,7 +94,10 @@ async fn main() -> Result<ExitCode> {
     }
     let met = outcomes.iter().any(|it| matches!(it, Outcome::Met { .. }));
     let failed = outcomes.iter().any(|it| matches!(it, Outcome::Failed(_)));
-    Ok(ExitCode::from(u8::from(failed || !met)))
+    // Where continuous integration runs, every peer can be had.
+    let is_short = std::env::var_os("CI").is_some()
+        && outcomes.iter().any(|it| matches!(it, Outcome::Absent(_)));
+    Ok(ExitCode::from(u8::from(failed || is_short || !met)))
 }
 
 /// What came of a peer.

@@ -168,7 +168,10 @@ mod tests {
         let ten = b"\0\0\x04\x08\0\0\0\0\x01\0\0\0\x0a";
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
         let mut buffer = [0; 100];
-        writer.write_all(&[&preface[..], largest].concat()).await.unwrap();
+        writer
+            .write_all(&[&preface[..], largest].concat())
+            .await
+            .unwrap();
         _ = guard.read(&mut buffer).await.unwrap();
         guard.write_all(b"0123456789").await.unwrap();
         reader.read_exact(&mut [0; 10]).await.unwrap();

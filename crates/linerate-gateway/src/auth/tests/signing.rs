@@ -20,7 +20,10 @@ use crate::config::Secret;
 pub(super) fn encode(header: &Header, claims: &Value, key: &EncodingKey) -> String {
     let header_json = serde_json::to_string(header).unwrap();
     let header_part = URL_SAFE_NO_PAD.encode(header_json);
-    let message = format!("{header_part}.{}", URL_SAFE_NO_PAD.encode(claims.to_string()));
+    let message = format!(
+        "{header_part}.{}",
+        URL_SAFE_NO_PAD.encode(claims.to_string())
+    );
     let signature = sign(header.alg, key.as_bytes(), message.as_bytes());
     format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
 }
@@ -72,16 +75,33 @@ fn decoded(base64: &str) -> Vec<u8> {
 }
 
 /// Holds that the key has signed this message, no other, and with no other algorithm.
-fn assert_valid(algorithm: Algorithm, key: &jsonwebtoken::DecodingKey, message: &[u8], base64: &str) {
+fn assert_valid(
+    algorithm: Algorithm,
+    key: &jsonwebtoken::DecodingKey,
+    message: &[u8],
+    base64: &str,
+) {
     let signature = decoded(base64);
-    assert!(is_valid(algorithm, key, message, &signature), "{algorithm:?}");
+    assert!(
+        is_valid(algorithm, key, message, &signature),
+        "{algorithm:?}"
+    );
     let changed = [message, b"."].concat();
-    assert!(!is_valid(algorithm, key, &changed, &signature), "{algorithm:?}");
+    assert!(
+        !is_valid(algorithm, key, &changed, &signature),
+        "{algorithm:?}"
+    );
     for at in 0..signature.len() {
         let mut flipped = signature.clone();
         flipped[at] ^= 1;
-        assert!(!is_valid(algorithm, key, message, &flipped), "{algorithm:?}, byte {at}");
-        assert!(!is_valid(algorithm, key, message, &signature[..at]), "{algorithm:?}, cut at {at}");
+        assert!(
+            !is_valid(algorithm, key, message, &flipped),
+            "{algorithm:?}, byte {at}"
+        );
+        assert!(
+            !is_valid(algorithm, key, message, &signature[..at]),
+            "{algorithm:?}, cut at {at}"
+        );
     }
     for other in [
         Algorithm::HS256,
@@ -98,7 +118,11 @@ fn assert_valid(algorithm: Algorithm, key: &jsonwebtoken::DecodingKey, message: 
         Algorithm::EdDSA,
     ] {
         let is_its_own = other == algorithm;
-        assert_eq!(is_valid(other, key, message, &signature), is_its_own, "{other:?}");
+        assert_eq!(
+            is_valid(other, key, message, &signature),
+            is_its_own,
+            "{other:?}"
+        );
     }
 }
 

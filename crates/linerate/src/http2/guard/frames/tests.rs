@@ -144,7 +144,13 @@ fn a_window_that_is_opened_too_far_is_told_of_once_it_is() {
     let smaller = b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\xff\xfe";
     let one = b"\0\0\x04\x08\0\0\0\0\x03\0\0\0\x01";
     let mut input = [PREFACE, SETTINGS, REQUEST, largest].concat();
-    for frame in [&reserved_bit[..], of_connection, of_connection, smaller, one] {
+    for frame in [
+        &reserved_bit[..],
+        of_connection,
+        of_connection,
+        smaller,
+        one,
+    ] {
         input.extend(frame);
     }
     for piece_bytes in [1, input.len()] {
