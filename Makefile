@@ -58,6 +58,8 @@ lint: web ## formatting, clippy, types of the pages, syntax of the scripts; warn
 	for script in $$(grep -rlE '^#!/usr/bin/env bash' scripts .ci bench conformance); do bash -n "$$script"; done
 	python3 -B -m unittest discover -q -s conformance/tests
 	python3 -B -m unittest discover -q -s mutants/tests
+	python3 -B -m unittest discover -q -s scripts/tests -p 'test_figures.py'
+	scripts/check-figures
 
 .PHONY: docs
 docs: web ## the Rust documentation; a broken link is an error
@@ -217,6 +219,10 @@ bench-quick: contenders build ## compare all servers in a few cells of each scen
 story: build ## from Redis to filtered subscribers, beside Centrifuge and Socket.IO; leave the machine alone meanwhile
 	scripts/story-peers
 	$(LINERATE_BIN) bench story --record .cache/story/record.jsonl $(ARGS)
+
+.PHONY: figures
+figures: contenders build ## take the records that README.md and docs/ quote (two hours; ONLY="NAME…", scripts/figures --list); leave the machine alone meanwhile
+	scripts/figures $(ONLY)
 
 # Not for its figures: every kind of load, against the programs that share our crates, must get right answers.
 .PHONY: bench-test
