@@ -178,6 +178,10 @@ simulation: ## nodes, brokers and clients that fail by seeds, SEEDS=100000 of th
 coverage: ## which lines of linerate-proto and linerate-hub their tests run
 	scripts/coverage
 
+.PHONY: miri
+miri: ## the tests of linerate-simd and linerate-hub under Miri, which finds undefined behaviour (half an hour)
+	scripts/miri
+
 .PHONY: exhaustive
 exhaustive: ## UTF-8 validation of every sequence of up to four bytes, at every split (minutes)
 	LINERATE_EXHAUSTIVE=1 scripts/matching-tests linerate-simd u07
