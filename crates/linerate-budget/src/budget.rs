@@ -1,0 +1,313 @@
+//! The counters that all leases draw from.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+};
+
+use crate::{
+    Consumer, Exhausted, Lease, State, Watch,
+    lease::Slabs,
+    state::percent_of,
+    watch::{Signal, lock},
+};
+
+/// A number of bytes that the consumers of a process share. Clones are the same budget.
+///
+/// An unbounded one, for libraries whose caller has none, counts nothing and refuses nothing.
+#[derive(Clone, Default)]
+pub struct Budget(Option<Arc<Shared>>);
+
+impl Budget {
+    /// Creates a budget of this many bytes.
+    pub fn new(bytes_max: u64) -> Self {
+        Self(Some(Arc::new(Shared {
+            limit: bytes_max,
+            total: Counter::default(),
+            accounts: Default::default(),
+            state: AtomicU8::new(State::Normal.after(0, bytes_max) as u8),
+            signal: Signal::default(),
+        })))
+    }
+
+    /// Creates a budget without a bound, whose leases cost nothing.
+    pub const fn unbounded() -> Self {
+        Self(None)
+    }
+
+    /// Returns a lease of no bytes yet.
+    pub fn lease(&self, consumer: Consumer) -> Lease {
+        Lease::new(self.0.clone(), consumer, Slabs::Small)
+    }
+
+    /// Returns a lease for all buffers of a worker together: it draws whole slabs of up to 256 KiB and keeps one, so that
+    /// buffers that come and go touch nothing that threads share.
+    pub fn worker_lease(&self, consumer: Consumer) -> Lease {
+        Lease::new(self.0.clone(), consumer, Slabs::Whole)
+    }
+
+    /// Returns a lease of this many bytes.
+    ///
+    /// # Errors
+    ///
+    /// If they are not left.
+    pub fn lease_of(&self, consumer: Consumer, bytes: u64) -> Result<Lease, Exhausted> {
+        let mut lease = self.lease(consumer);
+        lease.grow(bytes)?;
+        Ok(lease)
+    }
+
+    /// Notes that something was closed to free `bytes` of this consumer.
+    pub fn note_shed(&self, consumer: Consumer, bytes: u64) {
+        if let Some(shared) = &self.0 {
+            let account = shared.account(consumer);
+            account.sheds.fetch_add(1, Ordering::Relaxed);
+            account.shed_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the size in bytes, unless there is no bound.
+    pub fn bytes_max(&self) -> Option<u64> {
+        self.0.as_ref().map(|shared| shared.limit)
+    }
+
+    /// Returns the state; `Normal` without a bound.
+    pub fn state(&self) -> State {
+        self.0
+            .as_ref()
+            .map_or(State::Normal, |shared| shared.state())
+    }
+
+    /// Returns the bytes that all consumers have drawn.
+    pub fn used_total(&self) -> u64 {
+        self.0.as_ref().map_or(0, |shared| shared.total.get())
+    }
+
+    /// Returns the bytes that a consumer has drawn: what it holds and the unused rest of its slabs.
+    pub fn used(&self, consumer: Consumer) -> u64 {
+        self.of(consumer, |account| account.used.get())
+    }
+
+    /// Returns how often a consumer was refused bytes.
+    pub fn refusals(&self, consumer: Consumer) -> u64 {
+        self.of(consumer, |account| account.refusals.load(Ordering::Relaxed))
+    }
+
+    /// Returns how often something of a consumer was closed to free memory.
+    pub fn sheds(&self, consumer: Consumer) -> u64 {
+        self.of(consumer, |account| account.sheds.load(Ordering::Relaxed))
+    }
+
+    /// Returns the bytes that were freed by closing something of a consumer.
+    pub fn shed_bytes(&self, consumer: Consumer) -> u64 {
+        self.of(consumer, |account| {
+            account.shed_bytes.load(Ordering::Relaxed)
+        })
+    }
+
+    /// Returns the bytes to free until the budget is no longer critical; 0 unless it is.
+    pub fn excess(&self) -> u64 {
+        self.0.as_ref().map_or(0, |shared| shared.excess())
+    }
+
+    /// Returns a watch on changes of the state from now on.
+    pub fn watch(&self) -> Watch {
+        Watch::new(self.clone(), self.state())
+    }
+
+    pub(crate) fn signal(&self) -> Option<&Signal> {
+        self.0.as_ref().map(|shared| &shared.signal)
+    }
+
+    fn of(&self, consumer: Consumer, value: impl FnOnce(&Account) -> u64) -> u64 {
+        self.0
+            .as_ref()
+            .map_or(0, |shared| value(shared.account(consumer)))
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget")
+            .field("bytes_max", &self.bytes_max())
+            .field("used", &self.used_total())
+            .field("state", &self.state())
+            .finish()
+    }
+}
+
+/// What the clones of a budget and its leases share.
+pub(crate) struct Shared {
+    limit: u64,
+    total: Counter,
+    accounts: [Account; Consumer::ALL.len()],
+    state: AtomicU8,
+    signal: Signal,
+}
+
+impl Shared {
+    /// Takes bytes out of the budget if they are left.
+    pub(crate) fn draw(&self, consumer: Consumer, bytes: u64) -> Result<(), Exhausted> {
+        let account = self.account(consumer);
+        let share = percent_of(self.limit, consumer.share_percent());
+        let refused = |used, limit| Exhausted {
+            consumer,
+            asked: bytes,
+            used,
+            limit,
+        };
+        account
+            .used
+            .add_within(bytes, share)
+            .map_err(|used| refused(used, share))?;
+        match self.total.add_within(bytes, self.limit) {
+            Ok(total) => {
+                self.follow(total);
+                Ok(())
+            }
+            Err(used) => {
+                account.used.sub(bytes);
+                Err(refused(used, self.limit))
+            }
+        }
+    }
+
+    /// Takes bytes out of the budget, also more than are left.
+    pub(crate) fn force(&self, consumer: Consumer, bytes: u64) {
+        self.account(consumer).used.add(bytes);
+        self.follow(self.total.add(bytes));
+    }
+
+    pub(crate) fn give_back(&self, consumer: Consumer, bytes: u64) {
+        self.account(consumer).used.sub(bytes);
+        self.follow(self.total.sub(bytes));
+    }
+
+    pub(crate) fn note_refusal(&self, consumer: Consumer) {
+        let account = self.account(consumer);
+        account.refusals.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how much credit a lease of this many bytes draws at once.
+    ///
+    /// For one buffer it is an eighth of what it holds, so that accounting overstates by little; 256 KiB at most, and
+    /// never more than a 64th of the budget.
+    pub(crate) fn step(&self, held: u64, slabs: Slabs) -> u64 {
+        let largest = (self.limit / 64).clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
+        match slabs {
+            Slabs::Whole => largest,
+            Slabs::Small => (held / 8).clamp(STEP_BYTES_MIN, largest),
+        }
+    }
+
+    fn excess(&self) -> u64 {
+        if self.state() < State::Critical {
+            return 0;
+        }
+        let goal = percent_of(self.limit, State::TIGHT_PERCENT);
+        self.total.get().saturating_sub(goal)
+    }
+
+    fn state(&self) -> State {
+        State::from_byte(self.state.load(Ordering::SeqCst))
+    }
+
+    fn account(&self, consumer: Consumer) -> &Account {
+        &self.accounts[consumer as usize]
+    }
+
+    /// Moves the state after the total, which was just changed to `total`.
+    ///
+    /// Either this load sees the state that another thread has just stored, or that thread, which looks at the total
+    /// once more afterwards, sees our change of it: both are sequentially consistent.
+    fn follow(&self, total: u64) {
+        let state = self.state();
+        if state.after(total, self.limit) != state {
+            self.change_state();
+        }
+    }
+
+    #[cold]
+    fn change_state(&self) {
+        let mut wakers = lock(self.signal.wakers());
+        let before = self.state();
+        let mut state = before;
+        loop {
+            let next = state.after(self.total.get(), self.limit);
+            if next == state {
+                break;
+            }
+            self.state.store(next as u8, Ordering::SeqCst);
+            state = next;
+        }
+        let woken = if state == before {
+            Vec::new()
+        } else {
+            wakers.take()
+        };
+        drop(wakers);
+        for waker in woken {
+            waker.wake();
+        }
+    }
+}
+
+/// The least credit that a lease draws at once.
+const STEP_BYTES_MIN: u64 = 1 << 10;
+
+/// The most credit that a lease draws ahead.
+const STEP_BYTES_MAX: u64 = 256 << 10;
+
+#[derive(Default)]
+struct Account {
+    used: Counter,
+    refusals: AtomicU64,
+    sheds: AtomicU64,
+    shed_bytes: AtomicU64,
+}
+
+/// A counter in a cache line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Counter(AtomicU64);
+
+impl Counter {
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn add(&self, bytes: u64) -> u64 {
+        self.0
+            .fetch_add(bytes, Ordering::SeqCst)
+            .wrapping_add(bytes)
+    }
+
+    fn sub(&self, bytes: u64) -> u64 {
+        self.0
+            .fetch_sub(bytes, Ordering::SeqCst)
+            .wrapping_sub(bytes)
+    }
+
+    /// Returns the new value, or the present one if the new one would exceed `limit`.
+    fn add_within(&self, bytes: u64, limit: u64) -> Result<u64, u64> {
+        let mut used = self.get();
+        loop {
+            let Some(after) = used.checked_add(bytes).filter(|after| *after <= limit) else {
+                return Err(used);
+            };
+            match self
+                .0
+                .compare_exchange_weak(used, after, Ordering::SeqCst, Ordering::SeqCst)
+            {
+                Ok(_) => return Ok(after),
+                Err(now) => used = now,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
