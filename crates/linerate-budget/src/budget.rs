@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    Consumer, Exhausted, Lease, State, Watch,
+    Account, Consumer, Exhausted, Lease, State, Watch,
     lease::Slabs,
     state::percent_of,
     watch::{Signal, lock},
@@ -27,7 +27,7 @@ impl Budget {
         Self(Some(Arc::new(Shared {
             limit: bytes_max,
             total: Counter::default(),
-            accounts: Default::default(),
+            ledgers: Default::default(),
             state: AtomicU8::new(State::Normal.after(0, bytes_max) as u8),
             signal: Signal::default(),
         })))
@@ -41,6 +41,14 @@ impl Budget {
     /// Returns a lease of no bytes yet.
     pub fn lease(&self, consumer: Consumer) -> Lease {
         Lease::new(self.0.clone(), consumer, Slabs::Small)
+    }
+
+    /// Returns an account, from which shares are given to buffers that change threads.
+    pub fn account(&self, consumer: Consumer) -> Account {
+        match &self.0 {
+            Some(_) => Account::new(self.worker_lease(consumer)),
+            None => Account::default(),
+        }
     }
 
     /// Returns a lease for all buffers of a worker together: it draws whole slabs of up to 256 KiB and keeps one, so that
@@ -63,9 +71,9 @@ impl Budget {
     /// Notes that something was closed to free `bytes` of this consumer.
     pub fn note_shed(&self, consumer: Consumer, bytes: u64) {
         if let Some(shared) = &self.0 {
-            let account = shared.account(consumer);
-            account.sheds.fetch_add(1, Ordering::Relaxed);
-            account.shed_bytes.fetch_add(bytes, Ordering::Relaxed);
+            let ledger = shared.ledger(consumer);
+            ledger.sheds.fetch_add(1, Ordering::Relaxed);
+            ledger.shed_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
@@ -88,23 +96,23 @@ impl Budget {
 
     /// Returns the bytes that a consumer has drawn: what it holds and the unused rest of its slabs.
     pub fn used(&self, consumer: Consumer) -> u64 {
-        self.of(consumer, |account| account.used.get())
+        self.of(consumer, |ledger| ledger.used.get())
     }
 
     /// Returns how often a consumer was refused bytes.
     pub fn refusals(&self, consumer: Consumer) -> u64 {
-        self.of(consumer, |account| account.refusals.load(Ordering::Relaxed))
+        self.of(consumer, |ledger| ledger.refusals.load(Ordering::Relaxed))
     }
 
     /// Returns how often something of a consumer was closed to free memory.
     pub fn sheds(&self, consumer: Consumer) -> u64 {
-        self.of(consumer, |account| account.sheds.load(Ordering::Relaxed))
+        self.of(consumer, |ledger| ledger.sheds.load(Ordering::Relaxed))
     }
 
     /// Returns the bytes that were freed by closing something of a consumer.
     pub fn shed_bytes(&self, consumer: Consumer) -> u64 {
         self.of(consumer, |account| {
-            account.shed_bytes.load(Ordering::Relaxed)
+            ledger.shed_bytes.load(Ordering::Relaxed)
         })
     }
 
@@ -122,10 +130,10 @@ impl Budget {
         self.0.as_ref().map(|shared| &shared.signal)
     }
 
-    fn of(&self, consumer: Consumer, value: impl FnOnce(&Account) -> u64) -> u64 {
+    fn of(&self, consumer: Consumer, value: impl FnOnce(&Ledger) -> u64) -> u64 {
         self.0
             .as_ref()
-            .map_or(0, |shared| value(shared.account(consumer)))
+            .map_or(0, |shared| value(shared.ledger(consumer)))
     }
 }
 
@@ -143,7 +151,7 @@ impl fmt::Debug for Budget {
 pub(crate) struct Shared {
     limit: u64,
     total: Counter,
-    accounts: [Account; Consumer::ALL.len()],
+    ledgers: [Ledger; Consumer::ALL.len()],
     state: AtomicU8,
     signal: Signal,
 }
@@ -151,7 +159,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Takes bytes out of the budget if they are left.
     pub(crate) fn draw(&self, consumer: Consumer, bytes: u64) -> Result<(), Exhausted> {
-        let account = self.account(consumer);
+        let ledger = self.ledger(consumer);
         let share = percent_of(self.limit, consumer.share_percent());
         let refused = |used, limit| Exhausted {
             consumer,
@@ -159,7 +167,7 @@ impl Shared {
             used,
             limit,
         };
-        account
+        ledger
             .used
             .add_within(bytes, share)
             .map_err(|used| refused(used, share))?;
@@ -169,7 +177,7 @@ impl Shared {
                 Ok(())
             }
             Err(used) => {
-                account.used.sub(bytes);
+                ledger.used.sub(bytes);
                 Err(refused(used, self.limit))
             }
         }
@@ -177,18 +185,18 @@ impl Shared {
 
     /// Takes bytes out of the budget, also more than are left.
     pub(crate) fn force(&self, consumer: Consumer, bytes: u64) {
-        self.account(consumer).used.add(bytes);
+        self.ledger(consumer).used.add(bytes);
         self.follow(self.total.add(bytes));
     }
 
     pub(crate) fn give_back(&self, consumer: Consumer, bytes: u64) {
-        self.account(consumer).used.sub(bytes);
+        self.ledger(consumer).used.sub(bytes);
         self.follow(self.total.sub(bytes));
     }
 
     pub(crate) fn note_refusal(&self, consumer: Consumer) {
-        let account = self.account(consumer);
-        account.refusals.fetch_add(1, Ordering::Relaxed);
+        let ledger = self.ledger(consumer);
+        ledger.refusals.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns how much credit a lease of this many bytes draws at once.
@@ -215,8 +223,8 @@ impl Shared {
         State::from_byte(self.state.load(Ordering::SeqCst))
     }
 
-    fn account(&self, consumer: Consumer) -> &Account {
-        &self.accounts[consumer as usize]
+    fn ledger(&self, consumer: Consumer) -> &Ledger {
+        &self.ledgers[consumer as usize]
     }
 
     /// Moves the state after the total, which was just changed to `total`.
@@ -262,7 +270,7 @@ const STEP_BYTES_MIN: u64 = 1 << 10;
 const STEP_BYTES_MAX: u64 = 256 << 10;
 
 #[derive(Default)]
-struct Account {
+struct Ledger {
     used: Counter,
     refusals: AtomicU64,
     sheds: AtomicU64,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A kind of buffer that a peer can grow.
+/// A kind of memory that a peer can make grow.
 ///
 /// Complete: every consumer has a counter of its own.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -10,50 +10,38 @@ use std::fmt;
 pub enum Consumer {
     /// Bytes that wait for the sockets of clients.
     Backlogs,
-    /// Bodies of requests to the API and of sessions over HTTP.
+    /// Publications as they were encoded for subscribers.
+    Blocks,
+    /// Bodies of HTTP requests.
     Bodies,
-    /// Publications on their way from the broker to the hubs.
-    Deliveries,
-    /// Histories that are being read, and the replies that carry them.
+    /// What a connection costs before it sends anything.
+    Connections,
+    /// Publications that were read from a stream for a subscriber or the API.
     Histories,
-    /// Frames and flow-control windows of HTTP/2 connections.
-    Http2Windows,
-    /// Flow-control windows of HTTP/3 connections.
-    Http3Windows,
-    /// Windows of compressed connections and what was inflated.
+    /// Windows of compressed connections.
     Inflaters,
-    /// Lines and tables of followed logs.
-    Logs,
     /// Messages being received, and those that wait to be handled.
     Messages,
-    /// Buffers kept for reuse.
-    Pools,
-    /// Who is present in channels.
-    Presence,
-    /// Publications that the hubs keep for subscribers who have not read them.
-    Rings,
-    /// Publications that the node keeps as the history of plain channels.
-    Sequencers,
+    /// Publications from the broker: in queues, rings and the node's own histories.
+    Publications,
+    /// Subscriptions, and who is present in them.
+    Subscriptions,
     /// Uploaded logs, in all their stages.
     Uploads,
 }
 
 impl Consumer {
     /// All consumers, in the order of their names.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 10] = [
         Self::Backlogs,
+        Self::Blocks,
         Self::Bodies,
-        Self::Deliveries,
+        Self::Connections,
         Self::Histories,
-        Self::Http2Windows,
-        Self::Http3Windows,
         Self::Inflaters,
-        Self::Logs,
         Self::Messages,
-        Self::Pools,
-        Self::Presence,
-        Self::Rings,
-        Self::Sequencers,
+        Self::Publications,
+        Self::Subscriptions,
         Self::Uploads,
     ];
 
@@ -61,18 +49,14 @@ impl Consumer {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Backlogs => "backlogs",
+            Self::Blocks => "blocks",
             Self::Bodies => "bodies",
-            Self::Deliveries => "deliveries",
+            Self::Connections => "connections",
             Self::Histories => "histories",
-            Self::Http2Windows => "http2_windows",
-            Self::Http3Windows => "http3_windows",
             Self::Inflaters => "inflaters",
-            Self::Logs => "logs",
             Self::Messages => "messages",
-            Self::Pools => "pools",
-            Self::Presence => "presence",
-            Self::Rings => "rings",
-            Self::Sequencers => "sequencers",
+            Self::Publications => "publications",
+            Self::Subscriptions => "subscriptions",
             Self::Uploads => "uploads",
         }
     }

@@ -118,6 +118,20 @@ impl Lease {
         self.held
     }
 
+    /// Returns the bytes that it has drawn, which are no fewer.
+    pub(crate) fn drawn(&self) -> u64 {
+        match self.shared {
+            Some(_) => self.drawn,
+            None => u64::MAX,
+        }
+    }
+
+    /// Returns how much of what it has drawn may be unused before some is given back.
+    pub(crate) fn slack(&self) -> u64 {
+        let step = |shared: &Arc<Shared>| shared.step(self.held, self.slabs);
+        2 * self.shared.as_ref().map_or(0, step)
+    }
+
     /// Returns who uses them.
     pub fn consumer(&self) -> Consumer {
         self.consumer

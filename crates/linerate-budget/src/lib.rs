@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod budget;
 mod consumer;
 mod lease;
@@ -29,6 +30,7 @@ mod state;
 mod watch;
 
 pub use crate::{
+    account::{Account, Share},
     budget::Budget,
     consumer::Consumer,
     lease::{Exhausted, Lease},

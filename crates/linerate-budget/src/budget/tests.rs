@@ -47,7 +47,7 @@ fn the_state_agrees_with_the_total_whatever_threads_do_at_once() {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let _ = budget.lease_of(Consumer::Rings, MIB * 9 / 10);
+                        let _ = budget.lease_of(Consumer::Publications, MIB * 9 / 10);
                     }
                 });
             }
@@ -59,7 +59,7 @@ fn the_state_agrees_with_the_total_whatever_threads_do_at_once() {
 #[test]
 fn the_states_have_hysteresis() {
     let budget = Budget::new(100 * MIB);
-    let mut lease = budget.lease(Consumer::Rings);
+    let mut lease = budget.lease(Consumer::Publications);
     let mut after = |mib: u64| {
         lease.set(mib * MIB);
         (budget.state(), budget.excess() / MIB)
@@ -87,5 +87,5 @@ fn what_was_shed_is_counted() {
     budget.note_shed(Consumer::Backlogs, 5);
     assert_eq!(budget.sheds(Consumer::Backlogs), 2);
     assert_eq!(budget.shed_bytes(Consumer::Backlogs), 12);
-    assert_eq!(budget.sheds(Consumer::Rings), 0);
+    assert_eq!(budget.sheds(Consumer::Publications), 0);
 }

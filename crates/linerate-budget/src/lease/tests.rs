@@ -8,9 +8,12 @@ const MIB: u64 = 1 << 20;
 #[test]
 fn a_lease_counts_what_it_holds_and_returns_it_when_dropped() {
     let budget = Budget::new(16 * MIB);
-    let mut lease = budget.lease_of(Consumer::Rings, MIB).unwrap();
-    assert_eq!((lease.bytes(), lease.consumer()), (MIB, Consumer::Rings));
-    let used = budget.used(Consumer::Rings);
+    let mut lease = budget.lease_of(Consumer::Publications, MIB).unwrap();
+    assert_eq!(
+        (lease.bytes(), lease.consumer()),
+        (MIB, Consumer::Publications)
+    );
+    let used = budget.used(Consumer::Publications);
     assert!((MIB..=MIB + MIB / 8).contains(&used), "{used}");
     assert_eq!(budget.used_total(), used);
     assert_eq!(budget.used(Consumer::Uploads), 0);
@@ -51,7 +54,7 @@ fn uploads_can_use_half_of_the_budget() {
     let mut uploads = budget.lease_of(Consumer::Uploads, MIB / 2).unwrap();
     let refused = uploads.grow(1).unwrap_err();
     assert_eq!((refused.used, refused.limit), (MIB / 2, MIB / 2));
-    budget.lease_of(Consumer::Rings, MIB / 2).unwrap();
+    budget.lease_of(Consumer::Publications, MIB / 2).unwrap();
 }
 
 #[test]
@@ -60,7 +63,7 @@ fn forced_bytes_are_counted_beyond_the_limit() {
     let mut lease = budget.lease(Consumer::Messages);
     lease.force(3 * MIB);
     assert_eq!(budget.used_total(), 3 * MIB);
-    assert!(budget.lease_of(Consumer::Rings, 1).is_err());
+    assert!(budget.lease_of(Consumer::Publications, 1).is_err());
     lease.set(KIB);
     assert!(budget.used_total() < 8 * KIB);
     drop(lease);
@@ -70,7 +73,7 @@ fn forced_bytes_are_counted_beyond_the_limit() {
 #[test]
 fn small_changes_touch_no_shared_counter() {
     let budget = Budget::new(1 << 30);
-    let mut worker = budget.worker_lease(Consumer::Rings);
+    let mut worker = budget.worker_lease(Consumer::Publications);
     worker.grow(1).unwrap();
     let used = budget.used_total();
     assert!((256 * KIB..257 * KIB).contains(&used), "{used}");
@@ -90,7 +93,7 @@ fn small_changes_touch_no_shared_counter() {
 #[test]
 fn slabs_of_a_small_budget_are_small() {
     let budget = Budget::new(MIB);
-    let mut worker = budget.worker_lease(Consumer::Rings);
+    let mut worker = budget.worker_lease(Consumer::Publications);
     worker.grow(1).unwrap();
     assert!(budget.used_total() <= MIB / 64 + 1);
 }
@@ -115,19 +118,19 @@ fn a_lease_always_has_drawn_what_it_holds_and_little_more() {
 #[test]
 fn without_a_bound_nothing_is_counted_or_refused() {
     let budget = Budget::unbounded();
-    let mut lease = budget.lease_of(Consumer::Rings, u64::MAX).unwrap();
+    let mut lease = budget.lease_of(Consumer::Publications, u64::MAX).unwrap();
     lease.grow(1).unwrap();
     lease.shrink(5);
     assert_eq!(lease.bytes(), u64::MAX - 5);
     assert_eq!((budget.used_total(), budget.bytes_max()), (0, None));
-    budget.note_shed(Consumer::Rings, 1);
-    assert_eq!(budget.sheds(Consumer::Rings), 0);
+    budget.note_shed(Consumer::Publications, 1);
+    assert_eq!(budget.sheds(Consumer::Publications), 0);
 }
 
 #[test]
 fn sizes_that_do_not_exist_cause_no_panic() {
     let budget = Budget::new(MIB);
-    let mut lease = budget.lease(Consumer::Rings);
+    let mut lease = budget.lease(Consumer::Publications);
     assert!(lease.grow(u64::MAX).is_err());
     lease.grow(7).unwrap();
     assert!(lease.resize(u64::MAX).is_err());
@@ -137,5 +140,5 @@ fn sizes_that_do_not_exist_cause_no_panic() {
     lease.force(u64::MAX);
     drop(lease);
     assert_eq!(budget.used_total(), 0);
-    assert!(Budget::new(0).lease_of(Consumer::Rings, 1).is_err());
+    assert!(Budget::new(0).lease_of(Consumer::Publications, 1).is_err());
 }

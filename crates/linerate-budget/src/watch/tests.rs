@@ -40,7 +40,7 @@ fn a_watch_is_woken_by_a_change_and_reports_the_newest_state() {
     assert_eq!(watch.poll_changed(&mut cx), Poll::Pending);
     assert_eq!(watch.poll_changed(&mut cx), Poll::Pending);
 
-    let mut lease = budget.lease(Consumer::Rings);
+    let mut lease = budget.lease(Consumer::Publications);
     lease.set(100 << 10);
     assert_eq!(count.0.load(Ordering::SeqCst), 0);
     lease.set(900 << 10);
@@ -66,6 +66,6 @@ fn a_waiting_thread_sees_a_change_of_another() {
                 thread::park();
             }
         });
-        budget.lease_of(Consumer::Rings, 900 << 10).unwrap()
+        budget.lease_of(Consumer::Publications, 900 << 10).unwrap()
     });
 }
