@@ -111,9 +111,7 @@ impl Budget {
 
     /// Returns the bytes that were freed by closing something of a consumer.
     pub fn shed_bytes(&self, consumer: Consumer) -> u64 {
-        self.of(consumer, |account| {
-            ledger.shed_bytes.load(Ordering::Relaxed)
-        })
+        self.of(consumer, |ledger| ledger.shed_bytes.load(Ordering::Relaxed))
     }
 
     /// Returns the bytes to free until the budget is no longer critical; 0 unless it is.

@@ -91,7 +91,7 @@ impl Hub {
     /// Creates a hub without clients.
     pub fn new(options: HubOptions) -> Self {
         Self {
-            freezer: Freezer::new(options.encodings.clone()),
+            freezer: Freezer::new(options.encodings.clone(), options.blocks.clone()),
             ticks: Ticks::new(options.seed),
             options,
             names: HashMap::default(),

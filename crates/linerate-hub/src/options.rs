@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use linerate_budget::Account;
+
 use crate::{Encode, Filter, JsonPointer, Publication, Scope};
 
 /// Options of a hub.
@@ -20,6 +22,8 @@ pub struct HubOptions {
     pub filters_max: usize,
     /// At most so many subscriptions of one client. 1,024.
     pub subscriptions_max: usize,
+    /// Where the memory of blocks is counted, as long as anybody holds them. Nowhere.
+    pub blocks: Account,
 }
 
 impl Default for HubOptions {
@@ -30,6 +34,7 @@ impl Default for HubOptions {
             block_cache_bytes_max: 256 * 1024,
             filters_max: 1_024,
             subscriptions_max: 1_024,
+            blocks: Account::default(),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use linerate_budget::{Account, Share};
 use serde_json::Value;
 
 use crate::{ChannelName, StreamPosition};
@@ -27,6 +28,7 @@ struct Inner {
     value: OnceLock<Option<Value>>,
     is_text: OnceLock<bool>,
     line: OnceLock<Option<Bytes>>,
+    share: OnceLock<Share>,
 }
 
 /// Who published, or who is present.
@@ -40,6 +42,18 @@ pub struct ClientInfo {
     pub connection: Option<Bytes>,
     /// What the token says of the subscription, as JSON.
     pub channel: Option<Bytes>,
+}
+
+/// What a publication takes beside what its publisher chose: itself, and its places in queues and rings.
+const FOOTPRINT_BYTES: usize = size_of::<Inner>() + 64;
+
+impl ClientInfo {
+    /// Returns how many bytes its texts have.
+    pub fn bytes(&self) -> usize {
+        let json = [&self.connection, &self.channel];
+        let json = json.into_iter().flatten().map(Bytes::len);
+        self.user.len() + self.client.len() + json.sum::<usize>()
+    }
 }
 
 impl Publication {
@@ -59,7 +73,21 @@ impl Publication {
             value: OnceLock::new(),
             is_text: OnceLock::new(),
             line: OnceLock::new(),
+            share: OnceLock::new(),
         })
+    }
+
+    /// Counts the publication's memory in `account` until its last clone is dropped, unless it is counted already.
+    pub fn charge(&self, account: &Account) {
+        self.0.share.get_or_init(|| account.share(self.footprint()));
+    }
+
+    /// Returns how many bytes it takes, with an allowance for what it costs beside its payload.
+    fn footprint(&self) -> u64 {
+        let tags = self.0.tags.iter();
+        let tags: usize = tags.map(|(key, value)| key.len() + value.len()).sum();
+        let info = self.0.info.as_ref().map_or(0, ClientInfo::bytes);
+        (FOOTPRINT_BYTES + self.0.payload.len() + tags + info) as u64
     }
 
     /// Returns the bytes that were published.
@@ -181,12 +209,30 @@ fn on_one_line(json: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use linerate_budget::{Budget, Consumer};
 
     use super::{ClientInfo, Publication};
     use crate::{ChannelName, Epoch, StreamPosition};
 
     fn publication(payload: &'static [u8]) -> Publication {
         Publication::new(Bytes::from_static(payload))
+    }
+
+    #[test]
+    fn a_publication_is_counted_once_until_its_last_clone_is_gone() {
+        let budget = Budget::new(1 << 20);
+        let account = budget.account(Consumer::Publications);
+        let one = Publication::build(vec![b'x'; 10_000].into())
+            .with_tags(vec![("key".to_owned(), "v".repeat(1_000))])
+            .finish();
+        let other = one.clone();
+        one.charge(&account);
+        other.charge(&account);
+        assert!((11_000..12_000).contains(&account.bytes()));
+        drop(one);
+        assert!(account.bytes() > 11_000);
+        drop(other);
+        assert_eq!(account.bytes(), 0);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
+use linerate_budget::{Account, Share};
 
 use crate::{
     Batch, ChannelName, Conflate, Encode, EncodingId, Publication,
@@ -23,8 +24,21 @@ const KEPT_PUBLICATIONS_MAX: usize = 4_096;
 #[derive(Debug)]
 pub(crate) struct Freezer {
     encodings: Vec<Arc<dyn Encode>>,
+    account: Account,
     buffer: Vec<u8>,
     publications: Vec<Publication>,
+}
+
+/// Bytes of a block.
+struct Counted {
+    bytes: Box<[u8]>,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// What is to be encoded.
@@ -39,9 +53,10 @@ pub(crate) struct Range<'a> {
 }
 
 impl Freezer {
-    pub(crate) fn new(encodings: Vec<Arc<dyn Encode>>) -> Self {
+    pub(crate) fn new(encodings: Vec<Arc<dyn Encode>>, account: Account) -> Self {
         Self {
             encodings,
+            account,
             buffer: Vec::new(),
             publications: Vec::new(),
         }
@@ -106,11 +121,22 @@ impl Freezer {
         self.buffer.clear();
         let encode = self.encodings.get(usize::from(encoding.0))?;
         let result = encode.encode(&batch, &mut self.buffer);
-        let bytes = result.ok().map(|()| Bytes::copy_from_slice(&self.buffer));
+        let bytes = result.ok().map(|()| self.counted());
         if self.buffer.capacity() > KEPT_BYTES_MAX {
             self.buffer = Vec::new();
         }
         bytes
+    }
+
+    /// Returns a copy of the buffer that is counted until its last owner drops it: a slow client may keep a block that the
+    /// hub has long forgotten.
+    fn counted(&self) -> Bytes {
+        let bytes = Box::from(self.buffer.as_slice());
+        let footprint = self.buffer.len() + size_of::<Counted>();
+        Bytes::from_owner(Counted {
+            bytes,
+            _share: self.account.share(footprint as u64),
+        })
     }
 
     fn freeze_selection(
