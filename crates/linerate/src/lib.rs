@@ -63,6 +63,7 @@ mod http3;
 #[cfg(any(feature = "http2", feature = "http3"))]
 mod huffman;
 mod link;
+mod memory;
 mod message;
 mod options;
 mod parts;
@@ -106,6 +107,7 @@ pub use linerate_proto::{
     },
     relay::Pings,
 };
+pub use memory::Accounts;
 pub use message::{Binary, Message, Text};
 pub use options::Options;
 pub use parts::{Parts, PartsError, RawStream};

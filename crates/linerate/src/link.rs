@@ -33,6 +33,7 @@ use linerate_proto::{
 
 use crate::{
     Frames, Message, Result, TrySendError, clock, counters,
+    memory::Counted,
     options::Settings,
     parts::{Parts, PartsError},
 };
@@ -142,6 +143,7 @@ impl Link {
                 stream_shut_down: false,
                 handler_done: false,
                 reads_in_a_row: 0,
+                counted: Counted::default(),
             }),
         })
     }

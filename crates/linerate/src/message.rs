@@ -52,6 +52,14 @@ impl Message {
         self.as_bytes().is_empty()
     }
 
+    /// Returns the bytes of memory that it holds.
+    pub(crate) fn capacity(&self) -> usize {
+        match self {
+            Self::Binary(bytes) => bytes.0.capacity(),
+            Self::Text(text) => text.0.capacity(),
+        }
+    }
+
     /// Returns the payload as the vector that holds it.
     pub fn into_bytes(self) -> Vec<u8> {
         match self {

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use linerate_proto::deflate::Deflate;
 use linerate_proto::{Config, handshake::HandshakeLimits};
 
-use crate::counters::Counters;
+use crate::{counters::Counters, memory::Accounts};
 
 /// The options, and what engines share of them.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +63,8 @@ pub struct Options {
     pub deflate: Option<Deflate>,
     /// Where to count; `None` does not count.
     pub counters: Option<Arc<Counters>>,
+    /// Where the memory of connections is counted. Default: nowhere.
+    pub accounts: Accounts,
 }
 
 impl Options {
@@ -96,6 +98,7 @@ impl Default for Options {
             #[cfg(feature = "deflate")]
             deflate: Some(Deflate::default()),
             counters: None,
+            accounts: Accounts::default(),
         }
     }
 }

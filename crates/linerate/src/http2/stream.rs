@@ -47,6 +47,11 @@ impl Stream {
         }
     }
 
+    /// Returns the memory of what has arrived and was not read.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held.capacity()
+    }
+
     /// Hands out what is held, and lets the peer send as much more.
     fn take_held(&mut self, buffer: &mut ReadBuf<'_>) {
         let bytes = self.held.len().min(buffer.remaining());

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     Error, Frames, Options, Result, counters,
+    memory::Counted,
     parts::{Parts, PartsError, RawStream},
 };
 
@@ -52,6 +53,7 @@ pub(crate) struct Connection {
     pub(super) handler_done: bool,
     /// Reads since the receiver last had to wait.
     pub(super) reads_in_a_row: u8,
+    pub(super) counted: Counted,
 }
 
 /// Whether somebody waits for a message.
@@ -332,6 +334,14 @@ impl Connection {
         })
     }
 
+    /// Counts the memory that the connection holds.
+    pub(super) fn count_memory(&mut self) {
+        let held = self.io.as_ref().map_or(0, Transport::held_bytes);
+        let messages = self.inbox.capacity() + held;
+        let backlog = self.outbox.capacity();
+        self.counted.set(&self.options.accounts, backlog, messages);
+    }
+
     pub(super) fn count_messages(&mut self) {
         let messages = self.inbox.take_message_count();
         if messages > 0
@@ -421,5 +431,6 @@ impl Drop for Connection {
         if self.io.is_some() {
             self.end(None);
         }
+        self.counted.set(&self.options.accounts, 0, 0);
     }
 }

@@ -123,6 +123,7 @@ impl Link {
         let over = connection.poll_drive(cx, alarm);
         self.driver_active.store(false, Ordering::Relaxed);
         connection.driver_notified = false;
+        connection.count_memory();
         connection.update_readiness();
         over
     }

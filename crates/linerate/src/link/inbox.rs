@@ -74,6 +74,8 @@ pub(crate) struct Inbox {
 struct Ahead {
     queued: VecDeque<Piece>,
     queued_bytes: usize,
+    /// The memory of what is queued.
+    queued_capacity: usize,
     close_reason: Option<Box<str>>,
 }
 
@@ -158,6 +160,15 @@ impl Inbox {
         queued_bytes + unfinished_bytes >= bytes_max || queued >= QUEUED_MAX
     }
 
+    /// Returns the memory of input, of a message that is not whole, and of those that wait.
+    pub(crate) fn capacity(&self) -> usize {
+        let queued = self.ahead.as_ref().map_or(0, |ahead| {
+            ahead.queued_capacity + ahead.queued.capacity() * size_of::<Piece>()
+        });
+        let message = self.message.as_ref().map_or(0, Incoming::capacity);
+        self.rest.capacity() + message + queued
+    }
+
     pub(crate) fn take_close_reason(&mut self) -> Option<Box<str>> {
         self.ahead.as_mut()?.close_reason.take()
     }
@@ -202,6 +213,7 @@ impl Inbox {
         };
         let ahead = self.ahead.get_or_insert_with(Ahead::take);
         ahead.queued_bytes += piece.message.len();
+        ahead.queued_capacity += piece.message.capacity();
         ahead.queued.push_back(piece);
         Ok(true)
     }
@@ -210,7 +222,7 @@ impl Inbox {
     pub(crate) fn discard_queued(&mut self) {
         if let Some(ahead) = &mut self.ahead {
             ahead.queued.clear();
-            ahead.queued_bytes = 0;
+            (ahead.queued_bytes, ahead.queued_capacity) = (0, 0);
         }
     }
 
@@ -233,7 +245,7 @@ impl Inbox {
         let mut unread = Vec::new();
         let mut continues = self.streaming;
         if let Some(ahead) = &mut self.ahead {
-            ahead.queued_bytes = 0;
+            (ahead.queued_bytes, ahead.queued_capacity) = (0, 0);
             for piece in ahead.queued.drain(..) {
                 let kind = (!continues).then(|| piece.message.kind());
                 append_frame(
@@ -296,6 +308,7 @@ impl Inbox {
         if let Some(ahead) = &mut self.ahead {
             if let Some(piece) = ahead.queued.pop_front() {
                 ahead.queued_bytes -= piece.message.len();
+                ahead.queued_capacity -= piece.message.capacity();
                 return Ok(Some(piece));
             }
             if ahead.close_reason.is_none()
@@ -480,6 +493,13 @@ impl Incoming {
         match self {
             Self::Binary(bytes) => bytes.len(),
             Self::Text(text) => text.len(),
+        }
+    }
+
+    fn capacity(&self) -> usize {
+        match self {
+            Self::Binary(bytes) => bytes.capacity(),
+            Self::Text(text) => text.capacity(),
         }
     }
 

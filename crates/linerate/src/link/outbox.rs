@@ -69,6 +69,15 @@ impl Outbox {
         self.front.len() - self.sent + segments
     }
 
+    /// Returns the memory of what waits, apart from what is shared.
+    pub(crate) fn capacity(&self) -> usize {
+        let segments = self.segments.as_ref().map_or(0, |segments| {
+            let own: usize = segments.iter().map(Segment::capacity).sum();
+            own + segments.capacity() * size_of::<Segment>()
+        });
+        self.front.capacity() + segments
+    }
+
     /// Takes out all that waits.
     pub(crate) fn take_unsent(&mut self) -> Vec<u8> {
         let unsent = self.pieces().flatten().copied().collect();

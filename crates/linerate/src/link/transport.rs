@@ -33,6 +33,15 @@ impl Transport {
         }
     }
 
+    /// Returns the bytes of input that it holds.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match self {
+            #[cfg(feature = "http2")]
+            Self::Http2(stream) => stream.held_bytes(),
+            _ => 0,
+        }
+    }
+
     fn as_io(self: Pin<&mut Self>) -> Pin<&mut dyn Io> {
         match self.get_mut() {
             #[cfg(feature = "http2")]

@@ -71,6 +71,15 @@ impl Segment {
         self.block.as_bytes().len() - self.sent + self.behind.len()
     }
 
+    /// Returns the memory of its own.
+    pub(super) fn capacity(&self) -> usize {
+        let block = match &self.block {
+            Block::Payload(payload) => payload.capacity(),
+            Block::Shared(_) => 0,
+        };
+        block + self.behind.capacity()
+    }
+
     /// Returns what waits.
     pub(super) fn pieces(&self) -> [&[u8]; 2] {
         [&self.block.as_bytes()[self.sent..], &self.behind]
