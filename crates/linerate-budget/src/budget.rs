@@ -114,7 +114,8 @@ impl Budget {
         self.of(consumer, |ledger| ledger.shed_bytes.load(Ordering::Relaxed))
     }
 
-    /// Returns the bytes to free until the budget is no longer critical; 0 unless it is.
+    /// Returns the bytes to free until more than enough is left: until the budget is no longer tight if it is critical,
+    /// until it is normal if it is tight.
     pub fn excess(&self) -> u64 {
         self.0.as_ref().map_or(0, |shared| shared.excess())
     }
@@ -210,11 +211,13 @@ impl Shared {
     }
 
     fn excess(&self) -> u64 {
-        if self.state() < State::Critical {
-            return 0;
-        }
-        let goal = percent_of(self.limit, State::TIGHT_PERCENT);
-        self.total.get().saturating_sub(goal)
+        let goal = match self.state() {
+            State::Normal => return 0,
+            State::Tight => State::NORMAL_BELOW_PERCENT,
+            State::Critical => State::TIGHT_PERCENT,
+        };
+        let below = percent_of(self.limit, goal).saturating_sub(1);
+        self.total.get().saturating_sub(below)
     }
 
     fn state(&self) -> State {

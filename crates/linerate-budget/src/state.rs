@@ -24,7 +24,7 @@ impl State {
     pub const CRITICAL_PERCENT: u64 = 95;
 
     /// The percentage below which it is normal again.
-    const NORMAL_BELOW_PERCENT: u64 = 75;
+    pub(crate) const NORMAL_BELOW_PERCENT: u64 = 75;
 
     /// The percentage below which it is no longer critical.
     const TIGHT_BELOW_PERCENT: u64 = 90;

@@ -17,6 +17,7 @@ mod limits;
 mod load;
 mod log;
 mod logs;
+mod memory;
 mod namespaces;
 mod secret;
 mod server;

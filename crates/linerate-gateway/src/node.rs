@@ -8,6 +8,7 @@
 //! both; then each worker on its thread. What concerns a client happens on its worker's thread; what
 //! concerns the broker or other nodes on the runtime that the node is started on.
 
+mod accounts;
 mod ask;
 mod cluster;
 mod counts;
@@ -18,6 +19,7 @@ mod inbox;
 mod interest;
 mod labels;
 pub mod outlet;
+mod overload;
 mod presence;
 mod reads;
 mod recovered;
@@ -35,6 +37,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use linerate_broker::{Broker, BrokerError, Publish, Published};
+use linerate_budget::{Account, Budget, Consumer};
 use linerate_hub::{ChannelName, Encode, EncodingId, Hub, HubOptions};
 use tokio::{
     runtime::Handle,
@@ -43,6 +46,7 @@ use tokio::{
 };
 
 use crate::{admin::TailEncoding, config::Namespaces, metrics::PublishDurations};
+use accounts::Accounts;
 pub use ask::PresenceStats;
 pub use cluster::message::{NodeInfo, Whom};
 use cluster::{Cluster, message::Body};
@@ -93,6 +97,8 @@ pub struct Node {
     labels: Labels,
     tallies: Tallies,
     publishes: PublishDurations,
+    /// Counts publications that were read of streams.
+    histories: Account,
     is_draining: watch::Sender<bool>,
     runtime: Handle,
     tasks: Mutex<Vec<AbortHandle>>,
@@ -107,11 +113,15 @@ impl Node {
         runtime: Handle,
     ) -> Arc<Self> {
         let interests = Interests::new(broker.clone(), runtime.clone(), options.linger);
+        let histories = dispatcher.budget().account(Consumer::Histories);
         let reads = Reads::new(runtime.clone(), {
-            let broker = broker.clone();
+            let (broker, histories) = (broker.clone(), histories.clone());
             move |channel, stream, request| {
-                let broker = broker.clone();
-                Box::pin(async move { broker.history(&channel, stream, request).await })
+                let (broker, histories) = (broker.clone(), histories.clone());
+                Box::pin(async move {
+                    let history = broker.history(&channel, stream, request).await?;
+                    Ok(accounts::counted(history, &histories))
+                })
             }
         });
         let namespaces = options.namespaces.clone();
@@ -131,6 +141,7 @@ impl Node {
             counts: Counts::default(),
             labels: Labels::default(),
             publishes: PublishDurations::default(),
+            histories,
             is_draining: watch::Sender::new(false),
             runtime,
             tasks: Mutex::default(),
@@ -139,6 +150,7 @@ impl Node {
         node.spawn(node.clone().run_announcements());
         node.spawn(node.clone().run_control(control));
         node.spawn(node.clone().run_moves());
+        node.spawn(node.clone().run_overload());
         node
     }
 
@@ -166,12 +178,14 @@ impl Node {
     pub fn worker(self: &Arc<Self>, index: u16) -> Worker {
         let mut encodings = self.options.encodings.clone();
         encodings.push(Arc::new(TailEncoding));
+        let budget = self.budget();
         let hub = Hub::new(HubOptions {
             encodings,
             seed: rand::random(),
+            blocks: budget.account(Consumer::Blocks),
             ..HubOptions::default()
         });
-        Worker::new(self.clone(), index, hub)
+        Worker::new(self.clone(), index, hub, Accounts::new(budget))
     }
 
     /// Publishes in a channel.
@@ -259,6 +273,11 @@ impl Node {
     /// Returns how the link to the broker was.
     pub fn timeline(&self) -> &Timeline {
         &self.dispatcher.timeline
+    }
+
+    /// Returns what the node's memory is counted in.
+    pub fn budget(&self) -> &Budget {
+        self.dispatcher.budget()
     }
 
     /// Returns what takes in what the broker tells.

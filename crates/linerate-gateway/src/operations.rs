@@ -14,6 +14,7 @@ use axum::{
     routing::get,
 };
 use linerate_broker::LinkState;
+use linerate_budget::State as Memory;
 use serde::Serialize;
 
 use crate::{
@@ -72,6 +73,9 @@ impl Operations {
         }
         if self.front.stopped.phase() != Phase::Serving || *self.node.draining().borrow() {
             reasons.push("draining");
+        }
+        if self.node.budget().state() != Memory::Normal {
+            reasons.push("memory");
         }
         if !self.front.admission.has_room() {
             reasons.push("as many connections as allowed are open");

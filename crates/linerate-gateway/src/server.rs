@@ -33,6 +33,7 @@ mod workers;
 use std::sync::Arc;
 
 use axum::Router;
+use linerate_budget::{Account, Budget, Consumer};
 use tokio::net::TcpListener;
 
 use crate::config::ServerOptions;
@@ -59,12 +60,14 @@ pub struct Front {
     pub certificate: Option<Arc<Certificate>>,
     /// Whether trusted proxies send a header of the PROXY protocol.
     pub has_proxy_header: bool,
+    /// Counts the bodies of requests.
+    pub bodies: Account,
     /// How many workers share the bound on accepted connections.
     pub workers: usize,
 }
 
 impl Front {
-    /// Makes one of what is configured.
+    /// Makes one of what is configured. Memory has no bound.
     ///
     /// # Errors
     /// The certificate can't be used.
@@ -73,9 +76,23 @@ impl Front {
         workers: usize,
         stopped: Stopped,
     ) -> Result<Self, CertificateError> {
+        Self::within(Budget::unbounded(), options, workers, stopped)
+    }
+
+    /// As [`new`](Self::new), for a server whose memory is counted in `budget`: while it is tight, nobody is let in.
+    ///
+    /// # Errors
+    /// The certificate can't be used.
+    pub fn within(
+        budget: Budget,
+        options: &ServerOptions,
+        workers: usize,
+        stopped: Stopped,
+    ) -> Result<Self, CertificateError> {
         let certificate = options.tls.as_ref().map(Certificate::load).transpose()?;
         Ok(Self {
-            admission: Arc::new(Admission::new(options)),
+            bodies: budget.account(Consumer::Bodies),
+            admission: Arc::new(Admission::within(budget, options)),
             stopped,
             certificate: certificate.map(Arc::new),
             has_proxy_header: options.proxy_protocol,

@@ -122,6 +122,7 @@ impl Admitted {
         options.config.limits.message_bytes_max = bytes_max as u64;
         options.send_queue_bytes_max = DATA_BYTES_MAX;
         options.counters = self.endpoints.counters.clone();
+        options.accounts = self.endpoints.worker.accounts().connections();
         options
     }
 

@@ -154,6 +154,13 @@ impl Link {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Forgets frames of which nothing is written yet.
+    pub(crate) fn discard_unsent(&self) {
+        let mut connection = self.lock();
+        connection.outbox.discard_unbegun();
+        connection.wake_driver();
+    }
+
     fn is_driver_active(&self) -> bool {
         self.driver_active.load(Ordering::Relaxed)
     }

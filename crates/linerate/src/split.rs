@@ -139,6 +139,12 @@ impl Sender {
         self.link.poll_room(cx)
     }
 
+    /// Forgets frames that were accepted and of which nothing is written yet: for a connection that is to be closed
+    /// because too much waits for it. Only a Close frame makes sense behind it.
+    pub fn discard_unsent(&self) {
+        self.link.discard_unsent();
+    }
+
     /// Sends a Close frame behind everything that was sent, and does not wait for the peer's.
     ///
     /// # Errors

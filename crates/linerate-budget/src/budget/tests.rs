@@ -62,14 +62,14 @@ fn the_states_have_hysteresis() {
     let mut lease = budget.lease(Consumer::Publications);
     let mut after = |mib: u64| {
         lease.set(mib * MIB);
-        (budget.state(), budget.excess() / MIB)
+        (budget.state(), budget.excess().div_ceil(MIB))
     };
     assert_eq!(after(84), (State::Normal, 0));
-    assert_eq!(after(85), (State::Tight, 0));
-    assert_eq!(after(80), (State::Tight, 0));
-    assert_eq!(after(96), (State::Critical, 11));
-    assert_eq!(after(91), (State::Critical, 6));
-    assert_eq!(after(88), (State::Tight, 0));
+    assert_eq!(after(85), (State::Tight, 11));
+    assert_eq!(after(80), (State::Tight, 6));
+    assert_eq!(after(96), (State::Critical, 12));
+    assert_eq!(after(91), (State::Critical, 7));
+    assert_eq!(after(88), (State::Tight, 14));
     assert_eq!(after(60), (State::Normal, 0));
 }
 

@@ -178,6 +178,10 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
             "server.operations_listen",
             from.operations_listen != to.operations_listen,
         ),
+        (
+            "server.memory_bytes_max",
+            from.memory_bytes_max != to.memory_bytes_max,
+        ),
         ("server.workers", from.workers != to.workers),
         (
             "server.proxy_protocol",

@@ -3,7 +3,8 @@
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use linerate_broker::{BrokerOptions, Ingest};
+use linerate_broker::{BrokerOptions, Ingest, sequencer::SequencerLimits};
+use linerate_budget::Budget;
 use linerate_gateway::{
     admin::Admin,
     api,
@@ -43,8 +44,10 @@ impl Service {
         let operations = config.server.operations_listen.map(bind_operations);
         let operations = operations.transpose()?;
         let (stop, stopped) = Stop::new();
-        let front = Arc::new(Front::new(&config.server, workers.count(), stopped)?);
-        let (dispatcher, control) = Dispatcher::new(u16::try_from(workers.count())?);
+        let budget = Budget::new(config.server.memory_budget_bytes());
+        let front = Front::within(budget.clone(), &config.server, workers.count(), stopped)?;
+        let front = Arc::new(front);
+        let (dispatcher, control) = Dispatcher::within(budget, u16::try_from(workers.count())?);
         let ingest: Arc<dyn Ingest> = dispatcher.clone();
         let url = config.broker.url.read().context("broker.url")?;
         let broker = linerate_broker::connect(&url, broker_options(&config)?, ingest)?;
@@ -228,6 +231,9 @@ fn bind_operations(address: SocketAddr) -> anyhow::Result<std::net::TcpListener>
 
 fn broker_options(config: &Config) -> anyhow::Result<BrokerOptions> {
     let broker = &config.broker;
+    // Histories give way by themselves; what closes clients must not have to.
+    let history_bytes_max = config.server.memory_budget_bytes() / 4;
+    let sequencer = SequencerLimits::default();
     let authorities = broker.tls_authorities.as_ref();
     let authorities =
         authorities.map(|path| fs::read(path).with_context(|| path.display().to_string()));
@@ -240,6 +246,12 @@ fn broker_options(config: &Config) -> anyhow::Result<BrokerOptions> {
         stream_bytes_max: broker.stream_bytes_max,
         stream_replicas: broker.stream_replicas,
         tls_authorities: authorities.transpose()?,
+        sequencer: SequencerLimits {
+            total_bytes_max: sequencer
+                .total_bytes_max
+                .min(usize::try_from(history_bytes_max)?),
+            ..sequencer
+        },
         ..BrokerOptions::default()
     })
 }

@@ -150,7 +150,13 @@ impl Loader {
             true => Some(Layer::of_file("built in".into(), OPEN_TOML.to_owned())?),
             false => None,
         };
-        Ok(limits::in_force(merge(open.as_ref(), &layers)))
+        let mut limits = limits::in_force(merge(open.as_ref(), &layers));
+        for limit in &mut limits {
+            if limit.key == "server.memory_bytes_max" {
+                limit.value = config.server.memory_budget_bytes();
+            }
+        }
+        Ok(limits)
     }
 
     /// Returns the values of each place, the lowest first.

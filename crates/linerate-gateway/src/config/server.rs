@@ -30,6 +30,8 @@ pub struct ServerOptions {
     pub connections_per_user_max: usize,
     /// Connections accepted in a second; more wait.
     pub accepts_per_second_max: u32,
+    /// Bytes that everything a peer can make grow may take together; 0 for half of this machine's memory.
+    pub memory_bytes_max: u64,
     /// Bytes of the body of a request to the server API.
     pub request_bytes_max: usize,
     /// Origins whose pages may connect, `https://*.example.com` or `*` for all. Empty for pages of this
@@ -74,7 +76,24 @@ pub struct DrainOptions {
     pub timeout: Duration,
 }
 
+/// What there is at least if nothing is configured.
+const DEFAULT_MEMORY_BYTES_MIN: u64 = 256 << 20;
+
+/// With less, the buffers of a few connections would be too much.
+const MEMORY_BYTES_MIN: u64 = 4 << 20;
+
 impl ServerOptions {
+    /// Returns the bytes of the memory budget: what is configured, or half of what this machine or the process's control
+    /// group has, and 256 MiB at least.
+    pub fn memory_budget_bytes(&self) -> u64 {
+        match self.memory_bytes_max {
+            0 => super::memory::available_bytes().map_or(DEFAULT_MEMORY_BYTES_MIN, |bytes| {
+                (bytes / 2).max(DEFAULT_MEMORY_BYTES_MIN)
+            }),
+            bytes => bytes,
+        }
+    }
+
     /// Returns whether only this machine can connect.
     pub fn is_local(&self) -> bool {
         self.listen.ip().to_canonical().is_loopback()
@@ -90,6 +109,10 @@ impl ServerOptions {
         let accepts = self.accepts_per_second_max;
         check.range("accepts_per_second_max", accepts, 1..=1_000_000);
         check.range("request_bytes_max", self.request_bytes_max, 1_024..=1 << 30);
+        if self.memory_bytes_max > 0 {
+            let memory = self.memory_bytes_max;
+            check.range("memory_bytes_max", memory, MEMORY_BYTES_MIN..=1 << 50);
+        }
         check.range("origins", self.origins.len(), 0..=1_000);
         check.range("trusted_proxies", self.trusted_proxies.len(), 0..=1_000);
         if self.proxy_protocol && self.trusted_proxies.is_empty() {
@@ -110,6 +133,7 @@ impl Default for ServerOptions {
             connections_per_address_max: 1_000,
             connections_per_user_max: 100,
             accepts_per_second_max: 5_000,
+            memory_bytes_max: 0,
             request_bytes_max: 1 << 20,
             origins: Vec::new(),
             proxy_protocol: false,

@@ -3,6 +3,7 @@
 use std::{fmt, time::Duration};
 
 use linerate_broker::LinkState;
+use linerate_budget::{Budget, Consumer};
 use linerate_hub::{GapCause, hub::Totals};
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
@@ -31,6 +32,7 @@ impl Snapshot {
         };
         snapshot.add_front(front);
         snapshot.add_node(node);
+        snapshot.add_memory(node.budget());
         snapshot.add_broker(node);
         snapshot.add_hubs(node, node.tallies().await);
         snapshot
@@ -82,6 +84,27 @@ impl Snapshot {
             kind: Kind::Gauge,
             values: vec![(version, Value::Number(1.0))],
         });
+    }
+
+    fn add_memory(&mut self, budget: &Budget) {
+        let help = "Bytes that the memory budget has; 0 without one";
+        let bytes_max = budget.bytes_max().unwrap_or(0);
+        self.gauge("memory_budget_bytes", help, bytes_max as f64);
+        let help = "How short memory is: 0 normal, 1 tight, 2 critical";
+        self.gauge("memory_budget_state", help, f64::from(budget.state() as u8));
+        let by_consumer = |value: fn(&Budget, Consumer) -> u64| {
+            let values = Consumer::ALL.into_iter();
+            values.map(move |consumer| (consumer.name(), value(budget, consumer) as f64))
+        };
+        let help = "Bytes of the memory budget in use";
+        let used = by_consumer(Budget::used);
+        self.labelled("memory_used_bytes", help, Kind::Gauge, "consumer", used);
+        let help = "Times that something was closed to free memory";
+        let sheds = by_consumer(Budget::sheds);
+        self.labelled("memory_sheds", help, Kind::Counter, "consumer", sheds);
+        let help = "Times that bytes of the memory budget were refused";
+        let refusals = by_consumer(Budget::refusals);
+        self.labelled("memory_refusals", help, Kind::Counter, "consumer", refusals);
     }
 
     fn add_broker(&mut self, node: &Node) {
@@ -171,7 +194,7 @@ impl Snapshot {
             ("unencodable", sum(|it| it.unencodable)),
         ];
         let help = "Publications that subscribers did not get";
-        self.labelled("dropped", help, "reason", reasons);
+        self.labelled("dropped", help, Kind::Counter, "reason", reasons);
         let causes = GapCause::ALL.into_iter().enumerate();
         let causes = causes.map(|(index, cause)| {
             let told = totals.iter().map(|it| it.gaps[index]).sum::<u64>();
@@ -180,6 +203,7 @@ impl Snapshot {
         self.labelled(
             "gaps_sent",
             "Gaps that subscribers were told of",
+            Kind::Counter,
             "reason",
             causes,
         );
@@ -207,6 +231,7 @@ impl Snapshot {
         &mut self,
         name: &'static str,
         help: &'static str,
+        kind: Kind,
         label: &'static str,
         values: impl IntoIterator<Item = (&'static str, f64)>,
     ) {
@@ -217,7 +242,7 @@ impl Snapshot {
         self.push(Figure {
             name,
             help,
-            kind: Kind::Counter,
+            kind,
             values,
         });
     }

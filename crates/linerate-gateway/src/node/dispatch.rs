@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use linerate_broker::{BoxFuture, Event, Gap, Ingest, LinkState};
+use linerate_budget::{Account, Budget, Consumer};
 use tokio::sync::mpsc;
 
 use super::{
@@ -35,6 +36,9 @@ pub struct Dispatcher {
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     pub(crate) routes: Routes,
     pub(crate) timeline: Timeline,
+    budget: Budget,
+    /// Counts publications until nobody holds them.
+    account: Account,
     control: mpsc::Sender<Bytes>,
     publications: AtomicU64,
     bytes: AtomicU64,
@@ -61,8 +65,13 @@ pub struct Arrived {
 
 impl Dispatcher {
     /// Makes one for a node with `workers` workers, 1 to 1024, and what its [`Node`](super::Node) needs to
-    /// hear the others.
+    /// hear the others. The node's memory has no bound.
     pub fn new(workers: u16) -> (Arc<Self>, Control) {
+        Self::within(Budget::unbounded(), workers)
+    }
+
+    /// As [`new`](Self::new), for a node whose memory is counted in `budget`.
+    pub fn within(budget: Budget, workers: u16) -> (Arc<Self>, Control) {
         let (control, receiver) = mpsc::channel(CONTROL_MAX);
         let dispatcher = Self {
             inboxes: (0..workers.clamp(1, 1_024))
@@ -70,6 +79,8 @@ impl Dispatcher {
                 .collect(),
             routes: Routes::default(),
             timeline: Timeline::default(),
+            account: budget.account(Consumer::Publications),
+            budget,
             control,
             publications: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -77,6 +88,11 @@ impl Dispatcher {
             overflowed: AtomicU64::new(0),
         };
         (Arc::new(dispatcher), Control(receiver))
+    }
+
+    /// Returns what the node's memory is counted in.
+    pub const fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// Returns what has arrived.
@@ -96,7 +112,7 @@ impl Dispatcher {
 
     async fn dispatch(&self, events: Vec<Event>) {
         let mut sorted = Sorted::new(self.inboxes.len());
-        sorted.sort(events, &self.routes.read());
+        sorted.sort(events, &self.routes.read(), &self.account);
         self.bursts.fetch_add(1, Ordering::Relaxed);
         self.publications
             .fetch_add(sorted.publications, Ordering::Relaxed);
@@ -160,7 +176,7 @@ impl Sorted {
         }
     }
 
-    fn sort(&mut self, events: Vec<Event>, routes: &Table) {
+    fn sort(&mut self, events: Vec<Event>, routes: &Table, account: &Account) {
         for event in events {
             match event {
                 Event::Control(message) => self.control.push(message),
@@ -170,6 +186,8 @@ impl Sorted {
                     channel,
                     publication,
                 } => {
+                    // Before it is shared: the node's own history may hold it longer than the workers.
+                    publication.charge(account);
                     self.publications += 1;
                     self.bytes += publication.payload().len() as u64;
                     let Some(route) = routes.get(&channel) else {

@@ -3,7 +3,7 @@
 use linerate_broker::{BrokerError, History, HistoryRequest, StreamOptions};
 use linerate_hub::{ChannelName, StreamPosition};
 
-use super::Node;
+use super::{Node, accounts::counted};
 
 impl Node {
     /// Returns a part of a channel's stream.
@@ -27,6 +27,7 @@ impl Node {
             } => self.history_before(channel, stream, &since, limit).await,
             request => self.broker.history(channel, stream, request).await,
         }
+        .map(|history| counted(history, &self.histories))
     }
 
     async fn history_before(

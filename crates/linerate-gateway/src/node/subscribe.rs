@@ -211,6 +211,10 @@ impl Worker {
             subscription,
             presence: None,
             is_announced: false,
+            share: self
+                .accounts()
+                .subscriptions
+                .share(footprint(channel, None)),
         };
         known.channels.insert(channel.clone(), member);
         self.node.counts().subscribed();
@@ -264,6 +268,8 @@ impl Worker {
         };
         member.presence.clone_from(&subscribe.presence);
         member.is_announced = subscribe.is_announced;
+        let footprint = footprint(channel, member.presence.as_ref());
+        member.share.set(footprint);
         local.hold.get_or_insert(hold);
         if subscribe.follows {
             local.followers.insert(client);
@@ -285,4 +291,13 @@ impl Worker {
             publications: recovered.replied,
         })
     }
+}
+
+/// What a subscription takes beside the names and texts that the client chose: its places in tables of the worker and
+/// of its hub.
+const FOOTPRINT_BYTES: usize = 512;
+
+fn footprint(channel: &ChannelName, presence: Option<&ClientInfo>) -> u64 {
+    let texts = channel.as_str().len() + presence.map_or(0, ClientInfo::bytes);
+    (FOOTPRINT_BYTES + texts) as u64
 }

@@ -7,10 +7,12 @@ use std::{
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
+use linerate_budget::Share;
 use linerate_hub::{ChannelName, ClientId, ClientInfo, Hub, SubscriptionId, hub::IsChannelEmpty};
 
 use super::{
     Node,
+    accounts::Accounts,
     inbox::Inbox,
     interest::Hold,
     outlet::{Connection, Notice, Outlet},
@@ -24,6 +26,7 @@ pub struct Worker {
     pub(super) node: Arc<Node>,
     pub(super) index: u16,
     pub(super) inbox: Arc<Inbox>,
+    accounts: Accounts,
     state: Mutex<State>,
 }
 
@@ -53,6 +56,8 @@ pub(crate) struct Member {
     pub(crate) presence: Option<ClientInfo>,
     /// Whether others are told when it comes and goes.
     pub(crate) is_announced: bool,
+    /// What is counted of it.
+    pub(crate) share: Share,
 }
 
 /// A channel with subscribers here.
@@ -65,7 +70,7 @@ pub(crate) struct Channel {
 }
 
 impl Worker {
-    pub(super) fn new(node: Arc<Node>, index: u16, hub: Hub) -> Self {
+    pub(super) fn new(node: Arc<Node>, index: u16, hub: Hub, accounts: Accounts) -> Self {
         let inbox = node.dispatcher().inboxes[usize::from(index)].clone();
         let state = State {
             hub,
@@ -77,6 +82,7 @@ impl Worker {
             node,
             index,
             inbox,
+            accounts,
             state: Mutex::new(state),
         }
     }
@@ -167,6 +173,11 @@ impl Worker {
     pub fn writable(&self, client: ClientId) {
         self.state().hub.handle_writable(client);
         self.inbox.wake();
+    }
+
+    /// Returns where the memory of its clients is counted.
+    pub(crate) const fn accounts(&self) -> &Accounts {
+        &self.accounts
     }
 
     /// Returns the node.

@@ -59,7 +59,7 @@ pub(super) async fn serve(front: Arc<Front>, listener: TcpListener, app: Router)
 
 fn welcome(front: &Arc<Front>, stream: TcpStream, app: &Router, open: mpsc::Sender<Infallible>) {
     match front.admission.admit() {
-        Some(place) => {
+        Ok(place) => {
             let visit = Visit::new(place, open, front.stopped.clone());
             tokio::spawn(connection::attend(
                 front.clone(),
@@ -68,12 +68,12 @@ fn welcome(front: &Arc<Front>, stream: TcpStream, app: &Router, open: mpsc::Send
                 visit,
             ));
         }
-        None => {
+        Err(full) => {
             if let Some(count) = REFUSALS.ask(Instant::now()) {
-                tracing::warn!(count, "connections refused: as many as allowed are open");
+                tracing::warn!(count, "connections refused: {}", full.reason());
             }
             let is_tls = front.certificate.is_some();
-            tokio::spawn(connection::refuse_overload(stream, is_tls));
+            tokio::spawn(connection::refuse_overload(stream, full, is_tls));
         }
     }
 }

@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, hash_map::Entry};
 use ipnet::IpNet;
+use linerate_budget::{Account, Budget, Consumer, Share, State};
 use tokio::sync::mpsc;
 
 use super::stop::Stopped;
@@ -25,6 +26,9 @@ pub struct Admission {
     open: AtomicUsize,
     accepted: AtomicU64,
     refused: AtomicU64,
+    budget: Budget,
+    /// Counts what connections cost before they send anything.
+    account: Account,
     addresses: Mutex<HashMap<IpAddr, usize, RandomState>>,
 }
 
@@ -50,7 +54,25 @@ pub struct Visit {
 
 /// A place among all connections.
 #[derive(Debug)]
-pub(super) struct Place(Arc<Admission>);
+pub(super) struct Place {
+    admission: Arc<Admission>,
+    _share: Share,
+}
+
+/// Why nobody else is let in.
+///
+/// Complete: one answer for each.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Full {
+    /// As many connections as allowed are open.
+    Connections,
+    /// The memory budget is tight.
+    Memory,
+}
+
+/// What a connection costs that sends nothing: its socket's tables, its task, its session, and what is too small to be
+/// counted apart.
+const CONNECTION_BYTES: u64 = 8 << 10;
 
 /// A place among those of one address.
 #[derive(Debug)]
@@ -60,9 +82,16 @@ pub(super) struct AddressPlace {
 }
 
 impl Admission {
-    /// Starts with nobody in.
+    /// Starts with nobody in. Nobody is refused for want of memory.
     pub fn new(options: &ServerOptions) -> Self {
+        Self::within(Budget::unbounded(), options)
+    }
+
+    /// As [`new`](Self::new), for a server whose memory is counted in `budget`.
+    pub fn within(budget: Budget, options: &ServerOptions) -> Self {
         Self {
+            account: budget.account(Consumer::Connections),
+            budget,
             limits: ArcSwap::from_pointee(Limits::new(options)),
             open: AtomicUsize::new(0),
             accepted: AtomicU64::new(0),
@@ -79,6 +108,11 @@ impl Admission {
     /// Returns how many connections are open.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
+    }
+
+    /// Returns what the server's memory is counted in.
+    pub const fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// Returns whether there is room for one more.
@@ -107,19 +141,26 @@ impl Admission {
         limits.trusted.iter().any(|net| net.contains(&address))
     }
 
-    /// Takes a place among all connections, if one is free.
-    pub(super) fn admit(self: &Arc<Self>) -> Option<Place> {
+    /// Takes a place among all connections, if one is free and there is memory for it.
+    pub(super) fn admit(self: &Arc<Self>) -> Result<Place, Full> {
         self.accepted.fetch_add(1, Ordering::Relaxed);
+        if self.budget.state() != State::Normal {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(Full::Memory);
+        }
         let max = self.limits.load().connections_max;
         let one_more = |open| (open < max).then_some(open + 1);
         let taken = self
             .open
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         match taken {
-            Ok(_) => Some(Place(self.clone())),
+            Ok(_) => Ok(Place {
+                admission: self.clone(),
+                _share: self.account.share(CONNECTION_BYTES),
+            }),
             Err(_) => {
                 self.refused.fetch_add(1, Ordering::Relaxed);
-                None
+                Err(Full::Connections)
             }
         }
     }
@@ -151,6 +192,24 @@ impl Admission {
         self.addresses
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Full {
+    /// Says why, for logs and `/ready`.
+    pub(super) const fn reason(self) -> &'static str {
+        match self {
+            Self::Connections => "as many connections as allowed are open",
+            Self::Memory => "memory is short",
+        }
+    }
+
+    /// Says why, to who is refused.
+    pub(super) const fn told(self) -> &'static str {
+        match self {
+            Self::Connections => "too many connections\n",
+            Self::Memory => "server is short of memory, try again later\n",
+        }
     }
 }
 
@@ -198,7 +257,7 @@ impl Visit {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.admission.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -239,10 +298,10 @@ mod tests {
         let visit = || Visit::new(admission.admit().unwrap(), open.clone(), stopped.clone());
         let (first, second) = (visit(), visit());
         drop(open);
-        assert!(admission.admit().is_none() && !admission.has_room());
+        assert!(admission.admit().is_err() && !admission.has_room());
         let websocket = first.clone();
         drop(first);
-        assert!(admission.admit().is_none(), "the WebSocket keeps the place");
+        assert!(admission.admit().is_err(), "the WebSocket keeps the place");
         drop(second);
         assert!(
             all_gone
@@ -255,7 +314,7 @@ mod tests {
                 .try_recv()
                 .is_err_and(|error| error == TryRecvError::Disconnected)
         );
-        assert!(admission.admit().is_some());
+        assert!(admission.admit().is_ok());
         assert_eq!((admission.open(), admission.refused()), (0, 2));
     }
 
@@ -289,7 +348,7 @@ mod tests {
             connections_max: 2,
             ..ServerOptions::default()
         });
-        assert!(admission.admit().is_some());
+        assert!(admission.admit().is_ok());
         drop(place);
     }
 }

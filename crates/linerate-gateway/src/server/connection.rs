@@ -28,7 +28,12 @@ use tokio::{
 };
 use tower_service::Service;
 
-use super::{Front, Visit, admission::AddressPlace, http2, proxy, timed::Timed};
+use super::{
+    Front, Visit,
+    admission::{AddressPlace, Full},
+    http2, proxy,
+    timed::{Held, Timed},
+};
 use crate::transport::Peer;
 
 /// How long the head of a request may take, the wait for its first byte included.
@@ -46,10 +51,6 @@ const LAST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long data may be under way without an acknowledgement, and how long after silence the peer is asked.
 pub(crate) const DEAD_PEER_TIMEOUT: Duration = Duration::from_secs(30);
-
-const OVERLOAD: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\nRetry-After: 5\r\n\
-    Connection: close\r\n\r\ntoo many connections\n";
 
 /// What is known of a connection before its first request.
 #[derive(Clone, Debug)]
@@ -201,9 +202,13 @@ where
         path = request.uri().path(),
         "request"
     );
+    let mut held = None;
     let mut request = request.map(|body| match body.is_end_stream() {
         true => Body::empty(),
-        false => Body::new(Timed::new(body)),
+        false => {
+            let held = held.insert(Held::new(&origin.front.bodies));
+            Body::new(Timed::new(body, held.clone()))
+        }
     });
     let (peer, place) = match origin.peer(&request) {
         Ok(found) => found,
@@ -219,6 +224,8 @@ where
     let response = app.call(request).await?;
     let is_streaming = response.body().size_hint().exact().is_none();
     origin.is_streaming.store(is_streaming, Ordering::Relaxed);
+    // What was read of the body may have been held until now.
+    drop(held);
     Ok(response)
 }
 
@@ -226,7 +233,7 @@ impl Origin {
     /// Returns one of a WebSocket on a stream, with places of its own; `None` if there are none.
     pub(super) fn for_stream(&self) -> Option<Self> {
         let admission = &self.front.admission;
-        let mut visit = self.visit.beside(admission.admit()?);
+        let mut visit = self.visit.beside(admission.admit().ok()?);
         if !admission.trusts(self.address) {
             visit = visit.with_address(admission.admit_address(self.address)?);
         }
@@ -278,15 +285,21 @@ fn note(result: Result<(), hyper::Error>) {
     }
 }
 
-/// Says that there are too many connections, whatever was asked.
-pub(super) async fn refuse_overload(stream: TcpStream, is_tls: bool) {
-    refuse(stream, OVERLOAD, is_tls).await;
+/// Says that there is no place, whatever was asked.
+pub(super) async fn refuse_overload(stream: TcpStream, full: Full, is_tls: bool) {
+    let answer = last_answer("503 Service Unavailable", full.told());
+    refuse(stream, &answer, is_tls).await;
 }
 
 fn too_many_from_address() -> Vec<u8> {
     let body = "too many connections from your address\n";
+    last_answer("429 Too Many Requests", body)
+}
+
+/// Returns an answer after which the connection ends.
+fn last_answer(status: &str, body: &str) -> Vec<u8> {
     format!(
-        "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain; charset=utf-8\r\n\
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n\
          Content-Length: {}\r\nRetry-After: 5\r\nConnection: close\r\n\r\n{body}",
         body.len()
     )

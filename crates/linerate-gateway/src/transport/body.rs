@@ -20,7 +20,8 @@ pub(crate) type Farewell = fn(&Disconnect) -> Option<Bytes>;
 
 /// Starts a body that holds `bytes_max` bytes that were not sent yet, and one piece more.
 ///
-/// `guard` is dropped with the body: when it has ended, or the client has gone.
+/// `guard` is dropped with the body: when it has ended, or the client has gone. Blocks are counted by who has encoded
+/// them.
 pub(crate) fn body<G: Send + 'static>(
     bytes_max: usize,
     farewell: Farewell,
@@ -110,6 +111,12 @@ impl Wire for BodyWire {
 
     /// Whoever reads the body was woken.
     fn flush(&self) {}
+
+    fn discard(&self) {
+        let mut queue = self.shared.queue();
+        queue.pieces.clear();
+        queue.bytes = 0;
+    }
 
     fn room(&self) -> usize {
         let queue = self.shared.queue();

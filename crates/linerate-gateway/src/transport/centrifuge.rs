@@ -239,8 +239,9 @@ fn start(admitted: Admitted, dialect: Dialect, wire: impl Wire, name: String) ->
         _ => GapNotice::None,
     };
     let bytes_max = admitted.settings.config.client.queue_bytes_max;
-    let outlet = Arc::new(ClientOutlet::new(wire, gap_notice, bytes_max));
     let gate = admitted.endpoints.gate(dialect.encoding);
+    let backlogs = &gate.worker.accounts().backlogs;
+    let outlet = Arc::new(ClientOutlet::new(wire, gap_notice, bytes_max, backlogs));
     let track = Track {
         worker: gate.worker.clone(),
         outlet: outlet.clone(),

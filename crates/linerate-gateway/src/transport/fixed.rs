@@ -27,6 +27,9 @@ use crate::{
     session::{Context, FixedSession, Gate, Granted, Refusal},
 };
 
+/// The code of a Close frame with which a server that has too much to do ends a connection (registered by IANA).
+const TRY_AGAIN_LATER: u16 = 1013;
+
 /// After how long a browser comes back, plus as much again by chance.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -168,7 +171,10 @@ impl Request {
 
     /// Subscribes the client.
     async fn start(self, wire: impl Wire, gap_notice: GapNotice) -> Result<Rounds, Refusal> {
-        let outlet = Arc::new(ClientOutlet::new(wire, gap_notice, self.control_bytes_max));
+        let backlogs = &self.gate.worker.accounts().backlogs;
+        let control_bytes_max = self.control_bytes_max;
+        let outlet = ClientOutlet::new(wire, gap_notice, control_bytes_max, backlogs);
+        let outlet = Arc::new(outlet);
         let context = Context {
             gate: self.gate.clone(),
             outlet: outlet.clone(),
@@ -182,6 +188,7 @@ impl Request {
                 // Pings of WebSocket do it.
                 _ => b"",
             },
+            encoding: self.gate.encoding,
             ping_interval: self.ping_interval,
             worker: self.gate.worker,
         })
@@ -193,6 +200,7 @@ struct Rounds {
     session: FixedSession,
     worker: Arc<Worker>,
     outlet: Arc<ClientOutlet>,
+    encoding: Encoding,
     ping: &'static [u8],
     ping_interval: Duration,
 }
@@ -233,8 +241,20 @@ impl Rounds {
                 () = until(self.session.poll_timeout()) => self.session.handle_timeout(now()),
             };
             if let Some(disconnect) = over {
-                return self.outlet.close(&disconnect);
+                return self.outlet.close(&self.farewell(disconnect));
             }
+        }
+    }
+
+    /// Returns how the end is told: a client without a protocol above WebSocket is told to try again later by the code
+    /// that WebSocket has for it.
+    fn farewell(&self, disconnect: Disconnect) -> Disconnect {
+        match (self.encoding, disconnect) {
+            (Encoding::Raw, disconnect) if disconnect == Disconnect::OVERLOADED => Disconnect {
+                code: TRY_AGAIN_LATER,
+                ..disconnect
+            },
+            (_, disconnect) => disconnect,
         }
     }
 

@@ -13,6 +13,7 @@ use std::{
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use linerate_budget::{Account, Share};
 use linerate_hub::{ChannelName, Gap, Transmit};
 use tokio::sync::Notify;
 
@@ -56,6 +57,8 @@ pub(crate) struct ClientOutlet {
 struct State {
     control: VecDeque<Bytes>,
     control_bytes: usize,
+    /// What is counted of them.
+    share: Share,
     events: VecDeque<Event>,
     /// The numbers that stand for channels in native blocks.
     channel_ids: HashMap<ChannelName, u32, RandomState>,
@@ -82,12 +85,22 @@ pub(crate) enum Event {
 }
 
 impl ClientOutlet {
-    pub(crate) fn new(wire: impl Wire, gap_notice: GapNotice, control_bytes_max: usize) -> Self {
+    /// Creates the way out through `wire`. Replies and pushes that wait are counted in `backlogs`.
+    pub(crate) fn new(
+        wire: impl Wire,
+        gap_notice: GapNotice,
+        control_bytes_max: usize,
+        backlogs: &Account,
+    ) -> Self {
+        let state = State {
+            share: backlogs.share(0),
+            ..State::default()
+        };
         Self {
             wire: Box::new(wire),
             gap_notice,
             control_bytes_max,
-            state: Mutex::default(),
+            state: Mutex::new(state),
             changed: Notify::new(),
         }
     }
@@ -108,17 +121,25 @@ impl ClientOutlet {
         } else {
             state.control_bytes += bytes.len();
             state.control.push_back(bytes);
+            state.count();
         }
         state.is_full = true;
         self.changed.notify_one();
     }
 
-    /// Ends the stream behind what is with the wire. Replies that wait are sent if there is room.
+    /// Ends the stream behind what is with the wire. Replies that wait are sent if there is room; for want of memory,
+    /// everything that waits is dropped.
     pub(crate) fn close(&self, disconnect: &Disconnect) {
-        self.send_waiting();
+        if disconnect.reason == Disconnect::OVERLOADED.reason {
+            self.wire.discard();
+        } else {
+            self.send_waiting();
+        }
         let mut state = self.state();
         state.is_closed = true;
-        state.control.clear();
+        state.control = VecDeque::new();
+        state.control_bytes = 0;
+        state.count();
         self.wire.close(disconnect);
     }
 
@@ -217,6 +238,7 @@ impl ClientOutlet {
             state.control_bytes -= bytes.len();
             self.wire.send(bytes, 1);
         }
+        state.count();
         self.wire.flush();
         state.control.is_empty()
     }
@@ -233,6 +255,13 @@ impl ClientOutlet {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Counts the replies and pushes that wait.
+    fn count(&mut self) {
+        self.share.set(self.control_bytes as u64);
     }
 }
 

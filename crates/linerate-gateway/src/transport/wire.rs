@@ -22,6 +22,9 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     /// Lets go what was sent.
     fn flush(&self);
 
+    /// Forgets what was sent and is not on its way, since the client is to be closed for want of memory.
+    fn discard(&self);
+
     /// Returns how many bytes may be sent; at least one if any may.
     fn room(&self) -> usize;
 
@@ -75,6 +78,12 @@ impl Wire for PendingWire {
         }
     }
 
+    fn discard(&self) {
+        if let Some(wire) = self.0.get() {
+            wire.discard();
+        }
+    }
+
     fn room(&self) -> usize {
         self.0.get().map_or(0, Wire::room)
     }
@@ -109,6 +118,10 @@ impl Wire for WebSocketWire {
 
     fn flush(&self) {
         self.sender.try_flush();
+    }
+
+    fn discard(&self) {
+        self.sender.discard_unsent();
     }
 
     fn room(&self) -> usize {

@@ -69,6 +69,30 @@ impl Outbox {
         self.front.len() - self.sent + segments
     }
 
+    /// Forgets all frames of which nothing is written. What is begun stays, or a peer that reads could not make sense of
+    /// what follows.
+    pub(crate) fn discard_unbegun(&mut self) {
+        let boundary = self.next_boundary();
+        let is_begun = |first: &mut Segment| boundary.is_none() || first.is_begun();
+        let segments = self.segments.take();
+        let first = segments.and_then(|mut segments| segments.pop_front_if(is_begun));
+        match first {
+            Some(mut first) => {
+                drop(first.split_at_next_boundary());
+                pool::give(std::mem::take(&mut first.behind));
+                first.control_end = 0;
+                self.segments = Some(Box::new(VecDeque::from([first])));
+            }
+            None => {
+                self.front.truncate(boundary.unwrap_or(self.front.len()));
+                self.control_end = self.control_end.min(self.front.len());
+            }
+        }
+        if self.front.len() == self.sent && self.first().is_none() {
+            self.forget_front();
+        }
+    }
+
     /// Returns the memory of what waits, apart from what is shared.
     pub(crate) fn capacity(&self) -> usize {
         let segments = self.segments.as_ref().map_or(0, |segments| {

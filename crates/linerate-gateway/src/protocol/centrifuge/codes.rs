@@ -133,6 +133,8 @@ impl Disconnect {
     pub const INSUFFICIENT_STATE: Self = Self::known(3010, "insufficient state");
     /// An operator wants it to come back.
     pub const FORCE_RECONNECT: Self = Self::known(3011, "force reconnect");
+    /// The server is short of memory, and this client takes much of it. SDKs know the number: they come back later.
+    pub const OVERLOADED: Self = Self::known(3011, "server overloaded, try again later");
     /// A ping was not answered in time.
     pub const NO_PONG: Self = Self::known(3012, "no pong");
     /// More commands than allowed, and it goes on.

@@ -1,6 +1,7 @@
 use std::{sync::Arc, task::Context};
 
 use futures_util::FutureExt;
+use linerate_budget::Account;
 use linerate_hub::{
     Batch, ChannelOptions, Encode, EncodingId, GapCause, Hub, HubOptions, SubscriptionId,
     SubscriptionOptions, Unencodable,
@@ -47,6 +48,10 @@ impl Wire for Pipe {
     fn flush(&self) {
         let state = &mut *self.0.lock().unwrap();
         state.sent.append(&mut state.held);
+    }
+
+    fn discard(&self) {
+        self.0.lock().unwrap().held.clear();
     }
 
     fn room(&self) -> usize {
@@ -117,7 +122,7 @@ fn gap() -> Transmit {
 #[test]
 fn replies_that_wait_for_room_go_before_any_further_data() {
     let pipe = Pipe::with_room(3);
-    let outlet = ClientOutlet::new(pipe.clone(), GapNotice::None, 100);
+    let outlet = ClientOutlet::new(pipe.clone(), GapNotice::None, 100, &Account::default());
     assert!(outlet.has_room());
     outlet.transmit(block("data"));
     outlet.flush();
@@ -143,7 +148,7 @@ fn replies_that_wait_for_room_go_before_any_further_data() {
 
 #[test]
 fn the_session_is_told_once_that_there_is_no_room() {
-    let outlet = ClientOutlet::new(Pipe::default(), GapNotice::None, 100);
+    let outlet = ClientOutlet::new(Pipe::default(), GapNotice::None, 100, &Account::default());
     assert_eq!(outlet.changed().now_or_never(), None);
     assert!(!outlet.has_room());
     assert!(!outlet.has_room());
@@ -154,7 +159,12 @@ fn the_session_is_told_once_that_there_is_no_room() {
 
 #[test]
 fn data_is_held_until_it_is_released() {
-    let outlet = ClientOutlet::new(Pipe::with_room(10), GapNotice::None, 100);
+    let outlet = ClientOutlet::new(
+        Pipe::with_room(10),
+        GapNotice::None,
+        100,
+        &Account::default(),
+    );
     outlet.hold();
     assert!(!outlet.has_room() && !outlet.is_full());
     outlet.send("reply".into());
@@ -164,7 +174,7 @@ fn data_is_held_until_it_is_released() {
 
 #[test]
 fn replies_beyond_the_bound_make_a_client_slow() {
-    let outlet = ClientOutlet::new(Pipe::default(), GapNotice::None, 10);
+    let outlet = ClientOutlet::new(Pipe::default(), GapNotice::None, 10, &Account::default());
     outlet.send("12345".into());
     outlet.send("a long one is taken".into());
     assert!(outlet.take_events().is_empty());
@@ -176,7 +186,7 @@ fn replies_beyond_the_bound_make_a_client_slow() {
 
 #[test]
 fn events_beyond_the_bound_make_a_client_slow() {
-    let outlet = ClientOutlet::new(Pipe::with_room(1), GapNotice::None, 10);
+    let outlet = ClientOutlet::new(Pipe::with_room(1), GapNotice::None, 10, &Account::default());
     for _ in 0..=EVENTS_MAX {
         outlet.notify(Notice::Disconnect(Disconnect::SHUTDOWN));
     }
@@ -193,7 +203,7 @@ fn a_gap_is_told_in_its_place_if_the_protocol_can() {
         (GapNotice::Native, "one\u{2}\u{5}\u{7}\u{4}\u{4}\u{5}\0two"),
     ] {
         let pipe = Pipe::with_room(1_000);
-        let outlet = ClientOutlet::new(pipe.clone(), notice, 100);
+        let outlet = ClientOutlet::new(pipe.clone(), notice, 100, &Account::default());
         outlet.set_channel_id(&channel(), 7);
         outlet.transmit(block("one"));
         outlet.transmit(gap());
@@ -216,7 +226,7 @@ fn a_gap_is_told_in_its_place_if_the_protocol_can() {
 #[test]
 fn what_waits_is_sent_at_the_end_if_there_is_room() {
     let pipe = Pipe::default();
-    let outlet = ClientOutlet::new(pipe.clone(), GapNotice::None, 100);
+    let outlet = ClientOutlet::new(pipe.clone(), GapNotice::None, 100, &Account::default());
     outlet.send("reply".into());
     pipe.give(10);
     outlet.close(&Disconnect::SHUTDOWN);
@@ -233,6 +243,7 @@ fn nobody_waits_for_a_client_that_is_gone() {
     impl Wire for Gone {
         fn send(&self, _: Bytes, _: u64) {}
         fn flush(&self) {}
+        fn discard(&self) {}
         fn room(&self) -> usize {
             0
         }
@@ -244,7 +255,7 @@ fn nobody_waits_for_a_client_that_is_gone() {
         }
         fn close(&self, _: &Disconnect) {}
     }
-    let outlet = ClientOutlet::new(Gone, GapNotice::None, 100);
+    let outlet = ClientOutlet::new(Gone, GapNotice::None, 100, &Account::default());
     outlet.send("reply".into());
     assert!(outlet.is_full());
     assert_eq!(outlet.room().now_or_never(), Some(false));
