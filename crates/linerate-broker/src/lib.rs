@@ -4,6 +4,7 @@
 //! of WebSockets.
 #![forbid(unsafe_code)]
 
+pub mod awake;
 pub mod broker;
 pub mod connect;
 pub mod event;

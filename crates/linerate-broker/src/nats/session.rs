@@ -23,7 +23,10 @@ use super::{
     servers::Servers,
     shared::{Current, Shared},
 };
-use crate::event::{Event, GapReason, LinkState};
+use crate::{
+    awake::{sleep_awake, timeout_awake},
+    event::{Event, GapReason, LinkState},
+};
 
 /// How many commands may wait for the pump.
 const COMMANDS_MAX: usize = 1_024;
@@ -192,13 +195,15 @@ async fn probe(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc:
         sleep(options.probe_interval).await;
         let sent = Instant::now();
         let mut round_trip = std::pin::pin!(link.loopback().round_trip());
-        let back = match timeout(options.probe_timeout, &mut round_trip).await {
-            Ok(back) => back,
-            Err(_) => {
+        let back = match timeout_awake(options.probe_timeout, &mut round_trip).await {
+            Some(back) => back,
+            None => {
                 tell(LinkState::Deaf).await;
+                let left = options.dead_after.saturating_sub(options.probe_timeout);
                 tokio::select! {
+                    biased;
                     back = &mut round_trip => back,
-                    () = is_dead(servers, options.dead_after.saturating_sub(sent.elapsed())) => return,
+                    () = is_dead(servers, left) => return,
                 }
             }
         };
@@ -215,11 +220,11 @@ async fn probe(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc:
 /// A server that was only paused greets nobody either. Then the old link goes on where it was, and nothing is
 /// lost, while a new one would have to begin anew.
 async fn is_dead(servers: &Servers, after: Duration) {
-    sleep(after).await;
+    sleep_awake(after).await;
     loop {
         for server in servers.all() {
             if timeout(GREETING_MAX, greets(server)).await == Ok(true) {
-                sleep(GRACE).await;
+                sleep_awake(GRACE).await;
                 return;
             }
         }

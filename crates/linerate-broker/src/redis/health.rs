@@ -44,6 +44,13 @@ impl Probe {
         self.sent.front().copied()
     }
 
+    /// Lets time that was slept through not count: none was sent earlier than so long ago.
+    pub(super) fn postpone(&mut self, now: Instant, slept: Duration) {
+        for (_, sent) in &mut self.sent {
+            *sent = (*sent + slept).min(now);
+        }
+    }
+
     /// Forgets those that are under way, since the connection is another one.
     pub(super) fn clear(&mut self) {
         self.sent.clear();
@@ -156,6 +163,19 @@ mod tests {
         assert_eq!(probe.receive(later, second), Some(later - now));
         assert_eq!(probe.receive(later, first), None);
         assert_eq!(probe.oldest(), None);
+    }
+
+    #[test]
+    fn time_that_was_slept_through_does_not_count() {
+        let (mut probe, start) = (Probe::default(), Instant::now());
+        let (second, slept) = (Duration::from_secs(1), Duration::from_secs(13));
+        let first = probe.send(start);
+        let woken = start + second + slept;
+        let last = probe.send(woken);
+        probe.postpone(woken, slept);
+        assert_eq!(probe.oldest(), Some((first, woken - second)));
+        assert_eq!(probe.receive(woken, first), Some(second));
+        assert_eq!(probe.oldest(), Some((last, woken)));
     }
 
     #[tokio::test(start_paused = true)]

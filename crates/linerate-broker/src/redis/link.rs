@@ -41,6 +41,9 @@ pub(super) const ORDERS_MAX: usize = 1_024;
 /// If the node takes a burst this slowly and the connection ends soon after, Redis has ended it for that.
 const SLOW: Duration = Duration::from_secs(1);
 
+/// If a tick is later than this, the process was asleep or busy elsewhere, and has not read what has come meanwhile.
+const LATE: Duration = Duration::from_millis(250);
+
 /// A read that brought at least so many bytes is followed by the next one at once.
 const BUSY_BYTES: usize = 32 << 10;
 
@@ -107,6 +110,8 @@ struct Session {
     out: Vec<u8>,
     written: usize,
     heard: Instant,
+    /// When the link was watched last.
+    watched: Instant,
     /// Nothing is read before, so that what arrives is read together.
     rest_until: Option<Instant>,
     /// Until the command with this number is answered, and what was missed is made up for, messages wait in `held`.
@@ -222,6 +227,7 @@ impl Link {
             out: Vec::new(),
             written: 0,
             heard: Instant::now(),
+            watched: Instant::now(),
             rest_until: None,
             resubscribed: None,
             held: Held::default(),
@@ -376,6 +382,9 @@ impl Link {
     /// Sends a loopback publication and a `PING`, and judges the earlier ones.
     async fn watch(&mut self, session: &mut Session) -> Result<(), Cut> {
         let now = Instant::now();
+        let interval = self.shared.options.probe_interval;
+        let slept = session.sleep_until_now(now, interval);
+        self.probe.postpone(now, slept);
         let options = &self.shared.options;
         let dead_after = options.dead_after;
         if now - session.heard > dead_after {
@@ -477,6 +486,18 @@ impl Session {
             self.out.clear();
             self.written = 0;
         }
+    }
+
+    /// Returns how long nobody could read, though it was time to watch the link: that the server was silent meanwhile
+    /// means nothing.
+    fn sleep_until_now(&mut self, now: Instant, interval: Duration) -> Duration {
+        let late = (now - self.watched).saturating_sub(interval);
+        self.watched = now;
+        if late < LATE {
+            return Duration::ZERO;
+        }
+        self.heard = (self.heard + late).min(now);
+        late
     }
 
     /// Reads again, with what has gathered.

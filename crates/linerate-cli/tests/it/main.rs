@@ -17,6 +17,7 @@ mod logs;
 mod operations;
 mod pages;
 mod shutdown;
+mod stalls;
 mod support;
 mod upload;
 mod upload_resume;

@@ -15,9 +15,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linerate_broker::Gap;
+use linerate_broker::{Gap, awake::timeout_awake};
 use linerate_hub::{ChannelName, Publication};
-use tokio::{sync::Notify, time::timeout};
+use tokio::sync::Notify;
 
 use super::Worker;
 use lost::Lost;
@@ -84,7 +84,7 @@ impl Inbox {
     pub(crate) async fn deliver(&self, arrivals: Vec<Arrival>) -> u64 {
         let bytes = arrivals.iter().map(Arrival::bytes).sum();
         let mut arrivals = Some(arrivals);
-        let taken = timeout(WAIT_MAX, async {
+        let taken = timeout_awake(WAIT_MAX, async {
             loop {
                 // Registered before the look, so that no room is missed.
                 let room = self.room.notified();
@@ -95,9 +95,9 @@ impl Inbox {
             }
         });
         match taken.await {
-            Ok(lost) => lost,
+            Some(lost) => lost,
             // The worker has taken nothing all the time.
-            Err(_) => self.offer(&mut arrivals, bytes, false).unwrap_or_default(),
+            None => self.offer(&mut arrivals, bytes, false).unwrap_or_default(),
         }
     }
 

@@ -4,6 +4,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::config::ClientOptions;
 
+/// If something is noticed so much later than it was due, the process was asleep, and the client's answer may be
+/// unread.
+const LATE: Duration = Duration::from_secs(1);
+
+/// How long it is read then before a client is judged.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// What is due in a session, and when.
 #[derive(Debug)]
 pub(super) struct Deadlines {
@@ -65,6 +72,11 @@ impl Deadlines {
 
     /// Returns something that is due, and expects it no more.
     pub(super) fn poll(&mut self, now: Instant) -> Option<Due> {
+        for answer in [&mut self.connect, &mut self.pong].into_iter().flatten() {
+            if now.saturating_duration_since(*answer) > LATE {
+                *answer = now + GRACE;
+            }
+        }
         let is_due = |at: &mut Option<Instant>| at.take_if(|at| *at <= now).is_some();
         if is_due(&mut self.connect) {
             return Some(Due::Connect);
@@ -121,6 +133,20 @@ mod tests {
         assert_eq!(deadlines.poll(start + 25 * SECOND), Some(Due::Ping));
         assert_eq!(deadlines.next(), Some(start + 33 * SECOND));
         assert_eq!(deadlines.poll(start + 33 * SECOND), Some(Due::Pong));
+    }
+
+    #[test]
+    fn after_a_stall_of_our_own_a_client_is_read_before_it_is_judged() {
+        let start = Instant::now();
+        let mut deadlines = connected(start);
+        assert_eq!(deadlines.poll(start + 25 * SECOND), Some(Due::Ping));
+        let woken = start + 25 * SECOND + 14 * SECOND;
+        assert_eq!(deadlines.poll(woken), None);
+        assert_eq!(deadlines.poll(woken + GRACE), Some(Due::Pong));
+        let mut deadlines = Deadlines::new(&ClientOptions::default(), start);
+        assert_eq!(deadlines.poll(start + 14 * SECOND), None);
+        let judged = start + 14 * SECOND + GRACE;
+        assert_eq!(deadlines.poll(judged), Some(Due::Connect));
     }
 
     #[test]
