@@ -55,6 +55,7 @@ mod commands;
 mod delivery;
 mod dial;
 mod envelope;
+mod epochs;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod health;
@@ -201,6 +202,9 @@ impl Redis {
             sequencer.close(channel.as_str());
             sequencer.hold(Instant::now(), &channel);
         }
+        if is_stream(options) {
+            self.shared.epochs.open(&channel);
+        }
         Target::Channel {
             channel,
             options,
@@ -213,6 +217,7 @@ impl Redis {
         if let Ok((name, kind)) = self.subscription(channel) {
             if kind != Kind::Pattern {
                 self.shared.sequencer().close(channel.as_str());
+                self.shared.epochs.close(channel);
             }
             let order = Order::Unsubscribe(name.into_bytes().into());
             let _ = self.orders.send(order).await;

@@ -12,6 +12,7 @@ use super::{
     address::{Address, Topology},
     commands::Commands,
     dial::Dialer,
+    epochs::Epochs,
     health::Health,
     names::Names,
     streams::Streams,
@@ -42,6 +43,7 @@ pub(super) struct Shared {
     pub(super) commands: Commands,
     pub(super) dialer: Dialer,
     pub(super) streams: Streams,
+    pub(super) epochs: Epochs,
     /// Why there was no link the last time.
     trouble: Mutex<String>,
 }
@@ -76,6 +78,7 @@ impl Shared {
                 payload_bytes_max: options.payload_bytes_max + ENVELOPE_BYTES_MAX,
             },
             commands: Commands::new(address, trust, options.command_timeout, runtime),
+            epochs: Epochs::default(),
             streams: Streams::new(options.meta_ttl, options.idempotency_ttl, word),
             trouble: Mutex::new("no connection was made yet".to_owned()),
             node,
@@ -97,11 +100,34 @@ impl Shared {
         request: &HistoryRequest,
     ) -> Result<History, BrokerError> {
         let name = self.name(channel)?;
-        let (commands, names) = (&self.commands, &self.names);
-        let read = self
-            .streams
-            .history(commands, names, &name, options, request);
-        read.await
+        let read = async |request| {
+            let (commands, names) = (&self.commands, &self.names);
+            let read = self
+                .streams
+                .history(commands, names, &name, options, request);
+            read.await
+        };
+        let history = read(request).await?;
+        self.epochs.note(channel, &history.newest.epoch);
+        let Some(since) = &request.since else {
+            return Ok(history);
+        };
+        let epoch = &history.newest.epoch;
+        if request.is_reverse || !self.epochs.has_followed(channel, &since.epoch, epoch) {
+            return Ok(history);
+        }
+        let whole = HistoryRequest {
+            since: None,
+            ..request.clone()
+        };
+        let after = read(&whole).await?;
+        Ok(match after.newest.epoch == *epoch {
+            true => History {
+                is_contiguous: false,
+                ..after
+            },
+            false => history,
+        })
     }
 
     pub(super) async fn ingest(&self, events: Vec<Event>) {

@@ -238,6 +238,11 @@ impl Wish {
             return part;
         };
         part.is_contiguous = since.epoch == read.newest.epoch && since.offset <= read.newest.offset;
+        if since.epoch != read.newest.epoch {
+            // All who share a read are in the same epoch, and have the same of one that has followed: everything.
+            let count = read.publications.len().min(self.limit);
+            part.publications = read.publications[..count].to_vec();
+        }
         if !part.is_contiguous {
             return part;
         }

@@ -31,6 +31,7 @@ impl Recovered {
         };
         let (Recovery::Reply { publications_max } | Recovery::Stream { publications_max }) =
             subscribe.recovery;
+        let epoch = history.newest.epoch.clone();
         let mut recovered = Self {
             newest: Some(history.newest.clone()),
             position: Some(history.newest),
@@ -39,30 +40,29 @@ impl Recovered {
         let From::After(since) = &subscribe.from else {
             return recovered;
         };
-        if !history.is_contiguous || history.publications.len() > publications_max {
+        // What is left of the same epoch is left to the client to ask for; what an epoch holds that has followed is all
+        // that there is.
+        let is_next = !history.is_contiguous && since.epoch != epoch;
+        if !(history.is_contiguous || is_next) || history.publications.len() > publications_max {
             return recovered;
         }
-        recovered.is_complete = true;
+        recovered.is_complete = history.is_contiguous;
         recovered.streamed = history.publications;
         if matches!(subscribe.recovery, Recovery::Reply { .. }) {
             let sees = |found: &Publication| subscribe.options.sees(found);
             recovered.streamed.retain(sees);
-            recovered.fill_reply(since, reply_bytes_max);
+            recovered.fill_reply(reply_bytes_max);
         }
         recovered
     }
 
     /// Moves as much into the reply as fits there.
-    fn fill_reply(&mut self, since: &StreamPosition, bytes_max: usize) {
+    fn fill_reply(&mut self, bytes_max: usize) {
         let fitting = fitting(&self.streamed, bytes_max);
         let rest = self.streamed.split_off(fitting);
         self.replied = std::mem::replace(&mut self.streamed, rest);
-        if self.streamed.is_empty() {
-            return;
-        }
-        if let Some(position) = &mut self.position {
-            let last = self.replied.last();
-            position.offset = last.map_or(since.offset, Publication::offset);
+        if let (Some(first), Some(position)) = (self.streamed.first(), &mut self.position) {
+            position.offset = first.offset().saturating_sub(1);
         }
     }
 }
@@ -95,7 +95,10 @@ pub(crate) fn weight(publication: &Publication) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use linerate_hub::Epoch;
+
     use super::*;
+    use crate::node::tests::subscription;
 
     fn publications(count: usize) -> Vec<Publication> {
         let payload = "x".repeat(100 - FIELDS_BYTES);
@@ -107,6 +110,60 @@ mod tests {
         for (bytes_max, expected) in [(0, 0), (99, 0), (100, 1), (299, 2), (300, 3), (1_000, 3)] {
             assert_eq!(fitting(&publications(3), bytes_max), expected);
         }
+    }
+
+    fn of_epoch(name: &str, is_contiguous: bool) -> History {
+        let epoch = Epoch::new(name);
+        let at = |offset| StreamPosition {
+            epoch: epoch.clone(),
+            offset,
+        };
+        let publication = |offset| {
+            Publication::build("x".into())
+                .with_position(at(offset))
+                .finish()
+        };
+        History {
+            publications: (1..=3).map(publication).collect(),
+            newest: at(3),
+            is_contiguous,
+        }
+    }
+
+    fn recover(history: History, reply_bytes_max: usize) -> Recovered {
+        let subscribe = Subscribe {
+            from: From::After(StreamPosition {
+                epoch: Epoch::new("e"),
+                offset: 9,
+            }),
+            recovery: Recovery::Reply {
+                publications_max: 3,
+            },
+            ..subscription("a")
+        };
+        Recovered::new(&subscribe, Some(history), reply_bytes_max)
+    }
+
+    #[test]
+    fn what_an_epoch_holds_that_has_followed_is_given_out_though_it_is_not_all() {
+        let recovered = recover(of_epoch("f", false), 1_000);
+        assert!(!recovered.is_complete);
+        assert_eq!(recovered.replied.len(), 3);
+        assert_eq!(recovered.position.unwrap().offset, 3);
+        // What does not fit in the reply comes behind it, from the position that the reply has.
+        for (reply_bytes_max, replied) in [(0, 0), (FIELDS_BYTES + 1, 1)] {
+            let recovered = recover(of_epoch("f", false), reply_bytes_max);
+            assert_eq!(recovered.replied.len(), replied);
+            assert_eq!(recovered.streamed.len(), 3 - replied);
+            assert_eq!(recovered.position.unwrap().offset, replied as u64);
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_the_same_epoch_is_not_given_out_as_if_it_was_all() {
+        let recovered = recover(of_epoch("e", false), 1_000);
+        assert!(!recovered.is_complete && recovered.replied.is_empty());
+        assert_eq!(recovered.position.unwrap().offset, 3);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use foldhash::HashMap;
 use futures_util::{StreamExt, stream};
-use linerate_hub::{ChannelName, Publication, StreamPosition};
+use linerate_hub::{ChannelName, Epoch, Publication, StreamPosition};
 use tokio::time::{Instant, sleep};
 
 use super::{Link, Session};
@@ -89,8 +89,10 @@ impl Link {
         }))
     }
 
-    /// Reads what durable channels have missed; those of which nothing is lost, as far as there was time and room.
+    /// Reads what durable channels have missed, as far as there was time and room. Where that is not all that they have
+    /// missed, it follows on a gap.
     async fn read_streams(&mut self) -> Vec<(ChannelName, History)> {
+        let shared = Arc::clone(&self.shared);
         let known = self
             .subscriptions
             .targets()
@@ -98,14 +100,23 @@ impl Link {
                 Target::Channel {
                     channel,
                     options,
-                    newest: Some(newest),
+                    newest,
                     ..
-                } if is_stream(*options) => Some((channel.clone(), *options, newest.clone())),
+                } if is_stream(*options) => {
+                    let newest = match newest {
+                        Some(newest) => {
+                            shared.epochs.note(channel, &newest.epoch);
+                            newest.clone()
+                        }
+                        None => nowhere_in(shared.epochs.newest(channel)?),
+                    };
+                    Some((channel.clone(), *options, newest))
+                }
                 _ => None,
             });
         let known: Vec<_> = known.collect();
-        let shared = Arc::clone(&self.shared);
         let reads = known.into_iter().map(async |(channel, options, newest)| {
+            let epoch = newest.epoch.clone();
             let request = HistoryRequest {
                 since: Some(newest),
                 ..HistoryRequest::default()
@@ -114,7 +125,7 @@ impl Link {
                 match shared.history(&channel, options, &request).await {
                     // The connection for commands was cut as well, and only its next use finds out.
                     Err(BrokerError::Away { .. }) => sleep(RETRY_DELAY).await,
-                    history => return (channel, history),
+                    history => return (channel, epoch, history),
                 }
             }
         });
@@ -122,9 +133,11 @@ impl Link {
         let reads = stream::iter(reads).buffer_unordered(READS_MAX);
         let mut reads = pin!(reads.take_until(end));
         let (mut recovered, mut bytes) = (Vec::new(), 0);
-        while let Some((channel, history)) = reads.next().await {
+        let mut renewed = 0;
+        while let Some((channel, epoch, history)) = reads.next().await {
+            renewed += usize::from(is_of_other_epoch(&history, &epoch));
             if let Ok(history) = history
-                && history.is_contiguous
+                && (history.is_contiguous || !history.publications.is_empty())
             {
                 let payloads = history.publications.iter();
                 bytes += payloads.map(|found| found.payload().len()).sum::<usize>();
@@ -134,15 +147,23 @@ impl Link {
                 recovered.push((channel, history));
             }
         }
+        if renewed > 0 {
+            let link = self.number;
+            tracing::warn!(
+                link,
+                channels = renewed,
+                "Redis was started again: epochs of durable channels have ended"
+            );
+        }
         recovered
     }
 
-    /// Remembers up to where channels were recovered; returns those that were not.
+    /// Remembers up to where channels were recovered; returns those that have missed something.
     fn note(&mut self, recovered: &[(ChannelName, History)]) -> Vec<ChannelName> {
-        let positions = recovered
+        let histories = recovered
             .iter()
-            .map(|(channel, history)| (channel.clone(), &history.newest));
-        let positions: HashMap<ChannelName, &StreamPosition> = positions.collect();
+            .map(|(channel, history)| (channel.clone(), history));
+        let histories: HashMap<ChannelName, &History> = histories.collect();
         let mut missed = Vec::new();
         for target in self.subscriptions.targets() {
             match target {
@@ -151,13 +172,18 @@ impl Link {
                     newest,
                     recovered,
                     ..
-                } => match positions.get(channel) {
-                    Some(position) => {
-                        *recovered = position.offset;
-                        *newest = Some((*position).clone());
+                } => {
+                    if let Some(history) = histories.get(channel) {
+                        *recovered = history.newest.offset;
+                        *newest = Some(history.newest.clone());
                     }
-                    None => missed.push(channel.clone()),
-                },
+                    if histories
+                        .get(channel)
+                        .is_none_or(|history| !history.is_contiguous)
+                    {
+                        missed.push(channel.clone());
+                    }
+                }
                 Target::Pattern { pattern, .. } => missed.push(pattern.clone()),
                 Target::Control | Target::Probe => {}
             }
@@ -198,4 +224,17 @@ impl Link {
             publication,
         })
     }
+}
+
+fn is_of_other_epoch(history: &Result<History, BrokerError>, epoch: &Epoch) -> bool {
+    history
+        .as_ref()
+        .is_ok_and(|history| history.newest.epoch != *epoch)
+}
+
+/// Returns a position behind which nothing of this epoch is: who was delivered nothing is not delivered what came before
+/// it, but everything of an epoch that has followed.
+fn nowhere_in(epoch: Epoch) -> StreamPosition {
+    let offset = u64::MAX;
+    StreamPosition { epoch, offset }
 }
