@@ -28,7 +28,7 @@ use serde::Deserialize;
 
 pub use auth::{AuthOptions, TokenOptions};
 pub use broker::BrokerOptions;
-pub use channel::{ChannelOptions, Conflation, SlowPolicy};
+pub use channel::{ChannelOptions, Conflation, Gaps, SlowPolicy};
 pub use client::ClientOptions;
 pub use compression::CompressionOptions;
 pub use error::{ConfigError, Source};
@@ -101,14 +101,17 @@ impl Config {
 
     /// Returns what is allowed, but may not be what was meant; each is a sentence.
     pub fn warnings(&self) -> Vec<String> {
-        namespaces::warn(self).into_iter().collect()
+        let silent = namespaces::silent(self);
+        namespaces::warn(self).into_iter().chain(silent).collect()
     }
 
     /// Says what is out of range, or contradicts something else.
     fn check(&self, check: &mut Check) {
         check.section("auth", |check| self.auth.check(check));
         check.section("broker", |check| self.broker.check(check));
-        check.section("channel", |check| self.channel.check(check));
+        check.section("channel", |check| {
+            self.channel.check(check);
+        });
         check.section("client", |check| self.client.check(check));
         check.section("compression", |check| self.compression.check(check));
         check.section("filter", |check| self.filter.check(check));

@@ -48,6 +48,8 @@ use deadlines::{Deadlines, Due};
 pub(crate) use fixed::{FixedSession, Granted, Wish};
 pub(crate) use gate::{Gate, Refusal};
 pub(crate) use identity::{Identity, Member};
+#[cfg(test)]
+pub(crate) use plan::Asker;
 pub use shared::{Settings, Shared};
 use work::SUBSCRIBES_AT_ONCE;
 pub(crate) use work::{Context, Done, Work};
@@ -137,7 +139,9 @@ struct Asked {
 pub(crate) struct Subscription {
     /// When it ends for want of a newer token.
     expiry: Option<Instant>,
-    is_positioned: bool,
+    ends_with_gap: bool,
+    /// Whether the server made it, so that the client can't make it again without connecting again.
+    is_of_server: bool,
     /// What others in the channel are told of the client.
     info: Option<Bytes>,
 }

@@ -34,8 +34,10 @@ pub struct ChannelOptions {
     pub durable: bool,
     /// Whether a subscriber that comes back gets what it missed.
     pub recover: bool,
-    /// Whether a gap ends the subscription, so that the client subscribes and recovers anew.
+    /// Whether subscriptions have a position and end with a gap, so that the client subscribes and recovers anew.
     pub positioned: bool,
+    /// Whether a client is told of a gap whose protocol can only say so by ending the subscription.
+    pub gaps: Gaps,
     /// Whether it is known who is there.
     pub presence: bool,
     /// Whether subscribers are told who comes and goes.
@@ -58,6 +60,18 @@ pub struct ChannelOptions {
     pub allow_conflate_override: bool,
     /// Whether a subscription may be to a pattern, as the broker understands it.
     pub allow_pattern: bool,
+}
+
+/// Whether a client that speaks Centrifuge's protocol is told of a gap if its subscription has no position.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Gaps {
+    /// The subscription continues, and the client does not learn of it: delivery is at most once.
+    Silent,
+    /// The subscription ends with a code that makes SDKs subscribe again.
+    #[default]
+    Told,
 }
 
 /// Which publications take the place of older ones that wait.
@@ -105,6 +119,11 @@ impl ChannelOptions {
         }
     }
 
+    /// Returns whether subscribers that speak Centrifuge's protocol can miss publications without being told.
+    pub fn is_silent(&self) -> bool {
+        self.gaps == Gaps::Silent && !self.positioned && !self.recover
+    }
+
     pub(super) fn check(&self, check: &mut Check) {
         let interval = self.batch_interval.as_millis() as u64;
         check.range("batch_interval_ms", interval, 0..=60_000);
@@ -119,6 +138,11 @@ impl ChannelOptions {
         }
         if self.durable && self.history_size == 0 {
             check.refuse("durable", true, "needs history_size");
+        }
+        if self.positioned && self.gaps == Gaps::Silent {
+            let because =
+                "contradicts gaps = \"silent\": a positioned subscription ends with a gap";
+            check.refuse("positioned", true, because);
         }
         if self.join_leave && !self.presence {
             check.refuse("join_leave", true, "needs presence");
@@ -140,6 +164,7 @@ impl Default for ChannelOptions {
             durable: false,
             recover: false,
             positioned: false,
+            gaps: Gaps::default(),
             presence: false,
             join_leave: false,
             allow_subscribe: false,

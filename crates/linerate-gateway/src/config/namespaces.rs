@@ -97,6 +97,19 @@ pub(super) fn warn(config: &Config) -> Option<String> {
     ))
 }
 
+/// Says in which channels SDKs miss publications without being told.
+pub(super) fn silent(config: &Config) -> Vec<String> {
+    let sentence = |place: &str| {
+        format!("gaps are silent in {place}: SDKs are not told what they missed (gaps = \"silent\")")
+    };
+    let named = config.namespaces.iter();
+    let named = named.map(|one| (format!("namespace {}", one.name), &one.options));
+    let unnamed = ("channels of no namespace".to_owned(), &config.channel);
+    let silent = std::iter::once(unnamed).chain(named);
+    let silent = silent.filter(|(_, options)| options.is_silent());
+    silent.map(|(place, _)| sentence(&place)).collect()
+}
+
 pub(super) fn check(namespaces: &[Namespace], check: &mut Check) {
     check.range("namespace", namespaces.len(), 0..=NAMESPACES_MAX);
     let mut names = HashSet::new();

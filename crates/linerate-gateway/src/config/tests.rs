@@ -354,3 +354,23 @@ fn a_file_that_is_not_there_is_named() {
     let message = loader.load().unwrap_err().to_string();
     assert!(message.starts_with("/nowhere/linerate.toml: "), "{message}");
 }
+
+#[test]
+fn a_namespace_whose_gaps_are_silent_cannot_be_positioned() {
+    let message = error("[channel]\npositioned = true\ngaps = \"silent\"\n");
+    assert!(
+        message.contains("positioned") && message.contains("silent"),
+        "{message}"
+    );
+    let is_silent = |text: &str| {
+        load(&format!("{KEYED}[channel]\n{text}"))
+            .unwrap()
+            .channel
+            .is_silent()
+    };
+    assert!(is_silent("gaps = \"silent\"\n"));
+    assert!(!is_silent(
+        "gaps = \"silent\"\nhistory_size = 5\nrecover = true\n"
+    ));
+    assert!(!is_silent(""));
+}

@@ -7,7 +7,7 @@ use linerate_broker::Publish;
 use linerate_hub::{ChannelName, ClientId};
 
 use super::{
-    Context, Done, Identity, Pending, Refusal, Session, Stage, VERSION, Work,
+    Context, Done, Identity, Pending, Refusal, Session, Stage, Subscription, VERSION, Work,
     deadlines::until,
     identity::end_of,
     plan::is_allowed,
@@ -97,11 +97,13 @@ impl Session {
                 result.map(|claims| self.sub_refreshed(now, &channel, &claims))
             }
             Done::Subscribed(channel, result) => {
+                let is_of_server = matches!(pending, Pending::Push(_));
                 let standing = result.and_then(|one| {
                     let reply_bytes_max = self.context.reply_bytes_max();
                     one.finish(&self.context, &channel, reply_bytes_max)
                 });
-                let subscribed = standing.map(|standing| self.subscribed(&channel, standing));
+                let subscribed =
+                    standing.map(|standing| self.subscribed(&channel, standing, is_of_server));
                 if let (Pending::Push(_), Ok(subscribed)) = (&pending, &subscribed) {
                     self.output.push(ServerMessage::Push(Push::Subscribe {
                         channel,
@@ -319,7 +321,7 @@ impl Session {
         self.deadlines.set_expiry(expiry);
         self.stage = Stage::Connected { identity, member };
         for (channel, standing) in standings {
-            let subscribed = self.subscribed(&channel, standing);
+            let subscribed = self.subscribed(&channel, standing, true);
             connected.subscriptions.push((channel, subscribed));
         }
         Ok(connected)
@@ -329,10 +331,18 @@ impl Session {
         &mut self,
         channel: &ChannelName,
         standing: Standing,
+        is_of_server: bool,
     ) -> crate::protocol::centrifuge::reply::Subscribed {
-        self.subscriptions
-            .insert(channel.clone(), standing.subscription);
-        standing.subscribed
+        let Standing {
+            subscription,
+            subscribed,
+        } = standing;
+        let subscription = Subscription {
+            is_of_server,
+            ..subscription
+        };
+        self.subscriptions.insert(channel.clone(), subscription);
+        subscribed
     }
 
     fn refreshed(&mut self, now: Instant, claims: &ConnectionClaims) -> Result<Answer, Disconnect> {

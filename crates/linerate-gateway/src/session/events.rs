@@ -17,18 +17,25 @@ impl Session {
     /// Takes an event that the outlet has collected.
     pub(crate) fn handle_event(&mut self, now: Instant, event: Event) {
         match event {
-            Event::Gap(channel) => {
-                let known = self.subscriptions.get(&channel);
-                if known.is_some_and(|subscription| subscription.is_positioned) {
-                    self.unsubscribe(&channel, Unsubscribe::INSUFFICIENT_STATE);
-                }
-            }
+            Event::Gap(channel) => self.handle_gap(&channel),
             Event::Notice(notice) => self.handle_notice(now, notice),
             Event::Slow => self.end(Disconnect::SLOW),
             Event::Unencodable(channel) => {
                 let reason = format!("inappropriate protocol: payload in {channel}");
                 self.end(Disconnect::INAPPROPRIATE_PROTOCOL.with_reason(reason));
             }
+        }
+    }
+
+    fn handle_gap(&mut self, channel: &ChannelName) {
+        match self.subscriptions.get(channel) {
+            Some(subscription) if !subscription.ends_with_gap => {}
+            // SDKs take the end of a subscription that the server has made for final.
+            Some(subscription) if subscription.is_of_server => {
+                self.end(Disconnect::INSUFFICIENT_STATE);
+            }
+            Some(_) => self.unsubscribe(channel, Unsubscribe::INSUFFICIENT_STATE),
+            None => {}
         }
     }
 

@@ -9,7 +9,7 @@ use linerate_hub::{
 use super::{Identity, Settings, scope, tags};
 use crate::{
     auth::SubscriptionClaims,
-    config::{self, ChannelOptions, Conflation},
+    config::{self, ChannelOptions, Conflation, Gaps},
     node::{self, Node, Recovery},
     protocol::{
         Encoding,
@@ -31,6 +31,8 @@ pub(crate) struct Asker<'a> {
 pub(crate) struct Plan {
     pub(crate) subscribe: node::Subscribe,
     pub(crate) is_recoverable: bool,
+    /// Whether the client is told where in the stream it is.
+    pub(crate) is_positioned: bool,
     /// What others in the channel are told of the subscriber.
     pub(crate) info: Option<bytes::Bytes>,
 }
@@ -59,10 +61,15 @@ impl Asker<'_> {
             || wanted.is_positioned
             || overrides.positioned.unwrap_or(options.positioned);
         // What is conflated has holes on purpose, and a client without commands can't subscribe again.
-        let is_positioned = has_stream
-            && wants_positions
-            && delivery.conflate.is_none()
-            && !matches!(self.encoding, Encoding::EventStream | Encoding::Raw);
+        let has_commands = !matches!(self.encoding, Encoding::EventStream | Encoding::Raw);
+        let is_positioned =
+            has_stream && wants_positions && delivery.conflate.is_none() && has_commands;
+        let ends_with_gap = match self.encoding {
+            Encoding::EventStream | Encoding::Raw => false,
+            // Its blocks tell of gaps.
+            Encoding::Native => is_positioned,
+            _ => wants_positions || options.gaps == Gaps::Told,
+        };
         let has_presence = overrides.presence.unwrap_or(options.presence);
         let has_join_leave = overrides.join_leave.unwrap_or(options.join_leave);
         let info = claims.and_then(|claims| claims.info.clone());
@@ -78,7 +85,7 @@ impl Asker<'_> {
                 ring_bytes_max: options.ring_bytes_max,
             },
             options: SubscriptionOptions {
-                positioned: is_positioned,
+                positioned: ends_with_gap,
                 scope,
                 ..delivery
             },
@@ -92,6 +99,7 @@ impl Asker<'_> {
         Ok(Plan {
             subscribe,
             is_recoverable,
+            is_positioned,
             info,
         })
     }

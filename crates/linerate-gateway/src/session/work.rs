@@ -59,6 +59,7 @@ pub(crate) struct Standing {
 pub(crate) struct Candidate {
     prepared: Prepared,
     claims: Option<SubscriptionClaims>,
+    ends_with_gap: bool,
     is_positioned: bool,
     is_recoverable: bool,
     was_recovering: bool,
@@ -163,12 +164,13 @@ impl Context {
         let plan = self
             .gate
             .plan(&settings, identity, channel, wanted, claims.as_ref())?;
-        let is_positioned = plan.subscribe.options.positioned;
+        let ends_with_gap = plan.subscribe.options.positioned;
         let prepared = self.gate.worker.prepare(id, plan.subscribe).await?;
         Ok(Candidate {
             prepared,
             claims,
-            is_positioned,
+            ends_with_gap,
+            is_positioned: plan.is_positioned,
             is_recoverable: plan.is_recoverable,
             was_recovering: plan.is_recoverable && wanted.recover.is_some(),
             info: plan.info,
@@ -272,7 +274,8 @@ impl Candidate {
         Ok(Standing {
             subscription: Subscription {
                 expiry: end_of(Instant::now(), ttl, grace),
-                is_positioned: self.is_positioned,
+                ends_with_gap: self.ends_with_gap,
+                is_of_server: false,
                 info: self.info,
             },
             subscribed: Subscribed {

@@ -6,6 +6,7 @@ mod bombs;
 mod centrifuge;
 mod compression;
 mod fixed;
+mod gaps;
 mod http;
 mod native;
 mod patterns;

@@ -9,15 +9,15 @@ use crate::{
 
 /// The two transports: how they are opened, and what stands around a message.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+pub(crate) enum Kind {
     EventStream,
     HttpStream,
 }
 
-const KINDS: [Kind; 2] = [Kind::EventStream, Kind::HttpStream];
+pub(crate) const KINDS: [Kind; 2] = [Kind::EventStream, Kind::HttpStream];
 
 /// A client whose stream goes one way.
-struct Client {
+pub(crate) struct Client {
     kind: Kind,
     answer: Answer,
     address: std::net::SocketAddr,
@@ -26,7 +26,7 @@ struct Client {
 }
 
 impl Client {
-    async fn connect(gateway: &Gateway, kind: Kind) -> Self {
+    pub(crate) async fn connect(gateway: &Gateway, kind: Kind) -> Self {
         let address = gateway.address;
         let connect = r#"{"id":1,"connect":{}}"#;
         let answer = match kind {
@@ -57,7 +57,7 @@ impl Client {
         client
     }
 
-    async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         loop {
             let piece = match self.kind {
                 Kind::EventStream => {
@@ -82,7 +82,7 @@ impl Client {
         answer.status
     }
 
-    async fn ask(&mut self, commands: &str) -> Value {
+    pub(crate) async fn ask(&mut self, commands: &str) -> Value {
         assert_eq!(self.send(commands).await, 204);
         self.next().await
     }

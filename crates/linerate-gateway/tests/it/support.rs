@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, thread, time::Duration};
 
 use linerate::{Client, CloseCode, Message, WebSocket};
-use linerate_broker::{BrokerOptions, Ingest, Publish, memory::Memory};
+use linerate_broker::{BrokerOptions, Event, Gap, GapReason, Ingest, Publish, memory::Memory};
 use linerate_gateway::{
     config::{Config, Loader},
     node::{Dispatcher, Node, NodeOptions},
@@ -23,6 +23,7 @@ pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
     pub(crate) node: Arc<Node>,
     pub(crate) shared: Arc<Shared>,
+    dispatcher: Arc<Dispatcher>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -44,6 +45,7 @@ impl Gateway {
         let ingest: Arc<dyn Ingest> = dispatcher.clone();
         let broker = Memory::new(&BrokerOptions::default(), ingest).unwrap();
         let settings = Settings::new(config, None).unwrap();
+        let ingest = dispatcher.clone();
         let options = NodeOptions {
             name: "test".into(),
             encodings: Encoding::encoders(),
@@ -63,6 +65,7 @@ impl Gateway {
             address: address.await.unwrap(),
             node,
             shared,
+            dispatcher: ingest,
             stop: Some(stop),
             thread: Some(thread),
         }
@@ -75,6 +78,16 @@ impl Gateway {
     /// Publishes as an application does.
     pub(crate) async fn publish(&self, channel: &str, payload: &str) {
         self.publish_bytes(channel, payload.as_bytes()).await;
+    }
+
+    /// Tells the node what a broker tells once a link that was cut stands again.
+    pub(crate) async fn cut_link(&self) {
+        let gap = Gap {
+            channels: None,
+            lasted: Duration::from_secs(2),
+            reason: GapReason::LinkLost,
+        };
+        self.dispatcher.ingest(vec![Event::Gap(gap)]).await;
     }
 
     /// Opens a raw WebSocket.

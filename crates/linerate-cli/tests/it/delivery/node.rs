@@ -71,6 +71,9 @@ durable = true
 history_size = 5
 [[namespace]]
 name = "plain"
+history_size = 0
+recover = false
+positioned = false
 "#
         );
         fs::write(directory.path().join("linerate.toml"), configuration).unwrap();

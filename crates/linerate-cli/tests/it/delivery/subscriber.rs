@@ -145,7 +145,7 @@ impl State {
                     match event.name.as_str() {
                         "" => {
                             self.see(Seen::Number(event.number()));
-                            last = Some(event.id);
+                            last = Some(event.id).filter(|id| !id.is_empty());
                         }
                         "gap" => self.see(Seen::Gap),
                         "disconnect" => break,
@@ -276,7 +276,8 @@ impl Session<'_> {
 
     fn handle_subscribed(&mut self, reply: &Value) {
         let was_subscribed = self.position.is_some();
-        let epoch = reply["epoch"].as_str().unwrap().to_owned();
+        // Without a history there is none.
+        let epoch = reply["epoch"].as_str().unwrap_or_default().to_owned();
         let offset = reply["offset"].as_u64().unwrap_or(0);
         if was_subscribed && reply["recovered"] != true {
             self.state.see(Seen::Gap);

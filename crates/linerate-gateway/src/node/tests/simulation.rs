@@ -58,6 +58,8 @@ fn whatever_fails_nothing_is_lost_doubled_or_out_of_order_without_being_told() {
         seen.gaps,
         seen.recovered,
         seen.unrecovered,
+        seen.ended,
+        seen.followed,
     ];
     assert!(
         is_one || has_happened.iter().all(|count| *count > 10),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use linerate_hub::{ClientId, Epoch, StreamPosition, Transmit};
+use linerate_hub::{ChannelName, ClientId, Epoch, Publication, StreamPosition, Transmit};
 use tokio::task::JoinHandle;
 
 use super::play::Seen;
@@ -16,12 +16,19 @@ pub(super) struct Seat {
     pub(super) memo: Arc<Memo>,
     pub(super) joining: Option<JoinHandle<Result<Subscribed, SubscribeError>>>,
     pub(super) is_subscribed: bool,
+    /// Whether what it missed comes behind the answer, and not in it.
+    pub(super) is_streamed: bool,
+    /// Whether its subscription ends with a gap.
+    pub(super) ends_with_gap: bool,
 }
 
 /// A client of one channel, which remembers over all its connections what it has seen.
 #[derive(Debug, Default)]
 pub(super) struct Client {
     pub(super) channel: usize,
+    /// The channel if that keeps nothing: then the client is an SDK, which knows only what is published and that its
+    /// subscription has ended.
+    pub(super) live: Option<ChannelName>,
     pub(super) seat: Option<Seat>,
     /// The newest that it has seen, or from where it begins.
     pub(super) newest: Option<StreamPosition>,
@@ -61,14 +68,16 @@ impl Client {
     }
 
     fn begin(&mut self, subscribed: Subscribed, seen: &mut Seen) {
+        if self.live.is_some() {
+            // An application sees that the subscription has begun.
+            self.told = Some(Missing::Unknown);
+            return;
+        }
         let position = subscribed.position.expect("it was asked for");
         let is_first = self.newest.is_none();
         if !subscribed.is_recovered {
-            assert!(subscribed.publications.is_empty());
             seen.unrecovered += u64::from(!is_first);
-            self.newest = Some(position);
-            self.told = None;
-            return;
+            return self.begin_anew(position, &subscribed.publications, seen);
         }
         seen.recovered += 1;
         for publication in &subscribed.publications {
@@ -81,9 +90,34 @@ impl Client {
         assert!(newest.offset <= position.offset);
     }
 
+    /// Takes the answer that not all that it missed is there, with what is there of an epoch that has followed.
+    fn begin_anew(&mut self, position: StreamPosition, missed: &[Publication], seen: &mut Seen) {
+        let is_streamed = self.seat.as_ref().is_some_and(|seat| seat.is_streamed);
+        let is_next = self
+            .newest
+            .as_ref()
+            .is_some_and(|newest| newest.epoch != position.epoch);
+        if is_next && is_streamed {
+            // What is there comes behind the answer.
+            self.told = Some(Missing::Unknown);
+            return;
+        }
+        assert!(is_next || missed.is_empty());
+        self.newest = Some(StreamPosition {
+            offset: position.offset - missed.len() as u64,
+            ..position.clone()
+        });
+        self.told = None;
+        seen.followed += missed.len() as u64;
+        for publication in missed {
+            self.see(std::str::from_utf8(publication.payload()).unwrap(), seen);
+        }
+        assert_eq!(self.newest, Some(position));
+    }
+
     /// Takes what has come, if the subscription stands.
     pub(super) fn read(&mut self, seen: &mut Seen) {
-        let Some(seat) = &self.seat else { return };
+        let Some(seat) = &mut self.seat else { return };
         if !seat.is_subscribed {
             return;
         }
@@ -95,6 +129,7 @@ impl Client {
                         self.see(payload, seen);
                     }
                 }
+                Transmit::Gap { .. } if self.live.is_some() => self.leave_if_it_ended(seen),
                 Transmit::Gap { gap, .. } => {
                     seen.gaps += 1;
                     self.told = Some(match (self.told, gap.missed) {
@@ -110,6 +145,17 @@ impl Client {
         }
     }
 
+    /// Does what a session does with a gap: if the subscription ends with it, the client is told so, else nothing.
+    fn leave_if_it_ended(&mut self, seen: &mut Seen) {
+        if let (Some(seat), Some(channel)) = (&mut self.seat, &self.live)
+            && seat.ends_with_gap
+        {
+            seen.ended += 1;
+            seat.is_subscribed = false;
+            seat.worker.unsubscribe(seat.id, channel);
+        }
+    }
+
     /// Sees a publication, whose payload is its position.
     fn see(&mut self, payload: &str, seen: &mut Seen) {
         seen.publications += 1;
@@ -118,8 +164,12 @@ impl Client {
             epoch: Epoch::new(epoch),
             offset: offset.parse().unwrap(),
         };
-        let newest = self.newest.replace(at.clone()).expect("it has begun");
+        let newest = self.newest.replace(at.clone());
         let told = self.told.take();
+        let Some(newest) = newest else {
+            assert!(self.live.is_some(), "it has begun");
+            return;
+        };
         if newest.epoch != at.epoch {
             assert!(told.is_some(), "another epoch, {newest:?} {at:?}, untold");
             return;

@@ -90,6 +90,14 @@ impl Link {
             return None;
         }
         for (channel, delivered) in &state.delivered {
+            if !Server::keeps(channel) {
+                state.underway.push_back(Event::Gap(Gap {
+                    channels: Some(vec![channel.clone()]),
+                    lasted: Duration::from_secs(1),
+                    reason: GapReason::LinkLost,
+                }));
+                continue;
+            }
             let request = HistoryRequest {
                 since: Some(delivered.clone()),
                 ..HistoryRequest::default()

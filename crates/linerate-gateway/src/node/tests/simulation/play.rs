@@ -7,22 +7,27 @@ use std::{
 };
 
 use linerate_broker::{Event, Ingest, StreamOptions};
-use linerate_hub::ChannelOptions;
+use linerate_hub::{ChannelOptions, EncodingId, SubscriptionOptions};
 use linerate_testkit::Rng;
 use tokio::{runtime::Handle, time::sleep};
 
 use super::{
     client::{Client, Seat},
     link::Link,
-    server::{KEPT, Server},
+    server::{KEPT, LIVE, Server},
 };
-use crate::node::{
-    Dispatcher, From, Node, Recovery, Worker,
-    tests::{channel, connect, options, run, subscription},
+use crate::{
+    config::Config,
+    node::{
+        Dispatcher, From, Node, Recovery, Subscribe, Worker,
+        tests::{channel, connect, options, run, subscription},
+    },
+    protocol::{Encoding, centrifuge::command},
+    session::{Asker, Identity, Settings},
 };
 
-const CHANNELS: [&str; 2] = ["a", "b"];
-const CLIENTS: usize = 5;
+const CHANNELS: [&str; 3] = ["a", "b", LIVE];
+const CLIENTS: usize = 6;
 const NODES: usize = 2;
 
 const DURABLE: StreamOptions = StreamOptions {
@@ -47,6 +52,10 @@ pub(super) struct Seen {
     pub(super) gaps: u64,
     pub(super) recovered: u64,
     pub(super) unrecovered: u64,
+    /// Subscriptions of SDKs that have ended with a gap.
+    pub(super) ended: u64,
+    /// Publications of an epoch that has followed, in answers that not all could be recovered.
+    pub(super) followed: u64,
 }
 
 impl AddAssign for Seen {
@@ -55,6 +64,8 @@ impl AddAssign for Seen {
         self.gaps += other.gaps;
         self.recovered += other.recovered;
         self.unrecovered += other.unrecovered;
+        self.ended += other.ended;
+        self.followed += other.followed;
     }
 }
 
@@ -79,6 +90,7 @@ impl Play {
     pub(super) fn new(seed: u64) -> Self {
         let clients = (0..CLIENTS).map(|index| Client {
             channel: index % CHANNELS.len(),
+            live: (CHANNELS[index % CHANNELS.len()] == LIVE).then(|| channel(LIVE)),
             ..Client::default()
         });
         Self {
@@ -210,20 +222,20 @@ impl Play {
                 memo,
                 joining: None,
                 is_subscribed: false,
+                is_streamed,
+                ends_with_gap: false,
             }
         });
         if seat.is_subscribed || seat.joining.is_some() {
             return;
         }
-        let mut wanted = subscription(CHANNELS[client.channel]);
-        wanted.stream = DURABLE;
-        wanted.ring = RING;
-        wanted.from = client.newest.clone().map_or(From::Newest, From::After);
-        let publications_max = 100;
-        wanted.recovery = match is_streamed {
-            true => Recovery::Stream { publications_max },
-            false => Recovery::Reply { publications_max },
+        let wanted = match client.live {
+            Some(_) => as_an_sdk(seat.worker.node()),
+            None => with_recovery(client, is_streamed),
         };
+        let Some(seat) = &mut client.seat else { return };
+        seat.is_streamed = is_streamed;
+        seat.ends_with_gap = wanted.options.positioned;
         let (worker, id) = (seat.worker.clone(), seat.id);
         seat.joining = Some(tokio::spawn(
             async move { worker.subscribe(id, wanted).await },
@@ -298,5 +310,45 @@ impl Play {
             client.settle_joining(&mut self.seen).await;
             client.read(&mut self.seen);
         }
+    }
+}
+
+/// Subscribes to a durable channel from where the client was.
+fn with_recovery(client: &Client, is_streamed: bool) -> Subscribe {
+    let publications_max = 100;
+    Subscribe {
+        stream: DURABLE,
+        ring: RING,
+        from: client.newest.clone().map_or(From::Newest, From::After),
+        recovery: match is_streamed {
+            true => Recovery::Stream { publications_max },
+            false => Recovery::Reply { publications_max },
+        },
+        ..subscription(CHANNELS[client.channel])
+    }
+}
+
+/// Subscribes to the channel without a stream as a session does for an SDK, with the default options of channels.
+fn as_an_sdk(node: &Arc<Node>) -> Subscribe {
+    let mut config = Config::default();
+    config.channel.allow_subscribe = true;
+    config.channel.allow_anonymous = true;
+    let settings = Settings::new(config, None).unwrap();
+    let asker = Asker {
+        settings: &settings,
+        node,
+        identity: &Identity::new("c", None),
+        encoding: Encoding::CentrifugeEventStream,
+    };
+    let plan = asker.plan(channel(LIVE), &command::Subscribe::default(), None);
+    let wanted = plan.unwrap().subscribe;
+    assert_eq!(wanted.from, From::Live);
+    Subscribe {
+        ring: RING,
+        options: SubscriptionOptions {
+            encoding: EncodingId(0),
+            ..wanted.options
+        },
+        ..wanted
     }
 }

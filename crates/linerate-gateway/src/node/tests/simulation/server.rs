@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use linerate_broker::{Event, History, HistoryRequest};
 use linerate_hub::{ChannelName, Epoch, Publication, StreamPosition};
 
+/// A channel of which nothing is kept.
+pub(super) const LIVE: &str = "live";
+
 /// How many publications a stream keeps.
 pub(super) const KEPT: usize = 30;
 
@@ -35,15 +38,24 @@ impl Server {
         self.streams.clear();
     }
 
+    /// Says whether a channel has a stream.
+    pub(super) fn keeps(channel: &ChannelName) -> bool {
+        channel.as_str() != LIVE
+    }
+
     pub(super) fn publish(&mut self, channel: &ChannelName) -> Event {
         let epoch = self.epoch();
         let stream = self.streams.entry(channel.clone()).or_default();
         stream.newest += 1;
         let offset = stream.newest;
         let payload = format!("{}:{offset}", epoch.as_str());
-        let publication = Publication::build(payload.into())
-            .with_position(StreamPosition { epoch, offset })
-            .finish();
+        let publication = Publication::build(payload.into());
+        let publication = match Self::keeps(channel) {
+            true => publication
+                .with_position(StreamPosition { epoch, offset })
+                .finish(),
+            false => publication.finish(),
+        };
         stream.kept.push_back(publication.clone());
         if stream.kept.len() > KEPT {
             stream.kept.pop_front();
