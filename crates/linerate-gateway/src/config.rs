@@ -12,6 +12,7 @@ mod client;
 mod compression;
 mod error;
 mod filter;
+mod history;
 mod layer;
 mod limits;
 mod load;
@@ -33,6 +34,7 @@ pub use client::ClientOptions;
 pub use compression::CompressionOptions;
 pub use error::{ConfigError, Source};
 pub use filter::FilterOptions;
+pub use history::HistoryOptions;
 pub use load::Loader;
 pub use log::{LogFormat, LogOptions};
 pub use logs::LogsOptions;
@@ -73,6 +75,8 @@ pub struct Config {
     pub compression: CompressionOptions,
     /// What an expression that filters may cost.
     pub filter: FilterOptions,
+    /// How much this node keeps of channels that are not durable.
+    pub history: HistoryOptions,
     /// What is logged, and how.
     pub log: LogOptions,
     /// What uploads of access logs may take.
@@ -99,6 +103,14 @@ impl Config {
         self.auth.anonymous || self.is_open()
     }
 
+    /// Returns how many bytes of payload this node keeps of all channels that are not durable: what `[history]` allows,
+    /// but no more than a quarter of the memory budget. Histories give way by themselves; they must not be the reason why
+    /// clients are closed.
+    pub fn history_budget_bytes(&self) -> u64 {
+        let quarter = self.server.memory_budget_bytes() / 4;
+        quarter.min(self.history.total_bytes_max as u64)
+    }
+
     /// Returns what is allowed, but may not be what was meant; each is a sentence.
     pub fn warnings(&self) -> Vec<String> {
         let silent = namespaces::silent(self);
@@ -111,13 +123,15 @@ impl Config {
         check.section("broker", |check| self.broker.check(check));
         check.section("channel", |check| {
             self.channel.check(check);
+            self.history.check_channel(&self.channel, check);
         });
         check.section("client", |check| self.client.check(check));
         check.section("compression", |check| self.compression.check(check));
         check.section("filter", |check| self.filter.check(check));
+        check.section("history", |check| self.history.check(check));
         check.section("log", |check| self.log.check(check));
         check.section("logs", |check| self.logs.check(check));
-        namespaces::check(&self.namespaces, check);
+        namespaces::check(&self.namespaces, &self.history, check);
         check.section("server", |check| self.server.check(check));
         if !self.server.is_local() && !self.auth.has_keys() && !self.auth.anonymous {
             check.refuse(

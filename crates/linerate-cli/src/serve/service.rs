@@ -230,10 +230,7 @@ fn bind_operations(address: SocketAddr) -> anyhow::Result<std::net::TcpListener>
 }
 
 fn broker_options(config: &Config) -> anyhow::Result<BrokerOptions> {
-    let broker = &config.broker;
-    // Histories give way by themselves; what closes clients must not have to.
-    let history_bytes_max = config.server.memory_budget_bytes() / 4;
-    let sequencer = SequencerLimits::default();
+    let (broker, history) = (&config.broker, &config.history);
     let authorities = broker.tls_authorities.as_ref();
     let authorities =
         authorities.map(|path| fs::read(path).with_context(|| path.display().to_string()));
@@ -243,15 +240,16 @@ fn broker_options(config: &Config) -> anyhow::Result<BrokerOptions> {
         probe_interval: broker.probe_interval,
         probe_timeout: broker.probe_timeout,
         reconnect_delay_max: broker.reconnect_wait_max,
+        sequencer: SequencerLimits {
+            channel_bytes_max: history.channel_bytes_max,
+            channel_messages_max: history.channel_messages_max,
+            channels_max: history.channels_max,
+            total_bytes_max: usize::try_from(config.history_budget_bytes())?,
+            ..SequencerLimits::default()
+        },
         stream_bytes_max: broker.stream_bytes_max,
         stream_replicas: broker.stream_replicas,
         tls_authorities: authorities.transpose()?,
-        sequencer: SequencerLimits {
-            total_bytes_max: sequencer
-                .total_bytes_max
-                .min(usize::try_from(history_bytes_max)?),
-            ..sequencer
-        },
         ..BrokerOptions::default()
     })
 }

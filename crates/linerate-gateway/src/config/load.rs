@@ -21,7 +21,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 /// What variables of the environment begin with.
 const PREFIX: &str = "LINERATE_";
 /// The tables that a variable of the environment can reach into.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     "auth",
     "auth.token",
     "broker",
@@ -29,6 +29,7 @@ const TABLES: [&str; 12] = [
     "client",
     "compression",
     "filter",
+    "history",
     "log",
     "logs",
     "server",
@@ -152,8 +153,10 @@ impl Loader {
         };
         let mut limits = limits::in_force(merge(open.as_ref(), &layers));
         for limit in &mut limits {
-            if limit.key == "server.memory_bytes_max" {
-                limit.value = config.server.memory_budget_bytes();
+            match limit.key.as_str() {
+                "history.total_bytes_max" => limit.value = config.history_budget_bytes(),
+                "server.memory_bytes_max" => limit.value = config.server.memory_budget_bytes(),
+                _ => {}
             }
         }
         Ok(limits)

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use linerate_hub::ChannelName;
 use serde::Deserialize;
 
-use super::{ChannelOptions, Config, check::Check};
+use super::{ChannelOptions, Config, HistoryOptions, check::Check};
 
 /// The most namespaces: each is a label of metrics.
 const NAMESPACES_MAX: usize = 256;
@@ -110,7 +110,7 @@ pub(super) fn silent(config: &Config) -> Vec<String> {
     silent.map(|(place, _)| sentence(&place)).collect()
 }
 
-pub(super) fn check(namespaces: &[Namespace], check: &mut Check) {
+pub(super) fn check(namespaces: &[Namespace], history: &HistoryOptions, check: &mut Check) {
     check.range("namespace", namespaces.len(), 0..=NAMESPACES_MAX);
     let mut names = HashSet::new();
     for (index, namespace) in namespaces.iter().enumerate() {
@@ -124,6 +124,7 @@ pub(super) fn check(namespaces: &[Namespace], check: &mut Check) {
                 check.refuse("name", name, "is the name of two namespaces");
             }
             namespace.options.check(check);
+            history.check_channel(&namespace.options, check);
         });
     }
 }

@@ -40,6 +40,7 @@ fn every_key_is_documented() {
         "[channel]",
         "[client]",
         "[filter]",
+        "[history]",
         "[log]",
         "[server]",
         "[server.drain]",
@@ -353,6 +354,31 @@ fn a_file_that_is_not_there_is_named() {
     let loader = Loader::new().with_file("/nowhere/linerate.toml");
     let message = loader.load().unwrap_err().to_string();
     assert!(message.starts_with("/nowhere/linerate.toml: "), "{message}");
+}
+
+#[test]
+fn a_history_that_this_node_would_not_keep_is_refused_with_both_numbers() {
+    for text in [
+        "[channel]\nhistory_size = 10_001\n",
+        "[[namespace]]\nname = \"a\"\nhistory_size = 10_001\n",
+    ] {
+        let message = error(text);
+        assert!(message.contains("history_size"), "{message}");
+        assert!(message.contains("10001"), "{message}");
+        assert!(
+            message.contains("history.channel_messages_max = 10000"),
+            "{message}"
+        );
+    }
+    let raised = "[history]\nchannel_messages_max = 10_001\n[channel]\nhistory_size = 10_001\n";
+    assert_eq!(load(raised).unwrap().history.channel_messages_max, 10_001);
+    let kept_by_the_broker = "[channel]\nhistory_size = 10_001\ndurable = true\n";
+    assert!(load(kept_by_the_broker).is_ok());
+    let message = error("[history]\nchannel_bytes_max = 2048\ntotal_bytes_max = 2047\n");
+    assert!(
+        message.contains("2047") && message.contains("2048"),
+        "{message}"
+    );
 }
 
 #[test]
