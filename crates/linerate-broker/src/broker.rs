@@ -74,6 +74,15 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
     /// Says whether a subscription to `channel` may be a pattern, and it is one.
     fn is_pattern(&self, channel: &ChannelName) -> bool;
 
+    /// Returns what kind of broker this is, for people.
+    fn name(&self) -> &'static str;
+
+    /// Writes something that nobody reads, as a durable publication is written: ready when the broker has taken it.
+    ///
+    /// # Errors
+    /// The broker is away or refuses, as it refuses durable publications.
+    fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>>;
+
     /// Returns how the link is, as the newest probe found it.
     fn link(&self) -> LinkState;
 

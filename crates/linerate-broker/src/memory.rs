@@ -221,6 +221,14 @@ impl Broker for Memory {
         channel.as_str().contains('*')
     }
 
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(std::future::ready(self.check(0)))
+    }
+
     fn link(&self) -> LinkState {
         match self.is_shut_down.load(Ordering::Relaxed) {
             true => LinkState::Deaf,

@@ -9,7 +9,7 @@
 //! An acknowledgement says that the server has the message, not that a disk has: servers sync every two
 //! minutes unless `sync_interval` says otherwise, and may lose what is newer with the machine's power.
 
-use std::{fmt, sync::Arc, thread};
+use std::{fmt, sync::Arc, thread, time::Duration};
 
 use bytes::Bytes;
 use linerate_hub::ChannelName;
@@ -47,6 +47,12 @@ mod wire;
 
 pub use dial::NatsConfigError;
 pub use subject::SubjectError;
+
+/// What the stream that probing writes go to is remembered as. No channel of an application has this name.
+const PROBE_CHANNEL: &str = "linerate.writes";
+
+/// How long such a write is kept.
+const PROBE_TTL: Duration = Duration::from_secs(60);
 
 /// A node's part of a NATS service.
 ///
@@ -288,6 +294,39 @@ impl Broker for Nats {
 
     fn is_pattern(&self, channel: &ChannelName) -> bool {
         subject::is_pattern(channel.as_str())
+    }
+
+    fn name(&self) -> &'static str {
+        "NATS"
+    }
+
+    fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(self.in_time(async move {
+            let channel = ChannelName::new(PROBE_CHANNEL).map_err(|error| {
+                let reason = error.to_string();
+                BrokerError::Refused { reason }
+            })?;
+            let options = StreamOptions {
+                is_durable: true,
+                size_max: 1,
+                ttl: PROBE_TTL,
+            };
+            let durable = Durable {
+                channel,
+                subject: format!("{}.writes", self.shared.subjects.control()),
+                options,
+            };
+            let probe = Publish {
+                payload: Bytes::new(),
+                info: None,
+                tags: Vec::new(),
+                idempotency_key: None,
+                options,
+            };
+            let link = self.shared.current()?;
+            let published = link.streams().publish(&durable, probe);
+            link.answer(published).await.map(|_| ())
+        }))
     }
 
     fn link(&self) -> LinkState {

@@ -74,6 +74,9 @@ mod tls;
 pub use address::RedisUrlError;
 pub use tls::TrustError;
 
+/// How long the key is there that a probing write sets.
+const PROBE_TTL_MS: u32 = 60_000;
+
 /// Redis, as the broker of a node.
 #[derive(Debug)]
 pub struct Redis {
@@ -339,6 +342,19 @@ impl Broker for Redis {
     fn is_pattern(&self, channel: &ChannelName) -> bool {
         // What goes to one node of a cluster only reaches no pattern.
         !self.shared.is_sharded && channel.as_str().contains(['*', '?', '['])
+    }
+
+    fn name(&self) -> &'static str {
+        "Redis"
+    }
+
+    fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(async move {
+            let key = self.shared.names.probe(&self.shared.node, 0);
+            let mut command = ::redis::cmd("SET");
+            command.arg(key).arg("").arg("PX").arg(PROBE_TTL_MS);
+            self.shared.commands.query(&command).await
+        })
     }
 
     fn link(&self) -> LinkState {

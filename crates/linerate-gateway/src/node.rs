@@ -23,12 +23,14 @@ mod overload;
 mod presence;
 mod reads;
 mod recovered;
+mod reports;
 mod routes;
 mod subscribe;
 mod tally;
 mod timeline;
 mod turn;
 mod worker;
+mod writes;
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -65,6 +67,7 @@ use tally::Tallies;
 pub use tally::Tally;
 pub use timeline::{Change, Entry, Timeline};
 pub use worker::Worker;
+pub use writes::Writes;
 
 /// What a node is started with.
 #[derive(Debug)]
@@ -99,6 +102,7 @@ pub struct Node {
     publishes: PublishDurations,
     /// Counts publications that were read of streams.
     histories: Account,
+    writes: Arc<Writes>,
     is_draining: watch::Sender<bool>,
     runtime: Handle,
     tasks: Mutex<Vec<AbortHandle>>,
@@ -125,6 +129,8 @@ impl Node {
             }
         });
         let namespaces = options.namespaces.clone();
+        dispatcher.name_broker(broker.name());
+        let writes = Writes::new(broker.clone(), runtime.clone());
         let node = Arc::new(Self {
             id: uuid::Uuid::new_v4().to_string(),
             options,
@@ -142,6 +148,7 @@ impl Node {
             labels: Labels::default(),
             publishes: PublishDurations::default(),
             histories,
+            writes,
             is_draining: watch::Sender::new(false),
             runtime,
             tasks: Mutex::default(),
@@ -198,7 +205,11 @@ impl Node {
         publish: Publish,
     ) -> Result<Published, BrokerError> {
         let since = Instant::now();
+        let is_durable = publish.options.is_durable;
         let published = self.broker.publish(channel, publish).await;
+        if let (true, Err(error)) = (is_durable, &published) {
+            self.writes.failed(error);
+        }
         let label = self.label_of(channel);
         let namespace = self.labels.name(label);
         self.publishes
@@ -283,6 +294,11 @@ impl Node {
     /// Returns what takes in what the broker tells.
     pub fn dispatcher(&self) -> &Arc<Dispatcher> {
         &self.dispatcher
+    }
+
+    /// Returns whether the broker takes durable publications.
+    pub fn writes(&self) -> &Writes {
+        &self.writes
     }
 
     /// Returns how long the broker took to publish.

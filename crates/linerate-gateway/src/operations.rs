@@ -71,6 +71,9 @@ impl Operations {
         if self.node.broker().link() == LinkState::Deaf {
             reasons.push("nothing arrives from the broker");
         }
+        if self.node.writes().are_refused() {
+            reasons.push("the broker refuses durable publications");
+        }
         if self.front.stopped.phase() != Phase::Serving || *self.node.draining().borrow() {
             reasons.push("draining");
         }

@@ -100,7 +100,9 @@ pub(super) fn warn(config: &Config) -> Option<String> {
 /// Says in which channels SDKs miss publications without being told.
 pub(super) fn silent(config: &Config) -> Vec<String> {
     let sentence = |place: &str| {
-        format!("gaps are silent in {place}: SDKs are not told what they missed (gaps = \"silent\")")
+        format!(
+            "gaps are silent in {place}: SDKs are not told what they missed (gaps = \"silent\")"
+        )
     };
     let named = config.namespaces.iter();
     let named = named.map(|one| (format!("namespace {}", one.name), &one.options));

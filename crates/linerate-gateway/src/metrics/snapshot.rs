@@ -124,6 +124,12 @@ impl Snapshot {
         self.counter("broker_overflowed_messages", help, overflowed);
         let help = "Publications from the broker that wait for the workers";
         self.gauge("broker_waiting_messages", help, dispatcher.waiting() as f64);
+        let help = "Durable publications that the broker did not take";
+        let refused = node.writes().refused() as f64;
+        self.counter("broker_writes_refused", help, refused);
+        let help = "Whether the broker refuses durable publications";
+        let are_refused = f64::from(u8::from(node.writes().are_refused()));
+        self.gauge("broker_refuses_writes", help, are_refused);
         let (is_up, round_trip) = match node.broker().link() {
             LinkState::Up { round_trip } => (1.0, round_trip),
             LinkState::Deaf => (0.0, Duration::ZERO),

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use super::{
     inbox::{Arrival, Inbox},
+    reports::Reports,
     routes::{Routes, Table},
     timeline::Timeline,
 };
@@ -39,6 +40,7 @@ pub struct Dispatcher {
     budget: Budget,
     /// Counts publications until nobody holds them.
     account: Account,
+    reports: Reports,
     control: mpsc::Sender<Bytes>,
     publications: AtomicU64,
     bytes: AtomicU64,
@@ -81,6 +83,7 @@ impl Dispatcher {
             timeline: Timeline::default(),
             account: budget.account(Consumer::Publications),
             budget,
+            reports: Reports::default(),
             control,
             publications: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -93,6 +96,11 @@ impl Dispatcher {
     /// Returns what the node's memory is counted in.
     pub const fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    /// Says what kind of broker it is whose link is reported on.
+    pub(crate) fn name_broker(&self, name: &'static str) {
+        self.reports.name_broker(name);
     }
 
     /// Returns what has arrived.
@@ -118,11 +126,13 @@ impl Dispatcher {
             .fetch_add(sorted.publications, Ordering::Relaxed);
         self.bytes.fetch_add(sorted.bytes, Ordering::Relaxed);
         for state in sorted.links {
-            self.timeline.record_link(state);
+            let lasted = self.timeline.record_link(state);
+            self.reports.link(state, lasted, self.routes.count());
         }
-        for gap in sorted.gaps {
-            self.timeline.record_gap(&gap);
+        for gap in &sorted.gaps {
+            self.timeline.record_gap(gap);
         }
+        self.reports.gaps(&sorted.gaps);
         for (inbox, arrivals) in self.inboxes.iter().zip(sorted.arrivals) {
             if !arrivals.is_empty() {
                 let overflowed = inbox.deliver(arrivals).await;

@@ -5,6 +5,7 @@ mod fan_out;
 mod interest;
 mod simulation;
 mod subscribe;
+mod writes;
 
 use std::{
     collections::VecDeque,
@@ -164,6 +165,14 @@ impl Broker for Bus {
 
     fn is_pattern(&self, _: &ChannelName) -> bool {
         false
+    }
+
+    fn name(&self) -> &'static str {
+        "bus"
+    }
+
+    fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(async { self.check() })
     }
 
     fn link(&self) -> LinkState {

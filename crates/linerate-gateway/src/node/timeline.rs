@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use linerate_broker::{Gap, GapReason, LinkState};
@@ -19,6 +19,8 @@ pub struct Timeline(Mutex<Inner>);
 struct Inner {
     entries: VecDeque<Entry>,
     link: Option<LinkState>,
+    /// Since when it is up, or deaf.
+    since: Option<Instant>,
     gaps: u64,
     gap_time: Duration,
 }
@@ -68,18 +70,21 @@ impl Timeline {
         (inner.gaps, inner.gap_time)
     }
 
-    /// Remembers the state of the link, as an entry if it is another than before.
-    pub(crate) fn record_link(&self, state: LinkState) {
+    /// Remembers the state of the link, as an entry if it is another than before. Returns how long it was as it was
+    /// before, if that has changed.
+    pub(crate) fn record_link(&self, state: LinkState) -> Option<Duration> {
         let mut inner = self.inner();
         let is_up = |state: LinkState| matches!(state, LinkState::Up { .. });
         let was_up = inner.link.replace(state).map(is_up);
-        if was_up != Some(is_up(state)) {
-            inner.push(if is_up(state) {
-                Change::Up
-            } else {
-                Change::Deaf
-            });
+        if was_up == Some(is_up(state)) {
+            return None;
         }
+        inner.push(match is_up(state) {
+            true => Change::Up,
+            false => Change::Deaf,
+        });
+        let before = inner.since.replace(Instant::now());
+        Some(before?.elapsed())
     }
 
     /// Remembers a gap.
@@ -132,9 +137,9 @@ mod tests {
     #[test]
     fn only_changes_of_the_link_are_remembered() {
         let timeline = Timeline::default();
-        for state in [UP, UP, LinkState::Deaf, LinkState::Deaf, UP] {
-            timeline.record_link(state);
-        }
+        let states = [UP, UP, LinkState::Deaf, LinkState::Deaf, UP];
+        let ended = states.map(|state| timeline.record_link(state).is_some());
+        assert_eq!(ended, [false, false, true, false, true]);
         let changes: Vec<_> = timeline.entries().into_iter().map(|e| e.change).collect();
         assert_eq!(changes, [Change::Up, Change::Deaf, Change::Up]);
         assert_eq!(timeline.link(), Some(UP));

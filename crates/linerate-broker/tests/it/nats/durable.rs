@@ -199,3 +199,20 @@ fn copy_all(from: &Path, to: &Path) {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_full_server_refuses_writes_so_are_probing_writes() {
+    let full = "accounts { A: { jetstream: { max_streams: 1, max_file: 1073741824, max_mem: 1048576 }, \
+                users: [{user: a, password: a}] } }\nno_auth_user: a";
+    let Some(server) = NatsServer::with(full) else {
+        return;
+    };
+    let node = Node::of(&server).await;
+    node.publish("first", "x", DURABLE).await;
+    let channel = name("second");
+    let published = node.broker.publish(&channel, publish("x", DURABLE)).await;
+    assert!(published.is_err(), "{published:?}");
+    assert!(node.broker.probe_write().await.is_err());
+    delete_streams(&server).await;
+    node.broker.probe_write().await.unwrap();
+}

@@ -328,6 +328,35 @@ async fn what_was_published_behind_a_restart_is_delivered_in_a_channel_that_was_
 }
 
 #[tokio::test]
+async fn while_a_full_server_refuses_writes_so_are_probing_writes() {
+    let Some(service) = Standalone::start() else {
+        return;
+    };
+    let node = Node::of(&service).await;
+    node.broker.probe_write().await.unwrap();
+    node.publish("durable", "x", DURABLE).await;
+    service
+        .server
+        .cli(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    service.server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    let channel = name("durable");
+    let published = node.broker.publish(&channel, publish("x", DURABLE)).await;
+    assert!(
+        matches!(published, Err(BrokerError::Refused { .. })),
+        "{published:?}"
+    );
+    let written = node.broker.probe_write().await;
+    assert!(
+        matches!(written, Err(BrokerError::Refused { .. })),
+        "{written:?}"
+    );
+    // Plain channels and the link do not suffer.
+    assert!(is_up(&node));
+    service.server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    node.broker.probe_write().await.unwrap();
+}
+
+#[tokio::test]
 async fn g03_offsets_that_go_back_are_a_gap() {
     let Some(service) = Standalone::start() else {
         return;

@@ -209,6 +209,14 @@ impl Broker for Link {
         false
     }
 
+    fn name(&self) -> &'static str {
+        "simulation"
+    }
+
+    fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(async { Err(away()) })
+    }
+
     fn link(&self) -> LinkState {
         LinkState::Deaf
     }
