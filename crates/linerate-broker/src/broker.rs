@@ -71,6 +71,30 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
     /// The broker is away or refuses.
     fn send_control(&self, message: Bytes) -> BoxFuture<'_, Result<(), BrokerError>>;
 
+    /// Keeps something for all nodes, also those that start later, in the place of what has the same `id`. It may be
+    /// forgotten at `expires_at`, in seconds since 1970; `None` for never.
+    ///
+    /// A broker that ends with its only node keeps nothing.
+    ///
+    /// # Errors
+    /// The broker is away or refuses.
+    fn keep<'a>(
+        &'a self,
+        _id: &'a str,
+        _value: Bytes,
+        _expires_at: Option<u64>,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Returns what nodes have asked to [`keep`](Self::keep).
+    ///
+    /// # Errors
+    /// The broker is away or refuses.
+    fn kept(&self) -> BoxFuture<'_, Result<Vec<Bytes>, BrokerError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
     /// Says whether a subscription to `channel` may be a pattern, and it is one.
     fn is_pattern(&self, channel: &ChannelName) -> bool;
 

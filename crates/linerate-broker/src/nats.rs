@@ -35,6 +35,7 @@ mod catch_up;
 mod dial;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod kept;
 mod link;
 mod loopback;
 mod pump;
@@ -290,6 +291,29 @@ impl Broker for Nats {
             let link = self.shared.current()?;
             link.send(&self.shared.subjects.control(), message).await
         }))
+    }
+
+    fn keep<'a>(
+        &'a self,
+        id: &'a str,
+        value: Bytes,
+        _: Option<u64>,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(self.in_time(async move {
+            let (link, subjects) = (self.shared.current()?, &self.shared.subjects);
+            let kept = link
+                .streams()
+                .keep(&subjects.kept(None), subjects.kept(Some(id)), value);
+            link.answer(kept).await
+        }))
+    }
+
+    fn kept(&self) -> BoxFuture<'_, Result<Vec<Bytes>, BrokerError>> {
+        Box::pin(async move {
+            let link = self.shared.current()?;
+            let all = self.shared.subjects.kept(None);
+            link.answer(link.streams().kept(&all)).await
+        })
     }
 
     fn is_pattern(&self, channel: &ChannelName) -> bool {

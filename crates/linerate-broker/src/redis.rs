@@ -61,6 +61,7 @@ pub mod fuzzing;
 mod health;
 mod held;
 mod input;
+mod kept;
 mod link;
 mod names;
 mod resp;
@@ -337,6 +338,19 @@ impl Broker for Redis {
             command.arg(self.shared.names.control()).arg(&message[..]);
             self.shared.commands.query(&command).await
         })
+    }
+
+    fn keep<'a>(
+        &'a self,
+        id: &'a str,
+        value: Bytes,
+        expires_at: Option<u64>,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async move { self.shared.keep(id, &value, expires_at).await })
+    }
+
+    fn kept(&self) -> BoxFuture<'_, Result<Vec<Bytes>, BrokerError>> {
+        Box::pin(self.shared.kept())
     }
 
     fn is_pattern(&self, channel: &ChannelName) -> bool {

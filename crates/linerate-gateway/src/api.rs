@@ -1,8 +1,8 @@
 //! The server API: what applications do over HTTP.
 //!
 //! `POST /api/METHOD` with a JSON body, as Centrifugo's HTTP API has it: `broadcast`, `channels`, `disconnect`,
-//! `history`, `history_remove`, `info`, `presence`, `presence_stats`, `publish`, `refresh`, `subscribe`,
-//! `unsubscribe`, and `batch` for several at once. The key is in `X-API-Key`, or in `Authorization: apikey KEY`.
+//! `history`, `history_remove`, `info`, `invalidate_tokens`, `invalidate_user_tokens`, `presence`, `presence_stats`,
+//! `publish`, `refresh`, `revocations`, `revoke_token`, `subscribe`, `unsubscribe`, and `batch` for several at once. The key is in `X-API-Key`, or in `Authorization: apikey KEY`.
 //!
 //! A method answers with status 200 and `{"result":{…}}` or `{"error":{"code":…,"message":"…"}}`. Requests that
 //! come to no method have other statuses, and the same shape of error: 401 and 403 for a key that is wrong or

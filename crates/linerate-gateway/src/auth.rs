@@ -10,6 +10,7 @@ mod fetch;
 mod jwks;
 mod keys;
 mod origins;
+mod revocations;
 mod rsa;
 mod signature;
 mod token;
@@ -27,6 +28,7 @@ pub use access_key::AccessKey;
 pub use claims::{ConnectionClaims, SubscriptionClaims, SubscriptionOverrides};
 pub use error::{AuthSetupError, TokenError};
 pub use origins::{OriginDenied, Origins};
+pub use revocations::{Revocation, RevocationError, Revocations, Shown, Target};
 pub use token::{TokenMaker, TokenMakerError};
 
 use claims::Claims;

@@ -24,6 +24,7 @@ mod presence;
 mod reads;
 mod recovered;
 mod reports;
+mod revoke;
 mod routes;
 mod subscribe;
 mod tally;
@@ -47,7 +48,9 @@ use tokio::{
     task::{AbortHandle, JoinHandle},
 };
 
-use crate::{admin::TailEncoding, config::Namespaces, metrics::PublishDurations};
+use crate::{
+    admin::TailEncoding, auth::Revocations, config::Namespaces, metrics::PublishDurations,
+};
 use accounts::Accounts;
 pub use ask::PresenceStats;
 pub use cluster::message::{NodeInfo, Whom};
@@ -61,6 +64,8 @@ pub use outlet::{Connection, Notice, Outlet};
 use presence::People;
 use reads::Reads;
 pub(crate) use recovered::{fitting, weight};
+pub use revoke::RevokeError;
+pub(crate) use revoke::now as seconds_now;
 pub use routes::Traffic;
 pub use subscribe::{From, Prepared, Recovery, Subscribe, SubscribeError, Subscribed};
 use tally::Tallies;
@@ -80,6 +85,8 @@ pub struct NodeOptions {
     pub namespaces: Namespaces,
     /// How long a channel stays subscribed at the broker after its last subscriber has left.
     pub linger: Duration,
+    /// Revocations of tokens that are remembered.
+    pub revocations_max: usize,
 }
 
 /// A process of the service.
@@ -94,6 +101,7 @@ pub struct Node {
     interests: Arc<Interests>,
     reads: Arc<Reads>,
     cluster: Cluster,
+    revocations: Revocations,
     people: People,
     emulations: Emulations,
     counts: Counts,
@@ -133,6 +141,7 @@ impl Node {
         let writes = Writes::new(broker.clone(), runtime.clone());
         let node = Arc::new(Self {
             id: uuid::Uuid::new_v4().to_string(),
+            revocations: Revocations::new(options.revocations_max),
             options,
             started: Instant::now(),
             namespaces: ArcSwap::from_pointee(namespaces),
@@ -158,6 +167,7 @@ impl Node {
         node.spawn(node.clone().run_control(control));
         node.spawn(node.clone().run_moves());
         node.spawn(node.clone().run_overload());
+        node.spawn(node.clone().run_revocations());
         node
     }
 

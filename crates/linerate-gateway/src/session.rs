@@ -39,6 +39,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use linerate_hub::{ChannelName, ClientId};
 
+use crate::auth::Shown;
 use crate::protocol::centrifuge::{
     Answer, ClientError, Command, Disconnect, Format, Limits, Push, Reply, Request, ServerMessage,
     Unsubscribe, decode,
@@ -142,6 +143,8 @@ pub(crate) struct Subscription {
     ends_with_gap: bool,
     /// Whether the server made it, so that the client can't make it again without connecting again.
     is_of_server: bool,
+    /// What the token for it said of itself, if there was one.
+    token: Option<Shown>,
     /// What others in the channel are told of the client.
     info: Option<Bytes>,
 }

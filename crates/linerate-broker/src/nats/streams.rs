@@ -38,7 +38,7 @@ use crate::{
 const DESCRIPTION: &str = "linerate ";
 
 /// How many messages of a stream are asked for at once.
-const READS_AT_ONCE: usize = 64;
+pub(super) const READS_AT_ONCE: usize = 64;
 
 /// The most payload bytes that are read of a stream for one history, or to catch up.
 const READ_BYTES_MAX: usize = 64 << 20;
@@ -216,6 +216,15 @@ impl Streams {
         }
     }
 
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Returns on how many servers a stream is kept.
+    pub(super) fn replicas(&self) -> usize {
+        self.options.stream_replicas.into()
+    }
+
     /// Returns the incarnation of a channel's stream, which is created if there is none.
     async fn epoch(&self, durable: &Durable) -> Result<Epoch, BrokerError> {
         let known = self.known().get(&durable.channel).cloned();
@@ -321,7 +330,7 @@ impl Streams {
             retention: RetentionPolicy::Limits,
             discard: DiscardPolicy::Old,
             storage: StorageType::File,
-            num_replicas: self.options.stream_replicas.into(),
+            num_replicas: self.replicas(),
             max_bytes: self.options.stream_bytes_max.try_into().unwrap_or(i64::MAX),
             max_messages: size_max.try_into().unwrap_or(i64::MAX),
             max_age: ttl,
@@ -479,12 +488,12 @@ fn published(epoch: Epoch, offset: u64) -> Published {
     }
 }
 
-fn refused(reason: &str) -> BrokerError {
+pub(super) fn refused(reason: &str) -> BrokerError {
     let reason = reason.to_owned();
     BrokerError::Refused { reason }
 }
 
-fn away(reason: &dyn std::error::Error) -> BrokerError {
+pub(super) fn away(reason: &dyn std::error::Error) -> BrokerError {
     let reason = reason.to_string();
     BrokerError::Away { reason }
 }

@@ -11,6 +11,9 @@ const CONTROL: &str = "_linerate.control";
 /// What a stream has taken is republished behind this, with its place in the stream.
 const LIVE: &str = "_linerate.live.";
 
+/// What nodes keep for each other is published behind this.
+const KEPT: &str = "_linerate.kept.";
+
 /// How much of a subject is readable in the name of its stream.
 const STREAM_NAME_READABLE_MAX: usize = 64;
 
@@ -78,6 +81,13 @@ impl Subjects {
         }
     }
 
+    /// Returns the subject of what nodes keep for each other under `id`, which is a wildcard or becomes a digest.
+    pub(super) fn kept(&self, id: Option<&str>) -> String {
+        let digest = |id: &str| hex(&Sha1::digest(id.as_bytes()));
+        let last = id.map_or("*".to_owned(), digest);
+        format!("{KEPT}{}{last}", self.prefix)
+    }
+
     fn subject(&self, channel: &ChannelName, wildcards: Wildcards) -> Result<String, SubjectError> {
         let name = channel.as_str();
         check(name, wildcards)?;
@@ -107,11 +117,16 @@ pub(super) fn stream(subject: &str) -> String {
     let chars = subject.chars().take(STREAM_NAME_READABLE_MAX);
     let mut name: String = "linerate-".chars().chain(chars.map(readable)).collect();
     name.push('-');
-    for byte in &Sha1::digest(subject.as_bytes())[..12] {
+    name + &hex(&Sha1::digest(subject.as_bytes())[..12])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
         // Writing into a string can't fail.
-        let _ = write!(name, "{byte:02x}");
+        let _ = write!(text, "{byte:02x}");
     }
-    name
+    text
 }
 
 /// Says whether a name has a token that is a wildcard.

@@ -66,6 +66,12 @@ impl Names {
         format!("{}{OWN}control", self.prefix)
     }
 
+    /// Returns the keys of what nodes keep for each other: values by their ids, and when which may go.
+    pub(super) fn kept(&self) -> (String, String) {
+        let key = |what| format!("{OWN}{what}:{{kept}}{}", self.prefix);
+        (key("kept"), key("kept-until"))
+    }
+
     /// Returns the channel in which a link of a node listens to itself. Other numbers lie in other slots.
     pub(super) fn probe(&self, node: &str, number: u32) -> String {
         format!("{}{OWN}probe.{node}.{number}", self.prefix)

@@ -124,6 +124,7 @@ macro_rules! contract {
             history: a_key_and_a_name_do_not_run_into_each_other,
             service: nodes_receive_each_others_publications,
             service: control_messages_reach_all_nodes,
+            service: what_is_kept_is_there_for_nodes_that_start_later,
             service: any_node_recovers_a_durable_channel,
             service: a_broker_that_was_shut_down_says_so,
             service: dropping_a_publishing_future_breaks_nothing,

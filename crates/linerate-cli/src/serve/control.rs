@@ -188,6 +188,10 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
             from.proxy_protocol != to.proxy_protocol,
         ),
         ("server.tls", from.tls != to.tls),
+        (
+            "auth.revocations_max",
+            old.auth.revocations_max != new.auth.revocations_max,
+        ),
         ("broker", old.broker != new.broker),
         ("filter", old.filter != new.filter),
         ("log.format", old.log.format != new.log.format),

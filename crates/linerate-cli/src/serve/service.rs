@@ -57,6 +57,7 @@ impl Service {
             encodings: Encoding::encoders(),
             namespaces: settings.namespaces.clone(),
             linger: LINGER,
+            revocations_max: settings.config.auth.revocations_max,
         };
         let node = Node::start(options, (dispatcher, control), broker, runtime.clone());
         Ok(Self {

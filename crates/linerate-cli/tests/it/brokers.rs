@@ -444,3 +444,74 @@ async fn a_channel_name_reaches_no_other_channels_history() {
     assert_eq!(kept.len(), 1, "{kept:?}");
     assert_eq!(kept[0]["data"], "secret");
 }
+
+/// Revokes at one server, and asks a server that starts later and has never heard of it.
+async fn revoked_everywhere(broker: &str) {
+    let secret = "auth.token.hmac_secret_key=0123456789abcdef";
+    let key = "auth.api_key=0123456789abcdef";
+    let flags = ["--broker", broker, "--set", secret, "--set", key];
+    let first = Server::start_with(&flags);
+    let made = linerate(&["token", "--user", "ann", "--set", secret]).output();
+    let token = String::from_utf8(made.unwrap().stdout).unwrap();
+    let connect = json!({"id": 1, "connect": {"token": token.trim()}}).to_string();
+    let mut connected = first.connect("/connection/websocket").await;
+    connected.send(&*connect).await.unwrap();
+    let reply: Value = serde_json::from_str(&next(&mut connected).await).unwrap();
+    assert!(reply["connect"].is_object(), "{reply}");
+    let second = Server::start_with(&flags);
+    let body = json!({"user": "ann", "expire_at": 4_000_000_000_u64}).to_string();
+    let length = format!("Content-Length: {}", body.len());
+    let mut stream = TcpStream::connect(second.address).await.unwrap();
+    let request = format!(
+        "POST /api/invalidate_user_tokens HTTP/1.1\r\nHost: {}\r\nX-API-Key: 0123456789abcdef\r\n\
+         {length}\r\nConnection: close\r\n\r\n{body}",
+        second.address
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let response = crate::support::Response::read_from(&mut stream).await;
+    assert!(response.text().contains("result"), "{}", response.text());
+    let ended = timeout(PATIENCE, async {
+        while let Ok(Some(_)) = connected.recv().await {}
+        crate::support::close_code(&mut connected).await
+    });
+    assert_eq!(ended.await.unwrap(), 3500);
+    drop((first, second));
+    // All have gone; the broker has kept it.
+    let third = Server::start_with(&flags);
+    let refused = async {
+        loop {
+            let mut ws = third.connect("/connection/websocket").await;
+            ws.send(&*connect).await.unwrap();
+            let reply: Value = serde_json::from_str(&next(&mut ws).await).unwrap();
+            if reply["error"]["code"] == 113 {
+                return;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(PATIENCE, refused).await.unwrap();
+}
+
+#[tokio::test]
+async fn revoked_tokens_are_kept_in_redis() {
+    if let Some(redis) = RedisServer::start() {
+        revoked_everywhere(&redis.url()).await;
+    }
+}
+
+#[tokio::test]
+async fn revoked_tokens_are_kept_in_nats() {
+    let port = free_port();
+    let arguments = |folder: &std::path::Path| {
+        let store = format!("--store_dir={}", folder.display());
+        vec![
+            "-js".to_owned(),
+            store,
+            "-a=127.0.0.1".to_owned(),
+            format!("-p={port}"),
+        ]
+    };
+    if let Some(nats) = ServerProcess::start("nats-server", port, arguments) {
+        revoked_everywhere(&format!("nats://{}", nats.address())).await;
+    }
+}

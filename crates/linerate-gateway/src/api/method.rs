@@ -10,11 +10,15 @@ use linerate_hub::{ChannelName, Epoch, StreamPosition};
 use serde::de::DeserializeOwned;
 
 use super::{
-    reply::{ApiError, ClientReply, NodeReply, Outcome, PublicationReply, Reply, Subscribers},
+    reply::{
+        ApiError, ClientReply, NodeReply, Outcome, PublicationReply, Reply, RevocationReply,
+        Subscribers,
+    },
     request,
 };
 use crate::{
-    node::{Node, Whom},
+    auth::{Revocation, Target},
+    node::{Node, Whom, seconds_now},
     protocol::centrifuge::codes::{Disconnect, Unsubscribe},
 };
 
@@ -41,10 +45,16 @@ pub(super) async fn perform(node: &Arc<Node>, method: &str, body: &[u8]) -> Opti
         "history" => with(body, |request| history(node, request)).await,
         "history_remove" => with(body, |request| history_remove(node, request)).await,
         "info" => info(node).await,
+        "invalidate_tokens" => with(body, |request| invalidate_tokens(node, request)).await,
+        "invalidate_user_tokens" => {
+            with(body, |request| invalidate_user_tokens(node, request)).await
+        }
         "presence" => with(body, |request| presence(node, request)).await,
         "presence_stats" => with(body, |request| presence_stats(node, request)).await,
         "publish" => with(body, |request| publish(node, request)).await,
         "refresh" => with(body, |request| refresh(node, request)).await,
+        "revocations" => Ok(revocations(node)),
+        "revoke_token" => with(body, |request| revoke_token(node, request)).await,
         "subscribe" => with(body, |request| subscribe(node, request)).await,
         "unsubscribe" => with(body, |request| unsubscribe(node, request)).await,
         _ => return None,
@@ -264,6 +274,49 @@ async fn refresh(node: &Arc<Node>, request: request::Refresh) -> Answer {
     };
     node.refresh(whom, expires, request.expired).await;
     Ok(Outcome::Empty {})
+}
+
+async fn revoke_token(node: &Arc<Node>, request: request::RevokeToken) -> Answer {
+    let target = Target::Token(request.uid);
+    revoke(node, target, 0, request.expire_at).await
+}
+
+async fn invalidate_user_tokens(node: &Arc<Node>, request: request::InvalidateTokens) -> Answer {
+    let target = Target::User(request.user);
+    revoke(node, target, request.issued_before, request.expire_at).await
+}
+
+async fn invalidate_tokens(node: &Arc<Node>, request: request::InvalidateTokens) -> Answer {
+    if !request.user.is_empty() {
+        let message = "invalidate_tokens is about all users; call invalidate_user_tokens for one";
+        return Err(ApiError::bad_request(message));
+    }
+    revoke(node, Target::All, request.issued_before, request.expire_at).await
+}
+
+/// Revokes tokens; an `expire_at` of 0 stands for never, an `issued_before` of 0 for everything up to now.
+async fn revoke(node: &Arc<Node>, target: Target, issued_before: u64, expire_at: u64) -> Answer {
+    let now = seconds_now();
+    if (1..=now).contains(&expire_at) {
+        return Err(ApiError::bad_request(format!(
+            "expire_at is {expire_at}, which is over; the time is {now}"
+        )));
+    }
+    let issued_before = match issued_before {
+        0 => now + 1,
+        before => before,
+    };
+    let expires_at = (expire_at > 0).then_some(expire_at);
+    let revocation = Revocation::new(target, issued_before, expires_at);
+    node.revoke(revocation).await?;
+    Ok(Outcome::Empty {})
+}
+
+fn revocations(node: &Arc<Node>) -> Outcome {
+    let all = node.revocations().list(seconds_now()).into_iter();
+    Outcome::Revocations {
+        revocations: all.map(RevocationReply::from).collect(),
+    }
 }
 
 /// Returns a channel of which it is known who is there.

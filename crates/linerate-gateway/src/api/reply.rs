@@ -8,6 +8,11 @@ use linerate_hub::{ClientInfo, Publication, channel::ChannelNameError};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::{
+    auth::{Revocation, RevocationError, Target},
+    node::RevokeError,
+};
+
 /// What a method answers: `{"result":…}` or `{"error":…}`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -69,6 +74,11 @@ pub enum Outcome {
         /// Different users.
         num_users: u64,
     },
+    /// `revocations`
+    Revocations {
+        /// Those in force.
+        revocations: Vec<RevocationReply>,
+    },
     /// `publish`
     Publish {
         /// Where it came to stand, if the broker says.
@@ -78,6 +88,40 @@ pub enum Outcome {
         #[serde(skip_serializing_if = "Option::is_none")]
         epoch: Option<String>,
     },
+}
+
+/// A revocation.
+#[derive(Debug, Serialize)]
+pub struct RevocationReply {
+    /// The token's `jti`, if it is about a single one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<String>,
+    /// The user, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    /// Before when tokens were issued that are meant, unless it is about a single one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issued_before: Option<u64>,
+    /// When it ends, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expire_at: Option<u64>,
+}
+
+impl From<Revocation> for RevocationReply {
+    fn from(revocation: Revocation) -> Self {
+        let issued_before = Some(revocation.issued_before);
+        let (uid, user, issued_before) = match revocation.target {
+            Target::All => (None, None, issued_before),
+            Target::Token(id) => (Some(id), None, None),
+            Target::User(name) => (None, Some(name), issued_before),
+        };
+        Self {
+            uid,
+            user,
+            issued_before,
+            expire_at: revocation.expires_at,
+        }
+    }
 }
 
 /// How many are subscribed to a channel.
@@ -159,6 +203,18 @@ impl ApiError {
     pub(super) fn new(code: u32, message: impl ToString) -> Self {
         let message = message.to_string();
         Self { code, message }
+    }
+}
+
+impl From<RevokeError> for ApiError {
+    fn from(error: RevokeError) -> Self {
+        match error {
+            RevokeError::Broker(error) => error.into(),
+            RevokeError::Revocation(error @ RevocationError::TooMany { .. }) => {
+                Self::new(106, error)
+            }
+            RevokeError::Revocation(error) => Self::bad_request(error),
+        }
     }
 }
 

@@ -135,6 +135,28 @@ pub struct DisconnectCode {
     pub reason: String,
 }
 
+/// `revoke_token`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RevokeToken {
+    /// The token's `jti`.
+    pub uid: String,
+    /// When the token expires, and the revocation with it, in seconds since 1970; never if 0.
+    pub expire_at: u64,
+}
+
+/// `invalidate_user_tokens`, and `invalidate_tokens`, which is about all users.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct InvalidateTokens {
+    /// Whose tokens.
+    pub user: String,
+    /// Only those with an `iat` before this, in seconds since 1970; all that were issued up to now if 0.
+    pub issued_before: u64,
+    /// When the last of them expires, and the revocation with it, in seconds since 1970; never if 0.
+    pub expire_at: u64,
+}
+
 /// `refresh`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

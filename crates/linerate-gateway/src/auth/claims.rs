@@ -8,7 +8,7 @@ use linerate_hub::ChannelName;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::Value;
 
-use super::{Subscriber, TokenError};
+use super::{Shown, Subscriber, TokenError};
 use crate::config::TokenOptions;
 
 /// The most channels that a token subscribes its connection to.
@@ -26,6 +26,8 @@ pub struct ConnectionClaims {
     pub meta: Option<Bytes>,
     /// When the connection needs another token, in seconds since 1970; `None` for never.
     pub expires_at: Option<u64>,
+    /// What the token says of itself.
+    pub token: Shown,
     /// The channels that the connection is subscribed to without asking.
     pub subscriptions: Vec<(ChannelName, SubscriptionClaims)>,
 }
@@ -40,6 +42,8 @@ pub struct SubscriptionClaims {
     pub data: Option<Bytes>,
     /// When the subscription needs another token, in seconds since 1970; `None` for never.
     pub expires_at: Option<u64>,
+    /// What the token for the channel says of itself; `None` if there is none but that of the connection.
+    pub token: Option<Shown>,
     /// What holds instead of the options of the channel.
     pub overrides: SubscriptionOverrides,
 }
@@ -82,6 +86,8 @@ pub(super) struct Claims {
     nbf: Option<Seconds>,
     #[serde(default)]
     iat: Option<Seconds>,
+    #[serde(default)]
+    jti: Option<String>,
     #[serde(default)]
     iss: Option<String>,
     #[serde(default)]
@@ -167,7 +173,7 @@ impl Claims {
         if self.channels.len() + self.subs.len() > CHANNELS_MAX {
             return Err(TokenError::Malformed);
         }
-        let expires_at = self.expires_at();
+        let (expires_at, token) = (self.expires_at(), self.shown());
         let channels = self.channels.into_iter();
         let mut subs: BTreeMap<String, About> = channels
             .map(|channel| (channel, About::default()))
@@ -182,6 +188,7 @@ impl Claims {
             user: self.sub,
             meta: self.meta.as_ref().map(json),
             expires_at,
+            token,
             info: self.about.info()?,
         })
     }
@@ -207,8 +214,18 @@ impl Claims {
             _ if self.sub != subscriber.user => return Err(TokenError::User),
             _ => {}
         }
-        let expires_at = self.expires_at();
-        self.about.into_subscription(expires_at)
+        let (expires_at, token) = (self.expires_at(), self.shown());
+        Ok(SubscriptionClaims {
+            token: Some(token),
+            ..self.about.into_subscription(expires_at)?
+        })
+    }
+
+    fn shown(&self) -> Shown {
+        Shown {
+            id: self.jti.clone(),
+            issued_at: self.iat.map(Seconds::to_u64),
+        }
     }
 
     /// Returns when what the token opens ends: `expire_at` has the last word, and 0 there means never.
@@ -235,6 +252,7 @@ impl About {
             info: self.info()?,
             data: either(self.data.as_ref(), self.b64data.as_deref())?,
             expires_at,
+            token: None,
             overrides: self.overrides,
         })
     }

@@ -36,6 +36,9 @@ pub enum TokenError {
     /// `nbf` or `iat` is in the future.
     #[error("token is not valid yet")]
     NotYet,
+    /// It was revoked.
+    #[error("token was revoked")]
+    Revoked,
     /// The key did not sign this.
     #[error("token has a wrong signature")]
     Signature,
@@ -54,7 +57,7 @@ pub enum TokenError {
 
 impl TokenError {
     /// What [`label`](Self::label) may return.
-    pub const LABELS: [&str; 3] = ["expired", "invalid", "keys_unavailable"];
+    pub const LABELS: [&str; 4] = ["expired", "invalid", "keys_unavailable", "revoked"];
 
     /// Returns whether the same token may be taken later.
     pub const fn is_temporary(&self) -> bool {
@@ -66,6 +69,7 @@ impl TokenError {
         match self {
             Self::Expired => "expired",
             Self::KeysUnavailable { .. } => "keys_unavailable",
+            Self::Revoked => "revoked",
             _ => "invalid",
         }
     }

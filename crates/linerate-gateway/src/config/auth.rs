@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{check::Check, secret::Secret, unit};
 
 /// Who may connect, publish and administer.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AuthOptions {
@@ -18,6 +18,8 @@ pub struct AuthOptions {
     pub api_key: Option<Secret>,
     /// What a request to `/admin` must show.
     pub admin_key: Option<Secret>,
+    /// Revocations of tokens that are remembered.
+    pub revocations_max: usize,
     /// Whose tokens are taken.
     pub token: TokenOptions,
 }
@@ -60,7 +62,20 @@ impl AuthOptions {
                 check_length(check, key, secret, 16);
             }
         }
+        check.range("revocations_max", self.revocations_max, 1..=1_000_000);
         check.section("token", |check| self.token.check(check));
+    }
+}
+
+impl Default for AuthOptions {
+    fn default() -> Self {
+        Self {
+            anonymous: false,
+            api_key: None,
+            admin_key: None,
+            revocations_max: 10_000,
+            token: TokenOptions::default(),
+        }
     }
 }
 

@@ -25,6 +25,7 @@ fn quiet_node() -> Arc<Node> {
         encodings: Encoding::encoders(),
         namespaces: Namespaces::default(),
         linger: Duration::ZERO,
+        revocations_max: 100,
     };
     let runtime = Handle::current();
     Node::start(options, (dispatcher, control), Arc::new(broker), runtime)

@@ -66,6 +66,8 @@ pub(crate) struct Bus {
     /// Subscribing waits for it, if there is any.
     pub(crate) gate: Mutex<Option<Arc<Notify>>>,
     pub(crate) is_away: AtomicBool,
+    is_deaf: AtomicBool,
+    kept: Mutex<Vec<(String, Bytes)>>,
 }
 
 impl Bus {
@@ -74,6 +76,19 @@ impl Bus {
         for node in nodes {
             node.ingest(events.clone()).await;
         }
+    }
+
+    /// Keeps a revocation without telling anybody.
+    pub(crate) fn keep_for_test(&self, revocation: &crate::auth::Revocation) {
+        let value = serde_json::to_vec(revocation).unwrap();
+        self.kept
+            .lock()
+            .unwrap()
+            .push(("test".to_owned(), value.into()));
+    }
+
+    pub(crate) fn set_link(&self, is_up: bool) {
+        self.is_deaf.store(!is_up, Ordering::SeqCst);
     }
 
     fn note(&self, call: String) {
@@ -175,8 +190,34 @@ impl Broker for Bus {
         Box::pin(async { self.check() })
     }
 
+    fn keep<'a>(
+        &'a self,
+        id: &'a str,
+        value: Bytes,
+        _: Option<u64>,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.check()?;
+            self.kept.lock().unwrap().push((id.to_owned(), value));
+            Ok(())
+        })
+    }
+
+    fn kept(&self) -> BoxFuture<'_, Result<Vec<Bytes>, BrokerError>> {
+        Box::pin(async move {
+            self.check()?;
+            let kept = self.kept.lock().unwrap();
+            Ok(kept.iter().map(|(_, value)| value.clone()).collect())
+        })
+    }
+
     fn link(&self) -> LinkState {
-        LinkState::Deaf
+        match self.is_deaf.load(Ordering::SeqCst) {
+            true => LinkState::Deaf,
+            false => LinkState::Up {
+                round_trip: Duration::ZERO,
+            },
+        }
     }
 
     fn shut_down(&self) -> BoxFuture<'_, ()> {
@@ -208,6 +249,7 @@ pub(crate) fn options() -> NodeOptions {
         encodings: vec![Arc::new(Lines)],
         namespaces: Namespaces::new(&Config::default()),
         linger: Duration::from_secs(5),
+        revocations_max: 100,
     }
 }
 

@@ -346,9 +346,10 @@ impl Session {
     }
 
     fn refreshed(&mut self, now: Instant, claims: &ConnectionClaims) -> Result<Answer, Disconnect> {
-        let Stage::Connected { identity, .. } = &self.stage else {
+        let Stage::Connected { identity, .. } = &mut self.stage else {
             return Err(Disconnect::BAD_REQUEST);
         };
+        Arc::make_mut(identity).token = Some(claims.token.clone());
         let settings = self.context.gate.shared.settings();
         let ttl = claims.expires_at.map(until);
         let expiry = end_of(now, ttl, settings.config.client.refresh_grace);
@@ -371,6 +372,7 @@ impl Session {
         if let Some(subscription) = self.subscriptions.get_mut(channel) {
             let grace = settings.config.client.refresh_grace;
             subscription.expiry = end_of(now, ttl, grace);
+            subscription.token.clone_from(&claims.token);
         }
         Answer::SubRefresh { ttl }
     }

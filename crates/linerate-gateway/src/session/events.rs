@@ -7,7 +7,7 @@ use linerate_hub::ChannelName;
 
 use super::{Done, Job, Session, Stage, Work, identity::end_of};
 use crate::{
-    auth::SubscriptionClaims,
+    auth::{Revocation, Shown, SubscriptionClaims},
     node::Notice,
     protocol::centrifuge::{Disconnect, Push, ServerMessage, Unsubscribe, command::Subscribe},
     transport::Event,
@@ -48,6 +48,7 @@ impl Session {
                 expires,
                 is_expired,
             } => self.refresh(now, expires, is_expired),
+            Notice::Revoked(revocation) => self.revoke(&revocation),
             Notice::Subscribe { channel, info } => {
                 self.waiting.push_back(Job::Subscribe { channel, info });
             }
@@ -87,6 +88,31 @@ impl Session {
             let candidate = candidate.await.map(Box::new);
             Done::Subscribed(channel, candidate)
         }))
+    }
+
+    /// Ends what was opened by tokens that are revoked now.
+    fn revoke(&mut self, revocation: &Revocation) {
+        let Stage::Connected { identity, .. } = &self.stage else {
+            return;
+        };
+        let user = &identity.user;
+        let is_revoked = |token: &Option<Shown>| {
+            let token = token.as_ref();
+            token.is_some_and(|token| revocation.revokes(user, token))
+        };
+        if is_revoked(&identity.token) {
+            return self.end(Disconnect::INVALID_TOKEN.with_reason("token revoked".to_owned()));
+        }
+        let known = self.subscriptions.iter();
+        let revoked = known.filter(|(_, subscription)| is_revoked(&subscription.token));
+        let revoked: Vec<_> = revoked.map(|(channel, _)| channel.clone()).collect();
+        for channel in revoked {
+            let why = Unsubscribe {
+                code: Unsubscribe::SERVER.code,
+                reason: "token revoked".into(),
+            };
+            self.unsubscribe(&channel, why);
+        }
     }
 
     fn push(&mut self, push: Push) {

@@ -6,7 +6,7 @@ use linerate_hub::{ChannelName, ClientId};
 
 use super::{Context, Gate, Identity, Member, Refusal, deadlines::until};
 use crate::{
-    auth::SubscriptionClaims,
+    auth::{Shown, SubscriptionClaims},
     node::Notice,
     protocol::centrifuge::{ClientError, Disconnect, command::Subscribe},
     transport::Event,
@@ -40,6 +40,9 @@ pub(crate) struct Granted {
 pub(crate) struct FixedSession {
     context: Context,
     member: Member,
+    user: String,
+    /// What the tokens said of themselves that the session was opened with.
+    tokens: Vec<Shown>,
     channels: Vec<ChannelName>,
     expiry: Option<Instant>,
     /// When the first subscription ends, and the session with it: nobody can bring a newer token for it.
@@ -155,6 +158,23 @@ impl FixedSession {
     pub(crate) async fn start(context: Context, granted: Granted) -> Result<Self, Refusal> {
         context.outlet.hold();
         let member = context.join(&granted.identity);
+        let claims = granted.subscriptions.iter();
+        let claims = claims.filter_map(|(.., claims)| claims.as_ref()?.token.clone());
+        let tokens: Vec<_> = granted
+            .identity
+            .token
+            .iter()
+            .cloned()
+            .chain(claims)
+            .collect();
+        let user = granted.identity.user.clone();
+        // From here on the worker tells of a revocation.
+        for token in &tokens {
+            context
+                .gate
+                .check_revoked(&user, Some(token))
+                .map_err(Refusal::of_connection)?;
+        }
         let is_after = |(channel, wanted, _): &Wanted| {
             let is_after = wanted.recover.is_some();
             is_after.then(|| channel.clone())
@@ -174,6 +194,8 @@ impl FixedSession {
         Ok(Self {
             context,
             member,
+            user,
+            tokens,
             channels,
             expiry: granted.expiry,
             subscription_expiry: granted.subscription_expiry,
@@ -222,6 +244,13 @@ impl FixedSession {
     fn handle_notice(&mut self, notice: Notice) -> Option<Disconnect> {
         match notice {
             Notice::Disconnect(disconnect) => return Some(disconnect),
+            Notice::Revoked(revocation) => {
+                let mut tokens = self.tokens.iter();
+                if tokens.any(|token| revocation.revokes(&self.user, token)) {
+                    let reason = "token revoked".to_owned();
+                    return Some(Disconnect::INVALID_TOKEN.with_reason(reason));
+                }
+            }
             Notice::Refresh {
                 expires,
                 is_expired,

@@ -9,9 +9,9 @@ use super::{
     plan::{Asker, Plan},
 };
 use crate::{
-    auth::{ConnectionClaims, Subscriber, SubscriptionClaims, TokenError},
+    auth::{ConnectionClaims, Shown, Subscriber, SubscriptionClaims, TokenError},
     metrics::TokenKind,
-    node::Worker,
+    node::{Worker, seconds_now},
     protocol::{
         Encoding,
         centrifuge::{ClientError, Disconnect, command},
@@ -49,10 +49,29 @@ impl Gate {
             };
         }
         let claims = settings.authenticator.connection(token, SystemTime::now());
-        let claims = claims.await;
+        let claims = claims.await.and_then(|claims| {
+            self.check_revoked(&claims.user, Some(&claims.token))?;
+            Ok(claims)
+        });
         let metrics = self.shared.metrics();
         metrics.count_token(TokenKind::Connection, &claims);
         Ok(Some(claims.map_err(Refusal::of_connection)?))
+    }
+
+    /// Refuses a token that was revoked, also after it was judged: a revocation may have come meanwhile, before the worker
+    /// knew of whoever shows it.
+    pub(crate) fn check_revoked(
+        &self,
+        user: &str,
+        token: Option<&Shown>,
+    ) -> Result<(), TokenError> {
+        let revocations = self.worker.node().revocations();
+        let is_revoked =
+            token.is_some_and(|token| revocations.is_revoked(user, token, seconds_now()));
+        match is_revoked {
+            true => Err(TokenError::Revoked),
+            false => Ok(()),
+        }
     }
 
     /// Refuses a user who has as many connections as allowed. Anonymous clients are bounded by their addresses.
@@ -83,7 +102,10 @@ impl Gate {
         };
         let authenticator = &settings.authenticator;
         let claims = authenticator.subscription(token, subscriber, SystemTime::now());
-        let claims = claims.await;
+        let claims = claims.await.and_then(|claims| {
+            self.check_revoked(&identity.user, claims.token.as_ref())?;
+            Ok(claims)
+        });
         let metrics = self.shared.metrics();
         metrics.count_token(TokenKind::Subscription, &claims);
         claims.map_err(Refusal::of_subscription)
@@ -99,7 +121,10 @@ impl Gate {
         let Identity { user, client, .. } = identity;
         let authenticator = &settings.authenticator;
         let claims = authenticator.subscription_of(token, user, client, SystemTime::now());
-        let claims = claims.await;
+        let claims = claims.await.and_then(|(channel, claims)| {
+            self.check_revoked(user, claims.token.as_ref())?;
+            Ok((channel, claims))
+        });
         let metrics = self.shared.metrics();
         metrics.count_token(TokenKind::Subscription, &claims);
         claims.map_err(Refusal::of_subscription)
@@ -125,9 +150,10 @@ impl Gate {
 }
 
 impl Refusal {
-    fn of_connection(error: TokenError) -> Self {
+    pub(super) fn of_connection(error: TokenError) -> Self {
         match error {
             TokenError::Expired => Self::Error(ClientError::TOKEN_EXPIRED),
+            TokenError::Revoked => Self::Error(ClientError::TOKEN_REVOKED),
             error if error.is_temporary() => Self::Error(ClientError::INTERNAL),
             error => {
                 let reason = format!("invalid token: {error}");
@@ -136,9 +162,10 @@ impl Refusal {
         }
     }
 
-    fn of_subscription(error: TokenError) -> Self {
+    pub(super) fn of_subscription(error: TokenError) -> Self {
         Self::Error(match error {
             TokenError::Expired => ClientError::TOKEN_EXPIRED,
+            TokenError::Revoked => ClientError::TOKEN_REVOKED,
             error if error.is_temporary() => ClientError::INTERNAL,
             error => {
                 ClientError::PERMISSION_DENIED.with_message(format!("permission denied: {error}"))

@@ -9,7 +9,10 @@ use bytes::Bytes;
 use linerate_hub::{ClientId, ClientInfo};
 
 use super::deadlines::until;
-use crate::{auth::ConnectionClaims, node::Worker};
+use crate::{
+    auth::{ConnectionClaims, Shown},
+    node::Worker,
+};
 
 /// Who a client is.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +25,8 @@ pub(crate) struct Identity {
     pub(crate) info: Option<Bytes>,
     /// For how long the token was good when it was shown; `None` for ever.
     pub(crate) ttl: Option<Duration>,
+    /// What the token said of itself; `None` if there was none.
+    pub(crate) token: Option<Shown>,
 }
 
 /// A client's place at its worker, until it is dropped.
@@ -38,6 +43,7 @@ impl Identity {
             client: client.to_owned(),
             user: claims.map_or(String::new(), |claims| claims.user.clone()),
             info: claims.and_then(|claims| claims.info.clone()),
+            token: claims.map(|claims| claims.token.clone()),
             ttl: claims.and_then(|claims| claims.expires_at).map(until),
         }
     }

@@ -57,6 +57,7 @@ pub(crate) struct Standing {
 /// A subscription that comes to stand when its turn has come.
 #[derive(Debug)]
 pub(crate) struct Candidate {
+    user: String,
     prepared: Prepared,
     claims: Option<SubscriptionClaims>,
     ends_with_gap: bool,
@@ -81,6 +82,10 @@ impl Context {
         let identity = Arc::new(Identity::new(&self.connection.client, claims.as_ref()));
         self.gate.check_user(&identity)?;
         let member = self.join(&identity);
+        // From here on the worker tells of a revocation.
+        self.gate
+            .check_revoked(&identity.user, identity.token.as_ref())
+            .map_err(Refusal::of_connection)?;
         let subscriptions = claims.into_iter().flat_map(|claims| claims.subscriptions);
         let wanted = subscriptions.map(|(channel, claims)| {
             let before = connect.subscriptions.iter();
@@ -167,6 +172,7 @@ impl Context {
         let ends_with_gap = plan.subscribe.options.positioned;
         let prepared = self.gate.worker.prepare(id, plan.subscribe).await?;
         Ok(Candidate {
+            user: identity.user.clone(),
             prepared,
             claims,
             ends_with_gap,
@@ -263,7 +269,11 @@ impl Candidate {
         channel: &ChannelName,
         reply_bytes_max: usize,
     ) -> Result<Standing, Refusal> {
-        let shared = &context.gate.shared;
+        let token = self.claims.as_ref().and_then(|claims| claims.token.clone());
+        let gate = &context.gate;
+        gate.check_revoked(&self.user, token.as_ref())
+            .map_err(Refusal::of_subscription)?;
+        let shared = &gate.shared;
         let subscribed = self.prepared.finish(reply_bytes_max)?;
         if self.was_recovering {
             shared.metrics().count_recovery(subscribed.is_recovered);
@@ -276,6 +286,7 @@ impl Candidate {
                 expiry: end_of(Instant::now(), ttl, grace),
                 ends_with_gap: self.ends_with_gap,
                 is_of_server: false,
+                token,
                 info: self.info,
             },
             subscribed: Subscribed {

@@ -12,6 +12,7 @@ mod native;
 mod patterns;
 mod pressure;
 mod refusals;
+mod revocations;
 mod silence;
 mod streams;
 mod support;

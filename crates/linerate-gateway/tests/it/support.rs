@@ -51,6 +51,7 @@ impl Gateway {
             encodings: Encoding::encoders(),
             namespaces: settings.namespaces.clone(),
             linger: Duration::ZERO,
+            revocations_max: settings.config.auth.revocations_max,
         };
         let runtime = tokio::runtime::Handle::current();
         let node = Node::start(options, (dispatcher, control), Arc::new(broker), runtime);

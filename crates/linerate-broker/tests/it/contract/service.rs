@@ -102,3 +102,24 @@ pub(crate) async fn dropping_a_publishing_future_breaks_nothing(service: &impl S
         assert_eq!(publication.offset(), offset);
     }
 }
+
+pub(crate) async fn what_is_kept_is_there_for_nodes_that_start_later<S: Service>(service: &S) {
+    if !S::IS_SHARED {
+        return;
+    }
+    let node = Node::of(service).await;
+    assert!(node.broker.kept().await.unwrap().is_empty());
+    for (id, value, expires_at) in [
+        ("a", "old", None),
+        ("a.b*>{}", "odd", Some(4_000_000_000)),
+        ("a", "new", None),
+    ] {
+        let value = Bytes::from_static(value.as_bytes());
+        node.broker.keep(id, value, expires_at).await.unwrap();
+    }
+    drop(node);
+    let later = Node::of(service).await;
+    let mut kept = later.broker.kept().await.unwrap();
+    kept.sort();
+    assert_eq!(kept, ["new", "odd"]);
+}

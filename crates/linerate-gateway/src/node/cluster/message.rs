@@ -4,6 +4,8 @@ use bytes::Bytes;
 use linerate_hub::ClientInfo;
 use serde::{Deserialize, Serialize};
 
+use crate::auth::Revocation;
+
 /// A message of a node.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Message {
@@ -34,6 +36,8 @@ pub(crate) enum Body {
         /// The answer.
         answer: Answer,
     },
+    /// Tokens are revoked.
+    Revoked(Revocation),
     /// Something asked of all nodes, or of one.
     Request {
         /// To be named in replies.

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use super::{Bus, channel, connect, node_on, present, until};
 use crate::{
+    auth::{Revocation, Target},
     node::{EmulateError, Node, Notice, PresenceStats, Whom, Worker},
     protocol::centrifuge::{Disconnect, Unsubscribe},
 };
 
 struct Pair {
+    bus: Arc<Bus>,
     nodes: [Arc<Node>; 2],
     workers: [Arc<Worker>; 2],
 }
@@ -22,6 +24,7 @@ async fn pair() -> Pair {
     })
     .await;
     Pair {
+        bus,
         nodes: [a, b],
         workers: [of_a.remove(0), of_b.remove(0)],
     }
@@ -140,6 +143,44 @@ async fn commands_find_their_session_on_another_node() {
         let refused = here.emulate(node, name, "ping".into()).await;
         assert_eq!(refused, Err(EmulateError::Unknown));
     }
+}
+
+#[tokio::test]
+async fn tokens_are_revoked_on_all_nodes_and_one_that_starts_later_learns_of_it() {
+    let pair = pair().await;
+    let memos: Vec<_> = pair
+        .workers
+        .iter()
+        .map(|worker| connect(worker, "ada", "1").1)
+        .collect();
+    let revocation = Revocation::new(Target::User("ada".to_owned()), 100, None);
+    pair.nodes[0].revoke(revocation.clone()).await.unwrap();
+    for memo in &memos {
+        let Notice::Revoked(told) = memo.notice().await else {
+            panic!("tells of the revocation");
+        };
+        assert_eq!(*told, revocation);
+    }
+    let (late, _) = node_on(&pair.bus, 1);
+    until("it has learned", || {
+        late.revocations().list(0) == [revocation.clone()]
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_node_that_was_cut_off_learns_what_was_revoked_meanwhile() {
+    let pair = pair().await;
+    let revocation = Revocation::new(Target::All, 100, None);
+    pair.bus.keep_for_test(&revocation);
+    assert_eq!(pair.nodes[1].revocations().list(0), []);
+    pair.bus.set_link(false);
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    pair.bus.set_link(true);
+    until("it has learned", || {
+        pair.nodes[1].revocations().list(0) == [revocation.clone()]
+    })
+    .await;
 }
 
 #[tokio::test]

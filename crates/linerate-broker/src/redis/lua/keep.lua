@@ -1,0 +1,10 @@
+-- Keeps a value for all nodes, and forgets those whose end has come, a few at a time.
+--
+-- KEYS: 1 values by their ids, 2 when which may go; ARGV: 1 id, 2 value, 3 its end in seconds since 1970, or +inf
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
+local over = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', redis.call('TIME')[1], 'LIMIT', 0, 1000)
+if #over > 0 then
+  redis.call('HDEL', KEYS[1], unpack(over))
+  redis.call('ZREM', KEYS[2], unpack(over))
+end

@@ -1,0 +1,278 @@
+//! Tokens that were revoked before they expire: by their id, by their user, or all of them, up to when they were issued.
+
+use std::{
+    collections::HashMap,
+    sync::{PoisonError, RwLock},
+};
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of the id of a token or the name of a user in a revocation.
+const NAME_BYTES_MAX: usize = 1_024;
+
+/// What a token says of itself.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Shown {
+    /// `jti`.
+    pub id: Option<String>,
+    /// `iat`, in seconds since 1970.
+    pub issued_at: Option<u64>,
+}
+
+/// Which tokens are revoked.
+#[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Target {
+    /// All tokens.
+    All,
+    /// The token with this `jti`.
+    Token(String),
+    /// The tokens of this user.
+    User(String),
+}
+
+/// A revocation.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Revocation {
+    /// Which tokens.
+    pub target: Target,
+    /// Only those with an `iat` before this, in seconds since 1970, and those without any. Without effect for a single
+    /// token.
+    pub issued_before: u64,
+    /// When the revocation may be forgotten, because the tokens have expired; `None` for never.
+    pub expires_at: Option<u64>,
+}
+
+/// The revocations that are in force.
+#[derive(Debug)]
+pub struct Revocations {
+    revocations_max: usize,
+    all: RwLock<HashMap<Target, Revocation>>,
+}
+
+/// Why a revocation is not taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RevocationError {
+    /// The id of the token or the name of the user is empty or too long.
+    #[error("name to revoke has {bytes} bytes; 1 to {NAME_BYTES_MAX} are allowed")]
+    Name {
+        /// How many bytes it has.
+        bytes: usize,
+    },
+    /// There are as many as allowed.
+    #[error(
+        "there are {revocations_max} revocations already, and auth.revocations_max allows no more"
+    )]
+    TooMany {
+        /// The limit.
+        revocations_max: usize,
+    },
+}
+
+impl Revocation {
+    /// Creates one. `now`, `issued_before` and `expires_at` are in seconds since 1970.
+    pub fn new(target: Target, issued_before: u64, expires_at: Option<u64>) -> Self {
+        Self {
+            target,
+            issued_before,
+            expires_at,
+        }
+    }
+
+    /// Returns whether it concerns a token that `user` has shown.
+    pub fn revokes(&self, user: &str, token: &Shown) -> bool {
+        let is_early = token.issued_at.is_none_or(|at| at < self.issued_before);
+        match &self.target {
+            Target::All => is_early,
+            Target::Token(id) => token.id.as_ref() == Some(id),
+            Target::User(name) => name == user && is_early,
+        }
+    }
+
+    /// Returns whether it is of no more use.
+    fn is_over(&self, now: u64) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+
+    fn check(&self) -> Result<(), RevocationError> {
+        match &self.target {
+            Target::Token(name) | Target::User(name)
+                if name.is_empty() || name.len() > NAME_BYTES_MAX =>
+            {
+                Err(RevocationError::Name { bytes: name.len() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns what this and an earlier one of the same target come to: neither is weakened by the other.
+    fn with(self, earlier: &Self) -> Self {
+        let ends = self.expires_at.zip(earlier.expires_at);
+        Self {
+            issued_before: self.issued_before.max(earlier.issued_before),
+            expires_at: ends.map(|(one, other)| one.max(other)),
+            ..self
+        }
+    }
+}
+
+impl Revocations {
+    /// Creates a list without any, which takes up to `revocations_max`.
+    pub fn new(revocations_max: usize) -> Self {
+        Self {
+            revocations_max,
+            all: RwLock::default(),
+        }
+    }
+
+    /// Returns what is in force if `revocation` is added, without adding it; `now` is in seconds since 1970.
+    ///
+    /// # Errors
+    /// Its name is too long, or there are too many.
+    pub fn merged(&self, revocation: Revocation, now: u64) -> Result<Revocation, RevocationError> {
+        revocation.check()?;
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(earlier) = all.get(&revocation.target) {
+            return Ok(revocation.with(earlier));
+        }
+        let revocations_max = self.revocations_max;
+        if all.len() >= revocations_max {
+            all.retain(|_, revocation| !revocation.is_over(now));
+        }
+        match all.len() < revocations_max {
+            true => Ok(revocation),
+            false => Err(RevocationError::TooMany { revocations_max }),
+        }
+    }
+
+    /// Adds a revocation; returns what is in force of it then if that is news.
+    ///
+    /// # Errors
+    /// As [`merged`](Self::merged).
+    pub fn insert(
+        &self,
+        revocation: Revocation,
+        now: u64,
+    ) -> Result<Option<Revocation>, RevocationError> {
+        if revocation.is_over(now) {
+            return Ok(None);
+        }
+        let merged = self.merged(revocation, now)?;
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        let before = all.insert(merged.target.clone(), merged.clone());
+        Ok((before.as_ref() != Some(&merged)).then_some(merged))
+    }
+
+    /// Returns whether a token that `user` has shown is revoked. `now` is in seconds since 1970.
+    pub fn is_revoked(&self, user: &str, token: &Shown, now: u64) -> bool {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        if all.is_empty() {
+            return false;
+        }
+        let targets = [
+            Some(Target::All),
+            token.id.clone().map(Target::Token),
+            Some(Target::User(user.to_owned())),
+        ];
+        let found = targets
+            .iter()
+            .flatten()
+            .filter_map(|target| all.get(target));
+        found
+            .filter(|revocation| !revocation.is_over(now))
+            .any(|revocation| revocation.revokes(user, token))
+    }
+
+    /// Returns those in force, in the order of their targets.
+    pub fn list(&self, now: u64) -> Vec<Revocation> {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let all = all.values().filter(|revocation| !revocation.is_over(now));
+        let mut list: Vec<_> = all.cloned().collect();
+        list.sort_by(|one, other| one.target.cmp(&other.target));
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NAME_BYTES_MAX, Revocation, RevocationError, Revocations, Shown, Target};
+
+    fn token(id: &str, issued_at: Option<u64>) -> Shown {
+        let id = Some(id.to_owned());
+        Shown { id, issued_at }
+    }
+
+    fn user(name: &str, issued_before: u64, expires_at: Option<u64>) -> Revocation {
+        Revocation::new(Target::User(name.to_owned()), issued_before, expires_at)
+    }
+
+    #[test]
+    fn tokens_are_revoked_by_id_by_user_and_by_when_they_were_issued() {
+        let revocations = Revocations::new(10);
+        let id = Revocation::new(Target::Token("x".to_owned()), 0, None);
+        assert!(revocations.insert(id, 0).unwrap().is_some());
+        revocations.insert(user("ann", 100, None), 0).unwrap();
+        let is_revoked = |user, token: &Shown| revocations.is_revoked(user, token, 50);
+        assert!(is_revoked("bob", &token("x", Some(999))));
+        assert!(!is_revoked("bob", &token("y", Some(1))));
+        assert!(is_revoked("ann", &token("y", Some(99))));
+        assert!(!is_revoked("ann", &token("y", Some(100))));
+        assert!(
+            is_revoked("ann", &token("y", None)),
+            "nobody knows when it was issued"
+        );
+        let all = Revocation::new(Target::All, 10, None);
+        revocations.insert(all, 0).unwrap();
+        assert!(is_revoked("bob", &token("y", Some(9))));
+        assert!(!is_revoked("bob", &token("y", Some(10))));
+    }
+
+    #[test]
+    fn a_revocation_ends_and_is_not_weakened_by_another() {
+        let revocations = Revocations::new(10);
+        revocations.insert(user("ann", 100, Some(60)), 0).unwrap();
+        let merged = revocations.insert(user("ann", 50, Some(70)), 0).unwrap();
+        assert_eq!(merged, Some(user("ann", 100, Some(70))));
+        assert_eq!(
+            revocations.insert(user("ann", 50, Some(70)), 0),
+            Ok(None),
+            "no news"
+        );
+        let early = token("y", Some(99));
+        assert!(revocations.is_revoked("ann", &early, 69));
+        assert!(!revocations.is_revoked("ann", &early, 70));
+        assert_eq!(revocations.list(70), []);
+        assert_eq!(
+            revocations.insert(user("bob", 1, Some(5)), 5),
+            Ok(None),
+            "over already"
+        );
+    }
+
+    #[test]
+    fn there_are_as_many_as_allowed_and_those_that_are_over_make_room() {
+        let revocations = Revocations::new(2);
+        revocations.insert(user("a", 1, Some(10)), 0).unwrap();
+        revocations.insert(user("b", 1, None), 0).unwrap();
+        let refused = revocations.insert(user("c", 1, None), 9);
+        assert_eq!(
+            refused,
+            Err(RevocationError::TooMany { revocations_max: 2 })
+        );
+        assert!(
+            revocations.insert(user("b", 2, None), 9).is_ok(),
+            "known already"
+        );
+        assert!(revocations.insert(user("c", 1, None), 10).is_ok());
+        for bytes in [0, NAME_BYTES_MAX + 1] {
+            let refused = revocations.insert(user(&"x".repeat(bytes), 1, None), 0);
+            assert_eq!(refused, Err(RevocationError::Name { bytes }));
+        }
+        let longest = Revocations::new(1).insert(user(&"x".repeat(NAME_BYTES_MAX), 1, None), 0);
+        assert!(longest.is_ok());
+    }
+}

@@ -1,0 +1,90 @@
+//! Tokens that are revoked: who is sent away, and who does not get in.
+
+use linerate_gateway::auth::{Revocation, Target};
+use serde_json::{Value, json};
+
+use crate::{
+    http::request,
+    support::{Gateway, Json, closed, error, seconds_from_now, token},
+};
+
+const OPTIONS: &str = "[channel]\nallow_subscribe = true\n";
+
+async fn revoke(gateway: &Gateway, target: Target, issued_before: i64) {
+    let revocation = Revocation::new(target, issued_before as u64, None);
+    gateway.node.revoke(revocation).await.unwrap();
+}
+
+/// Returns the answer to a client that connects with a token.
+async fn connect(gateway: &Gateway, token: &str) -> Value {
+    let command = json!({"id": 1, "connect": {"token": token}});
+    Json::open(gateway).await.ask(&command.to_string()).await
+}
+
+#[tokio::test]
+async fn a_revoked_token_ends_its_connection_and_opens_no_other() {
+    let gateway = Gateway::guarded(OPTIONS).await;
+    let claims = |id: &str| token(&json!({"sub": "ann", "jti": id}));
+    let (bad, good) = (claims("bad"), claims("good"));
+    let mut ended = Json::connect_with(&gateway, &bad).await;
+    let mut raw = gateway
+        .raw(&linerate::Client::new(), &format!("channel=a&token={bad}"))
+        .await;
+    let mut stays = Json::connect_with(&gateway, &good).await;
+    revoke(&gateway, Target::Token("bad".into()), 0).await;
+    assert_eq!(ended.closed(3500).await, "token revoked");
+    assert_eq!(closed(&mut raw, 3500).await, "token revoked");
+    stays.subscribe("a").await;
+    let refused = connect(&gateway, &bad).await;
+    assert_eq!(error(&refused), (113, "token revoked"));
+    let target = format!("GET /sse?channel=a&token={bad}");
+    let answer = request(gateway.address, &target, "", b"").await;
+    assert_eq!(answer.status, 401, "{}", answer.head);
+    let refresh = json!({"id": 3, "refresh": {"token": bad}});
+    assert_eq!(error(&stays.ask(&refresh.to_string()).await).0, 113);
+    assert!(connect(&gateway, &good).await["connect"].is_object());
+}
+
+#[tokio::test]
+async fn tokens_of_a_user_are_revoked_by_when_they_were_issued() {
+    let gateway = Gateway::guarded(OPTIONS).await;
+    let issued = |user: &str, at: i64| token(&json!({"sub": user, "iat": seconds_from_now(at)}));
+    let (old, new) = (issued("ann", -100), issued("ann", -10));
+    let mut ended = Json::connect_with(&gateway, &old).await;
+    // Its token is replaced in time.
+    let mut renewed = Json::connect_with(&gateway, &old).await;
+    let refresh = json!({"id": 2, "refresh": {"token": new}});
+    assert!(renewed.ask(&refresh.to_string()).await["refresh"].is_object());
+    let mut other = Json::connect_with(&gateway, &issued("bob", -100)).await;
+    revoke(&gateway, Target::User("ann".into()), seconds_from_now(-50)).await;
+    ended.closed(3500).await;
+    renewed.subscribe("a").await;
+    other.subscribe("a").await;
+    assert_eq!(error(&connect(&gateway, &old).await).0, 113);
+    let undated = token(&json!({"sub": "ann"}));
+    assert_eq!(error(&connect(&gateway, &undated).await).0, 113);
+    assert!(connect(&gateway, &new).await["connect"].is_object());
+    revoke(&gateway, Target::All, seconds_from_now(-5)).await;
+    renewed.closed(3500).await;
+    other.closed(3500).await;
+}
+
+#[tokio::test]
+async fn a_revoked_token_for_a_channel_ends_its_subscription_only() {
+    let gateway = Gateway::guarded("").await;
+    let ann = token(&json!({"sub": "ann", "jti": "connection"}));
+    let channel = token(&json!({"sub": "ann", "jti": "subscription", "channel": "news"}));
+    let mut client = Json::connect_with(&gateway, &ann).await;
+    let subscribe =
+        json!({"id": 2, "subscribe": {"channel": "news", "token": channel}}).to_string();
+    assert!(client.ask(&subscribe).await["subscribe"].is_object());
+    revoke(&gateway, Target::Token("subscription".into()), 0).await;
+    let push = client.next().await;
+    let told = &push["push"]["unsubscribe"];
+    assert_eq!(
+        (&told["code"], &told["reason"]),
+        (&json!(2000), &json!("token revoked")),
+        "{push}"
+    );
+    assert_eq!(error(&client.ask(&subscribe).await).0, 113);
+}
