@@ -8,6 +8,7 @@ mod compression;
 mod config;
 mod connect;
 mod echo;
+mod log_filter;
 mod logs;
 mod memory;
 mod publish;
@@ -95,7 +96,10 @@ fn main() -> anyhow::Result<ExitCode> {
 
 /// Logs what the environment asks for, or warnings.
 fn log_warnings() {
-    let filter = EnvFilter::try_from_env("LINERATE_LOG").unwrap_or_else(|_| "warn".into());
+    let asked = std::env::var("LINERATE_LOG").unwrap_or_default();
+    let filter = log_filter::parse(&asked).ok().filter(|_| !asked.is_empty());
+    let filter = filter.or_else(|| log_filter::parse("warn").ok());
+    let filter = filter.unwrap_or_else(|| EnvFilter::new("warn"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

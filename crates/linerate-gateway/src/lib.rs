@@ -14,6 +14,7 @@
 //! | `admin` | what the admin page asks for |
 //! | `metrics` | counters, and how Prometheus reads them |
 //! | `operations` | `/live`, `/ready`, `/metrics` |
+//! | `quiet` | log lines that clients can't flood |
 //! | `server` | listeners, TLS, admission, drain |
 #![forbid(unsafe_code)]
 
@@ -27,6 +28,7 @@ pub mod metrics;
 pub mod node;
 pub mod operations;
 pub mod protocol;
+mod quiet;
 pub mod server;
 pub mod session;
 pub mod transport;

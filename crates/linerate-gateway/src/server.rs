@@ -9,7 +9,7 @@
 //! | `http2` | requests and WebSockets on the streams of a connection |
 //! | `listener` | sockets that listen |
 //! | `proxy` | what trusted proxies say of a client's address |
-//! | `quiet` | logs that can't be flooded |
+//! | `staying` | answers that go on keep a place |
 //! | `stop` | the end of the server, in phases |
 //! | `timed` | bodies that must come in time |
 //! | `tls` | the certificate, and its renewal |
@@ -24,7 +24,7 @@ pub mod fuzzing;
 mod http2;
 mod listener;
 mod proxy;
-mod quiet;
+mod staying;
 mod stop;
 mod timed;
 mod tls;

@@ -13,8 +13,8 @@ use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
-    sync::Arc,
-    time::Duration,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use linerate_proto::handshake::{Acceptance, OriginPolicy, Refusal, Request, Upgrade};
@@ -185,7 +185,7 @@ impl Server {
         F: Future<Output = Result<()>> + Send + 'static,
     {
         let Some(slot) = connections.take_slot() else {
-            tracing::warn!(
+            tracing::debug!(
                 connections_max = self.connections_max,
                 "connection refused with 503"
             );
@@ -266,13 +266,28 @@ impl fmt::Debug for Server {
     }
 }
 
+/// When it was last said that connections can't be accepted, by whichever server of the process.
+static SHORTAGE_SAID: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// Returns true at most once in ten seconds: a shortage lasts, and those who cause it must not fill the log.
+fn may_say(said: &Mutex<Option<Instant>>, now: Instant) -> bool {
+    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_recent = said.is_some_and(|said| now.duration_since(said) < Duration::from_secs(10));
+    if !is_recent {
+        *said = Some(now);
+    }
+    !is_recent
+}
+
 /// Waits after a failed accept if that can pass, as a shortage of file descriptors does.
 async fn wait_out(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::InvalidInput | io::ErrorKind::NotConnected => Err(error),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => Ok(()),
         _ => {
-            tracing::warn!(%error, "can't accept connections");
+            if may_say(&SHORTAGE_SAID, Instant::now()) {
+                tracing::warn!(%error, "cannot accept connections");
+            }
             tokio::time::sleep(Duration::from_millis(100)).await;
             Ok(())
         }

@@ -8,7 +8,7 @@ use tracing_subscriber::{
     EnvFilter, Registry, fmt, layer::SubscriberExt, reload, util::SubscriberInitExt,
 };
 
-use crate::terminal::stderr_has_colors;
+use crate::{log_filter, terminal::stderr_has_colors};
 
 /// The variable that has the last word on the level, for a moment's curiosity.
 const LEVEL_VARIABLE: &str = "LINERATE_LOG";
@@ -48,5 +48,5 @@ fn filter(options: &LogOptions) -> anyhow::Result<EnvFilter> {
         Some(text) => (LEVEL_VARIABLE, text),
         None => ("log.level", options.level.clone()),
     };
-    EnvFilter::try_new(&text).with_context(|| format!("{name} = {text:?}"))
+    log_filter::parse(&text).with_context(|| format!("{name} = {text:?}"))
 }

@@ -13,13 +13,16 @@ use axum::Router;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc,
-    time::sleep,
+    time::{sleep, timeout},
 };
 
-use super::{Front, Visit, connection, quiet::Quiet};
+use super::{Front, Visit, connection};
+use crate::quiet::Quiet;
 
 /// How long accepting rests after a failure that can pass.
 const REST: Duration = Duration::from_millis(100);
+/// Those who wait that are turned away between two rests: more than that, and a storm of them would spin.
+const TURNED_AWAY_MAX: usize = 4_096;
 
 static FAILURES: Quiet = Quiet::new();
 static REFUSALS: Quiet = Quiet::new();
@@ -85,16 +88,16 @@ async fn wait_out(error: io::Error, listener: &TcpListener, spare: &mut Spare) -
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => return Ok(()),
         _ => {}
     }
-    if let Some(count) = FAILURES.ask(Instant::now()) {
-        tracing::warn!(%error, count, "can't accept connections");
+    let turned_away = spare.turn_away(listener).await;
+    if let Some(count) = FAILURES.ask_for(turned_away.max(1), Instant::now()) {
+        tracing::warn!(%error, count, "cannot accept connections; those that wait are closed");
     }
-    spare.turn_away(listener).await;
     // Without this pause, a listener that stays readable would spin.
     sleep(REST).await;
     Ok(())
 }
 
-/// A file descriptor to fall back on: with it, those who wait are told at once that there is no room, rather than left
+/// A file descriptor to fall back on: with it, all who wait are told at once that there is no room, rather than left
 /// waiting.
 #[derive(Debug)]
 struct Spare(Option<File>);
@@ -104,12 +107,17 @@ impl Spare {
         Self(File::open("/dev/null").ok())
     }
 
-    async fn turn_away(&mut self, listener: &TcpListener) {
+    /// Closes the connections of those who wait, one after the other on the same descriptor; returns how many.
+    async fn turn_away(&mut self, listener: &TcpListener) -> u64 {
+        let mut count = 0;
         if self.0.take().is_some() {
-            // It may be that nobody waits any more.
-            _ = tokio::time::timeout(Duration::from_millis(1), listener.accept()).await;
+            let accept = || timeout(Duration::from_millis(1), listener.accept());
+            while count < TURNED_AWAY_MAX as u64 && matches!(accept().await, Ok(Ok(_))) {
+                count += 1;
+            }
         }
         *self = Self::new();
+        count
     }
 }
 

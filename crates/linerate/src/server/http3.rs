@@ -123,7 +123,7 @@ where
         }
         let Some(slot) = self.connections.take_slot() else {
             let connections_max = self.server.connections_max;
-            tracing::warn!(connections_max, "connection of HTTP/3 refused");
+            tracing::debug!(connections_max, "connection of HTTP/3 refused");
             return incoming.refuse();
         };
         let (serving, begun) = (self.clone(), beginning.clone());

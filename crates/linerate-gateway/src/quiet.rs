@@ -10,7 +10,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// Says when something that happens often may be logged again.
 #[derive(Debug)]
-pub(super) struct Quiet(Mutex<State>);
+pub(crate) struct Quiet(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
@@ -19,7 +19,7 @@ struct State {
 }
 
 impl Quiet {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(Mutex::new(State {
             said: None,
             unsaid: 0,
@@ -27,17 +27,22 @@ impl Quiet {
     }
 
     /// Returns how often it has happened since it was said last, if it may be said now.
-    pub(super) fn ask(&self, now: Instant) -> Option<u64> {
+    pub(crate) fn ask(&self, now: Instant) -> Option<u64> {
+        self.ask_for(1, now)
+    }
+
+    /// As [`ask`](Self::ask), of what has happened `times`.
+    pub(crate) fn ask_for(&self, times: u64, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_silent = state
             .said
             .is_some_and(|said| now.duration_since(said) < PAUSE);
         if is_silent {
-            state.unsaid += 1;
+            state.unsaid += times;
             return None;
         }
         state.said = Some(now);
-        Some(std::mem::take(&mut state.unsaid) + 1)
+        Some(std::mem::take(&mut state.unsaid) + times)
     }
 }
 
