@@ -14,6 +14,7 @@ mod follow;
 mod http2;
 mod limits;
 mod logs;
+mod memory;
 mod operations;
 mod pages;
 mod shutdown;

@@ -1,0 +1,278 @@
+//! The memory budget: floods of every kind stay within it, others are served, and all of it comes back.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use linerate::WebSocket;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+
+use crate::support::{PATIENCE, Server};
+
+const MIB: u64 = 1 << 20;
+
+/// How long after a flood everything is as before.
+const BACK_WITHIN: Duration = Duration::from_secs(10);
+
+/// A connection that was there before memory was short: monitoring, and an application.
+struct Line(TcpStream);
+
+impl Line {
+    async fn open(server: &Server) -> Self {
+        Self(TcpStream::connect(server.address).await.unwrap())
+    }
+
+    /// Asks for a path; returns the status and the body.
+    async fn ask(&mut self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let bytes = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {bytes}\r\n\r\n"
+        );
+        self.0.write_all((head + body).as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        loop {
+            let mut piece = [0; 16 << 10];
+            let read = timeout(PATIENCE, self.0.read(&mut piece)).await;
+            let read = read.unwrap().unwrap();
+            assert!(read > 0, "connection ended in the middle of an answer");
+            answer.extend_from_slice(&piece[..read]);
+            let text = String::from_utf8_lossy(&answer);
+            let Some((head, body)) = text.split_once("\r\n\r\n") else {
+                continue;
+            };
+            let head = head.to_ascii_lowercase();
+            let (_, length) = head.split_once("content-length: ").unwrap();
+            let length: usize = length.lines().next().unwrap().trim().parse().unwrap();
+            if body.len() >= length {
+                let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+                return (status, body.to_owned());
+            }
+        }
+    }
+
+    /// Says whether `/ready` says no for want of memory.
+    async fn is_short(&mut self) -> bool {
+        let (status, body) = self.ask("GET", "/ready", "").await;
+        let readiness: Value = serde_json::from_str(&body).unwrap();
+        let reasons = readiness["reasons"].as_array().unwrap();
+        let is_short = reasons.iter().any(|reason| reason == "memory");
+        assert_eq!(status, if reasons.is_empty() { 200 } else { 503 });
+        is_short
+    }
+
+    async fn metrics(&mut self) -> String {
+        self.ask("GET", "/metrics", "").await.1
+    }
+
+    /// Says whether clients were closed to free memory.
+    async fn has_shed(&mut self) -> bool {
+        let text = self.metrics().await;
+        let sheds = "linerate_memory_sheds_total{consumer=\"backlogs\"} ";
+        let value = text.lines().find_map(|line| line.strip_prefix(sheds));
+        value.unwrap().parse::<f64>().unwrap() > 0.0
+    }
+
+    /// Returns the bytes in use by one consumer, and by all.
+    async fn used(&mut self, consumer: &str) -> (u64, u64) {
+        let text = self.metrics().await;
+        let values = text.lines().filter_map(|line| {
+            let line = line.strip_prefix("linerate_memory_used_bytes{consumer=\"")?;
+            let (name, value) = line.split_once("\"} ")?;
+            Some((name.to_owned(), value.parse::<f64>().unwrap() as u64))
+        });
+        let values: Vec<_> = values.collect();
+        assert_eq!(values.len(), 10, "{text}");
+        let one = values.iter().find(|(name, _)| name == consumer);
+        let all = values.iter().map(|(_, bytes)| bytes).sum();
+        (one.unwrap().1, all)
+    }
+
+    async fn publish(&mut self, channel: &str, data: &str) {
+        let body = json!({"channel": channel, "data": data}).to_string();
+        let (status, answer) = self.ask("POST", "/api/publish", &body).await;
+        assert_eq!((status, answer.contains("error")), (200, false), "{answer}");
+    }
+
+    /// Waits until memory is no longer short and new clients are let in.
+    async fn expect_recovery(&mut self, server: &Server, used_max: u64) {
+        let since = Instant::now();
+        while self.is_short().await || self.used("blocks").await.1 > used_max {
+            let used = self.used("blocks").await;
+            assert!(since.elapsed() < BACK_WITHIN, "still {used:?} bytes in use");
+            sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(server.get("/live").await.status, 200);
+    }
+}
+
+fn start(memory_bytes_max: u64, settings: &[&str]) -> Server {
+    let memory = format!("server.memory_bytes_max={memory_bytes_max}");
+    let mut flags = vec!["--set", &memory];
+    for setting in settings {
+        flags.extend(["--set", setting]);
+    }
+    Server::start_with(&flags)
+}
+
+fn resident_bytes(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.unwrap().trim().trim_end_matches(" kB");
+    kilobytes.parse::<u64>().unwrap() << 10
+}
+
+async fn text(ws: &mut WebSocket) -> String {
+    let message = timeout(PATIENCE, ws.recv()).await.unwrap().unwrap();
+    message.unwrap().as_text().unwrap().to_owned()
+}
+
+/// Says whether a new connection is refused, and sees that it is told when to come back.
+async fn is_refused(server: &Server) -> bool {
+    let response = server.get("/live").await;
+    if response.status == 200 {
+        return false;
+    }
+    assert_eq!(response.status, 503);
+    assert!(response.text().contains("memory"), "{}", response.text());
+    true
+}
+
+/// Reads until a connection is quiet or closed; returns the code it was closed with.
+async fn end_of(mut ws: WebSocket) -> Option<u16> {
+    while let Ok(Ok(Some(_))) = timeout(Duration::from_secs(5), ws.recv()).await {}
+    ws.closed().map(|(closed, _)| closed.code)
+}
+
+#[tokio::test]
+async fn slow_readers_are_closed_with_1013_and_the_others_miss_nothing() {
+    const BUDGET: u64 = 16 * MIB;
+    let server = start(BUDGET, &["channel.history_size=0"]);
+    let mut line = Line::open(&server).await;
+    let mut calm = server.connect("/raw?channel=demo:calm").await;
+    let mut slow = Vec::new();
+    for reader in 0..8 {
+        let path = format!("/raw?channel=demo:flood{reader}");
+        slow.push(server.connect(&path).await);
+    }
+    let resident = resident_bytes(&server);
+    let mut ends = Vec::new();
+    let (mut was_short, mut was_refused) = (false, false);
+    let (mut used_max, mut resident_max) = (0, 0);
+    let payload = "x".repeat(200 << 10);
+    for round in 0..70 {
+        for reader in 0..8 {
+            line.publish(&format!("demo:flood{reader}"), &payload).await;
+        }
+        line.publish("demo:calm", &format!("{round}")).await;
+        assert_eq!(text(&mut calm).await, format!("\"{round}\""));
+        if line.is_short().await {
+            was_short = true;
+            was_refused |= is_refused(&server).await;
+        }
+        if line.has_shed().await {
+            // They read again, and so see why they are closed.
+            ends.extend(slow.drain(..).map(|ws| tokio::spawn(end_of(ws))));
+        }
+        used_max = used_max.max(line.used("publications").await.1);
+        resident_max = resident_max.max(resident_bytes(&server));
+    }
+    assert!(was_short && was_refused, "{used_max} bytes were in use");
+    // What one round brings may come before the first are closed.
+    assert!(used_max <= BUDGET + 4 * MIB, "{used_max} bytes in use");
+    let grown = resident_max.saturating_sub(resident);
+    assert!(
+        grown <= 2 * BUDGET + 16 * MIB,
+        "{grown} bytes more are resident"
+    );
+    // The others follow from now on, and are still connected.
+    let mut codes = Vec::new();
+    for end in ends {
+        codes.push(end.await.unwrap());
+    }
+    assert!(codes.contains(&Some(1013)), "{codes:?}");
+    line.expect_recovery(&server, 3 * MIB).await;
+}
+
+#[tokio::test]
+async fn connections_are_refused_before_memory_is_used_up() {
+    let server = start(4 * MIB, &["server.connections_max=5000"]);
+    let mut line = Line::open(&server).await;
+    let mut open = Vec::new();
+    for _ in 0..600 {
+        open.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    let since = Instant::now();
+    while !line.is_short().await {
+        assert!(since.elapsed() < PATIENCE);
+        sleep(Duration::from_millis(20)).await;
+    }
+    let (used, all) = line.used("connections").await;
+    assert!(used > 3 * MIB && all < 4 * MIB, "{used} of {all}");
+    assert!(is_refused(&server).await);
+    drop(open);
+    line.expect_recovery(&server, MIB).await;
+}
+
+#[tokio::test]
+async fn bodies_count_while_they_arrive() {
+    let server = start(8 * MIB, &[]);
+    let mut line = Line::open(&server).await;
+    let mut open = Vec::new();
+    for _ in 0..6 {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head =
+            "POST /api/publish HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // A server that is short of memory already may have refused the last of them.
+        _ = stream.write_all(&vec![b' '; 900_000]).await;
+        open.push(stream);
+    }
+    let since = Instant::now();
+    while !line.is_short().await {
+        assert!(
+            since.elapsed() < PATIENCE,
+            "{:?}",
+            line.used("bodies").await
+        );
+        sleep(Duration::from_millis(20)).await;
+    }
+    let (used, all) = line.used("bodies").await;
+    assert!(used > 6 * MIB && all < 12 * MIB, "{used} of {all}");
+    drop(open);
+    line.expect_recovery(&server, 2 * MIB).await;
+}
+
+#[tokio::test]
+async fn messages_that_never_end_count() {
+    let server = start(16 * MIB, &["client.message_bytes_max=4194304"]);
+    let mut line = Line::open(&server).await;
+    let mut all = Vec::new();
+    for _ in 0..6 {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head = "GET /connection/websocket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
+                    Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // A text frame of 3 MiB with a key of zeros, of which two come.
+        stream
+            .write_all(b"\x81\xff\0\0\0\0\0\x30\0\0\0\0\0\0")
+            .await
+            .unwrap();
+        stream.write_all(&vec![b'x'; 2 << 20]).await.unwrap();
+        all.push(stream);
+    }
+    let since = Instant::now();
+    let mut used = 0;
+    while used < 12 * MIB {
+        assert!(since.elapsed() < PATIENCE, "{used} bytes of messages");
+        used = line.used("messages").await.0;
+    }
+    drop(all);
+    line.expect_recovery(&server, 3 * MIB).await;
+}
