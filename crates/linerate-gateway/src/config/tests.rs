@@ -395,6 +395,13 @@ fn a_namespace_whose_gaps_are_silent_cannot_be_positioned() {
             .is_silent()
     };
     assert!(is_silent("gaps = \"silent\"\n"));
+    let text = format!("{KEYED}[[namespace]]\nname = \"ticks\"\ngaps = \"silent\"\n");
+    let warnings = load(&text).unwrap().warnings();
+    assert_eq!(warnings.len(), 1);
+    assert!(
+        warnings[0].contains("silent in namespace ticks"),
+        "{warnings:?}"
+    );
     assert!(!is_silent(
         "gaps = \"silent\"\nhistory_size = 5\nrecover = true\n"
     ));
