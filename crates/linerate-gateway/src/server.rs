@@ -38,7 +38,7 @@ use tokio::net::TcpListener;
 
 use crate::config::ServerOptions;
 
-pub use admission::{Admission, Visit};
+pub use admission::{Admission, Full, Visit};
 pub(crate) use connection::{
     DEAD_PEER_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, REQUESTS_TIMEOUT,
 };

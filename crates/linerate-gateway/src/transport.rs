@@ -126,6 +126,12 @@ impl Admitted {
         options
     }
 
+    /// Takes the places of a session that is about to begin, or refuses the request.
+    fn stay(&self) -> Result<(), Response> {
+        let stays = self.visit.as_ref().map_or(Ok(()), Visit::stay);
+        stays.map_err(|full| self.cors.clone().allow(full.into_response()))
+    }
+
     /// Returns what the node is told of a client of this request.
     fn connection(&self, encoding: Encoding) -> Connection {
         Connection {

@@ -1,8 +1,16 @@
 //! `linerate serve` and `linerate echo` over HTTP/2, beside HTTP/1.1 on the same port.
 
+use std::process::Command;
+
+use bytes::Bytes;
+use h2::{
+    RecvStream,
+    client::{SendRequest, handshake},
+};
+use http::{Request, Response};
 use linerate::{Client, CloseCode, Error, HandshakeError, Message, Options, WebSocket, tls};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 
 use crate::support::{PATIENCE, Server, close_code, made_log};
 
@@ -119,4 +127,214 @@ async fn echo_speaks_http2_by_alpn() {
         let echoed = next(&mut ws).await;
         assert!(echoed == Some(message));
     }
+}
+
+/// A connection of HTTP/2 for requests that are not WebSockets.
+struct Plain {
+    requests: SendRequest<Bytes>,
+    authority: String,
+}
+
+impl Plain {
+    async fn connect(server: &Server) -> Self {
+        Self::connect_as(server, b"").await
+    }
+
+    /// Connects, and sends these bytes first.
+    async fn connect_as(server: &Server, header: &[u8]) -> Self {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(header).await.unwrap();
+        let (requests, connection) = handshake(stream).await.unwrap();
+        tokio::spawn(connection);
+        Self {
+            requests,
+            authority: server.address.to_string(),
+        }
+    }
+
+    /// Asks, and returns the head and a body that goes on.
+    async fn ask(&self, path: &str, body: Option<&'static str>) -> Response<RecvStream> {
+        let uri = format!("http://{}{path}", self.authority);
+        let request = match body {
+            Some(_) => Request::post(uri),
+            None => Request::get(uri),
+        };
+        let request = request.body(()).unwrap();
+        let mut requests = self.requests.clone().ready().await.unwrap();
+        let (response, mut send) = requests.send_request(request, body.is_none()).unwrap();
+        if let Some(body) = body {
+            send.send_data(Bytes::from_static(body.as_bytes()), true)
+                .unwrap();
+        }
+        timeout(PATIENCE, response).await.unwrap().unwrap()
+    }
+}
+
+/// Opens so many streams; returns those that were let in, and checks how the others were refused.
+async fn open(
+    connections: &[Plain],
+    count: usize,
+    (path, body): (&str, Option<&'static str>),
+    refusal: u16,
+) -> Vec<Response<RecvStream>> {
+    let mut opened = Vec::new();
+    for number in 0..count {
+        let response = connections[number % connections.len()]
+            .ask(path, body)
+            .await;
+        if response.status() == 200 {
+            opened.push(response);
+        } else {
+            assert_eq!(response.status(), refusal, "{path}");
+            assert!(response.headers().contains_key("retry-after"), "{path}");
+        }
+    }
+    opened
+}
+
+const CONNECT: &str = r#"{"id":1,"connect":{}}"#;
+const STREAMS: [(&str, Option<&str>); 4] = [
+    ("/sse?channel=demo:x", None),
+    ("/connection/http_stream", Some(CONNECT)),
+    ("/connection/sse", Some(CONNECT)),
+    (
+        "/connection/sse?cf_connect=%7B%22id%22:1,%22connect%22:%7B%7D%7D",
+        None,
+    ),
+];
+
+#[tokio::test]
+async fn streams_of_http2_escape_no_limit_and_give_their_places_back() {
+    for stream in STREAMS {
+        let server = Server::start_with(&["--connections-max", "12"]);
+        let connections = [Plain::connect(&server).await, Plain::connect(&server).await];
+        let opened = open(&connections, 100, stream, 503).await;
+        assert_eq!(opened.len(), 10, "{stream:?}");
+        // The connections go on, and whoever wants a place beside them has none.
+        assert_eq!(connections[0].ask("/", None).await.status(), 200);
+        assert_eq!(server.get("/live").await.status, 503);
+        drop(opened);
+        let free = async { while connections[1].ask(stream.0, stream.1).await.status() != 200 {} };
+        timeout(PATIENCE, free)
+            .await
+            .expect("places are given back");
+        drop(connections);
+        let free = async { while server.get("/live").await.status != 200 {} };
+        timeout(PATIENCE, free)
+            .await
+            .expect("places are given back");
+    }
+}
+
+#[tokio::test]
+async fn streams_of_http2_count_towards_the_limit_of_an_address() {
+    let flags = [
+        "--set",
+        "server.trusted_proxies=127.0.0.1/32",
+        "--set",
+        "server.proxy_protocol=true",
+        "--set",
+        "server.connections_per_address_max=5",
+    ];
+    let proxy = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\x7f\0\0\x01\x04\xd2\x1f\x90";
+    for stream in STREAMS {
+        let server = Server::start_with(&flags);
+        let connection = [Plain::connect_as(&server, proxy).await];
+        let opened = open(&connection, 20, stream, 429).await;
+        assert_eq!(opened.len(), 4, "{stream:?}");
+        drop(opened);
+        let free = async {
+            let mut again = Vec::new();
+            while again.len() < 4 {
+                again.extend(open(&connection, 1, stream, 429).await);
+            }
+        };
+        timeout(PATIENCE, free)
+            .await
+            .expect("places are given back");
+    }
+}
+
+#[tokio::test]
+async fn streams_of_http2_count_towards_the_limit_of_a_user() {
+    let secret = "a secret of tests only";
+    let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args(["token", "--user", "ann"])
+        .env("LINERATE_AUTH_TOKEN_HMAC_SECRET_KEY", secret)
+        .output()
+        .unwrap();
+    let token = String::from_utf8(output.stdout).unwrap();
+    let server = Server::start_with(&[
+        "--set",
+        &format!("auth.token.hmac_secret_key={secret}"),
+        "--set",
+        "server.connections_per_user_max=3",
+        "--set",
+        "channel.allow_subscribe=true",
+    ]);
+    let connection = Plain::connect(&server).await;
+    let path = format!("/sse?channel=x&token={}", token.trim());
+    let mut opened = Vec::new();
+    for _ in 0..10 {
+        let response = connection.ask(&path, None).await;
+        match response.status().as_u16() {
+            200 => opened.push(response),
+            status => assert_eq!(status, 429),
+        }
+    }
+    assert_eq!(opened.len(), 3);
+}
+
+#[tokio::test]
+async fn a_name_that_leads_here_by_dns_rebinding_reaches_no_route_over_http2() {
+    let server = Server::start();
+    let mut connection = Plain::connect(&server).await;
+    let port = server.address.port();
+    for (authority, is_ours) in [
+        (format!("evil.example:{port}"), false),
+        (format!("localhost:{port}"), true),
+    ] {
+        connection.authority = authority;
+        for route in crate::support::routes() {
+            let response = connection.ask(&route, None).await;
+            let mut body = response.into_body();
+            let text = timeout(std::time::Duration::from_secs(2), body.data()).await;
+            let text = text.ok().flatten().map(|data| data.unwrap_or_default());
+            let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
+            assert_eq!(text.contains("server.hosts"), !is_ours, "{route}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_clients_do_over_http2_does_not_fill_the_log() {
+    let server = Server::start_logging(&[]);
+    for _ in 0..200 {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream
+            .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            .await
+            .unwrap();
+        // SETTINGS, and the answer to a PING that never was.
+        stream.write_all(b"\0\0\0\x04\0\0\0\0\0").await.unwrap();
+        stream
+            .write_all(b"\0\0\x08\x06\x01\0\0\0\012345678")
+            .await
+            .unwrap();
+        // The server has taken it once it answers a PING that follows.
+        stream
+            .write_all(b"\0\0\x08\x06\0\0\0\0\0abcdefgh")
+            .await
+            .unwrap();
+        let mut answer = Vec::new();
+        while !answer.windows(8).any(|bytes| bytes == b"abcdefgh") {
+            let mut bytes = [0; 256];
+            let read = tokio::io::AsyncReadExt::read(&mut stream, &mut bytes);
+            let count = timeout(PATIENCE, read).await.unwrap().unwrap();
+            assert_ne!(count, 0);
+            answer.extend_from_slice(&bytes[..count]);
+        }
+    }
+    let log = server.stop_and_read_log();
+    assert!(log.contains("serving") && !log.contains("WARN"), "{log}");
 }

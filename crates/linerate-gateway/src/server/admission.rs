@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     net::IpAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
@@ -50,6 +50,15 @@ pub struct Visit {
     stopped: Stopped,
     part: f64,
     _address: Option<Arc<AddressPlace>>,
+    stream: Option<Arc<Stream>>,
+}
+
+/// A request beside others on the same connection: it shares their place until its answer is one that goes on.
+#[derive(Debug)]
+struct Stream {
+    /// Whose address is counted; `None` for a trusted proxy, which has told of the client's by then.
+    address: Option<IpAddr>,
+    places: OnceLock<(Place, Option<AddressPlace>)>,
 }
 
 /// A place among all connections.
@@ -63,7 +72,9 @@ pub(super) struct Place {
 ///
 /// Complete: one answer for each.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Full {
+pub enum Full {
+    /// As many connections as allowed come from the same address.
+    Address,
     /// As many connections as allowed are open.
     Connections,
     /// The memory budget is tight.
@@ -199,6 +210,7 @@ impl Full {
     /// Says why, for logs and `/ready`.
     pub(super) const fn reason(self) -> &'static str {
         match self {
+            Self::Address => "as many connections as allowed come from one address",
             Self::Connections => "as many connections as allowed are open",
             Self::Memory => "memory is short",
         }
@@ -207,6 +219,7 @@ impl Full {
     /// Says why, to who is refused.
     pub(super) const fn told(self) -> &'static str {
         match self {
+            Self::Address => "too many connections from your address\n",
             Self::Connections => "too many connections\n",
             Self::Memory => "server is short of memory, try again later\n",
         }
@@ -232,7 +245,32 @@ impl Visit {
             stopped,
             part: rand::random(),
             _address: None,
+            stream: None,
         }
+    }
+
+    /// Takes the places of a session or of an answer that goes on, if the visit does not have them: several streams
+    /// of HTTP/2 share a connection, but what each of them costs is what a connection does. They are kept until the
+    /// last clone of the visit is dropped.
+    ///
+    /// # Errors
+    /// No place is free, in all or among those of the address.
+    pub fn stay(&self) -> Result<(), Full> {
+        let Some(stream) = &self.stream else {
+            return Ok(());
+        };
+        if stream.places.get().is_some() {
+            return Ok(());
+        }
+        let admission = &self.place.0.admission;
+        let place = admission.admit()?;
+        let address = match stream.address {
+            Some(address) => Some(admission.admit_address(address).ok_or(Full::Address)?),
+            None => None,
+        };
+        // Whoever was faster has taken the same.
+        _ = stream.places.set((place, address));
+        Ok(())
     }
 
     /// Waits for the moment to say goodbye, which is at random within the window of the drain.
@@ -240,9 +278,16 @@ impl Visit {
         self.stopped.goodbye(self.part).await;
     }
 
-    /// Returns a visit of somebody else on the same connection, who leaves at a time of their own.
-    pub(super) fn beside(&self, place: Place) -> Self {
-        Self::new(place, self.place.1.clone(), self.stopped.clone())
+    /// Returns the visit of one request among others on the connection, which leaves at a time of its own.
+    pub(super) fn on_stream(&self, address: Option<IpAddr>) -> Self {
+        Self {
+            part: rand::random(),
+            stream: Some(Arc::new(Stream {
+                address,
+                places: OnceLock::new(),
+            })),
+            ..self.clone()
+        }
     }
 
     /// Returns a visit that holds the place of an address as well.
@@ -278,7 +323,7 @@ mod tests {
 
     use tokio::sync::mpsc::{self, error::TryRecvError};
 
-    use super::{Admission, Visit};
+    use super::{Admission, Full, Visit};
     use crate::{config::ServerOptions, server::Stop};
 
     fn admission(connections_max: usize, per_address_max: usize) -> Arc<Admission> {
@@ -337,6 +382,33 @@ mod tests {
             .collect();
         assert!(near.iter().all(Option::is_some));
         drop(near);
+        assert!(admission.addresses().is_empty());
+    }
+
+    #[test]
+    fn a_stream_that_stays_takes_places_once_and_gives_them_back() {
+        let admission = admission(3, 2);
+        let (_stop, stopped) = Stop::new();
+        let (open, _all_gone) = mpsc::channel(1);
+        let address = "192.0.2.1".parse().unwrap();
+        let connection = Visit::new(admission.admit().unwrap(), open, stopped)
+            .with_address(admission.admit_address(address).unwrap());
+        assert_eq!(connection.stay(), Ok(()), "a connection has its places");
+        let [first, second] = [(); 2].map(|()| connection.on_stream(Some(address)));
+        assert_eq!(admission.open(), 1, "a request takes none");
+        for _ in 0..3 {
+            assert_eq!(first.clone().stay(), Ok(()));
+        }
+        assert_eq!(admission.open(), 2);
+        assert_eq!(second.stay(), Err(Full::Address));
+        assert_eq!(admission.open(), 2, "the other place is given back");
+        let proxied = connection.on_stream(None);
+        assert_eq!(proxied.stay(), Ok(()));
+        assert_eq!(connection.on_stream(None).stay(), Err(Full::Connections));
+        drop(first);
+        assert_eq!(second.stay(), Ok(()));
+        drop((connection, second, proxied));
+        assert_eq!(admission.open(), 0);
         assert!(admission.addresses().is_empty());
     }
 

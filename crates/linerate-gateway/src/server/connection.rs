@@ -14,7 +14,7 @@ use std::{
 use axum::{
     BoxError, Router,
     body::{Body, Bytes, HttpBody},
-    http::{Request, StatusCode, header},
+    http::{Method, Request, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use hyper::{server::conn::http1, service::service_fn};
@@ -29,9 +29,10 @@ use tokio::{
 use tower_service::Service;
 
 use super::{
-    Front, Visit,
-    admission::{AddressPlace, Full},
+    Front, Full, Visit,
+    admission::AddressPlace,
     http2, proxy,
+    staying::Staying,
     timed::{Held, Timed},
 };
 use crate::transport::Peer;
@@ -121,10 +122,13 @@ async fn prepare(front: &Front, stream: &mut TcpStream) -> io::Result<IpAddr> {
     socket.set_tcp_user_timeout(Some(DEAD_PEER_TIMEOUT))?;
     let address = stream.peer_addr()?.ip().to_canonical();
     if !front.has_proxy_header || !front.admission.trusts(address) {
-        return Ok(address);
+        return Ok((address, address));
     }
     let told = proxy::read_header(stream).await?;
-    Ok(told.map_or(address, |told| told.ip().to_canonical()))
+    Ok((
+        address,
+        told.map_or(address, |told| told.ip().to_canonical()),
+    ))
 }
 
 /// Finds out which HTTP a client speaks that has not been asked.
@@ -218,46 +222,52 @@ where
         Some(place) => origin.visit.with_address(place),
         None => origin.visit.clone(),
     };
+    // A WebSocket on a stream of HTTP/2 costs what one on a connection does.
+    if request.method() == Method::CONNECT
+        && let Err(full) = visit.stay()
+    {
+        return Ok(full.into_response());
+    }
     request.extensions_mut().insert(peer);
-    request.extensions_mut().insert(visit);
+    request.extensions_mut().insert(visit.clone());
     // A router is always ready.
     let response = app.call(request).await?;
     let is_streaming = response.body().size_hint().exact().is_none();
     origin.is_streaming.store(is_streaming, Ordering::Relaxed);
     // What was read of the body may have been held until now.
     drop(held);
-    Ok(response)
+    if !is_streaming {
+        return Ok(response);
+    }
+    // Sessions have taken their places before they began. Any other answer that goes on takes them here.
+    Ok(match visit.stay() {
+        Ok(()) => response.map(|body| Body::new(Staying::new(body, visit))),
+        Err(full) => full.into_response(),
+    })
 }
 
 impl Origin {
-    /// Returns one of a WebSocket on a stream, with places of its own; `None` if there are none.
-    pub(super) fn for_stream(&self) -> Option<Self> {
-        let admission = &self.front.admission;
-        let mut visit = self.visit.beside(admission.admit().ok()?);
-        if !admission.trusts(self.address) {
-            visit = visit.with_address(admission.admit_address(self.address)?);
-        }
-        Some(Self {
-            visit,
+    /// Returns one of a request among others on the connection, which takes places of its own if it stays.
+    pub(super) fn for_stream(&self) -> Self {
+        let is_counted = !self.front.admission.trusts(self.address);
+        Self {
+            visit: self.visit.on_stream(is_counted.then_some(self.address)),
             ..self.clone()
-        })
+        }
     }
 
     /// Returns where a request comes from, and the place that its address takes if a proxy has told of it.
-    fn peer(
-        &self,
-        request: &Request<Body>,
-    ) -> Result<(Peer, Option<AddressPlace>), impl IntoResponse + use<>> {
+    fn peer(&self, request: &Request<Body>) -> Result<(Peer, Option<AddressPlace>), Full> {
         let scheme = if self.is_tls {
             Scheme::Https
         } else {
             Scheme::Http
         };
+        let admission = &self.front.admission;
         let mut peer = Peer {
             address: self.address,
             scheme,
         };
-        let admission = &self.front.admission;
         if !admission.trusts(self.address) {
             return Ok((peer, None));
         }
@@ -268,14 +278,18 @@ impl Origin {
             return Ok((peer, None));
         };
         peer.address = address;
-        match admission.admit_address(address) {
-            Some(place) => Ok((peer, Some(place))),
-            None => {
-                let status = StatusCode::TOO_MANY_REQUESTS;
-                let retry = [(header::RETRY_AFTER, "5")];
-                Err((status, retry, "too many connections from your address\n"))
-            }
-        }
+        let place = admission.admit_address(address).ok_or(Full::Address)?;
+        Ok((peer, Some(place)))
+    }
+}
+
+impl IntoResponse for Full {
+    fn into_response(self) -> Response {
+        let status = match self {
+            Self::Address => StatusCode::TOO_MANY_REQUESTS,
+            Self::Connections | Self::Memory => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        (status, [(header::RETRY_AFTER, "5")], self.told()).into_response()
     }
 }
 
@@ -292,8 +306,7 @@ pub(super) async fn refuse_overload(stream: TcpStream, full: Full, is_tls: bool)
 }
 
 fn too_many_from_address() -> Vec<u8> {
-    let body = "too many connections from your address\n";
-    last_answer("429 Too Many Requests", body)
+    last_answer("429 Too Many Requests", Full::Address.told())
 }
 
 /// Returns an answer after which the connection ends.

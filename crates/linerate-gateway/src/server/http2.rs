@@ -8,11 +8,7 @@ use std::{
     time::Duration,
 };
 
-use axum::{
-    Router,
-    http::{Method, Request, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::{Router, http::Request, response::Response};
 use futures_util::future::BoxFuture;
 use linerate::{
     Http2Limits,
@@ -65,22 +61,6 @@ impl Service<Request<RequestBody>> for Streams {
 
     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
         let Self { origin, app } = self.clone();
-        Box::pin(async move {
-            // What a WebSocket takes does not depend on how it came, so each counts as a connection.
-            let origin = match request.method() {
-                &Method::CONNECT => match origin.for_stream() {
-                    Some(origin) => origin,
-                    None => return Ok(too_many()),
-                },
-                _ => origin,
-            };
-            answer(origin, app, request).await
-        })
+        Box::pin(async move { answer(origin.for_stream(), app, request).await })
     }
-}
-
-fn too_many() -> Response {
-    let status = StatusCode::SERVICE_UNAVAILABLE;
-    let retry = [(header::RETRY_AFTER, "5")];
-    (status, retry, "too many connections\n").into_response()
 }

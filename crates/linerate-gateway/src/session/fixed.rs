@@ -59,7 +59,6 @@ impl Wish {
     pub(crate) async fn grant(mut self, gate: &Gate, client: &str) -> Result<Granted, Refusal> {
         let claims = gate.authenticate(&self.token).await?;
         let identity = Identity::new(client, claims.as_ref());
-        gate.check_user(&identity)?;
         let mut named = self.judge_channel_tokens(gate, &identity).await?;
         if let Some(claims) = claims {
             named.extend(claims.subscriptions);
@@ -157,7 +156,7 @@ impl FixedSession {
     /// The broker is away or refuses.
     pub(crate) async fn start(context: Context, granted: Granted) -> Result<Self, Refusal> {
         context.outlet.hold();
-        let member = context.join(&granted.identity);
+        let member = context.join(&granted.identity)?;
         let claims = granted.subscriptions.iter();
         let claims = claims.filter_map(|(.., claims)| claims.as_ref()?.token.clone());
         let tokens: Vec<_> = granted

@@ -74,12 +74,13 @@ impl Gate {
         }
     }
 
-    /// Refuses a user who has as many connections as allowed. Anonymous clients are bounded by their addresses.
-    pub(crate) fn check_user(&self, identity: &Identity) -> Result<(), Refusal> {
+    /// Refuses a user whose connections, a new one included, are more than allowed. Anonymous clients are bounded by
+    /// their addresses.
+    pub(super) fn check_user(&self, identity: &Identity) -> Result<(), Refusal> {
         let settings = self.shared.settings();
         let connections_max = settings.config.server.connections_per_user_max as u64;
         let connections = self.worker.node().counts().connections_of(&identity.user);
-        if identity.is_anonymous() || connections < connections_max {
+        if identity.is_anonymous() || connections <= connections_max {
             return Ok(());
         }
         let reason = format!("connection limit: {connections_max} of one user");

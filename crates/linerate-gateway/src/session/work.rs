@@ -80,8 +80,7 @@ impl Context {
     pub(super) async fn connect(self, connect: Connect) -> Result<Joined, Refusal> {
         let claims = self.gate.authenticate(&connect.token).await?;
         let identity = Arc::new(Identity::new(&self.connection.client, claims.as_ref()));
-        self.gate.check_user(&identity)?;
-        let member = self.join(&identity);
+        let member = self.join(&identity)?;
         // From here on the worker tells of a revocation.
         self.gate
             .check_revoked(&identity.user, identity.token.as_ref())
@@ -100,14 +99,17 @@ impl Context {
         })
     }
 
-    /// Takes the client in.
-    pub(crate) fn join(&self, identity: &Identity) -> Member {
+    /// Takes the client in, unless its user has as many connections as allowed.
+    pub(crate) fn join(&self, identity: &Identity) -> Result<Member, Refusal> {
         let connection = Connection {
             user: identity.user.clone(),
             ..self.connection.clone()
         };
         let id = self.gate.worker.connect(connection, self.outlet.clone());
-        Member::new(self.gate.worker.clone(), id)
+        let member = Member::new(self.gate.worker.clone(), id);
+        // Counted before it is judged: those who come at the same time can't all be the last.
+        self.gate.check_user(identity)?;
+        Ok(member)
     }
 
     /// Makes several subscriptions at the same time; in the order in which they are wanted.

@@ -140,6 +140,9 @@ async fn run_websocket(admitted: Admitted, query: Option<String>, ws: WebSocket)
 /// `POST /connection/http_stream`.
 pub(super) async fn http_stream(admitted: Admitted, headers: HeaderMap, body: Body) -> Response {
     let dialect = Dialect::of_http_stream(format_of(&headers));
+    if let Err(refused) = admitted.stay() {
+        return refused;
+    }
     match read(body, &admitted.settings).await {
         Ok(commands) => stream(admitted, dialect, commands),
         Err(refused) => admitted.cors.allow(refused),
@@ -148,6 +151,9 @@ pub(super) async fn http_stream(admitted: Admitted, headers: HeaderMap, body: Bo
 
 /// `GET /connection/sse`, whose first commands stand in the address.
 pub(super) async fn event_stream(admitted: Admitted, RawQuery(query): RawQuery) -> Response {
+    if let Err(refused) = admitted.stay() {
+        return refused;
+    }
     let query = query.unwrap_or_default();
     let mut pairs = url::form_urlencoded::parse(query.as_bytes());
     let Some((_, commands)) = pairs.find(|(key, _)| key == "cf_connect") else {
@@ -164,6 +170,9 @@ pub(super) async fn event_stream(admitted: Admitted, RawQuery(query): RawQuery) 
 
 /// `POST /connection/sse`.
 pub(super) async fn event_stream_by_post(admitted: Admitted, body: Body) -> Response {
+    if let Err(refused) = admitted.stay() {
+        return refused;
+    }
     match read(body, &admitted.settings).await {
         Ok(commands) => stream(admitted, Dialect::of_event_stream(), commands),
         Err(refused) => admitted.cors.allow(refused),

@@ -80,6 +80,9 @@ pub(super) async fn event_stream(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
+    if let Err(refused) = admitted.stay() {
+        return refused;
+    }
     let cors = admitted.cors.clone();
     let connection = admitted.connection(Encoding::EventStream);
     let encoding = Encoding::EventStream;
