@@ -1,4 +1,4 @@
-//! What stands before and in a request to the gateway: proxy headers, addresses, identifiers of events.
+//! What stands before and in a request to the gateway: proxy headers, hosts, addresses, identifiers of events.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,11 +8,12 @@ fuzz_target!(|data: &[u8]| {
     let Some((choice, data)) = data.split_first() else {
         return;
     };
-    match choice % 3 {
+    match choice % 4 {
         0 => proxy_header(data),
         1 => {
             server::fuzzing::forwarded_for(data.split(|byte| *byte == b'\n'));
         }
+        2 => host(data),
         _ => address(data),
     }
 });
@@ -24,6 +25,23 @@ fn proxy_header(data: &[u8]) {
         let again = server::fuzzing::proxy_header(&data[..bytes]);
         assert_eq!(again, Some((address, bytes)), "what follows says nothing");
         assert_eq!(server::fuzzing::proxy_header(&data[..bytes - 1]), None);
+    }
+}
+
+/// The first line is a target, the others are hosts. Whatever stands before it, a foreign name is not answered.
+fn host(data: &[u8]) {
+    let mut lines = data.split(|byte| *byte == b'\n');
+    let target = lines.next().unwrap_or_default();
+    let hosts: Vec<&[u8]> = lines.collect();
+    if server::fuzzing::answers(target, hosts.iter().copied()) == Some(true) {
+        assert!(hosts.len() < 2 && hosts.len() + usize::from(target.contains(&b':')) > 0);
+    }
+    for host in hosts {
+        for end in [".evil.example", ".evil.example:80", "evil.example"] {
+            let foreign = [host, end.as_bytes()].concat();
+            let answered = server::fuzzing::answers(b"/", [foreign.as_slice()]);
+            assert_ne!(answered, Some(true), "{}", foreign.escape_ascii());
+        }
     }
 }
 

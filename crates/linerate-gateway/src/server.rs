@@ -6,6 +6,7 @@
 //! | `admission` | how many connections there may be, in all and from one address |
 //! | `connection` | one connection: proxy header, TLS, requests, goodbye |
 //! | `drain` | sends clients away a few at a time |
+//! | `hosts` | names under which the server answers |
 //! | `http2` | requests and WebSockets on the streams of a connection |
 //! | `listener` | sockets that listen |
 //! | `proxy` | what trusted proxies say of a client's address |
@@ -21,6 +22,7 @@ mod connection;
 mod drain;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod hosts;
 mod http2;
 mod listener;
 mod proxy;
@@ -43,6 +45,8 @@ pub(crate) use connection::{
     DEAD_PEER_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, REQUESTS_TIMEOUT,
 };
 pub use drain::send_away;
+pub use hosts::Hosts;
+pub(crate) use hosts::names_this_machine;
 pub use listener::listen;
 pub use stop::{Phase, Stop, Stopped};
 pub(crate) use timed::BODY_TIMEOUT;
@@ -54,6 +58,8 @@ pub use workers::{Running, Seat, Workers};
 pub struct Front {
     /// Who is let in.
     pub admission: Arc<Admission>,
+    /// The names under which it answers.
+    pub hosts: Hosts,
     /// When to say goodbye.
     pub stopped: Stopped,
     /// The certificate, if TLS is spoken.
@@ -73,10 +79,11 @@ impl Front {
     /// The certificate can't be used.
     pub fn new(
         options: &ServerOptions,
+        hosts: Hosts,
         workers: usize,
         stopped: Stopped,
     ) -> Result<Self, CertificateError> {
-        Self::within(Budget::unbounded(), options, workers, stopped)
+        Self::within(Budget::unbounded(), options, hosts, workers, stopped)
     }
 
     /// As [`new`](Self::new), for a server whose memory is counted in `budget`: while it is tight, nobody is let in.
@@ -86,6 +93,7 @@ impl Front {
     pub fn within(
         budget: Budget,
         options: &ServerOptions,
+        hosts: Hosts,
         workers: usize,
         stopped: Stopped,
     ) -> Result<Self, CertificateError> {
@@ -93,6 +101,7 @@ impl Front {
         Ok(Self {
             bodies: budget.account(Consumer::Bodies),
             admission: Arc::new(Admission::within(budget, options)),
+            hosts,
             stopped,
             certificate: certificate.map(Arc::new),
             has_proxy_header: options.proxy_protocol,

@@ -119,6 +119,7 @@ impl Control {
             tracing::error!(%error, "certificate stays as it is");
         }
         started.front.admission.set_limits(&settings.config.server);
+        started.front.hosts.set(&settings.config);
         started.node.set_namespaces(settings.namespaces.clone());
         started.shared.replace(settings);
         tracing::info!("configuration loaded again");

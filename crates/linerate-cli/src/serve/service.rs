@@ -12,7 +12,7 @@ use linerate_gateway::{
     node::{Dispatcher, Node, NodeOptions, Worker},
     operations::Operations,
     protocol::Encoding,
-    server::{Front, Phase, Running, Seat, Stop, Workers, listen, send_away},
+    server::{Front, Hosts, Phase, Running, Seat, Stop, Workers, listen, send_away},
     session::{Settings, Shared},
     transport,
 };
@@ -45,7 +45,9 @@ impl Service {
         let operations = operations.transpose()?;
         let (stop, stopped) = Stop::new();
         let budget = Budget::new(config.server.memory_budget_bytes());
-        let front = Front::within(budget.clone(), &config.server, workers.count(), stopped)?;
+        let hosts = Hosts::new(&config);
+        let count = workers.count();
+        let front = Front::within(budget.clone(), &config.server, hosts, count, stopped)?;
         let front = Arc::new(front);
         let (dispatcher, control) = Dispatcher::within(budget, u16::try_from(workers.count())?);
         let ingest: Arc<dyn Ingest> = dispatcher.clone();
@@ -138,7 +140,8 @@ pub(super) struct Started {
 pub(super) async fn serve_operations(listener: std::net::TcpListener, operations: Arc<Operations>) {
     let serve = async {
         let (_stop, stopped) = Stop::new();
-        let front = Arc::new(Front::new(&ServerOptions::default(), 1, stopped)?);
+        let hosts = Hosts::of_operations(&operations.shared.settings().config);
+        let front = Arc::new(Front::new(&ServerOptions::default(), hosts, 1, stopped)?);
         let listener = TcpListener::from_std(listener)?;
         front.serve(listener, operations.private_routes()).await?;
         anyhow::Ok(())

@@ -1,6 +1,8 @@
 //! Pages and files over plain HTTP.
 
-use crate::support::Server;
+use linerate::{Client, CloseCode};
+
+use crate::support::{Response, Server, routes};
 
 #[tokio::test]
 async fn the_pages_and_all_that_they_load_are_there() {
@@ -126,5 +128,121 @@ async fn what_is_not_there_is_404_and_what_is_not_meant_is_405() {
         let response = server.request("POST", path, &["Content-Length: 0"]).await;
         assert_eq!(response.status, 405, "{path}");
         assert_eq!(response.header("allow"), Some(allowed), "{path}");
+    }
+}
+
+/// Sends a request whose head names a host, or several, or none.
+async fn named(server: &Server, method: &str, target: &str, hosts: &str) -> Response {
+    let origin = hosts.strip_prefix("Host: ").unwrap_or("localhost\r\n");
+    let head = format!(
+        "{method} {target} HTTP/1.1\r\n{hosts}Origin: http://{origin}Connection: close\r\n\
+         Content-Length: 0\r\n\r\n"
+    );
+    server.request_raw(&head).await
+}
+
+#[tokio::test]
+async fn a_name_that_leads_here_by_dns_rebinding_reaches_no_route() {
+    let server = Server::start();
+    let port = server.address.port();
+    let routes = routes();
+    assert!(routes.len() >= 28, "{routes:?}");
+    for route in routes.iter().map(String::as_str).chain(["/nothing"]) {
+        for method in ["GET", "POST", "OPTIONS", "HEAD", "CONNECT"] {
+            // The target of CONNECT is an authority.
+            let target = match method {
+                "CONNECT" => format!("evil.example:{port}"),
+                _ => route.to_owned(),
+            };
+            let hosts = format!("Host: evil.example:{port}\r\n");
+            let foreign = named(&server, method, &target, &hosts).await;
+            assert_eq!(foreign.status, 403, "{method} {route}");
+            if method != "HEAD" {
+                assert!(foreign.text().contains("server.hosts"), "{method} {route}");
+            }
+        }
+        for (target, hosts) in [
+            (route.to_owned(), String::new()),
+            (
+                route.to_owned(),
+                format!("Host: localhost:{port}\r\nHost: evil.example\r\n"),
+            ),
+            (
+                format!("http://evil.example{route}"),
+                format!("Host: localhost:{port}\r\n"),
+            ),
+        ] {
+            let answer = named(&server, "GET", &target, &hosts).await;
+            assert_eq!(answer.status, 400, "{target} {hosts}");
+        }
+    }
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "app.localhost",
+        "[::1]",
+        "192.0.2.1",
+    ] {
+        let head = format!("GET / HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
+        assert_eq!(server.request_raw(&head).await.status, 200, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_are_listed_are_served_and_keys_make_the_list_optional() {
+    for (flags, name, status) in [
+        (
+            &["--set", "server.hosts=linerate,*.example.com"][..],
+            "a.example.com",
+            200,
+        ),
+        (
+            &["--set", "server.hosts=linerate,*.example.com"],
+            "evil.example",
+            403,
+        ),
+        (&["--set", "server.hosts=*"], "evil.example", 200),
+        (
+            &["--set", "auth.api_key=0123456789abcdef"],
+            "a.example.com",
+            200,
+        ),
+    ] {
+        let server = Server::start_with(flags);
+        let head = format!("GET / HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n");
+        assert_eq!(server.request_raw(&head).await.status, status, "{flags:?}");
+    }
+}
+
+#[tokio::test]
+async fn echo_and_counters_of_a_server_with_keys_ask_for_the_admin_key() {
+    let key = ["--set", "auth.admin_key=0123456789abcdef"];
+    let server = Server::start_with(&key);
+    let shown = Client::new().with_header("X-Admin-Key", "0123456789abcdef");
+    for path in ["/echo", "/counters"] {
+        let refused = server.get(path).await;
+        assert_eq!(refused.status, 403, "{path}");
+        assert!(
+            refused.text().contains("server.diagnostics"),
+            "{}",
+            refused.text()
+        );
+        assert!(
+            linerate::connect(&server.url(path)).await.is_err(),
+            "{path}"
+        );
+        let http2 = Client::new().with_http2_prior_knowledge();
+        assert!(http2.connect(&server.url(path)).await.is_err(), "{path}");
+        let mut ws = shown.connect(&server.url(path)).await.unwrap();
+        ws.close(CloseCode::NORMAL, "").await.unwrap();
+    }
+    let server = Server::start_with(&[&key[..], &["--set", "server.diagnostics=true"]].concat());
+    for path in ["/echo", "/counters"] {
+        server
+            .connect(path)
+            .await
+            .close(CloseCode::NORMAL, "")
+            .await
+            .unwrap();
     }
 }

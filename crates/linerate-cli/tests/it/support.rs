@@ -1,7 +1,7 @@
 //! A server in a process of its own, plain HTTP, and logs with known figures.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read},
     net::SocketAddr,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -34,8 +34,18 @@ impl Server {
     }
 
     /// Starts a server whose log is to be read from `child.stderr`.
-    pub(crate) fn start_logging() -> Self {
-        Self::spawn(Self::command("serve").stderr(Stdio::piped()))
+    pub(crate) fn start_logging(flags: &[&str]) -> Self {
+        Self::spawn(Self::command("serve").args(flags).stderr(Stdio::piped()))
+    }
+
+    /// Stops a server that [logs](Self::start_logging); returns its log.
+    pub(crate) fn stop_and_read_log(mut self) -> String {
+        self.signal("-TERM");
+        assert!(self.child.wait().unwrap().success());
+        let mut log = String::new();
+        let mut errors = self.child.stderr.take().unwrap();
+        errors.read_to_string(&mut log).unwrap();
+        log
     }
 
     pub(crate) fn start_verb(verb: &str, flags: &[&str]) -> Self {
@@ -88,6 +98,13 @@ impl Server {
         }
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all((head + "\r\n").as_bytes()).await.unwrap();
+        Response::read_from(&mut stream).await
+    }
+
+    /// Sends a head as it stands and reads the response up to the end of the connection.
+    pub(crate) async fn request_raw(&self, head: &str) -> Response {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
         Response::read_from(&mut stream).await
     }
 
@@ -209,4 +226,35 @@ pub(crate) fn made_log(requests: u64) -> (String, u64) {
         );
     }
     (log, bytes_sent)
+}
+
+/// Returns every path that a router of the server leads to, read from the sources so that a new one can't be forgotten;
+/// names in braces are filled in.
+pub(crate) fn routes() -> Vec<String> {
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap();
+    let mut folders = vec![
+        crates.join("linerate-cli/src/serve"),
+        crates.join("linerate-gateway/src"),
+    ];
+    let mut routes = std::collections::BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !path.ends_with("tests.rs") {
+                let source = std::fs::read_to_string(path).unwrap();
+                let after = source.split(".route(").skip(1);
+                routes.extend(after.map(|after| after.split('"').nth(1).unwrap().to_owned()));
+            }
+        }
+    }
+    let filled = |route: String| {
+        route
+            .replace("{name}", "overview.js")
+            .replace("{method}", "info")
+    };
+    routes.into_iter().map(filled).collect()
 }

@@ -37,6 +37,11 @@ pub struct ServerOptions {
     /// Origins whose pages may connect, `https://*.example.com` or `*` for all. Empty for pages of this
     /// server only.
     pub origins: Vec<String>,
+    /// Names, besides IP addresses and `localhost`, under which the server answers: `*.example.com` for all below one,
+    /// `*` for any. Empty allows no others where the server is open, and any where it has keys.
+    pub hosts: Vec<String>,
+    /// Whether `/echo` and `/counters` answer without the admin key on a server with keys.
+    pub diagnostics: bool,
     /// Whether connections from `trusted_proxies` begin with a header of the PROXY protocol, version 2.
     pub proxy_protocol: bool,
     /// Addresses whose word on a client's address is taken.
@@ -114,6 +119,12 @@ impl ServerOptions {
             check.range("memory_bytes_max", memory, MEMORY_BYTES_MIN..=1 << 50);
         }
         check.range("origins", self.origins.len(), 0..=1_000);
+        check.range("hosts", self.hosts.len(), 0..=1_000);
+        for host in self.hosts.iter().filter(|host| !is_host(host)) {
+            let because = "must be a name like \"linerate.example.com\" without scheme and port, \
+                           \"*.example.com\" or \"*\"";
+            check.refuse("hosts", host, because);
+        }
         check.range("trusted_proxies", self.trusted_proxies.len(), 0..=1_000);
         if self.proxy_protocol && self.trusted_proxies.is_empty() {
             let because = "needs server.trusted_proxies: a header from anybody would be a lie";
@@ -121,6 +132,19 @@ impl ServerOptions {
         }
         check.section("drain", |check| self.drain.check(check));
     }
+}
+
+/// Returns whether a text can stand in `hosts`.
+fn is_host(text: &str) -> bool {
+    if text == "*" {
+        return true;
+    }
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    let is_label = |label: &str| {
+        let is_allowed = |char: char| char.is_ascii_alphanumeric() || "-_".contains(char);
+        !label.is_empty() && label.chars().all(is_allowed)
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
 }
 
 impl Default for ServerOptions {
@@ -136,6 +160,8 @@ impl Default for ServerOptions {
             memory_bytes_max: 0,
             request_bytes_max: 1 << 20,
             origins: Vec::new(),
+            hosts: Vec::new(),
+            diagnostics: false,
             proxy_protocol: false,
             trusted_proxies: Vec::new(),
             tls: None,

@@ -9,10 +9,10 @@ use tokio::runtime::Handle;
 use super::{Metrics, Snapshot, TokenKind};
 use crate::{
     auth::TokenError,
-    config::{Namespaces, ServerOptions},
+    config::{Config, Namespaces, ServerOptions},
     node::{Dispatcher, Node, NodeOptions},
     protocol::Encoding,
-    server::{Front, Stop},
+    server::{Front, Hosts, Stop},
 };
 
 /// Returns a node that nobody is connected to.
@@ -44,7 +44,13 @@ async fn text(metrics: &Metrics) -> String {
     };
     node.publish(&channel, publish).await.unwrap();
     let (_stop, stopped) = Stop::new();
-    let front = Front::new(&ServerOptions::default(), 1, stopped).unwrap();
+    let front = Front::new(
+        &ServerOptions::default(),
+        Hosts::new(&Config::default()),
+        1,
+        stopped,
+    )
+    .unwrap();
     metrics
         .to_text(Snapshot::take(&node, &front).await)
         .unwrap()

@@ -206,6 +206,10 @@ where
         path = request.uri().path(),
         "request"
     );
+    // Before anything else: whatever the routes are, none of them is for a page of another name.
+    if let Err(denied) = origin.front.hosts.check(&request) {
+        return Ok(denied.into_response());
+    }
     let mut held = None;
     let mut request = request.map(|body| match body.is_end_stream() {
         true => Body::empty(),

@@ -1,11 +1,12 @@
-//! What proxies say, for fuzzers; compiled only for them.
+//! What stands in a request before it reaches a route, for fuzzers; compiled only for them.
 
 use std::net::{IpAddr, SocketAddr};
 
 use futures_util::FutureExt;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Request};
 
-use super::proxy;
+use super::{Hosts, proxy};
+use crate::config::Config;
 
 /// Reads a header of the PROXY protocol. Returns the address and how many bytes were read, `None` if it is none.
 pub fn proxy_header(input: &[u8]) -> Option<(Option<SocketAddr>, usize)> {
@@ -26,4 +27,15 @@ pub fn forwarded_for<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Ip
     }
     _ = proxy::forwarded_scheme(&headers);
     proxy::forwarded_for(&headers, |address| address.is_loopback())
+}
+
+/// Returns whether a server without keys answers a request with this target and these lines of `Host`; `None` if it is
+/// not a request.
+pub fn answers<'a>(target: &[u8], hosts: impl IntoIterator<Item = &'a [u8]>) -> Option<bool> {
+    let mut request = Request::get(target);
+    for host in hosts {
+        request = request.header("host", host);
+    }
+    let request = request.body(()).ok()?;
+    Some(Hosts::new(&Config::default()).check(&request).is_ok())
 }

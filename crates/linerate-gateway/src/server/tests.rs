@@ -21,9 +21,9 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::{Certificate, Front, Phase, Stop, Visit, timed::BODY_TIMEOUT};
+use super::{Certificate, Front, Hosts, Phase, Stop, Visit, timed::BODY_TIMEOUT};
 use crate::{
-    config::{ServerOptions, TlsOptions},
+    config::{Config, ServerOptions, TlsOptions},
     transport::Peer,
 };
 
@@ -62,9 +62,21 @@ async fn wait(Extension(visit): Extension<Visit>) -> impl IntoResponse {
 }
 
 impl Served {
+    /// Starts one that answers to any name.
     async fn start(options: &ServerOptions) -> Self {
+        let config = Config {
+            server: ServerOptions {
+                hosts: vec!["*".to_owned()],
+                ..options.clone()
+            },
+            ..Config::default()
+        };
+        Self::start_with(&config).await
+    }
+
+    async fn start_with(config: &Config) -> Self {
         let (stop, stopped) = Stop::new();
-        let front = Arc::new(Front::new(options, 1, stopped).unwrap());
+        let front = Arc::new(Front::new(&config.server, Hosts::new(config), 1, stopped).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let app = Router::new()
