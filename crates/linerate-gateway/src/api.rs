@@ -8,12 +8,16 @@
 //! come to no method have other statuses, and the same shape of error: 401 and 403 for a key that is wrong or
 //! not configured, 404 for an unknown method, 413 for a body that is too long.
 
+pub(crate) mod attempts;
 pub(crate) mod gate;
 mod method;
 pub mod reply;
 pub mod request;
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     Json, Router,
@@ -23,7 +27,7 @@ use axum::{
     routing::post,
 };
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
 
 use crate::{node::Node, session::Shared, transport::Peer};
@@ -50,7 +54,7 @@ async fn handle(
 ) -> Result<Response, Refusal> {
     let settings = api.shared.settings_full();
     let peer = request.extensions().get::<Peer>().copied();
-    Door::Api.check(&settings, request.headers(), peer)?;
+    Door::Api.check(&api.shared, request.headers(), peer)?;
     let bytes_max = settings.config.server.request_bytes_max;
     let body = read(request.into_body(), bytes_max).await?;
     let since = Instant::now();
@@ -99,24 +103,41 @@ pub(crate) async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Refusal>
 pub(crate) struct Refusal {
     status: StatusCode,
     error: ApiError,
+    retry_after: Option<Duration>,
 }
 
 impl Refusal {
     pub(crate) fn new(status: StatusCode, code: u32, message: impl ToString) -> Self {
         let error = ApiError::new(code, message);
-        Self { status, error }
+        Self {
+            status,
+            error,
+            retry_after: None,
+        }
     }
 }
 
 impl From<Denied> for Refusal {
     fn from(denied: Denied) -> Self {
-        Self::new(denied.status(), 101, denied)
+        let (code, retry_after) = match denied {
+            Denied::Limited(wait) => (111, Some(wait)),
+            _ => (101, None),
+        };
+        Self {
+            retry_after,
+            ..Self::new(denied.status(), code, denied)
+        }
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        (self.status, Json(Reply::Error(self.error))).into_response()
+        let mut response = (self.status, Json(Reply::Error(self.error))).into_response();
+        if let Some(wait) = self.retry_after {
+            let seconds = HeaderValue::from(wait.as_secs() + 1);
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
+        response
     }
 }
 

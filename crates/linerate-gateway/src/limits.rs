@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use linerate::{Config, HandshakeLimits, Http2Limits};
 
-use crate::{filter, protocol::centrifuge, server, session, transport};
+use crate::{api::attempts, filter, protocol::centrifuge, server, session, transport};
 
 /// A limit with its value in force.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -91,6 +91,16 @@ fn requests() -> Vec<Limit> {
             "request.connection_s",
             server::REQUESTS_TIMEOUT,
             "How long a connection serves requests that are no WebSockets or streams",
+        ),
+        count(
+            "request.wrong_keys_max",
+            attempts::WRONG_KEYS_MAX.into(),
+            "Wrong keys of the server API and /admin from one address",
+        ),
+        seconds(
+            "request.wrong_keys_s",
+            attempts::WRONG_KEYS_WINDOW,
+            "How long they are remembered; beyond the maximum, keys from the address are refused with 429 that long",
         ),
         seconds(
             "connection.handshake_s",

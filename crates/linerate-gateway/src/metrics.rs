@@ -49,7 +49,36 @@ pub enum TokenKind {
     Subscription,
 }
 
+/// How a key of the server API or of `/admin` was judged.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum KeyResult {
+    /// It is wrong.
+    Invalid,
+    /// It was not looked at, because too many from the same address were wrong.
+    Limited,
+    /// It is right.
+    Ok,
+}
+
+impl KeyResult {
+    const ALL: [Self; 3] = [Self::Invalid, Self::Limited, Self::Ok];
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::Limited => "limited",
+            Self::Ok => "ok",
+        }
+    }
+}
+
 impl Metrics {
+    /// Counts a key that was shown.
+    pub(crate) fn count_key(&self, kind: &'static str, result: KeyResult) {
+        let labels = [("kind", kind), ("result", result.label())];
+        self.auth.get_or_create(&labels).inc();
+    }
+
     /// Counts a token that was judged.
     pub fn count_token<T>(&self, kind: TokenKind, judged: &Result<T, TokenError>) {
         let kind = match kind {
@@ -103,7 +132,7 @@ impl Metrics {
         let help =
             "How long the broker took to publish what came by the server API or from clients";
         ours.register("publish_seconds", help, snapshot.publishes.0.clone());
-        ours.register("auth", "Tokens judged", self.auth.clone());
+        ours.register("auth", "Tokens and keys judged", self.auth.clone());
         let help = "Sessions with commands that the server has ended, by code; 0 for codes of applications";
         ours.register("disconnects", help, self.disconnects.clone());
         let help = "Subscribers who came back for what they missed";
@@ -132,6 +161,12 @@ impl Default for Metrics {
         for kind in ["connection", "subscription"] {
             for result in TokenError::LABELS.into_iter().chain(["ok"]) {
                 let labels = [("kind", kind), ("result", result)];
+                drop(metrics.auth.get_or_create(&labels));
+            }
+        }
+        for kind in ["admin_key", "api_key"] {
+            for result in KeyResult::ALL {
+                let labels = [("kind", kind), ("result", result.label())];
                 drop(metrics.auth.get_or_create(&labels));
             }
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::{
     Json, Router,
     extract::{Request, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{StatusCode, header, request::Parts},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
     routing::get,
@@ -18,7 +18,10 @@ use linerate_budget::State as Memory;
 use serde::Serialize;
 
 use crate::{
-    api::gate::Door,
+    api::{
+        Refusal,
+        gate::{Denied, Door, is_local},
+    },
     metrics::Snapshot,
     node::Node,
     server::{Front, Phase},
@@ -123,21 +126,39 @@ async fn only_near(
     request: Request,
     next: Next,
 ) -> Response {
-    let settings = operations.shared.settings_full();
     let peer = request.extensions().get::<Peer>().copied();
     let headers = request.headers();
-    if is_near(headers, peer) || Door::Admin.check(&settings, headers, peer).is_ok() {
+    if is_local(headers, peer) {
         return next.run(request).await;
     }
-    let text =
-        "metrics are for this machine and for those with the admin key; see operations_listen\n";
-    (StatusCode::FORBIDDEN, text).into_response()
+    match Door::Admin.check(&operations.shared, headers, peer) {
+        Ok(()) => next.run(request).await,
+        Err(denied @ Denied::Limited(_)) => Refusal::from(denied).into_response(),
+        Err(_) => {
+            let text = "metrics are available locally, or with the admin key; see server.operations_listen\n";
+            (StatusCode::FORBIDDEN, text).into_response()
+        }
+    }
 }
 
-/// Says whether a request comes from this machine, and not by way of a proxy on it.
-fn is_near(headers: &HeaderMap, peer: Option<Peer>) -> bool {
-    let is_forwarded = ["forwarded", "x-forwarded-for"]
-        .iter()
-        .any(|name| headers.contains_key(*name));
-    peer.is_some_and(|peer| peer.address.is_loopback()) && !is_forwarded
+/// Judges a request to `/echo` or `/counters`, which are for everybody where no keys are configured or
+/// `server.diagnostics` says so, and otherwise for those with the admin key.
+///
+/// # Errors
+/// It is refused; the response says why.
+pub fn check_diagnostics(shared: &Shared, parts: &Parts) -> Result<(), Response> {
+    let settings = shared.settings();
+    if settings.config.is_open() || settings.config.server.diagnostics {
+        return Ok(());
+    }
+    let peer = parts.extensions.get::<Peer>().copied();
+    match Door::Admin.check(shared, &parts.headers, peer) {
+        Ok(()) => Ok(()),
+        Err(denied @ Denied::Limited(_)) => Err(Refusal::from(denied).into_response()),
+        Err(_) => {
+            let text = "this server has keys: it answers here with the admin key, or with \
+                        server.diagnostics = true\n";
+            Err((StatusCode::FORBIDDEN, text).into_response())
+        }
+    }
 }

@@ -52,6 +52,8 @@ pub struct Peer {
     pub address: IpAddr,
     /// How the request came to us, or to a trusted proxy.
     pub scheme: Scheme,
+    /// Whether the socket leads to a program of this machine that is not a trusted proxy.
+    pub is_near: bool,
 }
 
 /// Returns the routes of all client protocols, for the connections of one worker. `counters`, if any, count what

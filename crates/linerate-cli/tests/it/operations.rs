@@ -237,7 +237,7 @@ async fn r07_a_server_without_file_descriptors_recovers_and_does_not_spin() {
     output.read_to_string(&mut log).unwrap();
     let told = log
         .lines()
-        .filter(|line| line.contains("can't accept"))
+        .filter(|line| line.contains("cannot accept"))
         .count();
     assert!((1..=3).contains(&told), "r11: {told} lines\n{log}");
 }
@@ -361,4 +361,220 @@ async fn a_token_that_was_made_opens_a_connection_and_others_do_not() {
             "{wrong}"
         );
     }
+}
+
+/// Starts a verb with few file descriptors; its log is in `child.stdout`, behind the address.
+fn start_with_descriptors(
+    verb: &str,
+    count: usize,
+) -> (Server, BufReader<std::process::ChildStdout>) {
+    let binary = env!("CARGO_BIN_EXE_linerate");
+    let limited =
+        format!("ulimit -n {count}; exec {binary} {verb} --listen 127.0.0.1:0 --workers 2 2>&1");
+    let mut child = Command::new("sh")
+        .args(["-c", &limited])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut address = String::new();
+    while !address.contains("://") {
+        address.clear();
+        assert!(output.read_line(&mut address).unwrap() > 0);
+    }
+    let (_, address) = address.trim().split_once("://").unwrap();
+    let address = address.trim_end_matches('/').parse().unwrap();
+    (Server { child, address }, output)
+}
+
+/// Returns how many of the streams the server has ended.
+fn ended(streams: &[TcpStream]) -> usize {
+    let is_ended = |stream: &&TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        let read = { *stream }.read(&mut [0]);
+        !read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    streams.iter().filter(is_ended).count()
+}
+
+#[tokio::test]
+async fn clients_that_wait_for_file_descriptors_are_closed_at_once_and_logged_once() {
+    let (mut server, mut output) = start_with_descriptors("serve", 64);
+    let many: Vec<TcpStream> = (0..300)
+        .map(|_| TcpStream::connect(server.address).unwrap())
+        .collect();
+    // One by one, with a rest after each, this would take ten seconds.
+    let started = Instant::now();
+    while ended(&many) < 200 {
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{} ended",
+            ended(&many)
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    drop(many);
+    until(&server, "/live", |text| text.starts_with("200")).await;
+    server.signal("-TERM");
+    assert!(server.child.wait().unwrap().success());
+    let mut log = String::new();
+    output.read_to_string(&mut log).unwrap();
+    let told = log
+        .lines()
+        .filter(|line| line.contains("cannot accept"))
+        .count();
+    assert!((1..=2).contains(&told), "{told} lines\n{log}");
+}
+
+#[tokio::test]
+async fn an_echo_server_without_file_descriptors_warns_once() {
+    let (mut server, mut output) = start_with_descriptors("echo", 40);
+    let many: Vec<TcpStream> = (0..100)
+        .map(|_| TcpStream::connect(server.address).unwrap())
+        .collect();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    drop(many);
+    server.signal("-TERM");
+    assert!(server.child.wait().unwrap().success());
+    let mut log = String::new();
+    output.read_to_string(&mut log).unwrap();
+    let told = log.lines().filter(|line| line.contains("WARN")).count();
+    assert!((1..=2).contains(&told), "{told} lines\n{log}");
+}
+
+#[test]
+fn a_secret_that_is_too_short_is_refused_wherever_it_comes_from() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("key");
+    for (key, variable) in [
+        ("auth.api_key", "LINERATE_AUTH_API_KEY"),
+        ("auth.admin_key", "LINERATE_AUTH_ADMIN_KEY"),
+        (
+            "auth.token.hmac_secret_key",
+            "LINERATE_AUTH_TOKEN_HMAC_SECRET_KEY",
+        ),
+    ] {
+        // The line end that an editor adds does not count.
+        for short in ["x\n", "", "0123456789abcde\n", "               x\n"] {
+            fs::write(&path, short).unwrap();
+            let from_file = format!("file:{}", path.display());
+            let given = [from_file.as_str(), short];
+            for value in given.iter().filter(|value| !value.is_empty()) {
+                let (is_ok, _, error) = run(&["config", "check"], &[(variable, value)]);
+                assert!(!is_ok && error.contains(key), "{key} {short:?}: {error}");
+                assert!(error.contains("at least 16"), "{key} {short:?}: {error}");
+                let set = format!("{key}={value}");
+                let listen = ["serve", "--listen", "127.0.0.1:0", "--set", &set];
+                let (is_ok, _, error) = run(&listen, &[]);
+                assert!(
+                    !is_ok && error.contains("at least 16"),
+                    "{key} {short:?}: {error}"
+                );
+            }
+        }
+        fs::write(&path, "0123456789abcdef\n").unwrap();
+        let value = format!("file:{}", path.display());
+        assert!(run(&["config", "check"], &[(variable, &value)]).0, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_keys_are_counted_logged_and_slowed_down_by_address() {
+    let server = Server::start_logging(&[
+        "--set",
+        "auth.admin_key=0123456789abcdef",
+        "--set",
+        "auth.api_key=fedcba9876543210",
+        "--set",
+        "server.trusted_proxies=127.0.0.1/32",
+    ]);
+    let ask = async |path: &str, from: &str, key: &str| {
+        let from = format!("X-Forwarded-For: {from}");
+        let method = if path.starts_with("/api") {
+            "POST"
+        } else {
+            "GET"
+        };
+        server
+            .request(method, path, &[&from, key, "Content-Length: 0"])
+            .await
+    };
+    let overview = "/admin/api/overview";
+    for (path, key) in [
+        (overview, "X-Admin-Key: wrong"),
+        (overview, "Authorization: Bearer wrong"),
+        ("/api/info", "X-API-Key: wrong"),
+        ("/api/info", "Authorization: apikey wrong"),
+    ] {
+        for _ in 0..5 {
+            assert_eq!(ask(path, "192.0.2.1", key).await.status, 401, "{path}");
+        }
+    }
+    let right = "X-Admin-Key: 0123456789abcdef";
+    for (path, key) in [
+        (overview, "X-Admin-Key: wrong"),
+        (overview, right),
+        ("/api/info", "X-API-Key: wrong"),
+        ("/metrics", right),
+        ("/echo", right),
+    ] {
+        let limited = ask(path, "192.0.2.1", key).await;
+        assert_eq!(limited.status, 429, "{path}");
+        let seconds: u32 = limited.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=60).contains(&seconds), "{seconds}");
+    }
+    // Nobody is locked out elsewhere, nor is a request without a key.
+    assert_eq!(ask(overview, "192.0.2.2", right).await.status, 200);
+    assert_eq!(ask(overview, "192.0.2.1", "X-Other: x").await.status, 401);
+    assert_eq!(ask("/live", "192.0.2.1", "X-Other: x").await.status, 200);
+    let metrics = ask("/metrics", "192.0.2.2", right).await;
+    for line in [
+        r#"linerate_auth_total{kind="admin_key",result="invalid"} 10"#,
+        r#"linerate_auth_total{kind="admin_key",result="limited"} 4"#,
+        r#"linerate_auth_total{kind="admin_key",result="ok"} 2"#,
+        r#"linerate_auth_total{kind="api_key",result="invalid"} 10"#,
+        r#"linerate_auth_total{kind="api_key",result="limited"} 1"#,
+    ] {
+        assert!(metrics.text().contains(line), "{line}\n{}", metrics.text());
+    }
+    let log = server.stop_and_read_log();
+    let told: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("wrong key"))
+        .collect();
+    assert!((1..=3).contains(&told.len()), "{log}");
+    assert!(
+        told[0].contains("192.0.2.1") && told[0].contains("count=1"),
+        "{log}"
+    );
+}
+
+#[tokio::test]
+async fn metrics_are_not_for_what_a_proxy_on_this_machine_passes_on() {
+    for flags in [&[][..], &["--set", "auth.admin_key=0123456789abcdef"]] {
+        let server = Server::start_with(flags);
+        assert_eq!(server.get("/metrics").await.status, 200);
+        for hint in [
+            "Forwarded: for=192.0.2.1",
+            "Via: 1.1 proxy",
+            "X-Forwarded-For: 192.0.2.1",
+            "X-Forwarded-Host: example.com",
+            "X-Forwarded-Proto: https",
+            "X-Real-IP: 192.0.2.1",
+            "CF-Connecting-IP: 192.0.2.1",
+        ] {
+            let response = server.request("GET", "/metrics", &[hint]).await;
+            assert_eq!(response.status, 403, "{flags:?} {hint}");
+        }
+        let head = "GET /metrics HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n";
+        assert_eq!(server.request_raw(head).await.status, 403, "{flags:?}");
+    }
+    // A trusted proxy on this machine that adds nothing: its clients are not of this machine.
+    let server = Server::start_with(&["--set", "server.trusted_proxies=127.0.0.0/8"]);
+    assert_eq!(server.get("/metrics").await.status, 403);
+    assert_eq!(server.get("/admin/api/overview").await.status, 403);
+    let info = server
+        .request("POST", "/api/info", &["Content-Length: 0"])
+        .await;
+    assert_eq!(info.status, 403);
 }

@@ -230,6 +230,7 @@ async fn nobody_gets_in_without_the_key() {
     let peer = Peer {
         address: IpAddr::from([127, 0, 0, 1]),
         scheme: Scheme::Http,
+        is_near: true,
     };
     for path in [
         "overview",

@@ -1,10 +1,30 @@
 //! Who may use the server API and the admin page.
 
-use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode, header};
 
-use crate::{session::Settings, transport::Peer};
+use super::attempts::Attempts;
+use crate::{
+    metrics::KeyResult,
+    quiet::Quiet,
+    server::names_this_machine,
+    session::{Settings, Shared},
+    transport::Peer,
+};
+
+/// What proxies add to requests that they pass on.
+const FORWARDING: [&str; 6] = [
+    "cf-connecting-ip",
+    "forwarded",
+    "true-client-ip",
+    "via",
+    "x-client-ip",
+    "x-real-ip",
+];
+const FORWARDING_PREFIX: &str = "x-forwarded-";
+
+static WRONG_KEYS: Quiet = Quiet::new();
 
 /// Which door somebody stands at.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,6 +47,9 @@ pub(crate) enum Denied {
     /// No key, or a wrong one.
     #[error("{} shows no key, or a wrong one", .0.header())]
     Key(Door),
+    /// Too many wrong keys came from the same address.
+    #[error("too many wrong keys from your address; the next is looked at in {} s", .0.as_secs() + 1)]
+    Limited(Duration),
 }
 
 impl Door {
@@ -34,30 +57,61 @@ impl Door {
     /// configured, from this machine.
     pub(crate) fn check(
         self,
-        settings: &Settings,
+        shared: &Shared,
         headers: &HeaderMap,
         peer: Option<Peer>,
     ) -> Result<(), Denied> {
-        if self.has_key(settings) {
-            let keys = self.presented(headers);
-            let is_right = |key: &&[u8]| self.is_key(settings, key);
-            return match keys.into_iter().flatten().any(|key| is_right(&key)) {
-                true => Ok(()),
-                false => Err(Denied::Key(self)),
-            };
+        let settings = shared.settings_full();
+        if self.has_key(&settings) {
+            return self.check_key(shared, &settings, headers, peer);
         }
         if !settings.config.is_open() {
             return Err(Denied::Closed(self));
         }
-        let is_near = peer.is_some_and(|peer| peer.address.to_canonical().is_loopback());
         let scheme = peer.map(|peer| peer.scheme);
         let is_ours = scheme.is_some_and(|scheme| settings.origins.check(headers, scheme).is_ok());
-        let is_forwarded = ["forwarded", "x-forwarded-for"];
-        let is_forwarded = is_forwarded.iter().any(|name| headers.contains_key(*name));
-        match is_near && is_ours && !is_forwarded && names_this_machine(headers) {
+        match is_local(headers, peer) && is_ours {
             true => Ok(()),
             false => Err(Denied::Foreign(self)),
         }
+    }
+
+    /// Judges the keys that a request shows, unless too many from its address were wrong.
+    fn check_key(
+        self,
+        shared: &Shared,
+        settings: &Settings,
+        headers: &HeaderMap,
+        peer: Option<Peer>,
+    ) -> Result<(), Denied> {
+        let shown: Vec<&[u8]> = self.presented(headers).into_iter().flatten().collect();
+        if shown.is_empty() {
+            return Err(Denied::Key(self));
+        }
+        let (attempts, now): (&Attempts, _) = (shared.attempts(), Instant::now());
+        let count = |result| shared.metrics().count_key(self.kind(), result);
+        if let Some(wait) = peer.and_then(|peer| attempts.wait(peer.address, now)) {
+            count(KeyResult::Limited);
+            return Err(Denied::Limited(wait));
+        }
+        if shown.into_iter().any(|key| self.is_key(settings, key)) {
+            count(KeyResult::Ok);
+            return Ok(());
+        }
+        count(KeyResult::Invalid);
+        if let Some(peer) = peer {
+            attempts.note_wrong(peer.address, now);
+        }
+        if let Some(count) = WRONG_KEYS.ask(now) {
+            let address = peer.map(|peer| peer.address);
+            tracing::warn!(
+                count,
+                ?address,
+                header = self.header(),
+                "wrong key was shown"
+            );
+        }
+        Err(Denied::Key(self))
     }
 
     fn has_key(self, settings: &Settings) -> bool {
@@ -89,6 +143,14 @@ impl Door {
         [own, authorization]
     }
 
+    /// Returns a word for labels of metrics.
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Admin => "admin_key",
+            Self::Api => "api_key",
+        }
+    }
+
     const fn header(self) -> &'static str {
         match self {
             Self::Admin => "x-admin-key",
@@ -109,20 +171,21 @@ impl Denied {
         match self {
             Self::Closed(_) | Self::Foreign(_) => StatusCode::FORBIDDEN,
             Self::Key(_) => StatusCode::UNAUTHORIZED,
+            Self::Limited(_) => StatusCode::TOO_MANY_REQUESTS,
         }
     }
 }
 
-/// Says whether a request names the server by an address or as localhost. A page whose name was made to lead
-/// here (DNS rebinding) has its own origin, but not this name.
-fn names_this_machine(headers: &HeaderMap) -> bool {
-    let host = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
-    let Some(authority) = host.and_then(|host| host.parse::<http::uri::Authority>().ok()) else {
-        return false;
-    };
-    let name = authority.host();
-    let address = name.trim_start_matches('[').trim_end_matches(']');
-    name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
+/// Returns whether a request comes from a program of this machine, and not by way of a proxy on it that says so, nor
+/// from a page whose name was made to lead here (DNS rebinding).
+///
+/// A proxy that adds nothing to requests can't be told from the programs beside it, unless it is among the trusted ones.
+pub(crate) fn is_local(headers: &HeaderMap, peer: Option<Peer>) -> bool {
+    let is_near =
+        peer.is_some_and(|peer| peer.is_near && peer.address.to_canonical().is_loopback());
+    let is_forwarding =
+        |name: &str| name.starts_with(FORWARDING_PREFIX) || FORWARDING.contains(&name);
+    is_near
+        && names_this_machine(headers)
+        && !headers.keys().any(|name| is_forwarding(name.as_str()))
 }

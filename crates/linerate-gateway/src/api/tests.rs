@@ -77,6 +77,7 @@ fn request(method: &str) -> http::request::Builder {
     let peer = Peer {
         address: IpAddr::from([127, 0, 0, 1]),
         scheme: Scheme::Http,
+        is_near: true,
     };
     let request = Request::post(format!("/api/{method}")).extension(peer);
     request.header("host", "127.0.0.1:8080")
@@ -364,6 +365,7 @@ async fn without_a_key_only_this_machine_gets_in() {
         base().extension(Peer {
             address: IpAddr::from([203, 0, 113, 7]),
             scheme: Scheme::Http,
+            is_near: true,
         }),
     ];
     for request in foreign {
@@ -373,6 +375,7 @@ async fn without_a_key_only_this_machine_gets_in() {
     let peer = Peer {
         address: IpAddr::from([127, 0, 0, 1]),
         scheme: Scheme::Http,
+        is_near: true,
     };
     let rebound = Request::post("/api/info").extension(peer);
     let rebound = rebound

@@ -59,6 +59,8 @@ pub(super) struct Origin {
     front: Arc<Front>,
     /// Who speaks to us, or for whom a header of the PROXY protocol says that the proxy speaks.
     address: IpAddr,
+    /// Who is at the other end of the socket.
+    socket: IpAddr,
     is_tls: bool,
     pub(super) visit: Visit,
     /// Whether an answer is under way whose end is not known.
@@ -67,8 +69,9 @@ pub(super) struct Origin {
 
 /// Serves one connection to its end.
 pub(super) async fn attend(front: Arc<Front>, mut stream: TcpStream, app: Router, visit: Visit) {
-    let address = match timeout(HANDSHAKE_TIMEOUT, prepare(&front, &mut stream)).await {
-        Ok(Ok(address)) => address,
+    let prepared = timeout(HANDSHAKE_TIMEOUT, prepare(&front, &mut stream)).await;
+    let (socket, address) = match prepared {
+        Ok(Ok(addresses)) => addresses,
         Ok(Err(error)) => return tracing::debug!(%error, "connection failed"),
         Err(_) => return tracing::debug!("connection said nothing of where it comes from"),
     };
@@ -87,6 +90,7 @@ pub(super) async fn attend(front: Arc<Front>, mut stream: TcpStream, app: Router
     let certificate = front.certificate.clone();
     let origin = Origin {
         address,
+        socket,
         is_tls: certificate.is_some(),
         visit,
         front,
@@ -111,8 +115,8 @@ pub(super) async fn attend(front: Arc<Front>, mut stream: TcpStream, app: Router
     }
 }
 
-/// Sets up the socket and finds out who is at its other end.
-async fn prepare(front: &Front, stream: &mut TcpStream) -> io::Result<IpAddr> {
+/// Sets up the socket and finds out who is at its other end, and for whom that speaks.
+async fn prepare(front: &Front, stream: &mut TcpStream) -> io::Result<(IpAddr, IpAddr)> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(&*stream);
     let keepalive = TcpKeepalive::new()
@@ -271,6 +275,7 @@ impl Origin {
         let mut peer = Peer {
             address: self.address,
             scheme,
+            is_near: self.socket.is_loopback() && !admission.trusts(self.socket),
         };
         if !admission.trusts(self.address) {
             return Ok((peer, None));

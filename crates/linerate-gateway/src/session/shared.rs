@@ -6,6 +6,7 @@ use arc_swap::{ArcSwap, Guard};
 use linerate_hub::{ChannelName, channel::ChannelNameError};
 
 use crate::{
+    api::attempts::Attempts,
     auth::{AuthSetupError, Authenticator, Origins},
     config::{ChannelOptions, Config, Namespaces},
     filter::Filters,
@@ -18,6 +19,7 @@ use crate::{
 pub struct Shared {
     settings: ArcSwap<Settings>,
     metrics: Metrics,
+    attempts: Attempts,
 }
 
 /// What is configured, and what was made of it.
@@ -41,6 +43,7 @@ impl Shared {
         Self {
             settings: ArcSwap::from_pointee(settings),
             metrics: Metrics::default(),
+            attempts: Attempts::default(),
         }
     }
 
@@ -52,6 +55,11 @@ impl Shared {
     /// Returns what sessions count.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// Returns which addresses have shown wrong keys.
+    pub(crate) const fn attempts(&self) -> &Attempts {
+        &self.attempts
     }
 
     /// Returns the settings as they are now.
