@@ -7,6 +7,9 @@ use subtle::ConstantTimeEq;
 use super::AuthSetupError;
 use crate::config::Secret;
 
+/// A shorter key can be found by trying.
+const BYTES_MIN: usize = 16;
+
 /// A key that requests have to show.
 #[derive(Clone)]
 pub struct AccessKey(String);
@@ -15,7 +18,7 @@ impl AccessKey {
     /// Reads the key, if one is configured under `name`.
     ///
     /// # Errors
-    /// The file that it is in can't be read, or is empty.
+    /// The file that it is in can't be read, or it has fewer than 16 bytes.
     pub(super) fn read(
         name: &'static str,
         secret: Option<&Secret>,
@@ -26,8 +29,10 @@ impl AccessKey {
         let text = secret
             .read()
             .map_err(|source| AuthSetupError::File { name, source })?;
-        if text.is_empty() {
-            return Err(AuthSetupError::Empty { name });
+        if text.len() < BYTES_MIN {
+            let bytes = text.len();
+            let reason = format!("has {bytes} bytes; at least {BYTES_MIN} are required");
+            return Err(AuthSetupError::Key { name, reason });
         }
         Ok(Some(Self(text)))
     }

@@ -79,12 +79,6 @@ impl TokenError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthSetupError {
-    /// The file with the key is empty.
-    #[error("{name}: the file holds no key")]
-    Empty {
-        /// The key in the configuration.
-        name: &'static str,
-    },
     /// The file with the key can't be read.
     #[error("{name}: {source}")]
     File {

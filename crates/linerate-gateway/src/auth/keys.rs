@@ -104,7 +104,7 @@ pub(super) fn header(token: &str) -> Result<Header, TokenError> {
 fn hmac(secret: &[u8]) -> Result<Key, String> {
     if secret.len() < 16 {
         let bytes = secret.len();
-        return Err(format!("has {bytes} bytes; at least 16 are asked for"));
+        return Err(format!("has {bytes} bytes; at least 16 are required"));
     }
     Ok(Key {
         key: DecodingKey::from_secret(secret),

@@ -128,9 +128,9 @@ impl Default for TokenOptions {
 
 /// Refuses a secret that can be found by trying.
 fn check_length(check: &mut Check, key: &str, secret: &Secret, bytes_min: usize) {
-    let bytes = secret.expose().len();
+    let bytes = secret.expose().trim().len();
     if bytes < bytes_min && !secret.is_file() {
-        let because = format!("has {bytes} bytes; at least {bytes_min} are asked for");
+        let because = format!("has {bytes} bytes; at least {bytes_min} are required");
         check.refuse(key, secret, &because);
     }
 }

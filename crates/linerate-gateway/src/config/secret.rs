@@ -11,7 +11,8 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A key or an address with a password: shown to nobody, neither in logs nor in errors.
 ///
-/// `file:/run/secrets/key` stands for what is in that file, without white space around it.
+/// `file:/run/secrets/key` stands for what is in that file. White space around a secret does not count, wherever it
+/// comes from: shells and editors add line ends that nobody sees.
 #[derive(Clone, Deserialize, PartialEq)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -33,7 +34,7 @@ impl Secret {
     /// The file can't be read, is no text, or has more than 1 MiB.
     pub fn read(&self) -> io::Result<String> {
         let Some(path) = self.0.strip_prefix(FILE) else {
-            return Ok(self.0.clone());
+            return Ok(self.0.trim().to_owned());
         };
         let bytes = fs::metadata(Path::new(path))?.len();
         if bytes > FILE_BYTES_MAX {
