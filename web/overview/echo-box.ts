@@ -73,6 +73,8 @@ export class EchoBox {
     this.#state.dataset["state"] = state.kind;
     if (state.kind === "connecting") {
       setText(this.#state, "connecting to /echo …");
+    } else if (state.kind === "refused") {
+      setText(this.#state, "off: this server has keys and server.diagnostics is not set");
     } else if (state.kind === "lost") {
       this.#sentAtMs = [];
       setText(this.#state, "connection lost, retrying …");

@@ -37,6 +37,10 @@ function showState(state: LiveState): void {
     setText(status, "connecting …");
     return;
   }
+  if (state.kind === "refused") {
+    setText(status, "off: this server has keys and server.diagnostics is not set");
+    return;
+  }
   const retryAtMs = performance.now() + state.retryInMs;
   const tick = () => {
     const seconds = Math.max(1, Math.ceil((retryAtMs - performance.now()) / 1_000));

@@ -1,4 +1,5 @@
-// A WebSocket that comes back: opens, reports its state, and retries with backoff when it is lost.
+// A WebSocket that comes back: opens, reports its state, and retries with backoff when it is lost. It gives up
+// where the server says that this page may not open it.
 
 import { retryDelayMs } from "./backoff.js";
 
@@ -6,7 +7,10 @@ import { retryDelayMs } from "./backoff.js";
 const SETTLED_MS = 5_000;
 
 export type LiveState =
-  { kind: "connecting" } | { kind: "open" } | { kind: "lost"; retryInMs: number };
+  | { kind: "connecting" }
+  | { kind: "open" }
+  | { kind: "lost"; retryInMs: number }
+  | { kind: "refused" };
 
 export interface LiveSocketEvents {
   message(text: string): void;
@@ -15,6 +19,7 @@ export interface LiveSocketEvents {
 
 /** Keeps one WebSocket to `path` on this page's own server open for as long as the page lives. */
 export class LiveSocket {
+  readonly #path: string;
   readonly #url: string;
   readonly #events: LiveSocketEvents;
   #socket: WebSocket | undefined;
@@ -22,6 +27,7 @@ export class LiveSocket {
   #attempt = 0;
 
   constructor(path: string, events: LiveSocketEvents) {
+    this.#path = path;
     this.#url = ownServer(path);
     this.#events = events;
     this.#connect();
@@ -62,9 +68,17 @@ export class LiveSocket {
       if (performance.now() - openedAt > SETTLED_MS) {
         this.#attempt = 0;
       }
-      this.#scheduleRetry();
+      void this.#handleClose(openedAt !== Infinity);
     });
     this.#socket = socket;
+  }
+
+  async #handleClose(wasOpen: boolean): Promise<void> {
+    if (!wasOpen && (await isForbidden(this.#path))) {
+      this.#events.state({ kind: "refused" });
+    } else {
+      this.#scheduleRetry();
+    }
   }
 
   #scheduleRetry(): void {
@@ -72,6 +86,16 @@ export class LiveSocket {
     this.#attempt += 1;
     this.#events.state({ kind: "lost", retryInMs });
     this.#timer = setTimeout(() => this.#connect(), retryInMs);
+  }
+}
+
+/** Asks over HTTP why a WebSocket did not open: a browser does not tell a page the status of the answer. */
+async function isForbidden(path: string): Promise<boolean> {
+  try {
+    const response = await fetch(path, { cache: "no-store" });
+    return response.status === 403;
+  } catch {
+    return false;
   }
 }
 

@@ -96,3 +96,23 @@ test("a lost server is said to be lost, and its return is noticed", async (t) =>
   await page.waitForSelector('body[data-live="live"]');
   await page.close();
 });
+
+test("counters and echo of a server with keys say that they are off, and do not retry", async () => {
+  const keyed = await startServer({ flags: ["--set", "auth.admin_key=0123456789abcdef"] });
+  try {
+    const { page } = await openPage(chromium.browser, keyed.url);
+    await page.waitForSelector('body[data-live="refused"]');
+    await page.focus(byId("echo-input"));
+    const isOff = (selector) =>
+      document.querySelector(selector).textContent.includes("server.diagnostics");
+    for (const name of ["live-state", "echo-state"]) {
+      await page.waitForFunction(isOff, {}, byId(name));
+    }
+    // A retry would say that it connects.
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    assert.equal(await page.$eval("body", (body) => body.dataset.live), "refused");
+    await page.close();
+  } finally {
+    await keyed.stop();
+  }
+});

@@ -4,14 +4,16 @@ use std::{sync::Arc, time::Instant};
 
 use axum::{
     Extension, Router,
-    extract::State,
+    extract::{Request, State},
     http::{HeaderValue, StatusCode, header},
-    middleware::map_response,
+    middleware::{Next, from_fn_with_state, map_response},
     response::{IntoResponse, Response},
     routing::get,
 };
 use linerate::{Counters, Options, axum::WebSocketUpgrade};
-use linerate_gateway::{server::Visit, transport::Peer};
+use linerate_gateway::{
+    operations::check_diagnostics, server::Visit, session::Shared as SessionShared, transport::Peer,
+};
 use linerate_logview::session::SUBPROTOCOL;
 
 use super::{
@@ -53,20 +55,36 @@ impl Shared {
 }
 
 /// Returns the whole application: the pages, and what clients speak to.
-pub(super) fn routes(shared: Arc<Shared>, clients: Router) -> Router {
+pub(super) fn routes(shared: Arc<Shared>, sessions: Arc<SessionShared>, clients: Router) -> Router {
+    let diagnostics = Router::new()
+        .route("/echo", get(echo).connect(echo))
+        .route("/counters", get(counters).connect(counters))
+        .route_layer(from_fn_with_state(sessions, only_diagnostics));
     Router::new()
         .route("/", get(assets::index))
         .route("/admin", get(assets::admin))
         .route("/logs", get(assets::logs))
         .route("/assets/{name}", get(assets::asset))
-        .route("/echo", get(echo).connect(echo))
-        .route("/counters", get(counters).connect(counters))
+        .merge(diagnostics)
         .route("/logs/upload", get(upload).connect(upload))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(shared)
         .merge(clients)
         .layer(map_response(with_security_headers))
+}
+
+/// Keeps `/echo` and `/counters` of a server with keys for those who are meant.
+async fn only_diagnostics(
+    State(sessions): State<Arc<SessionShared>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    match check_diagnostics(&sessions, &parts) {
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Err(refused) => refused,
+    }
 }
 
 async fn echo(

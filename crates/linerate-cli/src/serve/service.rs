@@ -181,7 +181,7 @@ impl Desk {
         {
             clients = clients.merge(self.operations.public_routes());
         }
-        let app = routes::routes(self.pages.clone(), clients);
+        let app = routes::routes(self.pages.clone(), self.shared.clone(), clients);
         tokio::spawn(send_away_when_told(
             worker.clone(),
             self.front.clone(),
