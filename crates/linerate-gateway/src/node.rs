@@ -52,7 +52,7 @@ use crate::{
     admin::TailEncoding, auth::Revocations, config::Namespaces, metrics::PublishDurations,
 };
 use accounts::Accounts;
-pub use ask::PresenceStats;
+pub use ask::{PresenceStats, PresenceTooLarge};
 pub use cluster::message::{NodeInfo, Whom};
 use cluster::{Cluster, message::Body};
 pub use counts::{Counts, Dialect};

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -137,4 +138,47 @@ fn print_limits_shows_each_with_its_key_unit_and_value_in_force() {
     let wrong = linerate(&["serve", "--print-limits", "--set", "client.channels_max=0"]);
     let output = { wrong }.output().unwrap();
     assert!(!output.status.success() && output.stdout.is_empty());
+}
+
+#[tokio::test]
+async fn presence_is_bounded_for_clients_and_applications_and_its_numbers_stay() {
+    let server = Server::start_with(&["--set", "channel.presence_bytes_max=1024"]);
+    let ask = async |ws: &mut linerate::WebSocket, command: &str| -> Value {
+        ws.send(command).await.unwrap();
+        let reply = timeout(PATIENCE, ws.recv())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        serde_json::from_str(reply.as_text().unwrap()).unwrap()
+    };
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        let mut ws = server.connect("/connection/websocket").await;
+        ask(&mut ws, r#"{"id":1,"connect":{}}"#).await;
+        ask(&mut ws, r#"{"id":2,"subscribe":{"channel":"room"}}"#).await;
+        clients.push(ws);
+    }
+    let command = r#"{"id":3,"presence":{"channel":"room"}}"#;
+    let reply = ask(&mut clients[0], command).await;
+    assert_eq!(reply["error"]["code"], 106, "{reply}");
+    let message = reply["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("1024") && message.contains("presence_stats"),
+        "{message}"
+    );
+    let body = json!({"channel": "room"}).to_string();
+    let reply = server.post("/api/presence", &body).await;
+    assert!(reply.text().contains(r#""code":106"#), "{}", reply.text());
+    let stats = server
+        .api("presence_stats", json!({"channel": "room"}))
+        .await;
+    assert_eq!(stats["num_clients"], 20);
+    clients.truncate(5);
+    let few = async {
+        while ask(&mut clients[0], command).await.get("error").is_some() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, few).await.unwrap();
 }

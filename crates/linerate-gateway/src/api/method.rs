@@ -152,6 +152,7 @@ async fn broadcast(node: &Arc<Node>, request: request::Broadcast) -> Answer {
 async fn presence(node: &Arc<Node>, request: request::Channel) -> Answer {
     let channel = present(node, &request.channel)?;
     let people = node.presence(&channel).await;
+    let people = people.map_err(|error| ApiError::new(106, error))?;
     let people = people.iter();
     let presence = people.map(|info| (info.client.clone(), ClientReply::from(info)));
     Ok(Outcome::Presence {

@@ -52,6 +52,8 @@ pub struct ChannelOptions {
     pub allow_history: bool,
     /// Whether subscribers may ask who is there.
     pub allow_presence: bool,
+    /// Bytes of what is told of those who are there, in an answer.
+    pub presence_bytes_max: usize,
     /// Whether subscribers may filter.
     pub allow_filter: bool,
     /// Whether subscribers may choose how long publications are collected.
@@ -132,6 +134,8 @@ impl ChannelOptions {
         check.range("ring_bytes_max", self.ring_bytes_max, 1_024..=1 << 30);
         check.range("history_size", self.history_size, 0..=1_000_000);
         check.range("history_ttl_s", self.history_ttl.as_secs(), 1..=31_536_000);
+        let presence = self.presence_bytes_max;
+        check.range("presence_bytes_max", presence, 1_024..=64 << 20);
         if self.recover && self.history_size == 0 {
             let because = "needs history_size: there is nothing to recover from";
             check.refuse("recover", true, because);
@@ -172,6 +176,7 @@ impl Default for ChannelOptions {
             allow_publish: false,
             allow_history: false,
             allow_presence: false,
+            presence_bytes_max: 1 << 20,
             allow_filter: true,
             allow_batch_override: true,
             allow_conflate_override: true,

@@ -16,6 +16,7 @@ use crate::protocol::centrifuge::codes::{Disconnect, Unsubscribe};
 use super::{
     Node, Notice, Worker,
     cluster::message::{Answer, Ask, Person, Whom},
+    presence::weight,
 };
 
 /// How long a worker may take until it is left out of an answer.
@@ -24,7 +25,17 @@ const WORKER_DEADLINE: std::time::Duration = std::time::Duration::from_secs(1);
 /// People, channels or users in one part of an answer, so that messages between nodes stay small.
 const PART_LEN: usize = 1_000;
 
-/// Who is present in a channel, in the whole cluster.
+/// More is to be told of who is present than may stand in an answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error(
+    "limit exceeded: presence has more than {bytes_max} bytes (presence_bytes_max); presence_stats has the numbers"
+)]
+pub struct PresenceTooLarge {
+    /// How many bytes there may be.
+    pub bytes_max: usize,
+}
+
+/// How many are present in a channel, in the whole cluster.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PresenceStats {
     /// Connections.
@@ -35,15 +46,32 @@ pub struct PresenceStats {
 
 impl Node {
     /// Returns who is present in a channel, on all nodes.
-    pub async fn presence(self: &Arc<Self>, channel: &ChannelName) -> Vec<ClientInfo> {
-        let channel = channel.to_string();
-        let mut people = Vec::new();
-        for answer in self.survey(Ask::Presence { channel }).await {
-            if let Answer::Presence(part) = answer {
-                people.extend(part.into_iter().map(ClientInfo::from));
+    ///
+    /// # Errors
+    /// More is to be told of them than `presence_bytes_max` of the channel.
+    pub async fn presence(
+        self: &Arc<Self>,
+        channel: &ChannelName,
+    ) -> Result<Vec<ClientInfo>, PresenceTooLarge> {
+        let bytes_max = self.namespaces().options(channel).presence_bytes_max;
+        let ask = Ask::Presence {
+            channel: channel.to_string(),
+            bytes_max,
+        };
+        let (mut people, mut bytes_left) = (Vec::new(), bytes_max);
+        for answer in self.survey(ask).await {
+            let part = match answer {
+                Answer::Presence(part) => part,
+                Answer::PresenceTooLarge => return Err(PresenceTooLarge { bytes_max }),
+                _ => continue,
+            };
+            for info in part.into_iter().map(ClientInfo::from) {
+                let left = bytes_left.checked_sub(weight(&info));
+                bytes_left = left.ok_or(PresenceTooLarge { bytes_max })?;
+                people.push(info);
             }
         }
-        people
+        Ok(people)
     }
 
     /// Returns how many are present in a channel, on all nodes.
@@ -149,11 +177,13 @@ impl Node {
                 let is_taken = self.emulations.deliver(&session, data.into()).is_ok();
                 vec![Answer::Count(u64::from(is_taken))]
             }
-            Ask::Presence { channel } => {
-                let people = self.people.all(&channel);
-                let people: Vec<_> = people.iter().map(Person::from).collect();
-                parts(people, Answer::Presence)
-            }
+            Ask::Presence { channel, bytes_max } => match self.people.all(&channel, bytes_max) {
+                Some(people) => {
+                    let people: Vec<_> = people.iter().map(Person::from).collect();
+                    parts(people, Answer::Presence)
+                }
+                None => vec![Answer::PresenceTooLarge],
+            },
             Ask::PresenceStats { channel } => {
                 let (clients, users) = self.people.stats(&channel);
                 let stats = |users| Answer::PresenceStats { clients: 0, users };

@@ -134,9 +134,16 @@ impl Node {
         };
         let _close = CloseOnDrop(&self.cluster, request);
         let mut answers = Vec::new();
+        let mut bytes_left = ask.presence_bytes_max();
         let collect = async {
             self.say(Body::Request { request, to, ask }).await;
             while let Some(answer) = parts.recv().await {
+                // The nodes bound what they tell, but not what they tell together.
+                let Some(left) = bytes_left.checked_sub(answer.presence_bytes()) else {
+                    answers.push(Answer::PresenceTooLarge);
+                    return;
+                };
+                bytes_left = left;
                 answers.push(answer);
             }
         };

@@ -4,8 +4,10 @@ use std::{
     collections::VecDeque,
     hash::BuildHasher,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
+use bytes::Bytes;
 use foldhash::quality::FixedState;
 use linerate_hub::{ChannelName, ClientInfo, presence::Presence};
 use tokio::sync::Notify;
@@ -17,12 +19,16 @@ use super::{
     inbox::Declined,
     worker::Member,
 };
+use crate::quiet::Quiet;
 
 /// Moves that may wait to be told; more are not told to anybody, presence itself stays right.
 const MOVES_MAX: usize = 65_536;
 
 /// Moves in one message to other nodes.
 const MOVES_A_MESSAGE: usize = 256;
+
+static BUSY_WORKERS: Quiet = Quiet::new();
+static FLOODS: Quiet = Quiet::new();
 
 /// Who is in which channel of this node.
 #[derive(Debug, Default)]
@@ -44,9 +50,14 @@ pub(crate) struct Moved {
 }
 
 impl People {
-    /// Returns who is in a channel.
-    pub(crate) fn all(&self, channel: &str) -> Vec<ClientInfo> {
-        self.presence().members(channel).cloned().collect()
+    /// Returns who is in a channel; `None` if more than so many bytes would have to be told of them.
+    pub(crate) fn all(&self, channel: &str, bytes_max: usize) -> Option<Vec<ClientInfo>> {
+        let presence = self.presence();
+        let mut bytes_left = bytes_max;
+        for info in presence.members(channel) {
+            bytes_left = bytes_left.checked_sub(weight(info))?;
+        }
+        Some(presence.members(channel).cloned().collect())
     }
 
     /// Returns how many are in a channel, and a number for each different user that is the same on all nodes.
@@ -61,14 +72,30 @@ impl People {
     }
 }
 
+/// Returns about how many bytes of an answer tell of somebody.
+pub(super) fn weight(info: &ClientInfo) -> usize {
+    /// Names of fields, quotes and commas, and the connection once more as a key.
+    const FRAME_BYTES: usize = 100;
+    let optional = [&info.connection, &info.channel];
+    let optional = optional
+        .into_iter()
+        .flatten()
+        .map(Bytes::len)
+        .sum::<usize>();
+    FRAME_BYTES + info.user.len() + info.client.len() + optional
+}
+
 impl Moves {
     fn push(&self, moved: Moved) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() == MOVES_MAX {
-            warn!(
-                moves_max = MOVES_MAX,
-                "too many clients come and go to tell others"
-            );
+            if let Some(times) = FLOODS.ask(Instant::now()) {
+                warn!(
+                    times,
+                    moves_max = MOVES_MAX,
+                    "too many clients come and go: not all of it is told"
+                );
+            }
             waiting.clear();
         }
         waiting.push_back(moved);
@@ -151,8 +178,10 @@ impl Node {
             let moves = moves.clone();
             let told = inbox.submit(Box::new(move |worker| worker.tell_moves(&moves)));
             // Who has ended, as before the node stops, has no clients.
-            if let Err(error @ Declined::Busy) = told {
-                warn!(%error, "a worker's clients are not told who comes and goes");
+            if let Err(error @ Declined::Busy) = told
+                && let Some(times) = BUSY_WORKERS.ask(Instant::now())
+            {
+                warn!(%error, times, "a worker's clients are not told who comes and goes");
             }
         }
     }

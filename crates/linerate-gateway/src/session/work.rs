@@ -245,9 +245,10 @@ impl Context {
     }
 
     pub(super) async fn presence(self, channel: ChannelName) -> Result<Answer, ClientError> {
-        Ok(Answer::Presence(
-            self.gate.worker.node().presence(&channel).await,
-        ))
+        match self.gate.worker.node().presence(&channel).await {
+            Ok(people) => Ok(Answer::Presence(people)),
+            Err(error) => Err(ClientError::LIMIT_EXCEEDED.with_message(error.to_string())),
+        }
     }
 
     pub(super) async fn presence_stats(self, channel: ChannelName) -> Result<Answer, ClientError> {

@@ -97,6 +97,7 @@ mod tests {
     fn presence(channel: &str) -> Ask {
         Ask::Presence {
             channel: channel.to_owned(),
+            bytes_max: 1_000,
         }
     }
 

@@ -111,7 +111,12 @@ pub(crate) enum Ask {
         data: String,
     },
     /// Who is present in a channel.
-    Presence { channel: String },
+    Presence {
+        channel: String,
+        /// Bytes that may be told of them.
+        #[serde(default = "unbounded")]
+        bytes_max: usize,
+    },
     /// How many are present in a channel.
     PresenceStats { channel: String },
     /// Change until when connections may last, in seconds since 1970.
@@ -160,6 +165,38 @@ pub(crate) enum Answer {
     Presence(Vec<Person>),
     /// How many are present on the node, and hashes of their users.
     PresenceStats { clients: u64, users: Vec<u64> },
+    /// More are present on the node than may be told of.
+    PresenceTooLarge,
+}
+
+/// What a node asks for that knows of no bound.
+const fn unbounded() -> usize {
+    usize::MAX
+}
+
+impl Answer {
+    /// Returns about how many bytes tell who is present.
+    pub(super) fn presence_bytes(&self) -> usize {
+        let bytes = |person: &Person| {
+            let optional = [&person.connection, &person.channel].into_iter().flatten();
+            let optional = optional.map(String::len).sum::<usize>();
+            person.user.len() + person.client.len() + optional
+        };
+        match self {
+            Self::Presence(people) => people.iter().map(bytes).sum(),
+            _ => 0,
+        }
+    }
+}
+
+impl Ask {
+    /// Returns how many bytes may be told of who is present.
+    pub(super) const fn presence_bytes_max(&self) -> usize {
+        match self {
+            Self::Presence { bytes_max, .. } => *bytes_max,
+            _ => usize::MAX,
+        }
+    }
 }
 
 impl Message {
@@ -217,6 +254,7 @@ mod tests {
     fn what_one_node_says_another_understands() {
         let ask = Ask::Presence {
             channel: "news".to_owned(),
+            bytes_max: 1_000,
         };
         let said = Message {
             from: "a".to_owned(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Bus, channel, connect, node_on, present, until};
 use crate::{
     auth::{Revocation, Target},
+    config::{Loader, Namespaces},
     node::{EmulateError, Node, Notice, PresenceStats, Whom, Worker},
     protocol::centrifuge::{Disconnect, Unsubscribe},
 };
@@ -48,7 +49,7 @@ async fn presence_is_that_of_all_nodes() {
             .unwrap();
     }
     for node in &pair.nodes {
-        let mut clients: Vec<_> = node.presence(&channel("room")).await;
+        let mut clients: Vec<_> = node.presence(&channel("room")).await.unwrap();
         clients.sort_by(|a, b| a.client.cmp(&b.client));
         assert_eq!(clients.len(), 2);
         assert_eq!((&*clients[0].client, &*clients[1].client), ("1", "2"));
@@ -189,4 +190,39 @@ async fn a_node_that_goes_is_not_waited_for() {
     pair.nodes[1].shut_down().await;
     until("it is gone", || pair.nodes[0].nodes_count() == 1).await;
     assert_eq!(pair.nodes[0].nodes().len(), 1);
+}
+
+#[tokio::test]
+async fn presence_that_is_too_large_is_an_error_and_its_numbers_are_not() {
+    let pair = pair().await;
+    let text = "[channel]\npresence = true\npresence_bytes_max = 1024";
+    let config = Loader::new().with_text("test.toml", text).load().unwrap();
+    for node in &pair.nodes {
+        node.set_namespaces(Namespaces::new(&config));
+    }
+    let come = async |worker: &Arc<Worker>, client: String| {
+        let (id, memo) = connect(worker, "ada", &client);
+        worker
+            .subscribe(id, present("room", "ada", &client))
+            .await
+            .unwrap();
+        memo
+    };
+    let mut memos = Vec::new();
+    for number in 0..4 {
+        memos.push(come(&pair.workers[0], format!("a{number}")).await);
+        memos.push(come(&pair.workers[1], format!("b{number}")).await);
+    }
+    // What each node tells would fit, and what both tell does.
+    for node in &pair.nodes {
+        assert_eq!(node.presence(&channel("room")).await.unwrap().len(), 8);
+    }
+    for number in 4..7 {
+        memos.push(come(&pair.workers[0], format!("a{number}")).await);
+    }
+    for node in &pair.nodes {
+        let error = node.presence(&channel("room")).await.unwrap_err();
+        assert!(error.to_string().contains("1024"), "{error}");
+        assert_eq!(node.presence_stats(&channel("room")).await.clients, 11);
+    }
 }
