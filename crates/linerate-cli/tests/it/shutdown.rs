@@ -1,11 +1,14 @@
 //! The end of the server.
 
-use std::{
-    io::Read,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use tokio::{io::AsyncReadExt, net::TcpStream, time::timeout};
+use linerate::{Client, WebSocket};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
 
 use crate::support::{PATIENCE, Server, close_code};
 
@@ -76,11 +79,118 @@ async fn g07_who_connects_while_others_are_sent_away_is_sent_on_at_once() {
 
 #[test]
 fn a_log_that_goes_into_a_file_has_no_colours() {
-    let mut server = Server::start_logging();
-    server.signal("-TERM");
-    let mut log = String::new();
-    let mut stderr = server.child.stderr.take().unwrap();
-    stderr.read_to_string(&mut log).unwrap();
+    let log = Server::start_logging(&[]).stop_and_read_log();
     assert!(log.contains("serving address=127.0.0.1:"), "{log}");
     assert!(!log.contains('\x1b'), "{log:?}");
+}
+
+/// Reads until the server closes; returns its code and reason.
+async fn told(ws: &mut WebSocket) -> (u16, String) {
+    while timeout(PATIENCE, ws.recv())
+        .await
+        .unwrap()
+        .unwrap()
+        .is_some()
+    {}
+    let code = close_code(ws).await;
+    (code, ws.closed().unwrap().1.to_string())
+}
+
+#[tokio::test]
+async fn sigterm_closes_raw_and_followed_logs_with_1001_and_clients_with_commands_with_3001() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("access.log");
+    std::fs::write(&log, "").unwrap();
+    let server = Server::start_with(&["--tail", log.to_str().unwrap()]);
+    let http2 = Client::new().with_http2_prior_knowledge();
+    let mut raw = server.connect("/raw?channel=demo:x").await;
+    let mut raw_http2 = http2
+        .connect(&server.url("/raw?channel=demo:x"))
+        .await
+        .unwrap();
+    for ws in [&mut raw, &mut raw_http2] {
+        server
+            .api("publish", json!({"channel": "demo:x", "data": 1}))
+            .await;
+        assert!(
+            timeout(PATIENCE, ws.recv())
+                .await
+                .unwrap()
+                .unwrap()
+                .is_some()
+        );
+    }
+    let mut tail = server.connect_upload().await;
+    tail.recv().await.unwrap();
+    tail.send(r#"{"type":"follow","name":"access.log"}"#)
+        .await
+        .unwrap();
+    tail.recv().await.unwrap();
+    let native = Client::new().with_subprotocol("linerate.v1");
+    let mut native = native
+        .connect(&server.url("/connection/websocket"))
+        .await
+        .unwrap();
+    let mut centrifuge = server.connect("/connection/websocket").await;
+    for ws in [&mut native, &mut centrifuge] {
+        ws.send(r#"{"id":1,"connect":{}}"#).await.unwrap();
+        assert!(ws.recv().await.unwrap().is_some());
+    }
+    server.signal("-TERM");
+    for ws in [&mut raw, &mut raw_http2, &mut tail] {
+        assert_eq!(told(ws).await, (1001, "server shuts down".to_owned()));
+    }
+    for ws in [&mut native, &mut centrifuge] {
+        assert_eq!(told(ws).await, (3001, "shutdown".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn sigterm_ends_answers_that_go_on_with_a_last_event() {
+    let mut server = Server::start();
+    let mut streams = Vec::new();
+    for target in [
+        "/sse?channel=demo:x",
+        "/connection/sse?cf_connect=%7B%22id%22:1,%22connect%22:%7B%7D%7D",
+        "/admin/api/tail?channel=demo:x",
+    ] {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.unwrap();
+        assert_eq!(&head, b"HTTP/1.1 200", "{target}");
+        streams.push(stream);
+    }
+    let started = Instant::now();
+    server.signal("-TERM");
+    let mut ends = Vec::new();
+    for stream in &mut streams {
+        let mut rest = String::new();
+        timeout(PATIENCE, stream.read_to_string(&mut rest))
+            .await
+            .unwrap()
+            .unwrap();
+        ends.push(rest);
+    }
+    let event = ends[0]
+        .split("event: disconnect")
+        .nth(1)
+        .expect("a last event");
+    let data: Value = serde_json::from_str(
+        event
+            .split("data: ")
+            .nth(1)
+            .unwrap()
+            .lines()
+            .next()
+            .unwrap(),
+    )
+    .unwrap();
+    assert_eq!(data, json!({"code": 3001, "reason": "shutdown"}));
+    assert!(ends[0].contains("retry: "), "{}", ends[0]);
+    assert!(ends[1].contains("\"code\":3001"), "{}", ends[1]);
+    assert!(server.child.wait().unwrap().success());
+    // Nobody had to be cut off, which comes six seconds later.
+    assert!(started.elapsed() < Duration::from_secs(5));
 }

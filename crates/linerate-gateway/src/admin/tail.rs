@@ -20,7 +20,7 @@ use linerate_hub::{
     Batch, ChannelOptions, ClientId, Encode, SubscriptionOptions, Transmit, Unencodable,
 };
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::{Administrator, Desk, bad_request, channel_name, milliseconds, query, view};
 use crate::{
@@ -137,6 +137,8 @@ struct TailOutlet {
     rate: u32,
     second: Mutex<(Instant, u32)>,
     skipped: AtomicU64,
+    /// Told once the page is to be sent away.
+    over: Notify,
 }
 
 impl Tail {
@@ -147,6 +149,7 @@ impl Tail {
             rate,
             second: Mutex::new((Instant::now(), 0)),
             skipped: AtomicU64::new(0),
+            over: Notify::new(),
         });
         let connection = Connection {
             client: uuid::Uuid::new_v4().to_string(),
@@ -167,9 +170,14 @@ impl Tail {
         (tail, outlet)
     }
 
-    /// Waits for the next events, or until the page is to be told what was skipped.
+    /// Waits for the next events, or until the page is to be told what was skipped; `None` once it is to go.
     async fn next(&mut self) -> Option<Bytes> {
-        match tokio::time::timeout_at(self.tell_at, self.events.recv()).await {
+        let events = tokio::select! {
+            biased;
+            () = self.outlet.over.notified() => return None,
+            events = tokio::time::timeout_at(self.tell_at, self.events.recv()) => events,
+        };
+        match events {
             Ok(events) => events,
             Err(_) => {
                 self.tell_at = tokio::time::Instant::now() + TOLD_EVERY;
@@ -261,7 +269,11 @@ impl Outlet for TailOutlet {
     /// Events were offered to the page already.
     fn flush(&self) {}
 
-    fn notify(&self, _: Notice) {}
+    fn notify(&self, notice: Notice) {
+        if matches!(notice, Notice::Disconnect(_)) {
+            self.over.notify_one();
+        }
+    }
 
     fn pending_bytes(&self) -> usize {
         0

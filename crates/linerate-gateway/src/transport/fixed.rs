@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use linerate::{OriginPolicy, Receiver, axum::WebSocketUpgrade};
+use linerate::{CloseCode, OriginPolicy, Receiver, axum::WebSocketUpgrade};
 use linerate_hub::{Gap, GapCause};
 use tokio::sync::oneshot;
 
@@ -249,13 +249,19 @@ impl Rounds {
         }
     }
 
-    /// Returns how the end is told: a client without a protocol above WebSocket is told to try again later by the code
-    /// that WebSocket has for it.
+    /// Returns how the end is told: a client without a protocol above WebSocket is told by the codes that WebSocket has
+    /// for it.
+    ///
+    /// RFC 6455 §7.4.1: "1001 indicates that an endpoint is "going away", such as a server going down".
     fn farewell(&self, disconnect: Disconnect) -> Disconnect {
         match (self.encoding, disconnect) {
             (Encoding::Raw, disconnect) if disconnect == Disconnect::OVERLOADED => Disconnect {
                 code: TRY_AGAIN_LATER,
                 ..disconnect
+            },
+            (Encoding::Raw, disconnect) if disconnect == Disconnect::SHUTDOWN => Disconnect {
+                code: CloseCode::GOING_AWAY.as_u16(),
+                reason: "server shuts down".into(),
             },
             (_, disconnect) => disconnect,
         }
