@@ -4,9 +4,11 @@ mod bomb;
 pub(crate) mod connect;
 mod dying;
 pub(crate) mod flood;
+pub(crate) mod keys;
 mod peer;
 mod slow;
 mod stalled;
+pub(crate) mod streams;
 mod tls;
 
 use std::{
@@ -59,14 +61,18 @@ pub(crate) enum Abuse {
     SlowTls,
     /// Subscribing and never reading.
     Stalled,
+    /// Asking for as many streams of HTTP/2 as there may be.
+    Streams,
     /// Fragments of a byte.
     TinyFragments,
     /// Connecting by TLS, which is no abuse.
     Tls,
+    /// Showing wrong keys.
+    WrongKeys,
 }
 
 impl Abuse {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 18] = [
         Self::Bombs,
         Self::Churn,
         Self::Dying,
@@ -81,8 +87,10 @@ impl Abuse {
         Self::SlowTcp,
         Self::SlowTls,
         Self::Stalled,
+        Self::Streams,
         Self::TinyFragments,
         Self::Tls,
+        Self::WrongKeys,
     ];
 
     pub(crate) const fn as_str(self) -> &'static str {
@@ -101,8 +109,10 @@ impl Abuse {
             Self::SlowTcp => "slow-tcp",
             Self::SlowTls => "slow-tls",
             Self::Stalled => "stalled",
+            Self::Streams => "streams",
             Self::TinyFragments => "tiny-fragments",
             Self::Tls => "tls",
+            Self::WrongKeys => "wrong-keys",
         }
     }
 
@@ -139,7 +149,9 @@ impl Abuse {
             | Self::SlowTcp
             | Self::SlowTls => Box::new(slow::Slow::new(self, server, peers)?),
             Self::Stalled => Box::new(stalled::Stalled::new(server, peers)),
+            Self::Streams => Box::new(streams::Streams::new(server, peers)),
             Self::Tls => Box::new(tls::Connects::new(server)?),
+            Self::WrongKeys => Box::new(keys::Keys::new(server, peers)),
         })
     }
 }

@@ -3,6 +3,7 @@
 mod churn;
 mod files;
 mod flood;
+mod front;
 mod process;
 mod publisher;
 mod reload;
@@ -15,6 +16,7 @@ use crate::Row;
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = flood::rows();
     rows.extend(slow::rows());
+    rows.extend(front::rows());
     rows.extend([
         stalled::row(),
         files::row(),

@@ -1,0 +1,86 @@
+//! Streams of HTTP/2 in place of connections.
+
+use std::{
+    io::{Read, Write},
+    net::SocketAddr,
+    time::Duration,
+};
+
+use anyhow::Result;
+
+use super::{Attack, Tally, count, peer::Peer};
+
+/// Streams on each connection, as many as a client may have.
+pub(crate) const STREAMS: u32 = 100;
+
+/// The most streams that were open at a time, in the tally.
+pub(crate) const MOST: &str = "streams open at most";
+
+/// A request for `/sse?channel=demo:x`, with names and values that no table holds (RFC 7541 §6.2.2).
+const REQUEST: &[u8] = b"\x82\x86\x04\x13/sse?channel=demo:x\x01\x09localhost";
+
+/// A response of status 200 begins with this (RFC 7541 appendix A).
+const OK: u8 = 0x88;
+
+/// The type of a frame with headers (RFC 9113 §6.2).
+const HEADERS: u8 = 0x1;
+
+pub(super) struct Streams {
+    server: SocketAddr,
+    count: usize,
+    peers: Vec<Peer>,
+}
+
+impl Streams {
+    pub(super) const fn new(server: SocketAddr, count: usize) -> Self {
+        Self {
+            server,
+            count,
+            peers: Vec::new(),
+        }
+    }
+}
+
+impl Attack for Streams {
+    fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
+        if self.peers.is_empty() {
+            let mut opened = 0;
+            for _ in 0..self.count {
+                let mut peer = Peer::connect(self.server)?;
+                opened += open(&mut peer)?;
+                self.peers.push(peer);
+            }
+            count(tally, "streams", self.count as u64 * u64::from(STREAMS));
+            let most = tally.entry(MOST.to_owned()).or_default();
+            *most = opened.max(*most);
+        }
+        Ok(Duration::from_secs(1))
+    }
+}
+
+/// Asks for all streams of a connection; returns how many the server opens.
+fn open(peer: &mut Peer) -> Result<u64> {
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    for number in 0..STREAMS {
+        // The end of the stream and of its headers.
+        bytes.extend([0, 0, REQUEST.len() as u8, HEADERS, 0x5]);
+        bytes.extend((2 * number + 1).to_be_bytes());
+        bytes.extend(REQUEST);
+    }
+    peer.stream.write_all(&bytes)?;
+    let (mut answered, mut opened) = (0, 0);
+    while answered < STREAMS {
+        let mut head = [0; 9];
+        peer.stream.read_exact(&mut head)?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; length as usize];
+        peer.stream.read_exact(&mut payload)?;
+        if head[3] == HEADERS {
+            answered += 1;
+            // The table may be told to change its size first.
+            let mut fields = payload.iter().skip_while(|byte| **byte & 0xe0 == 0x20);
+            opened += u64::from(fields.next() == Some(&OK));
+        }
+    }
+    Ok(opened)
+}

@@ -1,0 +1,101 @@
+//! Clients that want more than their share before they are anybody: streams and keys.
+
+use anyhow::Result;
+
+use super::{flood::P99_FREE, process::Serve};
+use crate::{
+    Row,
+    attack::{
+        ATTACK, Abuse,
+        keys::LOOKED_AT,
+        streams::{MOST, STREAMS},
+    },
+    child::Child,
+    figures::{Effort, Figures, alternate},
+    live::Live,
+    outcome::{Bounds, Finding, Outcome},
+};
+
+/// Connections that the attackers have.
+const PEERS: usize = 10;
+
+/// Connections that the server allows: a few more than the live clients and the attackers have.
+const CONNECTIONS_MAX: u64 = 64;
+
+/// Wrong keys in a minute that are looked at.
+const KEYS_MAX: u64 = 20;
+
+pub(super) fn rows() -> [Row; 2] {
+    [
+        Row {
+            name: "serve/http2-streams".to_owned(),
+            run: Box::new(streams),
+        },
+        Row {
+            name: "serve/wrong-keys".to_owned(),
+            run: Box::new(keys),
+        },
+    ]
+}
+
+fn streams(effort: &Effort) -> Result<Outcome> {
+    let connections_max = CONNECTIONS_MAX.to_string();
+    let flags = ["--connections-max", connections_max.as_str()];
+    let figures = abuse(effort, Abuse::Streams, &flags)?;
+    let most = figures.tally.get(MOST).copied().unwrap_or_default();
+    let allowed = CONNECTIONS_MAX - PEERS as u64;
+    Ok(Outcome {
+        abuse: format!("{PEERS} connections of HTTP/2 that ask for {STREAMS} event streams each"),
+        also: vec![Finding::new(
+            format!("{most} of them open at a time ({allowed} beside {PEERS} connections)"),
+            (1..=allowed).contains(&most),
+        )],
+        ..outcome(figures)
+    })
+}
+
+fn keys(effort: &Effort) -> Result<Outcome> {
+    let flags = [
+        "--set",
+        "auth.api_key=0123456789abcdef",
+        "--set",
+        "server.diagnostics=true",
+    ];
+    let figures = abuse(effort, Abuse::WrongKeys, &flags)?;
+    let count = |name: &str| figures.tally.get(name).copied().unwrap_or_default();
+    let (shown, looked_at) = (count("keys"), count(LOOKED_AT));
+    // A row takes less than five minutes.
+    let allowed = 5 * KEYS_MAX;
+    Ok(Outcome {
+        abuse: format!("{shown} wrong keys from one address"),
+        also: vec![Finding::new(
+            format!("{looked_at} of {shown} looked at ({allowed})"),
+            (1..=allowed).contains(&looked_at),
+        )],
+        ..outcome(figures)
+    })
+}
+
+fn abuse(effort: &Effort, abuse: Abuse, flags: &[&str]) -> Result<Figures> {
+    let server = Serve::start(&effort.linerate, flags)?;
+    let address = server.address.to_string();
+    let mut attackers = Child::start(&[ATTACK, abuse.as_str(), &address, &PEERS.to_string()])?;
+    let mut live = Live::open(server.target())?;
+    let figures = alternate(server.usage(), &mut live, &mut attackers, false, effort)?;
+    drop(live);
+    attackers.end()?;
+    server.end()?;
+    Ok(figures)
+}
+
+fn outcome(figures: Figures) -> Outcome {
+    Outcome {
+        abuse: String::new(),
+        bounds: Bounds {
+            memory_growth_max: 16 << 20,
+            p99_free: P99_FREE,
+        },
+        figures,
+        also: Vec::new(),
+    }
+}
