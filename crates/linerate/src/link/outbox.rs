@@ -81,7 +81,9 @@ impl Outbox {
                 drop(first.split_at_next_boundary());
                 pool::give(std::mem::take(&mut first.behind));
                 first.control_end = 0;
-                self.segments = Some(Box::new(VecDeque::from([first])));
+                if !first.is_written() {
+                    self.segments = Some(Box::new(VecDeque::from([first])));
+                }
             }
             None => {
                 self.front.truncate(boundary.unwrap_or(self.front.len()));

@@ -219,6 +219,29 @@ fn read_begun(wire: &[u8], bytes: usize) -> usize {
 }
 
 #[test]
+fn only_what_is_begun_and_a_close_follow_where_the_rest_is_discarded() {
+    let (mut outbox, mut first_engine) = (Outbox::default(), engine());
+    let expected = push_mixture(&mut outbox, &mut first_engine);
+    let whole = written(&mut outbox, usize::MAX);
+    for first in places_to_stop(&whole) {
+        let (mut outbox, mut engine) = (Outbox::default(), engine());
+        push_mixture(&mut outbox, &mut engine);
+        let mut wire = Vec::new();
+        write(&mut outbox, first, &mut wire);
+        outbox.discard_unbegun();
+        let begun = read_begun(&whole, first);
+        let is_whole = read_begun(&whole, first + 1) > begun;
+        assert_eq!(outbox.is_empty(), is_whole, "{first}");
+        let code = CloseCode::new(1013).unwrap();
+        engine.close(code, "", Duration::ZERO).unwrap();
+        outbox.take_control(&mut engine);
+        wire.extend(written(&mut outbox, 777));
+        assert_eq!(wire[wire.len() - 4..], *b"\x88\x02\x03\xf5", "{first}");
+        assert_eq!(read(&wire[..wire.len() - 4]), expected[..begun], "{first}");
+    }
+}
+
+#[test]
 fn a_close_comes_behind_shared_frames_and_nothing_behind_it() {
     let (mut outbox, mut engine) = (Outbox::default(), engine());
     let expected = push_mixture(&mut outbox, &mut engine);
