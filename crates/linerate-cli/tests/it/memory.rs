@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linerate::WebSocket;
+use linerate::{CloseCode, WebSocket};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -146,7 +146,8 @@ async fn is_refused(server: &Server) -> bool {
 /// Reads until a connection is quiet or closed; returns the code it was closed with.
 async fn end_of(mut ws: WebSocket) -> Option<u16> {
     while let Ok(Ok(Some(_))) = timeout(Duration::from_secs(5), ws.recv()).await {}
-    ws.closed().map(|(closed, _)| closed.code)
+    let closed = timeout(PATIENCE, ws.close(CloseCode::NORMAL, "")).await;
+    closed.ok()?.ok().map(|closed| closed.code)
 }
 
 #[tokio::test]
