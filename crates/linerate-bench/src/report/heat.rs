@@ -37,7 +37,11 @@ pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
             have(counted_cells)
         )];
     }
-    let behind = summary.behind();
+    let (undecided, behind): (Vec<_>, Vec<_>) = summary
+        .behind()
+        .into_iter()
+        .partition(|it| it.cell.is_load_bound());
+    let lost = undecided.len();
     let clear = behind
         .iter()
         .filter(|it| it.lead.is_some_and(|lead| lead.is_clear))
@@ -59,7 +63,8 @@ pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
     let undecided = summary.cells().filter(|cell| cell.is_load_bound()).count();
     if undecided > 0 {
         sentences.push(format!(
-            "In {} nobody is called first: the load generator was too slow for at least one of the contenders.",
+            "In {} nobody is called first: the load generator was too slow for at least one of the contenders. In {lost} of them \
+             another has the best figure that was measured.",
             counted(undecided, "more cell"),
         ));
     }

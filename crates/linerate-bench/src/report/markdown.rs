@@ -179,7 +179,7 @@ fn behind(summary: &Summary, names: &Names<'_>) -> String {
         "\n{}",
         filled(
             "Every cell in which linerate, in the best of its servers, is not first, with who is and by how much; in \
-             **bold** where every round of the first was better than every round of linerate, the others are within the spread:",
+             **bold** where every round of the first was better than every round of linerate, the others are within the spread. “Load-bound” are cells in which nobody is called first: the others stand as they were measured:",
             ""
         )
     );
@@ -205,7 +205,11 @@ fn behind(summary: &Summary, names: &Names<'_>) -> String {
 }
 
 fn entry(behind: &Behind<'_>, names: &Names<'_>) -> String {
-    let cell = &behind.cell.cell.name;
+    let bound = match behind.cell.is_load_bound() {
+        true => " (load-bound)",
+        false => "",
+    };
+    let cell = format!("{}{bound}", behind.cell.cell.name);
     let first = escaped(names.title(&behind.first.contender));
     match behind.lead {
         None => format!("{cell} ({first}; linerate has no figure)"),

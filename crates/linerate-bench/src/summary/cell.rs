@@ -77,6 +77,11 @@ impl CellSummary {
         self.standings.iter().find(|it| it.rank == Some(1))
     }
 
+    /// Returns the best of the figures that were measured, also where the load was too slow for somebody else.
+    pub fn best_measured(&self) -> Option<&Standing> {
+        self.counted().find(|it| it.contender != REFERENCE)
+    }
+
     /// Returns the better one of ours, or one without a figure if none has any.
     pub fn ours(&self) -> Option<&Standing> {
         self.standings.iter().find(|it| is_ours(&it.contender))

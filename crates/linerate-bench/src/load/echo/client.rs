@@ -148,7 +148,6 @@ impl Client {
                 return Ok(Outcome::GoesOn);
             }
         } else if ended && self.check.is_closed() {
-            // Both have said goodbye, and the server has ended the connection: there is nothing to read.
             return Ok(Outcome::Done);
         } else {
             self.transmit(plan)?;
@@ -171,6 +170,10 @@ impl Client {
             if let Some(pongs) = self.check.take_pongs() {
                 self.control.extend(pongs);
                 self.transmit(plan)?;
+            }
+            if ended && self.check.is_closed() && self.socket.drained() {
+                // The server's Close frame was the last that it sent: a read would only say so again.
+                return Ok(Outcome::Done);
             }
             let messages = self.check.answered() - before;
             if messages > 0 {

@@ -45,7 +45,17 @@ fn a_cell_has_no_first_if_the_load_was_too_slow_for_one_of_its_contenders() {
         (None, None, None)
     );
     assert_eq!(ours.to_reference, Some(0.2), "that was measured");
-    assert!(summary.behind().is_empty(), "nobody is ahead");
+    assert!(
+        summary.behind().is_empty(),
+        "ours has the best that was measured"
+    );
+    let lost = four()
+        .measured("s/c", "better", &[900.0, 900.0, 900.0])
+        .outcome("s/c", "fastest", 0, bound());
+    let lost = Summary::of(&lost.0);
+    let behind = &lost.behind()[0];
+    assert_eq!(behind.first.contender, "better", "a loss stays one");
+    assert_eq!(behind.lead.unwrap().rank, 2);
     // That a bare echo is too fast says nothing about who is first.
     let bare = four().outcome("s/c", "raw-tcp", 0, bound());
     assert_eq!(only_cell(&bare).first().unwrap().contender, "linerate");
