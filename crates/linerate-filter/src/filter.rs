@@ -1,0 +1,76 @@
+//! One compiled filter.
+
+use crate::{
+    Limits, ParseError, guard::Guard, parse, program::Program, scan::Found, tree::Node,
+    wanted::Wanted,
+};
+
+/// A compiled filter.
+///
+/// It matches a payload that is JSON and for which the expression is true. A field that is missing or of another type
+/// is an error, which `&&` and `||` pass over if the other side decides; a filter that ends in one does not match.
+#[derive(Debug)]
+pub struct Filter {
+    text: String,
+    program: Program,
+    guard: Option<Guard>,
+    wanted: Wanted,
+    /// The places of the program's slots among what is wanted.
+    slots: Vec<usize>,
+}
+
+impl Filter {
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// The text is not an expression of the language, or is larger than allowed.
+    pub fn new(text: &str, limits: &Limits) -> Result<Self, ParseError> {
+        Ok(Self::compile(text, &parse(text, limits)?))
+    }
+
+    fn compile(text: &str, root: &Node) -> Self {
+        let program = Program::new(root);
+        let mut wanted = Wanted::new();
+        let slots = program
+            .paths()
+            .iter()
+            .map(|path| wanted.add(path))
+            .collect();
+        Self {
+            text: text.to_owned(),
+            guard: Guard::find(root),
+            program,
+            wanted,
+            slots,
+        }
+    }
+
+    /// Returns the text that it was compiled from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns whether `payload` is JSON for which the expression is true.
+    ///
+    /// For many filters [`FilterSet`](crate::FilterSet) is faster.
+    pub fn matches(&self, payload: &[u8]) -> bool {
+        let Some(found) = Found::scan(&self.wanted, payload) else {
+            return false;
+        };
+        self.is_true(&found, &self.wanted, &self.slots)
+    }
+
+    /// Evaluates with values that a scan for this and other filters has found.
+    pub(crate) fn is_true(&self, found: &Found<'_>, wanted: &Wanted, slots: &[usize]) -> bool {
+        self.program
+            .is_true(|slot| found.value(wanted, slots[slot]))
+    }
+
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    pub(crate) fn guard(&self) -> Option<&Guard> {
+        self.guard.as_ref()
+    }
+}

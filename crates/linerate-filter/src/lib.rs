@@ -1,0 +1,47 @@
+//! Filters over JSON: a small expression language, evaluated on the bytes of a payload.
+//!
+//! The language is a strict subset of CEL, the Common Expression Language: literals, fields, indices, comparisons,
+//! `in`, `&&`, `||`, `!`, `has`, `size`, `startsWith`, `endsWith` and `contains`. No operation makes a value that is
+//! larger than its operands, so evaluating costs at most the length of the expression times that of the payload.
+//! `docs/filters.md` describes the language.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `lex`, `literal`, `parse` | text to [`tree`] |
+//! | `program` | tree to postfix operations over slots, and their evaluation |
+//! | `json` | reads and validates JSON |
+//! | `scan`, `wanted` | finds the values that filters name, in one pass over a payload |
+//! | `set` | the filters of a channel: one scan for all, and a look-up instead of an evaluation where possible |
+//!
+//! ```
+//! use linerate_filter::{Filter, Limits};
+//!
+//! let filter = Filter::new(r#"level == "error" && bytes > 1000"#, &Limits::default())?;
+//! assert!(filter.matches(br#"{"level":"error","bytes":1500}"#));
+//! assert!(!filter.matches(br#"{"level":"error"}"#));
+//! # Ok::<(), linerate_filter::ParseError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod filter;
+mod guard;
+mod json;
+mod lex;
+mod literal;
+mod number;
+mod parse;
+mod program;
+mod scan;
+mod set;
+mod text;
+pub mod tree;
+mod value;
+mod wanted;
+
+pub use error::{ParseError, Problem};
+pub use filter::Filter;
+pub use number::Number;
+pub use parse::{DEPTH_MAX, Limits, parse};
+pub use set::FilterSet;

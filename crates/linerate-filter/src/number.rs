@@ -1,0 +1,172 @@
+//! Numbers, which compare by value whatever their notation.
+
+use std::cmp::Ordering;
+
+/// A number of a filter or a payload.
+///
+/// Integers of 64 bits are exact, with or without a sign; all others are doubles.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Number {
+    /// A finite number with a fraction, an exponent or beyond 64 bits.
+    Double(f64),
+    /// An integer.
+    Int(i64),
+    /// An integer that only an unsigned one can hold.
+    Uint(u64),
+}
+
+impl Number {
+    /// Returns the number with the opposite sign; `None` if it is an integer out of range.
+    pub fn negated(self) -> Option<Self> {
+        match self {
+            Self::Double(double) => Some(Self::Double(-double)),
+            Self::Int(int) if int > 0 => Some(Self::Int(-int)),
+            Self::Int(int) => Some(Self::from_unsigned(int.unsigned_abs())),
+            Self::Uint(uint) => (uint == 1 << 63).then_some(Self::Int(i64::MIN)),
+        }
+    }
+
+    /// Reads a number in JSON's notation, which the caller has checked; `None` if it is too large for a double.
+    pub(crate) fn from_json(text: &str) -> Option<Self> {
+        if let Some(int) = short_int(text.as_bytes()) {
+            return Some(Self::Int(int));
+        }
+        // "-0" is a double, since an integer has no such value.
+        if text != "-0" && !text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
+            if let Ok(int) = text.parse() {
+                return Some(Self::Int(int));
+            }
+            if let Ok(uint) = text.parse() {
+                return Some(Self::Uint(uint));
+            }
+        }
+        let double: f64 = text.parse().ok()?;
+        double.is_finite().then_some(Self::Double(double))
+    }
+
+    pub(crate) fn from_unsigned(number: u64) -> Self {
+        i64::try_from(number).map_or(Self::Uint(number), Self::Int)
+    }
+
+    /// Returns the integer that it is equal to, if one of 64 bits is.
+    pub(crate) fn as_integer(self) -> Option<i128> {
+        match self {
+            Self::Double(double) => {
+                let is_in_range = (-9.3e18..1.9e19).contains(&double);
+                (is_in_range && double.trunc() == double).then_some(double as i128)
+            }
+            Self::Int(int) => Some(int.into()),
+            Self::Uint(uint) => Some(uint.into()),
+        }
+    }
+}
+
+impl PartialEq for Number {
+    fn eq(&self, other: &Self) -> bool {
+        self.partial_cmp(other) == Some(Ordering::Equal)
+    }
+}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        let with_double = |integer: i128, double| compare(integer, double);
+        match (*self, *other) {
+            (Self::Double(one), Self::Double(other)) => one.partial_cmp(&other),
+            (Self::Double(one), other) => {
+                with_double(other.as_integer()?, one).map(Ordering::reverse)
+            }
+            (one, Self::Double(other)) => with_double(one.as_integer()?, other),
+            (Self::Int(one), Self::Int(other)) => Some(one.cmp(&other)),
+            (Self::Uint(one), Self::Uint(other)) => Some(one.cmp(&other)),
+            // What only an unsigned integer can hold is larger than all that a signed one can.
+            (Self::Int(_), Self::Uint(_)) => Some(Ordering::Less),
+            (Self::Uint(_), Self::Int(_)) => Some(Ordering::Greater),
+        }
+    }
+}
+
+/// Compares exactly, where a conversion to a double would round.
+fn compare(integer: i128, double: f64) -> Option<Ordering> {
+    // The cast saturates far beyond 64 bits, where no integer is.
+    let truncated = double.trunc();
+    let by_integer = integer.cmp(&(truncated as i128));
+    Some(by_integer.then(0.0.partial_cmp(&(double - truncated))?))
+}
+
+/// Reads an integer of at most 18 digits: most numbers are.
+fn short_int(text: &[u8]) -> Option<i64> {
+    let (is_negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    if digits.len() > 18 || text == b"-0" {
+        return None;
+    }
+    let mut int: i64 = 0;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        int = int * 10 + i64::from(digit);
+    }
+    Some(if is_negative { -int } else { int })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+
+    use super::Number::{self, Double, Int, Uint};
+
+    #[test]
+    fn numbers_compare_by_value_where_doubles_would_round() {
+        for (one, other, expected) in [
+            (Int(1), Double(1.0), Equal),
+            (
+                Int(9_007_199_254_740_993),
+                Double(9_007_199_254_740_992.0),
+                Greater,
+            ),
+            (Int(i64::MAX), Double(9_223_372_036_854_775_808.0), Less),
+            (Uint(1 << 63), Double(9_223_372_036_854_775_808.0), Equal),
+            (Uint(u64::MAX), Double(18_446_744_073_709_551_616.0), Less),
+            (Uint(1 << 63), Int(i64::MAX), Greater),
+            (Int(i64::MIN), Double(-9_223_372_036_854_775_808.0), Equal),
+            (Int(-1), Double(-1.5), Greater),
+            (Int(0), Double(-0.0), Equal),
+            (Int(5), Double(1e300), Less),
+            (Int(5), Double(-1e300), Greater),
+        ] {
+            assert_eq!(one.partial_cmp(&other), Some(expected), "{one:?} {other:?}");
+            assert_eq!(other.partial_cmp(&one), Some(expected.reverse()));
+        }
+    }
+
+    #[test]
+    fn numbers_of_json_are_integers_if_they_look_and_fit_so() {
+        let is = |text, expected: &str| {
+            assert_eq!(format!("{:?}", Number::from_json(text).unwrap()), expected);
+        };
+        is("7", "Int(7)");
+        is("-7", "Int(-7)");
+        is("-0", "Double(-0.0)");
+        is("9223372036854775807", "Int(9223372036854775807)");
+        is("-9223372036854775808", "Int(-9223372036854775808)");
+        is("18446744073709551615", "Uint(18446744073709551615)");
+        is("18446744073709551616", "Double(1.8446744073709552e19)");
+        is("1.0", "Double(1.0)");
+        is("1e2", "Double(100.0)");
+        assert!(Number::from_json("1e999").is_none());
+        assert!(Number::from_json(&"9".repeat(400)).is_none());
+    }
+
+    #[test]
+    fn integers_beyond_64_bits_are_not_made() {
+        assert!(Uint(u64::MAX).negated().is_none() && Uint((1 << 63) + 1).negated().is_none());
+        assert_eq!(Int(i64::MIN).negated(), Some(Uint(1 << 63)));
+        assert_eq!(Uint(1 << 63).negated(), Some(Int(i64::MIN)));
+        assert_eq!(Int(i64::MAX).negated(), Some(Int(-i64::MAX)));
+    }
+}

@@ -1,0 +1,205 @@
+//! An expression as postfix operations over slots, one for each path that it names.
+
+use crate::{
+    tree::{Comparison, Literal, Node, Path, TextTest},
+    value::Value,
+};
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(crate) struct Program {
+    operations: Vec<Operation>,
+    paths: Vec<Path>,
+    literals: Vec<Literal>,
+    lists: Vec<Vec<Literal>>,
+    /// How many values are on the stack at most.
+    stack_max: usize,
+}
+
+/// Takes its operands from the stack and puts its result there. Numbers are places in the program's tables.
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    /// Combines the last two results; that of the value given decides alone.
+    Combine(bool),
+    Compare(Comparison),
+    /// Asks whether the second slot has a value, if the first has an object.
+    Has(usize, usize),
+    In,
+    InList(usize),
+    Literal(usize),
+    Load(usize),
+    Negate,
+    Not,
+    Size,
+    /// Goes on at the place given if the last result is the value given.
+    SkipIf(bool, usize),
+    Text(TextTest),
+}
+
+/// Programs whose stack is no larger need no memory for it.
+const SMALL_STACK: usize = 4;
+
+impl Program {
+    pub(crate) fn new(root: &Node) -> Self {
+        let mut program = Self {
+            operations: Vec::new(),
+            paths: Vec::new(),
+            literals: Vec::new(),
+            lists: Vec::new(),
+            stack_max: 0,
+        };
+        program.emit(root, 0);
+        program
+    }
+
+    /// Returns the paths that the slots are of.
+    pub(crate) fn paths(&self) -> &[Path] {
+        &self.paths
+    }
+
+    /// Returns whether the expression is true, given the values of the slots.
+    pub(crate) fn is_true<'v>(&'v self, load: impl Fn(usize) -> Value<'v>) -> bool {
+        match self.stack_max {
+            0..=SMALL_STACK => self.run(&mut [Value::Error; SMALL_STACK], load),
+            stack_max => self.run(&mut vec![Value::Error; stack_max], load),
+        }
+    }
+
+    fn run<'v>(&'v self, stack: &mut [Value<'v>], load: impl Fn(usize) -> Value<'v>) -> bool {
+        let (mut next, mut top) = (0, 0);
+        while let Some(operation) = self.operations.get(next) {
+            next += 1;
+            match *operation {
+                Operation::Has(object, field) => {
+                    stack[top] = match (load(object), load(field)) {
+                        (Value::Map(_), Value::Error) => Value::Bool(false),
+                        (Value::Map(_), _) => Value::Bool(true),
+                        _ => Value::Error,
+                    };
+                    top += 1;
+                }
+                Operation::Literal(literal) => {
+                    stack[top] = Value::of(&self.literals[literal]);
+                    top += 1;
+                }
+                Operation::Load(slot) => {
+                    stack[top] = load(slot);
+                    top += 1;
+                }
+                Operation::SkipIf(result, place) => {
+                    if stack[top - 1].is(result) {
+                        next = place;
+                    }
+                }
+                Operation::InList(list) => {
+                    stack[top - 1] = stack[top - 1].is_in_list(&self.lists[list]);
+                }
+                Operation::Negate => stack[top - 1] = stack[top - 1].negated(),
+                Operation::Not => stack[top - 1] = stack[top - 1].inverted(),
+                Operation::Size => stack[top - 1] = stack[top - 1].size(),
+                Operation::Combine(_)
+                | Operation::Compare(_)
+                | Operation::In
+                | Operation::Text(_) => {
+                    top -= 1;
+                    stack[top - 1] = apply(*operation, stack[top - 1], stack[top]);
+                }
+            }
+        }
+        stack[0].is(true)
+    }
+
+    /// Appends what computes `node` while `height` values are on the stack.
+    fn emit(&mut self, node: &Node, height: usize) {
+        self.stack_max = self.stack_max.max(height + 1);
+        let operation = match node {
+            Node::All(nodes) => return self.emit_chain(nodes, height, false),
+            Node::Any(nodes) => return self.emit_chain(nodes, height, true),
+            Node::Compare(comparison, left, right) => {
+                self.emit(left, height);
+                self.emit(right, height + 1);
+                Operation::Compare(*comparison)
+            }
+            Node::Has(path) => {
+                let object = path.0.split_last().map_or(&[][..], |(_, object)| object);
+                let object = self.slot(&Path(object.to_vec()));
+                Operation::Has(object, self.slot(path))
+            }
+            Node::In(value, container) => {
+                self.emit(value, height);
+                self.emit_path(container, height + 1);
+                Operation::In
+            }
+            Node::InList(value, list) => {
+                self.emit(value, height);
+                self.lists.push(list.clone());
+                Operation::InList(self.lists.len() - 1)
+            }
+            Node::Literal(literal) => {
+                self.literals.push(literal.clone());
+                Operation::Literal(self.literals.len() - 1)
+            }
+            Node::Negate(node) => {
+                self.emit(node, height);
+                Operation::Negate
+            }
+            Node::Not(node) => {
+                self.emit(node, height);
+                Operation::Not
+            }
+            Node::Path(path) => return self.emit_path(path, height),
+            Node::Size(node) => {
+                self.emit(node, height);
+                Operation::Size
+            }
+            Node::Text(test, text, part) => {
+                self.emit(text, height);
+                self.emit(part, height + 1);
+                Operation::Text(*test)
+            }
+        };
+        self.operations.push(operation);
+    }
+
+    fn emit_chain(&mut self, nodes: &[Node], height: usize, decisive: bool) {
+        let mut skips = Vec::new();
+        for (place, node) in nodes.iter().enumerate() {
+            if place == 0 {
+                self.emit(node, height);
+                continue;
+            }
+            skips.push(self.operations.len());
+            self.operations.push(Operation::SkipIf(decisive, 0));
+            self.emit(node, height + 1);
+            self.operations.push(Operation::Combine(decisive));
+        }
+        let end = self.operations.len();
+        for skip in skips {
+            self.operations[skip] = Operation::SkipIf(decisive, end);
+        }
+    }
+
+    fn emit_path(&mut self, path: &Path, height: usize) {
+        self.stack_max = self.stack_max.max(height + 1);
+        let slot = self.slot(path);
+        self.operations.push(Operation::Load(slot));
+    }
+
+    /// Returns the slot of a path.
+    pub(crate) fn slot(&mut self, path: &Path) -> usize {
+        let is_same = |known: &Path| *known == *path;
+        self.paths.iter().position(is_same).unwrap_or_else(|| {
+            self.paths.push(path.clone());
+            self.paths.len() - 1
+        })
+    }
+}
+
+fn apply<'v>(operation: Operation, left: Value<'v>, right: Value<'v>) -> Value<'v> {
+    match operation {
+        Operation::Combine(decisive) => left.combined(right, decisive),
+        Operation::Compare(comparison) => left.compare(comparison, right),
+        Operation::Text(test) => left.test(test, right),
+        _ => left.is_in(right),
+    }
+}

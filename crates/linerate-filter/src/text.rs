@@ -1,0 +1,188 @@
+//! Strings, which stay escaped as long as that makes no difference.
+
+use std::{borrow::Cow, cmp::Ordering};
+
+use memchr::memmem;
+
+/// A string of a payload, as it stands between the quotes, or of a filter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text<'v> {
+    raw: &'v [u8],
+    /// True if there is a backslash in it.
+    is_escaped: bool,
+}
+
+impl<'v> Text<'v> {
+    pub(crate) fn plain(text: &'v str) -> Self {
+        Self::from_json(text.as_bytes(), false)
+    }
+
+    /// Takes a string that was validated.
+    pub(crate) fn from_json(raw: &'v [u8], is_escaped: bool) -> Self {
+        Self { raw, is_escaped }
+    }
+
+    /// Returns what the string means.
+    pub(crate) fn decoded(self) -> Cow<'v, [u8]> {
+        match self.is_escaped {
+            false => Cow::Borrowed(self.raw),
+            true => Cow::Owned(unescape(self.raw)),
+        }
+    }
+
+    /// Returns the number of characters.
+    pub(crate) fn size(self) -> u64 {
+        let decoded = self.decoded();
+        let begins = |byte: &&u8| **byte & 0xc0 != 0x80;
+        decoded.iter().filter(begins).count() as u64
+    }
+
+    pub(crate) fn contains(self, part: Self) -> bool {
+        memmem::find(&self.decoded(), &part.decoded()).is_some()
+    }
+
+    pub(crate) fn starts_with(self, part: Self) -> bool {
+        match self.is_escaped {
+            // The part of a long text that follows is of no interest.
+            true if !part.is_escaped => {
+                let cut = self
+                    .raw
+                    .len()
+                    .min(part.raw.len() * ESCAPE_BYTES_MAX + ESCAPE_BYTES_MAX);
+                unescape(&self.raw[..cut]).starts_with(part.raw)
+            }
+            _ => self.decoded().starts_with(&part.decoded()),
+        }
+    }
+
+    pub(crate) fn ends_with(self, part: Self) -> bool {
+        self.decoded().ends_with(&part.decoded())
+    }
+}
+
+impl PartialEq for Text<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self.is_escaped, other.is_escaped) {
+            (false, false) => self.raw == other.raw,
+            // Escapes make a string longer, never shorter.
+            (true, false) if self.raw.len() < other.raw.len() => false,
+            (false, true) if self.raw.len() > other.raw.len() => false,
+            _ => self.decoded() == other.decoded(),
+        }
+    }
+}
+
+impl PartialOrd for Text<'_> {
+    /// Compares by code points, which have the order of their bytes.
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.decoded().cmp(&other.decoded()))
+    }
+}
+
+/// The longest escape, of two surrogates.
+const ESCAPE_BYTES_MAX: usize = 12;
+
+/// Replaces the escapes of a string that was validated. What is cut off within an escape is left out.
+fn unescape(raw: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..at]);
+        let Some((char, length)) = escape(&rest[at + 1..]) else {
+            return out;
+        };
+        out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+        rest = &rest[at + 1 + length..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// Reads what follows a backslash in JSON; returns its meaning and its length. `None` if it is malformed.
+pub(crate) fn escape(rest: &[u8]) -> Option<(char, usize)> {
+    let char = match rest.first()? {
+        byte @ (b'"' | b'\\' | b'/') => char::from(*byte),
+        b'b' => '\x08',
+        b'f' => '\x0c',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => return unicode(rest),
+        _ => return None,
+    };
+    Some((char, 1))
+}
+
+/// Reads `u` and four digits, or two of these that make one character (RFC 8259 §7).
+fn unicode(rest: &[u8]) -> Option<(char, usize)> {
+    let high = hex(rest.get(1..5)?)?;
+    if !(0xd800..0xdc00).contains(&high) {
+        return Some((char::from_u32(high)?, 5));
+    }
+    let low = rest.get(5..11).and_then(|low| low.strip_prefix(b"\\u"))?;
+    let low = hex(low).filter(|low| (0xdc00..0xe000).contains(low))?;
+    let code = 0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+    Some((char::from_u32(code)?, 11))
+}
+
+fn hex(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |code, digit| {
+        Some(code << 4 | char::from(*digit).to_digit(16)?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Text, escape};
+
+    fn json(raw: &str) -> Text<'_> {
+        Text::from_json(raw.as_bytes(), raw.contains('\\'))
+    }
+
+    #[test]
+    fn escaped_strings_are_equal_to_what_they_mean() {
+        for (raw, plain) in [
+            (r"err\u006fr", "error"),
+            (r#"\"\\\/\b\f\n\r\t"#, "\"\\/\x08\x0c\n\r\t"),
+            (r"\ud83e\udD80", "🦀"),
+            (r"\u0000x", "\0x"),
+            ("plain", "plain"),
+        ] {
+            let (text, plain) = (json(raw), Text::plain(plain));
+            assert!(text == plain && plain == text && text == text, "{raw}");
+            assert_eq!(text.size(), plain.size());
+            assert!(text.starts_with(plain) && text.ends_with(plain) && text.contains(plain));
+            assert_eq!(text.partial_cmp(&plain), Some(std::cmp::Ordering::Equal));
+        }
+        assert!(json(r"a\n") != Text::plain("a\\n") && json(r"\u0061") != Text::plain("b"));
+    }
+
+    #[test]
+    fn parts_are_found_where_the_string_is_escaped() {
+        let long = format!(r"\u0061b\ud83e\udd80{}\u0063", "x".repeat(100));
+        let text = json(&long);
+        assert!(text.starts_with(Text::plain("ab🦀x")) && !text.starts_with(Text::plain("abx")));
+        assert!(text.starts_with(Text::plain("")) && text.starts_with(json(r"\u0061")));
+        assert!(text.ends_with(Text::plain("xc")) && !text.ends_with(Text::plain("bc")));
+        assert!(text.contains(Text::plain("🦀")) && !text.contains(Text::plain("u0061")));
+        assert_eq!(text.size(), 104);
+    }
+
+    #[test]
+    fn malformed_escapes_are_seen() {
+        for rest in [
+            "",
+            "x",
+            "u",
+            "u12",
+            "u12g4",
+            "ud800",
+            r"ud800\u0041",
+            r"ud800\n1234",
+            "udc00",
+            r"ud800\ud80",
+        ] {
+            assert_eq!(escape(rest.as_bytes()), None, "{rest}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Values while a filter is evaluated, and how they compare.
+
+use std::{borrow::Cow, cmp::Ordering};
+
+use hashbrown::HashSet;
+
+use crate::{
+    Number,
+    json::Reader,
+    text::Text,
+    tree::{Comparison, Literal, TextTest},
+};
+
+/// A value, or that there is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value<'v> {
+    Bool(bool),
+    /// A field that is missing, or an operation that its operands do not have.
+    Error,
+    /// A list as it stands in the payload.
+    List(&'v str),
+    /// An object as it stands in the payload.
+    Map(&'v str),
+    Null,
+    Number(Number),
+    Text(Text<'v>),
+}
+
+impl<'v> Value<'v> {
+    pub(crate) fn of(literal: &'v Literal) -> Self {
+        match literal {
+            Literal::Bool(bool) => Self::Bool(*bool),
+            Literal::Null => Self::Null,
+            Literal::Number(number) => Self::Number(*number),
+            Literal::Text(text) => Self::Text(Text::plain(text)),
+        }
+    }
+
+    /// Returns whether two values are equal; `None` if that is an error. Values of different types are different.
+    pub(crate) fn equals(self, other: Self) -> Option<bool> {
+        match (self, other) {
+            (Self::Error, _) | (_, Self::Error) => None,
+            // Comparing lists and objects would take longer than reading them.
+            (Self::List(_), Self::List(_)) | (Self::Map(_), Self::Map(_)) => None,
+            (Self::Bool(one), Self::Bool(other)) => Some(one == other),
+            (Self::Null, Self::Null) => Some(true),
+            (Self::Number(one), Self::Number(other)) => Some(one == other),
+            (Self::Text(one), Self::Text(other)) => Some(one == other),
+            _ => Some(false),
+        }
+    }
+
+    pub(crate) fn compare(self, comparison: Comparison, other: Self) -> Self {
+        let ordering = || match (self, other) {
+            (Self::Bool(one), Self::Bool(other)) => Some(one.cmp(&other)),
+            (Self::Number(one), Self::Number(other)) => one.partial_cmp(&other),
+            (Self::Text(one), Self::Text(other)) => one.partial_cmp(&other),
+            _ => None,
+        };
+        Self::truth(match comparison {
+            Comparison::Equal => self.equals(other),
+            Comparison::Greater => ordering().map(Ordering::is_gt),
+            Comparison::GreaterOrEqual => ordering().map(Ordering::is_ge),
+            Comparison::Less => ordering().map(Ordering::is_lt),
+            Comparison::LessOrEqual => ordering().map(Ordering::is_le),
+            Comparison::NotEqual => self.equals(other).map(|is_equal| !is_equal),
+        })
+    }
+
+    /// Returns whether a list has this element, or an object a field of this name.
+    pub(crate) fn is_in(self, container: Self) -> Self {
+        match (self, container) {
+            (Self::Error, _) => Self::Error,
+            (value, Self::List(list)) => Self::truth(value.is_element_of(list)),
+            (value, Self::Map(map)) => Self::Bool(value.is_key_of(map)),
+            _ => Self::Error,
+        }
+    }
+
+    pub(crate) fn is_in_list(self, list: &[Literal]) -> Self {
+        match self {
+            Self::Error => Self::Error,
+            value => {
+                let is_equal = |literal| value.equals(Value::of(literal)) == Some(true);
+                Self::Bool(list.iter().any(is_equal))
+            }
+        }
+    }
+
+    pub(crate) fn negated(self) -> Self {
+        match self {
+            Self::Number(number) => number.negated().map_or(Self::Error, Self::Number),
+            _ => Self::Error,
+        }
+    }
+
+    pub(crate) fn inverted(self) -> Self {
+        match self {
+            Self::Bool(bool) => Self::Bool(!bool),
+            _ => Self::Error,
+        }
+    }
+
+    pub(crate) fn size(self) -> Self {
+        let size = match self {
+            Self::List(list) => elements(list).count() as u64,
+            Self::Map(map) => {
+                // Of several fields of one name there is only the last one.
+                let keys = keys(map).map(Text::decoded);
+                keys.collect::<HashSet<Cow<'_, [u8]>, foldhash::fast::RandomState>>()
+                    .len() as u64
+            }
+            Self::Text(text) => text.size(),
+            _ => return Self::Error,
+        };
+        Self::Number(Number::from_unsigned(size))
+    }
+
+    pub(crate) fn test(self, test: TextTest, part: Self) -> Self {
+        match (self, part) {
+            (Self::Text(text), Self::Text(part)) => Self::Bool(match test {
+                TextTest::Contains => text.contains(part),
+                TextTest::EndsWith => text.ends_with(part),
+                TextTest::StartsWith => text.starts_with(part),
+            }),
+            _ => Self::Error,
+        }
+    }
+
+    /// Combines two results: what is `decisive` decides, whatever the other is; otherwise an error is one.
+    pub(crate) fn combined(self, other: Self, decisive: bool) -> Self {
+        match (self, other) {
+            (Self::Bool(bool), _) | (_, Self::Bool(bool)) if bool == decisive => {
+                Self::Bool(decisive)
+            }
+            (Self::Bool(_), Self::Bool(_)) => Self::Bool(!decisive),
+            _ => Self::Error,
+        }
+    }
+
+    pub(crate) fn is(self, bool: bool) -> bool {
+        matches!(self, Self::Bool(own) if own == bool)
+    }
+
+    fn truth(result: Option<bool>) -> Self {
+        result.map_or(Self::Error, Self::Bool)
+    }
+
+    /// As a disjunction of comparisons: one that holds decides, otherwise an error is one.
+    fn is_element_of(self, list: &str) -> Option<bool> {
+        let mut result = Some(false);
+        for element in elements(list) {
+            match self.equals(element) {
+                Some(true) => return Some(true),
+                Some(false) => {}
+                None => result = None,
+            }
+        }
+        result
+    }
+
+    fn is_key_of(self, map: &str) -> bool {
+        match self {
+            Self::Text(text) => keys(map).any(|key| key == text),
+            _ => false,
+        }
+    }
+}
+
+/// Returns the elements of a list, which was validated.
+fn elements(list: &str) -> impl Iterator<Item = Value<'_>> {
+    let mut reader = Reader::new(list);
+    std::iter::from_fn(move || {
+        next_item(&mut reader)?;
+        reader.value(0).ok()
+    })
+}
+
+/// Returns the keys of an object, which was validated.
+fn keys(map: &str) -> impl Iterator<Item = Text<'_>> {
+    let mut reader = Reader::new(map);
+    std::iter::from_fn(move || {
+        next_item(&mut reader)?;
+        let key = reader.key().ok()?;
+        reader.skip(0).ok()?;
+        Some(key)
+    })
+}
+
+/// Goes on behind the bracket or the comma before an item; `None` behind the last one.
+fn next_item(reader: &mut Reader<'_>) -> Option<()> {
+    let bracket_or_comma = reader.next_token();
+    reader.step();
+    let is_over =
+        matches!(bracket_or_comma, b']' | b'}') || matches!(reader.next_token(), b']' | b'}');
+    (!is_over).then_some(())
+}

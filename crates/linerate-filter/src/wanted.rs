@@ -1,0 +1,194 @@
+//! The values that filters want to know, as a tree of paths.
+
+use hashbrown::HashMap;
+
+use crate::tree::{Path, Segment};
+
+/// The place of the whole payload.
+pub(crate) const ROOT: usize = 0;
+
+/// Paths that share their beginnings.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    nodes: Vec<Node>,
+    free: Vec<usize>,
+}
+
+/// A value that somebody wants to know, or that leads to one.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) parent: usize,
+    pub(crate) fields: Fields,
+    /// The wanted elements and their places, in order.
+    pub(crate) items: Vec<(u64, usize)>,
+    segment: Option<Segment>,
+    /// How many paths lead here or further.
+    uses: usize,
+}
+
+/// The wanted fields of an object, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    places: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
+    /// A bit for each length of a name; most names of a payload differ from all by that.
+    lengths: u64,
+}
+
+impl Wanted {
+    pub(crate) fn new() -> Self {
+        Self {
+            nodes: vec![Node::new(ROOT, None)],
+            free: Vec::new(),
+        }
+    }
+
+    /// Adds a path and returns its place.
+    pub(crate) fn add(&mut self, path: &Path) -> usize {
+        let mut place = ROOT;
+        for segment in &path.0 {
+            place = match self.nodes[place].find(segment) {
+                Some(child) => child,
+                None => self.add_child(place, segment),
+            };
+            self.nodes[place].uses += 1;
+        }
+        place
+    }
+
+    /// Removes a path that was added.
+    pub(crate) fn remove(&mut self, mut place: usize) {
+        while place != ROOT {
+            let node = &mut self.nodes[place];
+            let parent = node.parent;
+            node.uses -= 1;
+            if node.uses == 0 {
+                let segment = std::mem::replace(node, Node::new(ROOT, None)).segment;
+                self.nodes[parent].forget(segment);
+                self.free.push(place);
+            }
+            place = parent;
+        }
+    }
+
+    pub(crate) fn node(&self, place: usize) -> &Node {
+        &self.nodes[place]
+    }
+
+    /// Returns a bound of all places.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn add_child(&mut self, parent: usize, segment: &Segment) -> usize {
+        let node = Node::new(parent, Some(segment.clone()));
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.nodes[place] = node;
+                place
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() - 1
+            }
+        };
+        self.nodes[parent].learn(segment, place);
+        place
+    }
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Node {
+    fn new(parent: usize, segment: Option<Segment>) -> Self {
+        Self {
+            parent,
+            fields: Fields::default(),
+            items: Vec::new(),
+            segment,
+            uses: 0,
+        }
+    }
+
+    fn find(&self, segment: &Segment) -> Option<usize> {
+        match segment {
+            Segment::Field(name) => self.fields.find(name.as_bytes()),
+            Segment::Index(index) => {
+                let at = self.items.binary_search_by_key(index, |item| item.0).ok()?;
+                Some(self.items[at].1)
+            }
+        }
+    }
+
+    fn learn(&mut self, segment: &Segment, place: usize) {
+        match segment {
+            Segment::Field(name) => {
+                self.fields.lengths |= Fields::length_bit(name.len());
+                self.fields.places.insert(name.as_bytes().into(), place);
+            }
+            Segment::Index(index) => {
+                let at = self.items.partition_point(|item| item.0 < *index);
+                self.items.insert(at, (*index, place));
+            }
+        }
+    }
+
+    fn forget(&mut self, segment: Option<Segment>) {
+        match segment {
+            Some(Segment::Field(name)) => drop(self.fields.places.remove(name.as_bytes())),
+            Some(Segment::Index(index)) => self.items.retain(|item| item.0 != index),
+            None => {}
+        }
+    }
+}
+
+impl Fields {
+    /// Returns the place of a field.
+    pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
+        match self.lengths & Self::length_bit(name.len()) {
+            0 => None,
+            _ => self.places.get(name).copied(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    fn length_bit(length: usize) -> u64 {
+        1 << length.min(63)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ROOT, Wanted};
+    use crate::tree::{
+        Path,
+        Segment::{Field, Index},
+    };
+
+    #[test]
+    fn paths_share_their_beginnings_and_leave_nothing_behind() {
+        let mut wanted = Wanted::new();
+        let path = |last| Path(vec![Field("a".into()), Field("b".into()), last]);
+        let one = wanted.add(&path(Index(7)));
+        let other = wanted.add(&path(Index(2)));
+        assert_eq!(wanted.len(), 5, "the whole, a, b and two elements");
+        assert_eq!(wanted.add(&path(Index(7))), one);
+        assert_eq!(wanted.add(&Path::default()), ROOT);
+        let parent = wanted.node(one).parent;
+        assert_eq!(wanted.node(parent).items, [(2, other), (7, one)]);
+        wanted.remove(ROOT);
+        wanted.remove(one);
+        wanted.remove(other);
+        assert_eq!(wanted.node(parent).items, [(7, one)]);
+        wanted.remove(one);
+        assert!(wanted.node(ROOT).fields.is_empty());
+        let again = wanted.add(&path(Field("x".into())));
+        assert!(wanted.len() == 5 && again != ROOT, "places are used again");
+    }
+}

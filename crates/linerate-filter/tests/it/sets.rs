@@ -1,0 +1,75 @@
+//! Sets of filters: what an index finds, and what it does not.
+
+use std::sync::Arc;
+
+use linerate_filter::{Filter, FilterSet, Limits};
+
+fn set(texts: &[&str]) -> FilterSet {
+    let mut set = FilterSet::default();
+    for (id, text) in texts.iter().enumerate() {
+        set.insert(id, Arc::new(Filter::new(text, &Limits::default()).unwrap()));
+    }
+    set
+}
+
+fn matched(set: &FilterSet, payload: &str) -> Vec<usize> {
+    let mut matched = Vec::new();
+    set.visit(payload.as_bytes(), |id| matched.push(id));
+    matched.sort_unstable();
+    matched
+}
+
+#[test]
+fn filters_are_found_by_every_kind_of_constant() {
+    let set = set(&[
+        r#"a == "x""#,
+        "a == 1",
+        "1.0 == a",
+        "a == true",
+        "a == null",
+        "a == 1.5",
+        r#"a in ["x", 1, "x"]"#,
+        r#"a == "x" && b > 1"#,
+        "a != 1",
+        "data == 7",
+        "a == 18446744073709551615u",
+    ]);
+    for (payload, expected) in [
+        (r#"{"a":"x"}"#, &[0, 6, 8][..]),
+        (r#"{"a":"\u0078","b":2}"#, &[0, 6, 7, 8]),
+        (r#"{"a":1}"#, &[1, 2, 6]),
+        (r#"{"a":1.0e0}"#, &[1, 2, 6]),
+        (r#"{"a":true}"#, &[3, 8]),
+        (r#"{"a":null}"#, &[4, 8]),
+        (r#"{"a":1.5}"#, &[5, 8]),
+        (r#"{"a":18446744073709551615}"#, &[8, 10]),
+        (r#"{"a":["x"]}"#, &[8]),
+        ("{}", &[]),
+        ("7", &[9]),
+        (r#"{"a":1"#, &[]),
+    ] {
+        assert_eq!(matched(&set, payload), expected, "{payload}");
+    }
+}
+
+#[test]
+fn a_filter_that_is_removed_or_replaced_matches_no_more() {
+    let mut set = set(&["a == 1", "a == 1 && b == 2", "b == 2", "a > 0"]);
+    let payload = r#"{"a":1,"b":2}"#;
+    assert_eq!(matched(&set, payload), [0, 1, 2, 3]);
+    set.remove(0);
+    set.remove(0);
+    set.remove(100);
+    assert_eq!(matched(&set, payload), [1, 2, 3]);
+    set.insert(
+        2,
+        Arc::new(Filter::new("c.d == 3", &Limits::default()).unwrap()),
+    );
+    assert_eq!(matched(&set, payload), [1, 3]);
+    assert_eq!(matched(&set, r#"{"c":{"d":3}}"#), [2]);
+    set.remove(1);
+    set.remove(2);
+    set.remove(3);
+    assert!(set.is_empty());
+    assert_eq!(matched(&set, payload), [0; 0]);
+}
