@@ -300,10 +300,10 @@ impl Broker for Nats {
         _: Option<u64>,
     ) -> BoxFuture<'a, Result<(), BrokerError>> {
         Box::pin(self.in_time(async move {
-            let (link, subjects) = (self.shared.current()?, &self.shared.subjects);
-            let kept = link
-                .streams()
-                .keep(&subjects.kept(None), subjects.kept(Some(id)), value);
+            let link = self.shared.current()?;
+            let subjects = &self.shared.subjects;
+            let (all, subject) = (subjects.kept(None), subjects.kept(Some(id)));
+            let kept = link.streams().keep(&all, subject, value);
             link.answer(kept).await
         }))
     }

@@ -10,8 +10,8 @@ use crate::{
     value::Value,
 };
 
-/// Levels of lists and objects.
-pub(crate) const LEVELS_MAX: usize = 127;
+/// How deep lists and objects of a payload may be nested.
+pub const JSON_DEPTH_MAX: usize = 127;
 
 /// The payload is not JSON.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -30,11 +30,13 @@ impl<'v> Reader<'v> {
     }
 
     /// Returns the next byte, 0 at the end, where no byte of JSON is 0.
+    #[inline]
     pub(crate) fn peek(&self) -> u8 {
         self.text.as_bytes().get(self.at).copied().unwrap_or(0)
     }
 
     /// Skips blanks and returns the next byte.
+    #[inline]
     pub(crate) fn next_token(&mut self) -> u8 {
         loop {
             let byte = self.peek();
@@ -45,25 +47,30 @@ impl<'v> Reader<'v> {
         }
     }
 
+    #[inline]
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
+    #[inline]
     pub(crate) fn is_at_end(&self) -> bool {
         self.at == self.text.len()
     }
 
     /// Returns what was read since `from`.
+    #[inline]
     pub(crate) fn since(&self, from: usize) -> &'v str {
         &self.text[from..self.at]
     }
 
     /// Goes on behind the next byte, which the caller has seen.
+    #[inline]
     pub(crate) fn step(&mut self) {
         self.at += 1;
     }
 
     /// Reads the key of a field and the colon behind it.
+    #[inline]
     pub(crate) fn key(&mut self) -> Result<Text<'v>, Invalid> {
         if self.next_token() != b'"' {
             return Err(Invalid);
@@ -113,7 +120,7 @@ impl<'v> Reader<'v> {
                 bracket @ (b'[' | b'{') => {
                     self.at += 1;
                     depth += 1;
-                    if levels + depth > LEVELS_MAX {
+                    if levels + depth > JSON_DEPTH_MAX {
                         return Err(Invalid);
                     }
                     let is_object = bracket == b'{';
@@ -161,6 +168,7 @@ impl<'v> Reader<'v> {
     }
 
     /// Reads a string, whose opening quote is the next byte.
+    #[inline]
     fn string(&mut self) -> Result<Text<'v>, Invalid> {
         let bytes = self.text.as_bytes();
         let from = self.at + 1;
@@ -193,19 +201,18 @@ impl<'v> Reader<'v> {
 
     fn skip_number(&mut self) -> Result<(), Invalid> {
         let from = self.at;
-        self.number()?;
-        let number = self.since(from);
+        let has_exponent = self.number()?;
         // Only long numbers and those with an exponent can be beyond a double.
-        let is_small = number.len() <= SMALL_DIGITS_MAX
-            && !number.bytes().any(|byte| matches!(byte, b'e' | b'E'));
-        match is_small || Number::from_json(number).is_some() {
+        let is_small = !has_exponent && self.at - from <= SMALL_DIGITS_MAX;
+        match is_small || Number::from_json(self.since(from)).is_some() {
             true => Ok(()),
             false => Err(Invalid),
         }
     }
 
-    /// Goes on behind a number.
-    fn number(&mut self) -> Result<(), Invalid> {
+    /// Goes on behind a number; returns whether it has an exponent.
+    #[inline]
+    fn number(&mut self) -> Result<bool, Invalid> {
         if self.peek() == b'-' {
             self.at += 1;
         }
@@ -218,17 +225,19 @@ impl<'v> Reader<'v> {
             self.at += 1;
             self.digits()?;
         }
-        if matches!(self.peek(), b'e' | b'E') {
+        let has_exponent = matches!(self.peek(), b'e' | b'E');
+        if has_exponent {
             self.at += 1;
             if matches!(self.peek(), b'+' | b'-') {
                 self.at += 1;
             }
             self.digits()?;
         }
-        Ok(())
+        Ok(has_exponent)
     }
 
     /// Goes on behind at least one digit.
+    #[inline]
     fn digits(&mut self) -> Result<(), Invalid> {
         let from = self.at;
         while self.peek().is_ascii_digit() {
@@ -242,6 +251,7 @@ impl<'v> Reader<'v> {
 const SMALL_DIGITS_MAX: usize = 300;
 
 /// Returns where the first quote, backslash or control character is, from `at` on.
+#[inline]
 fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -265,7 +275,7 @@ fn plain_end(bytes: &[u8], mut at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{LEVELS_MAX, Reader, plain_end};
+    use super::{JSON_DEPTH_MAX, Reader, plain_end};
 
     fn is_json(text: &str) -> bool {
         let mut reader = Reader::new(text);
@@ -357,8 +367,8 @@ mod tests {
     fn nesting_is_limited() {
         for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
             for (levels, expected) in [
-                (LEVELS_MAX, true),
-                (LEVELS_MAX + 1, false),
+                (JSON_DEPTH_MAX, true),
+                (JSON_DEPTH_MAX + 1, false),
                 (100_000, false),
             ] {
                 let text = format!("{}1{}", open.repeat(levels), close.repeat(levels));

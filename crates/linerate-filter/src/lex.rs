@@ -24,12 +24,6 @@ impl Token<'_> {
     }
 }
 
-/// Longer ones first.
-const SYMBOLS: [&str; 25] = [
-    "&&", "||", "==", "!=", "<=", ">=", "<", ">", "!", "(", ")", "[", "]", "{", "}", ".", ",", "-",
-    "+", "*", "/", "%", "?", ":", "=",
-];
-
 /// Splits a text.
 #[derive(Clone, Debug)]
 pub(crate) struct Lexer<'t> {
@@ -58,7 +52,9 @@ impl<'t> Lexer<'t> {
             self.at += length;
             return Ok((at, Token::Constant(Literal::Number(number))));
         }
-        if let Some(text) = literal::string(rest) {
+        // A prefix makes a string of what would be a name.
+        let may_be_string = matches!(first, '"' | '\'' | 'r' | 'R' | 'b' | 'B');
+        if let Some(text) = may_be_string.then(|| literal::string(rest)).flatten() {
             let (text, length) =
                 text.map_err(|(offset, problem)| self.error(at + offset, problem))?;
             self.at += length;
@@ -70,8 +66,8 @@ impl<'t> Lexer<'t> {
             self.at += length;
             return Ok((at, word(&rest[..length])));
         }
-        let symbol = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol));
-        let symbol = symbol.ok_or_else(|| self.error(at, Problem::Character(first)))?;
+        let symbol =
+            symbol(rest.as_bytes()).ok_or_else(|| self.error(at, Problem::Character(first)))?;
         self.at += symbol.len();
         Ok((at, Token::Symbol(symbol)))
     }
@@ -95,6 +91,24 @@ impl<'t> Lexer<'t> {
             self.at += rest.find('\n').unwrap_or(rest.len());
         }
     }
+}
+
+/// Returns the operator or bracket that a text begins with.
+fn symbol(text: &[u8]) -> Option<&'static str> {
+    Some(match text {
+        [b'&', b'&', ..] => "&&",
+        [b'|', b'|', ..] => "||",
+        [b'=', b'=', ..] => "==",
+        [b'!', b'=', ..] => "!=",
+        [b'<', b'=', ..] => "<=",
+        [b'>', b'=', ..] => ">=",
+        [first, ..] => {
+            const SINGLE: &str = "!%()*+,-./:<=>?[]{}";
+            let at = SINGLE.bytes().position(|byte| byte == *first)?;
+            &SINGLE[at..=at]
+        }
+        [] => return None,
+    })
 }
 
 fn word(word: &str) -> Token<'_> {

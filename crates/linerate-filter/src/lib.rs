@@ -42,6 +42,7 @@ mod wanted;
 
 pub use error::{ParseError, Problem};
 pub use filter::Filter;
+pub use json::JSON_DEPTH_MAX;
 pub use number::Number;
 pub use parse::{DEPTH_MAX, Limits, parse};
 pub use set::FilterSet;

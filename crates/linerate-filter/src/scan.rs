@@ -1,7 +1,7 @@
 //! One pass over a payload, which finds what is wanted of it.
 
 use crate::{
-    json::{Invalid, LEVELS_MAX, Reader},
+    json::{Invalid, JSON_DEPTH_MAX, Reader},
     text::Text,
     value::Value,
     wanted::{ROOT, Wanted},
@@ -140,8 +140,9 @@ impl<'v> Scan<'_, 'v> {
         Ok(())
     }
 
+    #[inline]
     fn open(&mut self, levels: usize) -> Result<(), Invalid> {
-        if levels > LEVELS_MAX {
+        if levels > JSON_DEPTH_MAX {
             return Err(Invalid);
         }
         self.reader.step();
@@ -149,6 +150,7 @@ impl<'v> Scan<'_, 'v> {
     }
 
     /// Goes on behind the closing bracket if it is the next token.
+    #[inline]
     fn is_closed(&mut self, bracket: u8) -> bool {
         let is_closed = self.reader.next_token() == bracket;
         if is_closed {
@@ -158,13 +160,13 @@ impl<'v> Scan<'_, 'v> {
     }
 
     /// Goes on behind a comma, or behind the closing bracket, which is the end.
+    #[inline]
     fn is_over(&mut self, bracket: u8) -> Result<bool, Invalid> {
-        if self.is_closed(bracket) {
-            return Ok(true);
+        let next = self.reader.next_token();
+        if next != bracket && next != b',' {
+            return Err(Invalid);
         }
-        match self.is_closed(b',') {
-            true => Ok(false),
-            false => Err(Invalid),
-        }
+        self.reader.step();
+        Ok(next == bracket)
     }
 }

@@ -18,11 +18,13 @@ impl<'v> Text<'v> {
     }
 
     /// Takes a string that was validated.
+    #[inline]
     pub(crate) fn from_json(raw: &'v [u8], is_escaped: bool) -> Self {
         Self { raw, is_escaped }
     }
 
     /// Returns what the string means.
+    #[inline]
     pub(crate) fn decoded(self) -> Cow<'v, [u8]> {
         match self.is_escaped {
             false => Cow::Borrowed(self.raw),

@@ -70,6 +70,7 @@ impl Wanted {
         }
     }
 
+    #[inline]
     pub(crate) fn node(&self, place: usize) -> &Node {
         &self.nodes[place]
     }
@@ -147,6 +148,7 @@ impl Node {
 
 impl Fields {
     /// Returns the place of a field.
+    #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
         match self.lengths & Self::length_bit(name.len()) {
             0 => None,

@@ -73,7 +73,7 @@ pub struct Config {
     pub client: ClientOptions,
     /// Whether WebSockets are compressed, and how.
     pub compression: CompressionOptions,
-    /// What an expression that filters may cost.
+    /// How large filters may be, and how many there may be.
     pub filter: FilterOptions,
     /// How much this node keeps of channels that are not durable.
     pub history: HistoryOptions,

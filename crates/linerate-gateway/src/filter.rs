@@ -1,35 +1,26 @@
-//! Filters of subscribers: expressions in CEL over the JSON of publications.
+//! Filters of subscribers: expressions over the JSON of publications.
 //!
-//! The fields of an object are variables (`level == "error" && bytes > 1000`), and `data` is the whole of it. A
-//! publication is seen if the expression is true. If a field is missing, has another type, or the payload is
-//! no JSON, it is not: what is published can't make a subscriber fail.
-//!
-//! What an expression may do is limited before it runs (`check`), so that evaluating it takes time in
-//! proportion to its nodes and the publication.
-
-mod check;
-mod convert;
-mod error;
-mod expression;
-mod guard;
-mod parse;
+//! The language is that of `linerate_filter`, a strict subset of CEL. What is published can't make a subscriber fail: a
+//! publication that is not JSON, or without the fields that an expression names, is not seen.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashMap;
+use linerate_filter::{Limits, ParseError};
 use linerate_hub::Filter;
 
 use crate::config::FilterOptions;
 
-pub use error::FilterError;
-use expression::Expression;
-pub(crate) use parse::DEPTH_MAX;
+/// A text is not a filter, or is larger than allowed.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("invalid filter, {0}")]
+pub struct FilterError(ParseError);
 
-/// Compiles filters, and hands out the same one for the same text.
+/// Compiles filters, and returns the same one for the same text.
 #[derive(Debug)]
 pub struct Filters {
     options: FilterOptions,
-    compiled: Mutex<HashMap<String, Arc<Expression>, foldhash::fast::RandomState>>,
+    compiled: Mutex<HashMap<String, Arc<dyn Filter>, foldhash::fast::RandomState>>,
 }
 
 impl Filters {
@@ -44,15 +35,17 @@ impl Filters {
     /// Returns the filter for an expression.
     ///
     /// # Errors
-    /// It is none, or may cost more than allowed. The error names the limit.
+    /// The text is not an expression, or is larger than allowed.
     pub fn compile(&self, text: &str) -> Result<Arc<dyn Filter>, FilterError> {
         let text = text.trim();
-        if let Some(known) = self.find(text) {
-            return Ok(known);
-        }
-        // Nobody else waits meanwhile; if two compile the same, the later one stays.
-        let compiled = Arc::new(Expression::compile(text, &self.options)?);
+        let limits = Limits::new(self.options.expression_bytes_max, self.options.nodes_max);
         let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.get(text) {
+            return Ok(known.clone());
+        }
+        // Microseconds, so that other workers may wait for the lock.
+        let compiled = linerate_filter::Filter::new(text, &limits).map_err(FilterError)?;
+        let compiled: Arc<dyn Filter> = Arc::new(Arc::new(compiled));
         if all.len() >= self.options.cache_max {
             all.retain(|_, filter| Arc::strong_count(filter) > 1);
         }
@@ -61,12 +54,44 @@ impl Filters {
         }
         Ok(compiled)
     }
-
-    fn find(&self, text: &str) -> Option<Arc<Expression>> {
-        let all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(text).cloned()
-    }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_text_is_the_same_filter_and_the_cache_is_bounded() {
+        let filters = Filters::new(FilterOptions {
+            cache_max: 2,
+            ..FilterOptions::default()
+        });
+        let first = filters.compile("a == 1").unwrap();
+        assert!(Arc::ptr_eq(&first, &filters.compile(" a == 1\n").unwrap()));
+        for number in 0..10 {
+            drop(filters.compile(&format!("b == {number}")).unwrap());
+        }
+        assert!(filters.compiled.lock().unwrap().len() <= 2);
+        let again = filters.compile("a == 1").unwrap();
+        assert!(Arc::ptr_eq(&first, &again), "one that is in use stays");
+    }
+
+    #[test]
+    fn an_error_has_the_place_and_the_limits_are_those_of_the_configuration() {
+        let filters = Filters::new(FilterOptions {
+            expression_bytes_max: 10,
+            nodes_max: 5,
+            ..FilterOptions::default()
+        });
+        let refusal = |text| filters.compile(text).unwrap_err().to_string();
+        assert_eq!(
+            refusal("a = 1"),
+            "invalid filter, column 3: found =, expected =="
+        );
+        assert!(filters.compile("a == 10000").is_ok());
+        let message = refusal("a == 100000");
+        assert!(message.contains("11 bytes; at most 10"), "{message}");
+        let message = refusal("a||b||c||d");
+        assert!(message.contains("more than 5 nodes"), "{message}");
+    }
+}

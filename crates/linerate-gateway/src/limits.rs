@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use linerate::{Config, HandshakeLimits, Http2Limits};
 
-use crate::{api::attempts, filter, protocol::centrifuge, server, session, transport};
+use crate::{api::attempts, protocol::centrifuge, server, session, transport};
 
 /// A limit with its value in force.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -195,8 +195,13 @@ fn commands() -> Vec<Limit> {
         ),
         count(
             "filter.depth_max",
-            filter::DEPTH_MAX as u64,
-            "Levels of brackets in a filter",
+            linerate_filter::DEPTH_MAX as u64,
+            "Levels of brackets and comparisons in a filter",
+        ),
+        count(
+            "filter.json_depth_max",
+            linerate_filter::JSON_DEPTH_MAX as u64,
+            "Levels of JSON in a publication; deeper ones match no filter",
         ),
     ]
 }

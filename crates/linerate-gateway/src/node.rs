@@ -49,7 +49,10 @@ use tokio::{
 };
 
 use crate::{
-    admin::TailEncoding, auth::Revocations, config::Namespaces, metrics::PublishDurations,
+    admin::TailEncoding,
+    auth::Revocations,
+    config::{FilterOptions, Namespaces},
+    metrics::PublishDurations,
 };
 use accounts::Accounts;
 pub use ask::{PresenceStats, PresenceTooLarge};
@@ -87,6 +90,8 @@ pub struct NodeOptions {
     pub linger: Duration,
     /// Revocations of tokens that are remembered.
     pub revocations_max: usize,
+    /// How many filters there may be.
+    pub filter: FilterOptions,
 }
 
 /// A process of the service.
@@ -200,6 +205,8 @@ impl Node {
             encodings,
             seed: rand::random(),
             blocks: budget.account(Consumer::Blocks),
+            channel_filters_max: self.options.filter.channel_filters_max,
+            client_filters_max: self.options.filter.client_filters_max,
             ..HubOptions::default()
         });
         Worker::new(self.clone(), index, hub, Accounts::new(budget))

@@ -6,9 +6,10 @@
 
 use std::{sync::Arc, time::Instant};
 
+use linerate_filter::Limits;
 use linerate_hub::{
-    Batch, ChannelName, ChannelOptions, Encode, EncodingId, Filter, Guard, Hub, HubOptions,
-    Publication, Start, SubscriptionOptions, Transmit, Unencodable,
+    Batch, ChannelName, ChannelOptions, Encode, EncodingId, Hub, HubOptions, Publication, Start,
+    SubscriptionOptions, Transmit, Unencodable,
 };
 
 #[derive(Debug)]
@@ -20,25 +21,6 @@ impl Encode for Concatenated {
             out.extend_from_slice(publication.payload());
         }
         Ok(())
-    }
-}
-
-/// Publications whose JSON names a source.
-#[derive(Debug)]
-struct Source(Guard);
-
-impl Filter for Source {
-    fn expression(&self) -> &str {
-        &self.0.value
-    }
-
-    fn matches(&self, publication: &Publication) -> bool {
-        let value = publication.value();
-        value.is_some_and(|value| value["source"] == *self.0.value)
-    }
-
-    fn guard(&self) -> Option<&Guard> {
-        Some(&self.0)
     }
 }
 
@@ -123,12 +105,9 @@ fn hub_with(names: &[ChannelName], shape: Shape) -> Hub {
             let client = hub.connect();
             let mut options = SubscriptionOptions::new(EncodingId(0));
             if shape.sources > 0 {
-                let guard = Guard {
-                    field: "source".to_owned(),
-                    value: (index % shape.sources).to_string(),
-                    is_sufficient: true,
-                };
-                options.filter = Some(Arc::new(Source(guard)));
+                let text = format!("source == '{}'", index % shape.sources);
+                let filter = linerate_filter::Filter::new(&text, &Limits::default());
+                options.filter = Some(Arc::new(Arc::new(filter.unwrap())));
             }
             let channel_options = ChannelOptions::default();
             let subscription = hub.subscribe(now, client, name.clone(), channel_options, options);

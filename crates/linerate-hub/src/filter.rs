@@ -1,10 +1,10 @@
 //! What a subscriber wants to see of a channel.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use crate::Publication;
 
-/// Chooses among the publications of a channel.
+/// Chooses among the publications of a channel: by their payload, by what comes with it, or by both.
 ///
 /// Subscriptions with the same [`expression`](Self::expression) are one class: each publication is matched
 /// once for all of them.
@@ -12,25 +12,33 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// Returns what distinguishes this filter from others.
     fn expression(&self) -> &str;
 
-    /// Says whether the subscribers of this class see `publication`.
-    fn matches(&self, publication: &Publication) -> bool;
-
-    /// Returns something without which nothing matches, if there is such a thing.
+    /// Returns the part that reads the payload; `None` if any payload will do.
     ///
-    /// Filters with guards cost a publication a single look at its fields, however many they are; only those
-    /// whose guard fits are asked, and not even those if the guard says it all. The answer must always be the same.
-    fn guard(&self) -> Option<&Guard> {
+    /// A publication is scanned once for the parts of all filters of its channel. The answer must always be the same.
+    fn payload(&self) -> Option<&Arc<linerate_filter::Filter>> {
         None
+    }
+
+    /// Returns whether the rest of the publication, such as its tags, is as wanted.
+    fn admits(&self, publication: &Publication) -> bool {
+        let _ = publication;
+        true
+    }
+
+    /// Returns whether the subscribers of this class see `publication`.
+    fn matches(&self, publication: &Publication) -> bool {
+        let payload = publication.payload();
+        let is_match = |filter: &Arc<linerate_filter::Filter>| (**filter).matches(payload);
+        self.admits(publication) && self.payload().is_none_or(is_match)
     }
 }
 
-/// A field of the payload, which is a JSON object, and the string that it must hold.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Guard {
-    /// The name of the field.
-    pub field: String,
-    /// What it must be equal to.
-    pub value: String,
-    /// Whether everything that fits the guard matches, so that the filter need not be asked.
-    pub is_sufficient: bool,
+impl Filter for Arc<linerate_filter::Filter> {
+    fn expression(&self) -> &str {
+        self.text()
+    }
+
+    fn payload(&self) -> Option<&Self> {
+        Some(self)
+    }
 }

@@ -65,7 +65,7 @@ pub mod transmit;
 
 pub use channel::ChannelName;
 pub use encode::{Batch, Encode, Unencodable};
-pub use filter::{Filter, Guard};
+pub use filter::Filter;
 pub use gap::{Gap, GapCause};
 pub use hub::{ClientId, Hub, Start, SubscribeError, SubscriptionId};
 pub use options::{

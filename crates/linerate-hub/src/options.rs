@@ -17,9 +17,11 @@ pub struct HubOptions {
     /// each kind of subscription in a channel. 256 KiB, four blocks of the usual size; older ones are frozen
     /// again where they are needed.
     pub block_cache_bytes_max: usize,
-    /// At most so many different filters in a channel, because each may have to be evaluated for every
-    /// publication, and remembers which of those in the ring it has let pass. 1,024.
-    pub filters_max: usize,
+    /// Distinct filters of a channel, because each may have to be evaluated for every publication, and remembers
+    /// which of those in the ring it has let pass. 1,024.
+    pub channel_filters_max: usize,
+    /// Distinct filters of a client, in all channels. 128.
+    pub client_filters_max: usize,
     /// At most so many subscriptions of one client. 1,024.
     pub subscriptions_max: usize,
     /// Where the memory of blocks is counted, as long as anybody holds them. Nowhere.
@@ -32,7 +34,8 @@ impl Default for HubOptions {
             encodings: Vec::new(),
             seed: 0,
             block_cache_bytes_max: 256 * 1024,
-            filters_max: 1_024,
+            channel_filters_max: 1_024,
+            client_filters_max: 128,
             subscriptions_max: 1_024,
             blocks: Account::default(),
         }
@@ -50,8 +53,8 @@ pub struct EncodingId(pub u8);
 pub struct ChannelOptions {
     /// At most so many publications. 4,096. The newest is kept in any case.
     pub ring_messages_max: usize,
-    /// At most so many bytes, with an allowance for what each publication costs beside its payload; what filters
-    /// have parsed comes on top. 4 MiB. The newest publication is kept in any case.
+    /// At most so many bytes, with an allowance for what each publication costs beside its payload; what
+    /// conflation by key has parsed comes on top. 4 MiB. The newest publication is kept in any case.
     pub ring_bytes_max: usize,
 }
 

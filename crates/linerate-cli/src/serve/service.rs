@@ -60,6 +60,7 @@ impl Service {
             namespaces: settings.namespaces.clone(),
             linger: LINGER,
             revocations_max: settings.config.auth.revocations_max,
+            filter: settings.config.filter.clone(),
         };
         let node = Node::start(options, (dispatcher, control), broker, runtime.clone());
         Ok(Self {

@@ -1,22 +1,24 @@
-//! `[filter]`: what an expression that filters may cost.
+//! `[filter]`: how large filters may be, and how many.
 
 use serde::Deserialize;
 
 use super::check::Check;
 
-/// What an expression that filters may cost.
+/// How large filters may be, and how many there may be.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FilterOptions {
     /// Bytes of an expression.
     pub expression_bytes_max: usize,
-    /// Nodes of its syntax tree.
+    /// Operators, functions, constants and fields in it; a list of constants counts as one.
     pub nodes_max: usize,
-    /// Values of a publication that it looks at; what has more is no match.
-    pub values_max: usize,
     /// Compiled expressions that are kept for the next subscriber with the same text.
     pub cache_max: usize,
+    /// Distinct filters of a channel, on each worker.
+    pub channel_filters_max: usize,
+    /// Distinct filters of a client.
+    pub client_filters_max: usize,
 }
 
 impl FilterOptions {
@@ -27,7 +29,8 @@ impl FilterOptions {
             1..=16 << 10,
         );
         check.range("nodes_max", self.nodes_max, 1..=1_000);
-        check.range("values_max", self.values_max, 1..=100_000);
+        check.range("channel_filters_max", self.channel_filters_max, 1..=100_000);
+        check.range("client_filters_max", self.client_filters_max, 1..=100_000);
         check.range("cache_max", self.cache_max, 1..=1_000_000);
     }
 }
@@ -37,8 +40,9 @@ impl Default for FilterOptions {
         Self {
             expression_bytes_max: 1_024,
             nodes_max: 64,
-            values_max: 1_000,
             cache_max: 10_000,
+            channel_filters_max: 1_024,
+            client_filters_max: 128,
         }
     }
 }

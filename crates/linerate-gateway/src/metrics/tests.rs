@@ -26,6 +26,7 @@ fn quiet_node() -> Arc<Node> {
         namespaces: Namespaces::default(),
         linger: Duration::ZERO,
         revocations_max: 100,
+        filter: crate::config::FilterOptions::default(),
     };
     let runtime = Handle::current();
     Node::start(options, (dispatcher, control), Arc::new(broker), runtime)

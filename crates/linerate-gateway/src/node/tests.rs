@@ -30,7 +30,7 @@ use tokio::{runtime::Handle, sync::Notify, time::timeout};
 use super::{
     Connection, Dispatcher, From, Node, NodeOptions, Notice, Outlet, Recovery, Subscribe, Worker,
 };
-use crate::config::{Config, Namespaces};
+use crate::config::{Config, FilterOptions, Namespaces};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -250,6 +250,7 @@ pub(crate) fn options() -> NodeOptions {
         namespaces: Namespaces::new(&Config::default()),
         linger: Duration::from_secs(5),
         revocations_max: 100,
+        filter: FilterOptions::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use linerate_hub::{Filter, Guard, Publication};
+use linerate_hub::{Filter, Publication};
 
 use crate::protocol::centrifuge::command::TagsFilter;
 
@@ -43,18 +43,20 @@ pub(super) fn compile(wire: &TagsFilter) -> Result<Arc<dyn Filter>, TagsError> {
     }))
 }
 
-/// Two filters, both of which a publication must pass.
+/// A filter of payloads and one of tags, both of which a publication must pass.
 #[derive(Debug)]
 pub(super) struct Both {
-    filters: [Arc<dyn Filter>; 2],
+    payload: Arc<dyn Filter>,
+    tags: Arc<dyn Filter>,
     expression: String,
 }
 
 impl Both {
-    pub(super) fn new(one: Arc<dyn Filter>, other: Arc<dyn Filter>) -> Self {
-        let expression = format!("{} and {}", one.expression(), other.expression());
+    pub(super) fn new(payload: Arc<dyn Filter>, tags: Arc<dyn Filter>) -> Self {
+        let expression = format!("{} and {}", payload.expression(), tags.expression());
         Self {
-            filters: [one, other],
+            payload,
+            tags,
             expression,
         }
     }
@@ -65,15 +67,12 @@ impl Filter for Both {
         &self.expression
     }
 
-    fn matches(&self, publication: &Publication) -> bool {
-        self.filters
-            .iter()
-            .all(|filter| filter.matches(publication))
+    fn payload(&self) -> Option<&Arc<linerate_filter::Filter>> {
+        self.payload.payload()
     }
 
-    fn guard(&self) -> Option<&Guard> {
-        // Without what one of them needs, both do not match.
-        self.filters.iter().find_map(|filter| filter.guard())
+    fn admits(&self, publication: &Publication) -> bool {
+        self.tags.admits(publication)
     }
 }
 
@@ -119,7 +118,7 @@ impl Filter for Tags {
         &self.expression
     }
 
-    fn matches(&self, publication: &Publication) -> bool {
+    fn admits(&self, publication: &Publication) -> bool {
         self.condition.matches(publication.tags())
     }
 }
@@ -300,24 +299,22 @@ mod tests {
         let other = compile(&compare("a", "eq", "c")).unwrap();
         assert_eq!(one.expression(), same.expression());
         assert_ne!(one.expression(), other.expression());
-        let both = Both::new(one, other);
-        assert!(!both.matches(&publication()));
-        assert!(both.expression().contains("and"));
-        assert_eq!(both.guard(), None);
+        let (same, different) = (Both::new(one.clone(), same), Both::new(one, other));
+        assert_ne!(same.expression(), different.expression());
     }
 
     #[test]
-    fn two_filters_have_the_guard_of_either() {
+    fn both_filters_must_let_a_publication_pass() {
         let filters = crate::filter::Filters::new(crate::config::FilterOptions::default());
-        let payload = filters.compile("level == \"error\"").unwrap();
-        let tags = compile(&compare("a", "eq", "b")).unwrap();
-        let guard = payload.guard().cloned();
-        assert!(guard.is_some());
-        assert_eq!(
-            Both::new(payload.clone(), tags.clone()).guard().cloned(),
-            guard
-        );
-        assert_eq!(Both::new(tags, payload).guard().cloned(), guard);
+        let payload = filters.compile("n == 1").unwrap();
+        let both = Both::new(payload, compile(&compare("level", "eq", "error")).unwrap());
+        let publication = |json: &'static str, level: &str| {
+            let tags = vec![("level".to_owned(), level.to_owned())];
+            Publication::build(json.into()).with_tags(tags).finish()
+        };
+        assert!(both.matches(&publication(r#"{"n":1}"#, "error")));
+        assert!(!both.matches(&publication(r#"{"n":2}"#, "error")));
+        assert!(!both.matches(&publication(r#"{"n":1}"#, "info")));
     }
 
     #[test]

@@ -288,6 +288,50 @@ async fn what_a_namespace_does_not_allow_is_denied() {
 }
 
 #[tokio::test]
+async fn filters_are_limited_for_a_client_and_for_a_channel_and_errors_say_so() {
+    let toml = "
+        [auth]
+        anonymous = true
+        [channel]
+        allow_subscribe = true
+        allow_anonymous = true
+        [filter]
+        client_filters_max = 2
+        channel_filters_max = 3";
+    let gateway = Gateway::guarded(toml).await;
+    let subscribe = |channel: &str, filter: &str| {
+        json!({"id": 3, "subscribe": {"channel": channel, "filter": filter}}).to_string()
+    };
+    let mut first = Json::connect(&gateway).await;
+    for (channel, filter) in [("a", "n == 1"), ("b", "n == 2"), ("c", "n == 1")] {
+        let reply = first.ask(&subscribe(channel, filter)).await;
+        assert!(reply["error"].is_null(), "{reply}");
+    }
+    let reply = first.ask(&subscribe("d", "n == 3")).await;
+    assert_eq!(error(&reply).0, 106, "{reply}");
+    let message = "client has 2 filters, and at most 2 are allowed";
+    assert!(error(&reply).1.contains(message), "{reply}");
+
+    let mut others = Vec::new();
+    for filter in ["n == 4", "n == 5"] {
+        let mut other = Json::connect(&gateway).await;
+        let reply = other.ask(&subscribe("a", filter)).await;
+        assert!(reply["error"].is_null(), "{reply}");
+        others.push(other);
+    }
+    let mut last = Json::connect(&gateway).await;
+    let reply = last.ask(&subscribe("a", "n == 6")).await;
+    assert_eq!(error(&reply).0, 106, "{reply}");
+    let message = "channel has 3 filters, and at most 3 are allowed";
+    assert!(error(&reply).1.contains(message), "{reply}");
+    let reply = last.ask(&subscribe("a", "n == 5")).await;
+    assert!(
+        reply["error"].is_null(),
+        "known filters take no place: {reply}"
+    );
+}
+
+#[tokio::test]
 async fn those_without_a_user_may_only_what_is_open_to_them() {
     let toml = "
         [auth]

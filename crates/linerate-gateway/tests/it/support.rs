@@ -52,6 +52,7 @@ impl Gateway {
             namespaces: settings.namespaces.clone(),
             linger: Duration::ZERO,
             revocations_max: settings.config.auth.revocations_max,
+            filter: settings.config.filter.clone(),
         };
         let runtime = tokio::runtime::Handle::current();
         let node = Node::start(options, (dispatcher, control), Arc::new(broker), runtime);

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
-    Filter, Gap, Guard, Publication, Scope, SubscriptionOptions,
+    Filter, Gap, Publication, Scope, SubscriptionOptions,
     hub::{
         marks::{Mark, Marks},
         ring::{Ring, weight},
@@ -56,24 +56,13 @@ impl Class {
         }
     }
 
-    /// Takes notice of the newest publication of the ring, which the guard fits; returns whether it belongs to the
-    /// class.
-    pub(crate) fn push(&mut self, number: u64, publication: &Publication) -> bool {
-        if !self.is_admitted(publication) {
-            return false;
-        }
-        if let Some(filter) = &self.filter {
-            let is_sufficient = filter.guard().is_some_and(|guard| guard.is_sufficient);
-            if !is_sufficient && !filter.matches(publication) {
-                return false;
-            }
-        }
+    /// Adds the newest publication of the ring, which the class sees.
+    pub(crate) fn push(&mut self, number: u64, publication: &Publication) {
         if !self.is_all() {
             self.matched.push_back(number);
         }
         self.head += 1;
         self.bytes += weight(publication) as u64;
-        true
     }
 
     /// Takes notice that the ring has lost its oldest publication; returns its number in the class, if it
@@ -119,13 +108,19 @@ impl Class {
         self.scope.is_none() && self.filter.is_none()
     }
 
+    /// Returns whether the class sees a publication if its payload is as wanted.
+    pub(crate) fn admits(&self, publication: &Publication) -> bool {
+        let filter = self.filter.as_ref();
+        self.is_admitted(publication) && filter.is_none_or(|filter| filter.admits(publication))
+    }
+
     fn is_admitted(&self, publication: &Publication) -> bool {
         let scope = self.scope.as_ref();
         scope.is_none_or(|scope| scope.admits(publication.source()))
     }
 
-    pub(crate) fn guard(&self) -> Option<&Guard> {
-        self.filter.as_ref()?.guard()
+    pub(crate) fn filter(&self) -> Option<&Arc<dyn Filter>> {
+        self.filter.as_ref()
     }
 
     pub(crate) fn base(&self) -> u64 {

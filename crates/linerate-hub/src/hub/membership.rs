@@ -1,7 +1,7 @@
 //! Who subscribes to what.
 
 use std::{
-    collections::btree_map::Entry,
+    collections::{HashSet, btree_map::Entry},
     time::{Duration, Instant},
 };
 
@@ -31,13 +31,21 @@ pub enum SubscribeError {
         /// The limit.
         interval_max: Duration,
     },
-    /// The channel has as many filters as it may have, and this one would be another.
-    #[error("channel has {filters} filters, and at most {filters_max} are allowed")]
-    TooManyFilters {
+    /// The channel has as many distinct filters as it may have, and this one would be another.
+    #[error("channel has {filters} filters, and at most {channel_filters_max} are allowed")]
+    TooManyChannelFilters {
         /// How many there are.
         filters: usize,
         /// The limit.
-        filters_max: usize,
+        channel_filters_max: usize,
+    },
+    /// The client has as many distinct filters as it may have, and this one would be another.
+    #[error("client has {filters} filters, and at most {client_filters_max} are allowed")]
+    TooManyClientFilters {
+        /// How many there are.
+        filters: usize,
+        /// The limit.
+        client_filters_max: usize,
     },
     /// The client has as many subscriptions as it may have.
     #[error(
@@ -72,7 +80,7 @@ impl Hub {
     ///
     /// # Errors
     /// The client is gone, has too many subscriptions or one to this channel; the encoding does not exist, the
-    /// interval is too long, or the channel has too many filters.
+    /// interval is too long, or the channel or the client has too many filters.
     pub fn subscribe(
         &mut self,
         now: Instant,
@@ -233,27 +241,54 @@ impl Hub {
                 interval_max,
             });
         }
-        self.check_filters(channel, options)?;
+        self.check_filters(index, channel, options)?;
         Ok(index)
     }
 
     fn check_filters(
         &self,
+        client: u32,
         channel: &ChannelName,
         options: &SubscriptionOptions,
     ) -> Result<(), SubscribeError> {
-        let filters_max = self.options.filters_max;
+        let Some(filter) = &options.filter else {
+            return Ok(());
+        };
         let stream = self.names.get(channel.as_str());
         let stream = stream.map(|index| &self.streams[*index]);
-        let filters = stream.map_or(0, |stream| stream.classes.len() - 1);
+        let filters = stream.map_or(0, |stream| {
+            let classes = stream.classes.iter();
+            classes
+                .filter(|(_, class)| class.filter().is_some())
+                .count()
+        });
         let is_known = |stream: &Stream| stream.find_class(options).is_some();
-        if options.filter.is_none() || filters < filters_max || stream.is_some_and(is_known) {
-            return Ok(());
+        let channel_filters_max = self.options.channel_filters_max;
+        if filters >= channel_filters_max && !stream.is_some_and(is_known) {
+            return Err(SubscribeError::TooManyChannelFilters {
+                filters,
+                channel_filters_max,
+            });
         }
-        Err(SubscribeError::TooManyFilters {
-            filters,
-            filters_max,
-        })
+        let own = self.filters_of(client);
+        let (filters, client_filters_max) = (own.len(), self.options.client_filters_max);
+        if filters >= client_filters_max && !own.contains(filter.expression()) {
+            return Err(SubscribeError::TooManyClientFilters {
+                filters,
+                client_filters_max,
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns the distinct filters of a client.
+    fn filters_of(&self, client: u32) -> HashSet<&str> {
+        let subscriptions = self.clients[client].subscriptions.iter();
+        let filters = subscriptions.filter_map(|index| {
+            let group = &self.groups[self.subscriptions[*index].group];
+            self.streams[group.channel].classes[group.class].filter()
+        });
+        filters.map(|filter| filter.expression()).collect()
     }
 
     fn find_subscription(&self, client: u32, channel: &ChannelName) -> Option<u32> {

@@ -6,7 +6,7 @@ use slab::Slab;
 
 use crate::{
     ChannelName, ChannelOptions, Gap, GapCause, Publication, StreamPosition, SubscriptionOptions,
-    hub::{class::Class, guards::Guards, ring::Ring},
+    hub::{class::Class, matcher::Matcher, ring::Ring},
 };
 
 /// The place of the class without a filter; each channel has it.
@@ -19,7 +19,7 @@ pub(crate) struct Stream {
     pub(crate) ring: Ring,
     /// Added and removed by [`Stream::add_class`] and [`Stream::remove_class`] only.
     pub(crate) classes: Slab<Class>,
-    guards: Guards,
+    matcher: Matcher,
     /// For each publication of the ring the places of the classes with a filter that it belongs to, or did: a
     /// class that is gone may still be named.
     matches: VecDeque<(u64, usize)>,
@@ -56,11 +56,11 @@ impl Stream {
     pub(crate) fn new(name: ChannelName, options: ChannelOptions, phase: u64) -> Self {
         let mut classes = Slab::with_capacity(1);
         let all = classes.insert(Class::all());
-        let mut guards = Guards::default();
-        guards.add(all, None);
+        let mut matcher = Matcher::default();
+        matcher.add(all, &classes[all]);
         Self {
             name,
-            guards,
+            matcher,
             ring: Ring::new(options),
             classes,
             matches: VecDeque::new(),
@@ -109,11 +109,8 @@ impl Stream {
     pub(crate) fn push(&mut self, since: Instant, publication: Publication) {
         let number = self.ring.head();
         let (classes, matches, touched) = (&mut self.classes, &mut self.matches, &mut self.touched);
-        self.guards.visit(&publication, |place| {
-            let class = &mut classes[place];
-            if !class.push(number, &publication) {
-                return;
-            }
+        self.matcher.visit(classes, &publication, |place, class| {
+            class.push(number, &publication);
             if place != ALL {
                 matches.push_back((number, place));
             }
@@ -189,13 +186,13 @@ impl Stream {
     /// Adds a class and returns its place.
     pub(crate) fn add_class(&mut self, options: &SubscriptionOptions) -> usize {
         let place = self.classes.insert(Class::of(options));
-        self.guards.add(place, self.classes[place].guard());
+        self.matcher.add(place, &self.classes[place]);
         place
     }
 
     /// Removes a class.
     pub(crate) fn remove_class(&mut self, place: usize) {
-        self.guards.remove(place, self.classes[place].guard());
+        self.matcher.remove(place);
         self.classes.remove(place);
     }
 

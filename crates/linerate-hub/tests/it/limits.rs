@@ -18,7 +18,7 @@ impl Filter for Nothing {
         &self.0
     }
 
-    fn matches(&self, _: &Publication) -> bool {
+    fn admits(&self, _: &Publication) -> bool {
         false
     }
 }
@@ -60,7 +60,7 @@ fn r08_a_client_has_as_many_subscriptions_as_allowed_and_not_one_more() {
 #[test]
 fn r08_a_channel_has_as_many_filters_as_allowed_and_not_one_more() {
     let mut world = World::with(HubOptions {
-        filters_max: 2,
+        channel_filters_max: 2,
         ..HubOptions::default()
     });
     let with = |filter: &str| SubscriptionOptions {
@@ -72,9 +72,9 @@ fn r08_a_channel_has_as_many_filters_as_allowed_and_not_one_more() {
         assert_eq!(subscribe(&mut world, *client, "a", with(filter)), Ok(()));
     }
     let error = subscribe(&mut world, clients[3], "a", with("z")).unwrap_err();
-    let expected = SubscribeError::TooManyFilters {
+    let expected = SubscribeError::TooManyChannelFilters {
         filters: 2,
-        filters_max: 2,
+        channel_filters_max: 2,
     };
     assert_eq!(error, expected);
     assert_eq!(error.to_string().matches('2').count(), 2, "{error}");
@@ -82,6 +82,36 @@ fn r08_a_channel_has_as_many_filters_as_allowed_and_not_one_more() {
     world.hub.disconnect(clients[1]);
     world.hub.unsubscribe(clients[3], &name("a"));
     assert_eq!(subscribe(&mut world, clients[3], "a", with("z")), Ok(()));
+}
+
+#[test]
+fn a_client_has_as_many_distinct_filters_as_allowed_and_not_one_more() {
+    let mut world = World::with(HubOptions {
+        client_filters_max: 2,
+        ..HubOptions::default()
+    });
+    let with = |filter: &str| SubscriptionOptions {
+        filter: Some(Arc::new(Nothing(filter.to_owned()))),
+        ..text()
+    };
+    let client = world.hub.connect();
+    for (channel, filter) in [("a", "x"), ("b", "y"), ("c", "x"), ("d", "y")] {
+        assert_eq!(subscribe(&mut world, client, channel, with(filter)), Ok(()));
+    }
+    let error = subscribe(&mut world, client, "e", with("z")).unwrap_err();
+    let expected = SubscribeError::TooManyClientFilters {
+        filters: 2,
+        client_filters_max: 2,
+    };
+    assert_eq!(error, expected);
+    assert_eq!(error.to_string().matches('2').count(), 2, "{error}");
+    assert!(!world.hub.has_channel("e"));
+    assert_eq!(subscribe(&mut world, client, "e", text()), Ok(()));
+    let other = world.hub.connect();
+    assert_eq!(subscribe(&mut world, other, "e", with("z")), Ok(()));
+    world.hub.unsubscribe(client, &name("a"));
+    world.hub.unsubscribe(client, &name("c"));
+    assert_eq!(subscribe(&mut world, client, "a", with("z")), Ok(()));
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Filter for Contains {
         self.0
     }
 
-    fn matches(&self, publication: &Publication) -> bool {
+    fn admits(&self, publication: &Publication) -> bool {
         let text = std::str::from_utf8(publication.payload()).unwrap();
         text.contains(self.0)
     }

@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use linerate_filter::Limits;
 use linerate_hub::{
-    Batch, Conflate, Encode, EncodingId, Filter, Guard, JsonPointer, Publication, SlowPolicy,
-    SubscriptionOptions, Unencodable,
+    Batch, Conflate, Encode, EncodingId, Filter, JsonPointer, SlowPolicy, SubscriptionOptions,
+    Unencodable,
 };
 
 use super::random::Random;
@@ -28,16 +29,13 @@ impl Encode for Numbers {
 
 /// Publications whose letters are what follows the `=`.
 #[derive(Debug)]
-struct Equals(&'static str, Guard);
+struct Equals(&'static str, Arc<linerate_filter::Filter>);
 
 impl Equals {
     fn new(expression: &'static str) -> Self {
-        let guard = Guard {
-            field: "letters".to_owned(),
-            value: expression[1..].to_owned(),
-            is_sufficient: true,
-        };
-        Self(expression, guard)
+        let text = format!("letters == '{}'", &expression[1..]);
+        let filter = linerate_filter::Filter::new(&text, &Limits::default());
+        Self(expression, Arc::new(filter.unwrap()))
     }
 }
 
@@ -46,12 +44,7 @@ impl Filter for Equals {
         self.0
     }
 
-    fn matches(&self, publication: &Publication) -> bool {
-        let value = publication.value();
-        value.is_some_and(|value| value["letters"] == *self.1.value)
-    }
-
-    fn guard(&self) -> Option<&Guard> {
+    fn payload(&self) -> Option<&Arc<linerate_filter::Filter>> {
         Some(&self.1)
     }
 }

@@ -1,0 +1,137 @@
+//! Which classes a publication belongs to.
+
+use linerate_filter::FilterSet;
+use slab::Slab;
+
+use crate::{Publication, hub::class::Class};
+
+/// The classes of a channel by what they ask of a payload.
+#[derive(Debug, Default)]
+pub(crate) struct Matcher {
+    /// Those that take any payload.
+    others: Vec<usize>,
+    payloads: FilterSet,
+}
+
+impl Matcher {
+    /// Adds the class at `place`.
+    pub(crate) fn add(&mut self, place: usize, class: &Class) {
+        match class.filter().and_then(|filter| filter.payload()) {
+            Some(payload) => self.payloads.insert(place, payload.clone()),
+            None => self.others.push(place),
+        }
+    }
+
+    /// Removes the class at `place`.
+    pub(crate) fn remove(&mut self, place: usize) {
+        self.payloads.remove(place);
+        self.others.retain(|other| *other != place);
+    }
+
+    /// Calls `visit` with each class that sees `publication`, and its place.
+    pub(crate) fn visit(
+        &self,
+        classes: &mut Slab<Class>,
+        publication: &Publication,
+        mut visit: impl FnMut(usize, &mut Class),
+    ) {
+        let mut visit = |place: usize| {
+            let class = &mut classes[place];
+            if class.admits(publication) {
+                visit(place, class);
+            }
+        };
+        self.others.iter().copied().for_each(&mut visit);
+        self.payloads.visit(publication.payload(), visit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use linerate_filter::Limits;
+    use slab::Slab;
+
+    use super::Matcher;
+    use crate::{EncodingId, Filter, Publication, SubscriptionOptions, hub::class::Class};
+
+    /// What a payload says, and that there are tags.
+    #[derive(Debug)]
+    struct Tagged(Option<Arc<linerate_filter::Filter>>);
+
+    impl Filter for Tagged {
+        fn expression(&self) -> &str {
+            "tagged"
+        }
+
+        fn payload(&self) -> Option<&Arc<linerate_filter::Filter>> {
+            self.0.as_ref()
+        }
+
+        fn admits(&self, publication: &Publication) -> bool {
+            !publication.tags().is_empty()
+        }
+    }
+
+    fn compiled(text: &str) -> Arc<linerate_filter::Filter> {
+        Arc::new(linerate_filter::Filter::new(text, &Limits::default()).unwrap())
+    }
+
+    fn visited(
+        matcher: &Matcher,
+        classes: &mut Slab<Class>,
+        publication: &Publication,
+    ) -> Vec<usize> {
+        let mut places = Vec::new();
+        matcher.visit(classes, publication, |place, _| places.push(place));
+        places.sort_unstable();
+        places
+    }
+
+    #[test]
+    fn a_class_sees_what_both_its_payload_and_the_rest_admit() {
+        let filters: [Option<Arc<dyn Filter>>; 5] = [
+            None,
+            Some(Arc::new(compiled("a == 1"))),
+            Some(Arc::new(compiled("a > 0"))),
+            Some(Arc::new(Tagged(Some(compiled("a == 1"))))),
+            Some(Arc::new(Tagged(None))),
+        ];
+        let (mut classes, mut matcher) = (Slab::new(), Matcher::default());
+        for filter in filters {
+            let options = SubscriptionOptions {
+                filter,
+                ..SubscriptionOptions::new(EncodingId(0))
+            };
+            let place = classes.insert(Class::of(&options));
+            matcher.add(place, &classes[place]);
+        }
+        let plain = |json: &str| Publication::new(json.to_owned().into());
+        let tags = || vec![("k".to_owned(), "v".to_owned())];
+        let tagged = |json: &str| {
+            Publication::build(json.to_owned().into())
+                .with_tags(tags())
+                .finish()
+        };
+        for (publication, places) in [
+            (plain(r#"{"a":1}"#), &[0, 1, 2][..]),
+            (plain(r#"{"a":2}"#), &[0, 2]),
+            (tagged(r#"{"a":1}"#), &[0, 1, 2, 3, 4]),
+            (tagged("no JSON"), &[0, 4]),
+            (plain("no JSON"), &[0]),
+        ] {
+            assert_eq!(
+                visited(&matcher, &mut classes, &publication),
+                places,
+                "{publication:?}"
+            );
+        }
+        matcher.remove(1);
+        matcher.remove(4);
+        assert_eq!(
+            visited(&matcher, &mut classes, &tagged(r#"{"a":1}"#)),
+            [0, 2, 3]
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! Any publication for any expression to judge, as a naive evaluator on parsed JSON does.
+#![no_main]
+
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use linerate_filter::{Filter, FilterSet, Limits, parse};
+
+#[path = "../../crates/linerate-filter/tests/it/oracle.rs"]
+mod oracle;
+
+// Up to the last line are expressions, which make up the filters of a channel; the last one is a publication.
+fuzz_target!(|data: &[u8]| {
+    let at = data.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let (texts, payload) = data.split_at(at);
+    let texts = String::from_utf8_lossy(texts);
+    let limits = Limits::default();
+    let mut set = FilterSet::default();
+    let mut expected = Vec::new();
+    for (id, text) in texts.lines().enumerate() {
+        let Ok(filter) = Filter::new(text, &limits) else {
+            continue;
+        };
+        let root = parse(text, &limits).expect("was parsed");
+        let is_match = oracle::matches(&root, payload);
+        assert_eq!(filter.matches(payload), is_match, "{text}");
+        expected.extend(is_match.then_some(id));
+        set.insert(id, Arc::new(filter));
+    }
+    let mut matched = Vec::new();
+    set.visit(payload, |id| matched.push(id));
+    matched.sort_unstable();
+    assert_eq!(matched, expected, "{texts}");
+});
