@@ -146,7 +146,13 @@ impl Aggregator {
 
     /// Returns how many bytes of heap the aggregator holds, within a few KiB.
     pub fn memory_bytes(&self) -> usize {
-        self.splitter.memory_bytes() + self.figures.memory_bytes()
+        self.splitter.memory_bytes() + self.parser.memory_bytes() + self.figures.memory_bytes()
+    }
+
+    /// Returns how many bytes of heap more it may take to count so many bytes of a log, those included that are only held
+    /// while lists grow.
+    pub(crate) fn growth_bytes_max(&self, log_bytes: usize) -> usize {
+        self.figures.growth_bytes_max(log_bytes)
     }
 }
 

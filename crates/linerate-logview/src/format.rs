@@ -157,6 +157,16 @@ impl Format {
         Ok(Self { layout })
     }
 
+    /// Returns how many bytes of heap it holds at most.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        /// A field and what lies around it; each has at least one character of the text.
+        const FIELD_BYTES_MAX: usize = 96;
+        match self.layout {
+            Layout::Template(_) => source::BYTES_MAX * FIELD_BYTES_MAX,
+            _ => 0,
+        }
+    }
+
     /// Returns what to call it: `combined`, or the name in the configuration, or `custom`.
     pub fn name(&self) -> &str {
         match &self.layout {

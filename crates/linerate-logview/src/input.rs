@@ -2,7 +2,7 @@
 
 use linerate_simd::newline;
 
-use crate::decode::{self, DecodeError, Decoder};
+use crate::decode::{self, DecodeError, Decoder, Progress};
 use crate::format::Format;
 
 /// How many bytes are held back at most until the format is known.
@@ -87,10 +87,26 @@ impl Input {
     pub fn handle_input(
         &mut self,
         input: &[u8],
-        mut each: impl FnMut(Piece<'_>),
+        each: impl FnMut(Piece<'_>),
     ) -> Result<(), DecodeError> {
+        self.handle_some(input, usize::MAX, each)?;
+        Ok(())
+    }
+
+    /// Does what [`handle_input`](Self::handle_input) does, but stops in the middle of the input after about `work_max`
+    /// bytes of work: see [`Decoder::handle_some`].
+    ///
+    /// # Errors
+    ///
+    /// The file can't be decompressed.
+    pub fn handle_some(
+        &mut self,
+        input: &[u8],
+        work_max: usize,
+        mut each: impl FnMut(Piece<'_>),
+    ) -> Result<Progress, DecodeError> {
         let Self { decoder, detection } = self;
-        decoder.handle_input(input, |bytes| detection.take(bytes, &mut each))
+        decoder.handle_some(input, work_max, |bytes| detection.take(bytes, &mut each))
     }
 
     /// Ends the file: hands out what was held back.
@@ -118,6 +134,11 @@ impl Input {
     /// Returns how many bytes of heap the input may come to hold.
     pub fn memory_bytes_max(&self) -> usize {
         self.decoder.memory_bytes_max() + HEAD_BYTES_MAX
+    }
+
+    /// Returns how many bytes more that may become once the first bytes tell how the file is compressed.
+    pub(crate) fn growth_bytes_max(&self) -> usize {
+        self.decoder.growth_bytes_max()
     }
 }
 

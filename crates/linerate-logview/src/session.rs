@@ -63,6 +63,8 @@ use message::{Reply, Request};
 use question::{Question, Questions};
 use upload::Upload;
 
+use crate::decode::Progress;
+
 /// The name of the WebSocket subprotocol.
 pub const SUBPROTOCOL: &str = "linerate.logs.v1";
 
@@ -202,12 +204,36 @@ impl Session {
     ///
     /// After the end of the session it is ignored.
     pub fn handle_chunk(&mut self, bytes: &[u8], message_ends: bool, now: Duration) {
+        self.handle_some(bytes, message_ends, usize::MAX, now);
+    }
+
+    /// Does what [`handle_chunk`](Self::handle_chunk) does, but stops in the middle of the bytes after about `work_max`
+    /// bytes of work: those that they decompress to, which may be thousands of times as many.
+    ///
+    /// While the result is not done, the caller hands over the rest of the bytes again, even if that is empty.
+    pub fn handle_some(
+        &mut self,
+        bytes: &[u8],
+        message_ends: bool,
+        work_max: usize,
+        now: Duration,
+    ) -> Progress {
         self.last_input = now;
-        if !self.is_over()
-            && let Err(error) = self.try_handle_chunk(bytes, message_ends, now)
-        {
-            self.fail(error);
-        }
+        let taken = match self.is_over() {
+            true => None,
+            false => match self.try_handle_chunk(bytes, message_ends, work_max, now) {
+                Ok(progress) => Some(progress),
+                Err(error) => {
+                    self.fail(error);
+                    None
+                }
+            },
+        };
+        taken.unwrap_or(Progress {
+            read: bytes.len(),
+            work: 0,
+            is_done: true,
+        })
     }
 
     /// Ends the session if the client has been silent for too long.
@@ -321,6 +347,17 @@ impl Session {
         }
     }
 
+    /// Returns how many bytes of heap more than [`memory_bytes`](Self::memory_bytes) it may take to do `work` bytes of
+    /// [work](Self::handle_some), those included that are only held while lists grow.
+    ///
+    /// A caller that has a budget sets so many aside before.
+    pub fn growth_bytes_max(&self, work: usize) -> usize {
+        match &self.state {
+            State::Started(upload) => upload.growth_bytes_max(work, &self.limits),
+            State::AwaitingStart | State::Ended(..) => 0,
+        }
+    }
+
     /// Returns how the session ended, or `None` while it lasts.
     pub fn outcome(&self) -> Option<&Outcome> {
         match &self.state {
@@ -371,16 +408,17 @@ impl Session {
         &mut self,
         bytes: &[u8],
         message_ends: bool,
+        work_max: usize,
         now: Duration,
-    ) -> Result<(), SessionError> {
+    ) -> Result<Progress, SessionError> {
         let State::Started(upload) = &mut self.state else {
             return Err(SessionError::NotStarted);
         };
-        upload.take(bytes, &self.limits)?;
+        let progress = upload.take(bytes, work_max, &self.limits)?;
         let unacknowledged = upload.bytes() - upload.acked;
-        self.due.ack |=
-            message_ends || unacknowledged >= ACK_BYTES.min(self.limits.window_bytes / 2);
-        if !bytes.is_empty() && self.due.snapshot.is_none() {
+        self.due.ack |= message_ends && progress.is_done
+            || unacknowledged >= ACK_BYTES.min(self.limits.window_bytes / 2);
+        if progress.work > 0 && self.due.snapshot.is_none() {
             self.due.snapshot = Some(match upload.snapshots {
                 None => now + FIRST_SNAPSHOT_AFTER,
                 Some((first, last)) => {
@@ -388,7 +426,7 @@ impl Session {
                 }
             });
         }
-        Ok(())
+        Ok(progress)
     }
 
     /// Ends the upload. If that was done before, the last figures are said again: the client may

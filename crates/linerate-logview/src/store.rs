@@ -107,6 +107,11 @@ impl Store {
             + self.packed.capacity()
     }
 
+    /// Returns how many bytes the list of blocks takes up more while it grows.
+    pub(crate) fn growth_bytes_max(&self) -> usize {
+        2 * self.blocks.capacity() * size_of::<Block>()
+    }
+
     /// Returns the earliest moment of the oldest requests that are kept, if any have made way.
     fn since(&self) -> Option<i64> {
         let oldest = self.blocks.front().filter(|_| self.aged > 0)?;

@@ -183,6 +183,24 @@ impl Figures {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
+        self.names_bytes() + self.store.memory_bytes() + self.lines.memory_bytes()
+    }
+
+    /// Returns how many bytes more it may take to count so many bytes of a log.
+    pub(super) fn growth_bytes_max(&self, log_bytes: usize) -> usize {
+        /// What a timeline grows to at once, and what lists begin with.
+        const FIRST_BYTES: usize = 8 << 20;
+        /// What rows and places of lines take up for each byte of a log of the shortest lines.
+        const PER_BYTE: usize = 32;
+        let names = self.names_bytes();
+        // Lists double, and the largest is held twice meanwhile.
+        let doubled = names.min(self.limits.names_bytes_max().saturating_sub(names)) + names / 4;
+        let kept = self.store.growth_bytes_max() + self.lines.growth_bytes_max();
+        doubled + kept + FIRST_BYTES + log_bytes.saturating_mul(PER_BYTE)
+    }
+
+    /// Returns how many bytes of heap everything takes up but rows and lines.
+    fn names_bytes(&self) -> usize {
         self.dictionaries.memory_bytes()
             + self.bots.memory_bytes()
             + self
@@ -190,8 +208,6 @@ impl Figures {
                 .as_ref()
                 .map_or(0, CountryCodes::memory_bytes)
             + self.tallies.memory_bytes()
-            + self.store.memory_bytes()
-            + self.lines.memory_bytes()
             + self.fresh.capacity() * size_of::<Row>()
     }
 

@@ -53,6 +53,32 @@ pub struct Limits {
     pub countries: Option<Countries>,
 }
 
+impl Limits {
+    /// Returns about how many bytes of heap names and what is counted of them take up at most.
+    pub(crate) fn names_bytes_max(&self) -> usize {
+        /// A value in a table, its end, its tally, and what else is known of an address.
+        const VALUE_BYTES: usize = 96;
+        let values = [
+            self.addresses_max,
+            self.paths_max,
+            self.agents_max,
+            self.referrers_max,
+            self.hosts_max,
+            self.methods_max,
+        ];
+        let bytes = [
+            self.address_bytes_max,
+            self.path_bytes_max,
+            self.agent_bytes_max,
+            self.referrer_bytes_max,
+            self.host_bytes_max,
+        ];
+        let values = values.into_iter().fold(0, usize::saturating_add);
+        let bytes = bytes.into_iter().fold(0, usize::saturating_add);
+        bytes.saturating_add(values.saturating_mul(VALUE_BYTES))
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

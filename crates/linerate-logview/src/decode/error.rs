@@ -12,6 +12,11 @@ pub enum DecodeError {
         /// How many bytes of the compressed file were read.
         at: u64,
     },
+    /// It has far more bytes once it is decompressed than any log.
+    Ratio {
+        /// The most times its size that are taken.
+        ratio_max: u64,
+    },
     /// It is larger, once it is decompressed, than a file may be.
     TooLarge {
         /// The most bytes that are taken.
@@ -39,6 +44,10 @@ impl fmt::Display for DecodeError {
             Self::Corrupt { at } => {
                 write!(f, "the compressed file is damaged at or before byte {at}")
             }
+            Self::Ratio { ratio_max } => write!(
+                f,
+                "the file has more than {ratio_max} times its size once it is decompressed"
+            ),
             Self::TooLarge { bytes_max } => {
                 write!(
                     f,

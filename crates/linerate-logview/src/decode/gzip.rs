@@ -2,13 +2,16 @@
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::{DecodeError, PIECE_BYTES};
+use super::{DecodeError, PIECE_BYTES, Progress};
 
 /// What the state of a decompressor takes beside the pieces: its window of 32 KiB and its tables.
 pub(super) const STATE_BYTES: usize = 64 << 10;
 
 /// The window of every member, 2^15 bytes.
 const WINDOW_BITS: u8 = 15;
+
+/// What it costs to begin a member, in decoded bytes of the same time: its tables and its window.
+const MEMBER_WORK: usize = 16 << 10;
 
 #[derive(Debug)]
 pub(super) struct Gzip {
@@ -34,31 +37,43 @@ impl Default for Gzip {
 }
 
 impl Gzip {
-    /// Decodes all of `input`.
+    /// Decodes `input` until about `work_max` bytes of work are done.
     pub(super) fn decode(
         &mut self,
-        mut input: &[u8],
+        input: &[u8],
+        work_max: usize,
         each: &mut impl FnMut(&[u8]) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
-        loop {
+    ) -> Result<Progress, DecodeError> {
+        let mut rest = input;
+        let mut work = 0;
+        let mut is_done = false;
+        while !is_done && work < work_max {
             if !self.is_inside {
-                input = self.between_members(input)?;
-                if input.is_empty() {
-                    return Ok(());
+                rest = self.between_members(rest)?;
+                if rest.is_empty() {
+                    is_done = true;
+                    break;
                 }
             }
-            let (read, written, status) = self.inflate(input)?;
-            input = &input[read..];
+            let (read, written, status) = self.inflate(rest)?;
+            rest = &rest[read..];
+            work += written;
             if written > 0 {
                 each(&self.piece[..written])?;
             }
             if status == Status::StreamEnd {
                 self.inflate = Decompress::new_gzip(WINDOW_BITS);
                 self.is_inside = false;
-            } else if input.is_empty() && written < self.piece.len() {
-                return Ok(());
+                work += MEMBER_WORK;
+            } else {
+                is_done = rest.is_empty() && written < self.piece.len();
             }
         }
+        Ok(Progress {
+            read: input.len() - rest.len(),
+            work,
+            is_done,
+        })
     }
 
     /// Says whether the file may end here.

@@ -4,10 +4,13 @@ use std::fmt;
 
 use zstd::stream::raw::{DParameter, InBuffer, Operation, OutBuffer};
 
-use super::{DecodeError, PIECE_BYTES};
+use super::{DecodeError, PIECE_BYTES, Progress};
 
 /// What the state of a decompressor takes beside its window and the pieces: tables and one block.
 pub(super) const STATE_BYTES: usize = 512 << 10;
+
+/// What it costs to call the library, which reads one frame at most, in decoded bytes of the same time.
+const CALL_WORK: usize = 1 << 10;
 
 pub(super) struct Zstd {
     inner: zstd::stream::raw::Decoder<'static>,
@@ -47,19 +50,23 @@ impl Zstd {
         })
     }
 
-    /// Decodes all of `input`.
+    /// Decodes `input` until about `work_max` bytes of work are done.
     pub(super) fn decode(
         &mut self,
         input: &[u8],
+        work_max: usize,
         each: &mut impl FnMut(&[u8]) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
+    ) -> Result<Progress, DecodeError> {
         let mut input = InBuffer::around(input);
-        loop {
+        let mut work = 0;
+        let mut is_done = false;
+        while !is_done && work < work_max {
             let read = input.pos;
             let mut output = OutBuffer::around(&mut *self.piece);
             let result = self.inner.run(&mut input, &mut output);
             let written = output.pos();
             self.read_bytes += (input.pos - read) as u64;
+            work += written + CALL_WORK;
             if written > 0 {
                 each(&self.piece[..written])?;
             }
@@ -72,10 +79,13 @@ impl Zstd {
                 }
                 Err(error) => return Err(self.error(&error)),
             }
-            if input.pos == input.src.len() && written < self.piece.len() {
-                return Ok(());
-            }
+            is_done = input.pos == input.src.len() && written < self.piece.len();
         }
+        Ok(Progress {
+            read: input.pos,
+            work,
+            is_done,
+        })
     }
 
     /// Says whether the file may end here.

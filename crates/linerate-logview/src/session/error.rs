@@ -50,6 +50,11 @@ pub enum SessionError {
         /// The lines that were looked at.
         lines: u64,
     },
+    /// The figures and lines need more memory than is left for all uploads together.
+    NoMemory {
+        /// The bytes that all uploads may take up together.
+        bytes_max: u64,
+    },
     /// Something else came before `start`.
     NotStarted,
     /// A file that is not the last one was announced without its size.
@@ -110,12 +115,17 @@ impl SessionError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Decode(DecodeError::Corrupt { .. } | DecodeError::Truncated) => "damaged",
-            Self::Decode(DecodeError::TooLarge { .. } | DecodeError::Window { .. })
+            Self::Decode(
+                DecodeError::Ratio { .. }
+                | DecodeError::TooLarge { .. }
+                | DecodeError::Window { .. },
+            )
             | Self::TooLarge { .. } => "too_large",
             Self::Decode(_) | Self::NotALog { .. } => "not_a_log",
             Self::Format(_) => "unknown_format",
             Self::Idle { .. } => "idle",
             Self::InFile { reason, .. } => reason.code(),
+            Self::NoMemory { .. } => "no_memory",
             Self::AfterFinish
             | Self::FileCount { .. }
             | Self::NameTooLong { .. }
@@ -162,6 +172,11 @@ impl fmt::Display for SessionError {
                 f,
                 "This does not look like an access log in a format that is known: \
                  {requests} of the first {lines} lines are requests."
+            ),
+            Self::NoMemory { bytes_max } => write!(
+                f,
+                "The server has no memory left for this log: all uploads together may take up \
+                 {bytes_max} bytes (logs.memory_bytes_max). Try again later, or without keeping the lines."
             ),
             Self::NotStarted => f.write_str("The upload was not started."),
             Self::OpenEndedFile { file } => {

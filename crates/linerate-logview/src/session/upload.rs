@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::{Limits, SessionError, followed::count, message, verdict::Verdict};
-use crate::{aggregate::Aggregator, format::Format, input::Input, summary::Summary};
+use crate::{
+    aggregate::Aggregator, decode::Progress, format::Format, input::Input, summary::Summary,
+};
 
 /// The files that are uploaded, one after the other, and their figures.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(super) struct Upload {
     /// The format that the client named.
     format: Option<Format>,
     input: Input,
+    /// Whether the current file holds back what its bytes decode to, since the work was to end.
+    is_draining: bool,
     log: Aggregator,
     verdict: Verdict,
 }
@@ -50,6 +54,7 @@ impl Upload {
             is_complete: false,
             input: Input::new(format.clone(), limits.decode.clone()),
             format,
+            is_draining: false,
             log: Aggregator::new(aggregate),
             verdict: Verdict::default(),
         };
@@ -57,8 +62,13 @@ impl Upload {
         Ok(upload)
     }
 
-    /// Counts and parses bytes that the client was allowed to send.
-    pub(super) fn take(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), SessionError> {
+    /// Counts and parses bytes that the client was allowed to send, until about `work_max` bytes of work are done.
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        work_max: usize,
+        limits: &Limits,
+    ) -> Result<Progress, SessionError> {
         if self.is_complete {
             return Err(SessionError::AfterFinish);
         }
@@ -69,26 +79,34 @@ impl Upload {
                 window_bytes: limits.window_bytes,
             });
         }
-        let mut rest = bytes;
-        while !rest.is_empty() {
+        let mut progress = Progress::default();
+        while (progress.read < bytes.len() || self.is_draining) && progress.work < work_max {
+            let rest = &bytes[progress.read..];
             let room = self.room().ok_or_else(|| self.mismatch(rest.len()))?;
             let len = usize::try_from(room).unwrap_or(usize::MAX).min(rest.len());
-            let (of_this_file, after) = rest.split_at(len);
-            self.take_of_file(of_this_file)?;
+            let part = self.take_of_file(&rest[..len], work_max - progress.work)?;
+            self.is_draining = !part.is_done;
             self.end_complete_files(limits)?;
-            rest = after;
+            progress.read += part.read;
+            progress.work += part.work;
         }
+        progress.is_done = progress.read == bytes.len() && !self.is_draining;
         if self.received > limits.upload_bytes_max {
             return Err(SessionError::TooLarge {
                 bytes: self.received,
                 bytes_max: limits.upload_bytes_max,
             });
         }
-        Ok(())
+        Ok(progress)
     }
 
     /// Ends the upload, which has to be complete.
     pub(super) fn finish(&mut self, limits: &Limits) -> Result<(), SessionError> {
+        self.take(b"", usize::MAX, limits)
+            .or_else(|error| match error {
+                SessionError::AfterFinish => Ok(Progress::default()),
+                error => Err(error),
+            })?;
         let is_open_ended = |file: &message::File| file.size.is_none();
         if self.files.get(self.current).is_some_and(is_open_ended) {
             self.end_file(limits)?;
@@ -112,7 +130,24 @@ impl Upload {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.log.memory_bytes() + self.input.memory_bytes_max()
+        let names: usize = self.files.iter().map(|file| file.name.capacity()).sum();
+        let format = self.format.as_ref().map_or(0, Format::memory_bytes);
+        size_of::<Self>()
+            + names
+            + self.files.capacity() * size_of::<message::File>()
+            + format
+            + self.log.memory_bytes()
+            + self.input.memory_bytes_max()
+    }
+
+    /// Returns by how many bytes `memory_bytes` may grow, and lists that grow exceed it meanwhile, while
+    /// `work` bytes are taken.
+    pub(super) fn growth_bytes_max(&self, work: usize, limits: &Limits) -> usize {
+        let input = match self.current + 1 < self.files.len() {
+            true => limits.decode.zstd_bytes(),
+            false => self.input.growth_bytes_max(),
+        };
+        input + self.log.growth_bytes_max(work)
     }
 
     pub(super) fn log(&self) -> &Aggregator {
@@ -129,19 +164,22 @@ impl Upload {
         Some(size.map_or(u64::MAX, |size| size - self.current_bytes))
     }
 
-    fn take_of_file(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
-        self.received += bytes.len() as u64;
-        self.current_bytes += bytes.len() as u64;
+    fn take_of_file(&mut self, bytes: &[u8], work_max: usize) -> Result<Progress, SessionError> {
         let log = &mut self.log;
-        let decoded = self.input.handle_input(bytes, |piece| count(log, piece));
-        let judged = decoded.map_err(SessionError::Decode);
-        let judged = judged.and_then(|()| self.verdict.after_input(&self.log));
-        judged.map_err(|reason| self.in_file(reason))
+        let decoded = self
+            .input
+            .handle_some(bytes, work_max, |piece| count(log, piece));
+        let progress = decoded.map_err(|error| self.in_file(SessionError::Decode(error)))?;
+        self.received += progress.read as u64;
+        self.current_bytes += progress.read as u64;
+        let judged = self.verdict.after_input(&self.log);
+        judged.map_err(|reason| self.in_file(reason))?;
+        Ok(progress)
     }
 
     /// Ends the current file, and those behind it of which nothing is to come.
     fn end_complete_files(&mut self, limits: &Limits) -> Result<(), SessionError> {
-        while self.room() == Some(0) {
+        while !self.is_draining && self.room() == Some(0) {
             self.end_file(limits)?;
         }
         Ok(())

@@ -66,7 +66,7 @@ impl LineStore {
         if !self.is_on() || self.is_full {
             return;
         }
-        if self.memory_bytes() + text.len() > self.bytes_max {
+        if self.memory_bytes() + text.len() + self.grown_bytes() > self.bytes_max {
             self.is_full = true;
             return;
         }
@@ -130,6 +130,24 @@ impl LineStore {
             + self.lines.capacity() * size_of::<Place>()
     }
 
+    /// Returns how many bytes it takes to compress a block, and the list of blocks more while it grows.
+    pub(crate) fn growth_bytes_max(&self) -> usize {
+        /// The compressor, which is there while a block is made.
+        const COMPRESSOR_BYTES: usize = 2 << 20;
+        match self.is_on() {
+            true => COMPRESSOR_BYTES + 2 * self.blocks.capacity() * size_of::<Block>(),
+            false => 0,
+        }
+    }
+
+    /// Returns how many bytes the list of blocks will take up more after the next block.
+    fn grown_bytes(&self) -> usize {
+        match self.blocks.len() == self.blocks.capacity() {
+            true => self.blocks.len().max(4) * size_of::<Block>(),
+            false => 0,
+        }
+    }
+
     fn before_pending(&self) -> u64 {
         self.kept - self.lines.len() as u64
     }
@@ -144,7 +162,8 @@ impl LineStore {
         let block = Block {
             before: self.before_pending(),
             lines: self.lines.as_slice().into(),
-            compressed: compressed.into_boxed_slice(),
+            // A copy: told to shrink, some allocators keep all of the memory, which is that of what can't be compressed.
+            compressed: compressed.as_slice().into(),
             text_bytes: self.text.len(),
         };
         self.bytes += block.compressed.len() + size_of_val(&*block.lines);
