@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
         let (message, behind) = behind.split_at(usize::from(*length).min(behind.len()));
         match kind % 8 {
             0..3 => session.handle_text(&String::from_utf8_lossy(message), now),
-            3 => session.handle_chunk(message, false, now),
+            3 => take_in_turns(&mut session, message, usize::from(*length), now),
             4 | 5 => session.handle_chunk(message, true, now),
             6 => now += Duration::from_millis(u64::from(*length)),
             _ => now += Duration::from_secs(u64::from(*length)),
@@ -39,6 +39,18 @@ fuzz_target!(|data: &[u8]| {
     listen(&mut session, now, &mut said);
     check(&session, &said);
 });
+
+/// Hands over a piece of a message as a caller does that lets others have their turns meanwhile.
+fn take_in_turns(session: &mut Session, piece: &[u8], work_max: usize, now: Duration) {
+    let mut rest = piece;
+    loop {
+        let progress = session.handle_some(rest, false, work_max.max(1), now);
+        rest = &rest[progress.read..];
+        if progress.is_done {
+            return;
+        }
+    }
+}
 
 fn listen(session: &mut Session, now: Duration, said: &mut Vec<serde_json::Value>) {
     while let Some(reply) = session.poll_reply(now) {

@@ -1,27 +1,51 @@
-// The files that the server follows as they grow, to be watched instead of dropping one.
+// What the server offers before a log is chosen: whether it takes one, and the files that it follows itself.
 
 import { ownServer } from "../shared/live-socket.js";
-import { create, element } from "../shared/page.js";
-import { parseServerMessage, SUBPROTOCOL } from "./protocol.js";
+import { create, element, setText } from "../shared/page.js";
+import { storedKey } from "./key.js";
+import { parseServerMessage, SUBPROTOCOL, type Uploads } from "./protocol.js";
 
 /** A server that follows no file says nothing; it is asked for this long. */
-const ASK_MS = 5_000;
+const ASK_MS = 15_000;
+
+const WHY: Record<Uploads, string> = {
+  allowed: "",
+  closed:
+    "This server takes no logs: it is not open to everybody, and it has no key for logs. Its operator can set auth.logs_key.",
+  key: "This server takes logs from those who have its key for logs, or its admin key.",
+  off: "Uploads are switched off on this server (logs.uploads_max = 0).",
+};
 
 /** Asks the server once, and shows a button for each file; `follow` hears which was chosen. */
 export function listFollowable(follow: (name: string) => void): void {
   const socket = new WebSocket(ownServer("/logs/upload"), SUBPROTOCOL);
   const timer = setTimeout(() => socket.close(), ASK_MS);
-  socket.addEventListener("message", ({ data }) => {
-    const files = typeof data === "string" ? filesIn(data) : [];
+  const key = storedKey();
+  let isShown = false;
+  const end = () => {
     clearTimeout(timer);
     socket.close();
-    show(files, follow);
+  };
+  socket.addEventListener("message", ({ data }) => {
+    const message = parseServerMessage(String(data));
+    if (message.type === "error") {
+      showUploads("key", message.code === "wrong_key" ? message.message : "");
+      end();
+    } else if (message.type === "files" && message.uploads === "key" && key !== "" && !isShown) {
+      isShown = true;
+      socket.send(JSON.stringify({ type: "key", key }));
+    } else if (message.type === "files") {
+      showUploads(message.uploads, "");
+      show(message.files, follow);
+      end();
+    }
   });
 }
 
-function filesIn(text: string): string[] {
-  const message = parseServerMessage(text);
-  return message.type === "files" ? message.files : [];
+function showUploads(uploads: Uploads, objection: string): void {
+  document.body.dataset["uploads"] = uploads;
+  setText(element("uploads-why"), WHY[uploads]);
+  setText(element("key-objection"), objection);
 }
 
 function show(files: string[], follow: (name: string) => void): void {

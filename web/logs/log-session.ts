@@ -9,6 +9,7 @@ import {
   parseServerMessage,
   type Question,
   type ServerMessage,
+  type Uploads,
 } from "./protocol.js";
 import type { Summary } from "./summary.js";
 import { Upload } from "./upload.js";
@@ -62,12 +63,15 @@ const NORMAL_CLOSURE = 1000;
 export class LogSession {
   readonly #source: Source;
   readonly #connect: () => WebSocket;
+  /** What to show where the server asks for it; may be empty. */
+  readonly #key: string;
   readonly #listener: SessionListener;
   readonly #upload: Upload | undefined;
   /** Questions without an answer, to be asked again on the next connection. */
   readonly #open = new Map<number, Question>();
   #socket: WebSocket;
   #id: string | undefined;
+  #hasShownKey = false;
   #isReady = false;
   #isComplete = false;
   #isOver = false;
@@ -82,11 +86,13 @@ export class LogSession {
   constructor(
     source: Source,
     connect: () => WebSocket,
+    key: string,
     listener: SessionListener,
     forced?: ReaderKind,
   ) {
     this.#source = source;
     this.#connect = connect;
+    this.#key = key;
     this.#listener = listener;
     if (source.kind === "files") {
       this.#upload = new Upload(source.files, (kind) => listener.reading(kind), forced);
@@ -129,7 +135,9 @@ export class LogSession {
     );
     socket.addEventListener(
       "open",
-      current(() => this.#greet()),
+      current(() => {
+        this.#hasShownKey = false;
+      }),
     );
     socket.addEventListener("message", ({ data }) => current(() => this.#handleMessage(data))());
     socket.addEventListener(
@@ -137,6 +145,19 @@ export class LogSession {
       current(() => void this.#handleLoss()),
     );
     return socket;
+  }
+
+  /** The server's first message says whether it wants the key; once that is right, it says so again. */
+  #handleOffer(uploads: Uploads): void {
+    if (uploads === "closed") {
+      return; // An error follows.
+    }
+    if (uploads !== "key") {
+      this.#greet();
+    } else if (!this.#hasShownKey) {
+      this.#hasShownKey = true;
+      this.#say({ type: "key", key: this.#key });
+    }
   }
 
   #greet(): void {
@@ -184,6 +205,7 @@ export class LogSession {
         this.#listener.answer(message);
         break;
       case "files":
+        this.#handleOffer(message.uploads);
         break;
       case "error":
         this.#handleError(message.code, message.message);

@@ -9,6 +9,7 @@ import { FiguresSource } from "./figures-source.js";
 import { FiguresView } from "./figures-view.js";
 import { listFollowable } from "./follow-list.js";
 import { hideFormatForm, showFormatForm, watchFormatForm } from "./format-help.js";
+import { watchKeyForm } from "./key.js";
 import { PAGE_LINES } from "./lines-table.js";
 import type { Ended, Source } from "./log-session.js";
 import { RunningSession } from "./running-session.js";
@@ -30,6 +31,7 @@ const figures = new FiguresView(view, {
 });
 
 watchForFiles(handleOffer);
+watchKeyForm(() => listFollowable(follow));
 watchFormatForm((format) => readFiles(lastFiles, format));
 watchDownloads(figures.chart, () =>
   source?.shown === undefined
@@ -51,6 +53,12 @@ function handleOffer(offer: Offer): void {
   if (document.body.dataset["state"] === "uploading") {
     announce("A file is being read. Cancel it first.");
     setText(element("busy"), "A log is being read: cancel it first.");
+    return;
+  }
+  const uploads = document.body.dataset["uploads"] ?? "allowed";
+  if (uploads !== "allowed") {
+    const detail = element("uploads-why").textContent ?? "";
+    showTrouble({ title: "This server takes no log from this page now", detail, retry: false });
     return;
   }
   if (offer.kind === "unusable") {

@@ -18,9 +18,13 @@ export type Answer =
   | { type: "rows"; seq: number; total: number; rows: Row[] }
   | { type: "refused"; seq: number; code: string; message: string };
 
+/** Whether logs may be uploaded: `key` asks for one first, also to follow; `closed` is for nobody. */
+const UPLOADS = ["allowed", "closed", "key", "off"] as const;
+export type Uploads = (typeof UPLOADS)[number];
+
 export type ServerMessage =
   | Answer
-  | { type: "files"; files: string[] }
+  | { type: "files"; files: string[]; uploads: Uploads }
   | { type: "ready"; id: string; window_bytes: number; bytes: number }
   | { type: "ack"; bytes: number }
   | { type: "snapshot"; final: boolean; summary: Summary }
@@ -40,6 +44,7 @@ export type ClientMessage =
       /** Whether lines are to be kept for `rows`. */
       rows: boolean;
     }
+  | { type: "key"; key: string }
   | { type: "follow"; name: string }
   | { type: "resume"; id: string }
   | { type: "finish" }
@@ -93,10 +98,22 @@ export function parseServerMessage(text: string): ServerMessage {
         message: message.string("message"),
       };
     case "files":
-      return { type, files: message.strings("files") };
+      return {
+        type,
+        files: message.strings("files"),
+        uploads: parseUploads(message.string("uploads")),
+      };
     case "error":
       return { type, code: message.string("code"), message: message.string("message") };
     default:
       throw new NotUnderstood(`message of unknown type ${type}`);
   }
+}
+
+function parseUploads(text: string): Uploads {
+  const known = UPLOADS.find((it) => it === text);
+  if (known === undefined) {
+    throw new NotUnderstood(`uploads that are ${text}`);
+  }
+  return known;
 }

@@ -5,6 +5,7 @@ import { element } from "../shared/page.js";
 import { totalSize } from "./file-chain.js";
 import type { ReaderKind } from "./file-reader.js";
 import type { Ended, Failure, Source } from "./log-session.js";
+import { storedKey } from "./key.js";
 import { Progress } from "./progress.js";
 import type { Answer, Question } from "./protocol.js";
 import type { FromWorker, ToWorker } from "./session-messages.js";
@@ -43,7 +44,13 @@ export class RunningSession {
     this.#worker.addEventListener("error", (event) => this.#handleWorkerError(event));
     const reader = wantedReader();
     const url = ownServer("/logs/upload");
-    this.#tell({ type: "open", source, url, ...(reader === undefined ? {} : { reader }) });
+    this.#tell({
+      type: "open",
+      source,
+      url,
+      key: storedKey(),
+      ...(reader === undefined ? {} : { reader }),
+    });
   }
 
   ask(question: Question): void {

@@ -6,7 +6,7 @@ import type { Answer, Question } from "./protocol.js";
 import type { Summary } from "./summary.js";
 
 export type ToWorker =
-  | { type: "open"; source: Source; url: string; reader?: ReaderKind }
+  | { type: "open"; source: Source; url: string; key: string; reader?: ReaderKind }
   | { type: "ask"; question: Question }
   | { type: "cancel" };
 

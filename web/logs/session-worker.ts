@@ -20,12 +20,13 @@ addEventListener("message", ({ data }: MessageEvent<ToWorker>) => {
   }
 });
 
-function open({ source, url, reader }: ToWorker & { type: "open" }): void {
+function open({ source, url, key, reader }: ToWorker & { type: "open" }): void {
   let socket: WebSocket | undefined;
   const connect = () => (socket = new WebSocket(url, SUBPROTOCOL));
   session = new LogSession(
     source,
     connect,
+    key,
     {
       progress: (acknowledged) => tell({ type: "progress", acknowledged }),
       snapshot: (summary, final) => tell({ type: "snapshot", summary, final }),

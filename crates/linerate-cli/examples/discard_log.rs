@@ -20,7 +20,7 @@ use axum::{
 use linerate::{MessageKind, Options, Reader, Receiver, Result, Sender, axum::WebSocketUpgrade};
 use linerate_logview::{
     aggregate::{Aggregator, Limits},
-    session::{self, SUBPROTOCOL, files_message},
+    session::{self, SUBPROTOCOL, Uploads, files_message},
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -79,7 +79,7 @@ async fn upload(upgrade: WebSocketUpgrade) -> Response {
 }
 
 async fn discard(sender: Sender, mut receiver: Receiver) -> Result<()> {
-    sender.send(files_message(&[])).await?;
+    sender.send(files_message(&[], Uploads::Allowed)).await?;
     let (mut received, mut acknowledged) = (0, 0);
     while let Some(mut reader) = receiver.reader().await? {
         if reader.kind() == MessageKind::Text {

@@ -40,6 +40,7 @@ use keys::Keys;
 pub struct Authenticator {
     api_key: Option<AccessKey>,
     admin_key: Option<AccessKey>,
+    logs_key: Option<AccessKey>,
     token: TokenOptions,
     keys: Keys,
     jwks: Option<Arc<Jwks>>,
@@ -66,6 +67,7 @@ impl Authenticator {
         Ok(Self {
             api_key: AccessKey::read("auth.api_key", options.api_key.as_ref())?,
             admin_key: AccessKey::read("auth.admin_key", options.admin_key.as_ref())?,
+            logs_key: AccessKey::read("auth.logs_key", options.logs_key.as_ref())?,
             keys: Keys::read(&options.token)?,
             jwks: jwks.map(Jwks::new).transpose()?.map(Arc::new),
             token: options.token.clone(),
@@ -154,6 +156,18 @@ impl Authenticator {
     pub fn is_admin_key(&self, presented: &[u8]) -> bool {
         let key = self.admin_key.as_ref();
         key.is_some_and(|key| key.matches(presented))
+    }
+
+    /// Returns whether a key for the log page is configured.
+    pub const fn has_logs_key(&self) -> bool {
+        self.logs_key.is_some()
+    }
+
+    /// Returns whether `presented` is a key with which logs may be uploaded and followed: that of the log page, or that of
+    /// `/admin`.
+    pub fn is_logs_key(&self, presented: &[u8]) -> bool {
+        let key = self.logs_key.as_ref();
+        key.is_some_and(|key| key.matches(presented)) | self.is_admin_key(presented)
     }
 
     /// Checks everything that tokens of both kinds have in common.

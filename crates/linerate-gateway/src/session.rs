@@ -51,7 +51,7 @@ pub(crate) use gate::{Gate, Refusal};
 pub(crate) use identity::{Identity, Member};
 #[cfg(test)]
 pub(crate) use plan::Asker;
-pub use shared::{Settings, Shared};
+pub use shared::{LogsAccess, Settings, Shared};
 use work::SUBSCRIBES_AT_ONCE;
 pub(crate) use work::{Context, Done, Work};
 

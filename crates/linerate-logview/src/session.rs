@@ -8,6 +8,7 @@
 //!
 //! | client sends | meaning |
 //! | --- | --- |
+//! | `{"type":"key","key":"…"}` | where `files` asks for it, before anything else; answered by `files` anew |
 //! | `{"type":"start","files":[{"name":"access.log","size":8570485}],"format":"auto","rows":true}` | announces files of so many bytes; the last one may have the size `null`, which `finish` ends; with `rows`, lines are kept to be asked for |
 //! | binary messages of any size, empty ones included | the bytes of the files, one after the other |
 //! | `{"type":"finish"}` | all bytes were sent |
@@ -19,7 +20,7 @@
 //!
 //! | server sends | meaning |
 //! | --- | --- |
-//! | `{"type":"files","files":["access.log"]}` | what can be followed; the first message |
+//! | `{"type":"files","files":["access.log"],"uploads":"allowed"}` | what can be followed, and whether uploads are `allowed`, `off`, `closed` or need a `key`; the first message |
 //! | `{"type":"ready","id":"…","window_bytes":67108864,"bytes":0}` | go on behind so many bytes: at most so many beyond the last acknowledged one |
 //! | `{"type":"ack","bytes":1048576}` | so many bytes were parsed since the start |
 //! | `{"type":"snapshot","final":false,"summary":{…}}` | the figures so far, a [`Summary`] |
@@ -90,17 +91,33 @@ pub enum Outcome {
     Failed(SessionError),
 }
 
-/// Returns the message that a connection begins with: which files can be followed.
+/// Returns the message that a connection begins with: which files can be followed, and whether any can be uploaded.
 ///
 /// ```
-/// use linerate_logview::session::files_message;
+/// use linerate_logview::session::{Uploads, files_message};
 ///
 /// let names = ["access.log".to_owned()];
-/// assert_eq!(files_message(&names), r#"{"type":"files","files":["access.log"]}"#);
+/// let message = files_message(&names, Uploads::Allowed);
+/// assert_eq!(message, r#"{"type":"files","files":["access.log"],"uploads":"allowed"}"#);
 /// ```
-pub fn files_message(names: &[String]) -> String {
+pub fn files_message(names: &[String], uploads: Uploads) -> String {
     let files = names.to_vec();
-    Reply::Files { files }.to_json()
+    Reply::Files { files, uploads }.to_json()
+}
+
+/// Whether a client may upload files.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Uploads {
+    /// It may.
+    Allowed,
+    /// No client may upload or follow, whatever it shows.
+    Closed,
+    /// It has to show a key first, also to follow.
+    Key,
+    /// Uploads are switched off; the files can be followed.
+    Off,
 }
 
 /// What a client wants that is not in its session.

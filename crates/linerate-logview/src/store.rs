@@ -17,6 +17,9 @@ use std::collections::VecDeque;
 use crate::aggregate::row::Row;
 use crate::summary::Filterable;
 
+/// What a request counts for at least, so that a question is about ten million of them at most where there are 40 MiB.
+const ROW_BYTES_MIN: usize = 4;
+
 /// Keeps requests in a bounded number of bytes.
 ///
 /// When they don't fit any more, all of them are dropped, since an answer from a part would be wrong;
@@ -156,7 +159,10 @@ impl Store {
             true => self.blocks.len().max(4) * size_of::<Block>(),
             false => 0,
         };
-        self.memory_bytes() + block.bytes() + grown <= self.bytes_max
+        // Equal requests take up no bytes, but it takes time to go through them for each question.
+        let rows = (self.blocks.len() * ROWS_MAX).saturating_add(block.rows());
+        rows.saturating_mul(ROW_BYTES_MIN) <= self.bytes_max
+            && self.memory_bytes() + block.bytes() + grown <= self.bytes_max
     }
 
     /// Drops the oldest requests; `false` if there are none.

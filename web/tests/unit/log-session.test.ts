@@ -29,6 +29,7 @@ class FakeSocket extends EventTarget {
   open(): void {
     this.readyState = this.OPEN;
     this.dispatchEvent(new Event("open"));
+    this.say({ type: "files", files: [], uploads: "allowed" });
   }
 
   say(message: object): void {
@@ -88,7 +89,7 @@ function beginWith(files: File[], forced?: "stream" | "slices") {
     return sockets.at(-1) as unknown as WebSocket;
   };
   const source = { kind: "files", files, format: "auto", rows: true } as const;
-  const upload = new LogSession(source, connect, listener, forced);
+  const upload = new LogSession(source, connect, "", listener, forced);
   return { socket: sockets[0]!, sockets, listener, upload };
 }
 
@@ -344,3 +345,20 @@ for (const [what, message] of [
     assert.equal(socket.closeCode, 1000);
   });
 }
+
+test("the key is shown where the server asks for it, and once only", async () => {
+  const { socket, upload } = begin(3);
+  socket.readyState = socket.OPEN;
+  socket.dispatchEvent(new Event("open"));
+  socket.say({ type: "files", files: [], uploads: "key" });
+  await rest();
+  assert.deepEqual(socket.texts, [{ type: "key", key: "" }]);
+  socket.say({ type: "files", files: [], uploads: "key" });
+  socket.say({ type: "files", files: [], uploads: "allowed" });
+  await rest();
+  assert.deepEqual(
+    socket.texts.map((text) => (text as { type: string }).type),
+    ["key", "start"],
+  );
+  upload.cancel();
+});

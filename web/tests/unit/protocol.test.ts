@@ -10,7 +10,7 @@ function snapshot(change: object): string {
 
 test("each message of the server is read", () => {
   const ready = { type: "ready", id: "5a5a", window_bytes: 16_777_216, bytes: 0 };
-  const files = { type: "files", files: ["access.log"] };
+  const files = { type: "files", files: ["access.log"], uploads: "allowed" };
   const refused = { type: "refused", seq: 7, code: "unsupported", message: "no" };
   for (const message of [ready, files, refused]) {
     assert.deepEqual(parseServerMessage(JSON.stringify(message)), message);

@@ -40,9 +40,9 @@ pub(super) struct Flags {
         value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     connections_max: Option<u32>,
 
-    /// Logs uploaded at a time; more are refused and may be tried again later [default: 64].
+    /// Logs uploaded at a time; more are refused and may be tried again later; 0 for none [default: 64].
     #[arg(long, value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        value_parser = clap::value_parser!(u32).range(0..=100_000))]
     uploads_max: Option<u32>,
 
     /// A log that the server reads as it grows, for /logs; may be repeated.

@@ -21,7 +21,7 @@ use super::{
     counters::CounterPush,
     echo::Echo,
     endpoint::attend,
-    upload::{self, Sessions, Upload},
+    upload::{self, Gate, Sessions, Upload},
 };
 
 /// The pages load nothing from elsewhere and can't be framed. `'self'` of `connect-src` covers
@@ -36,11 +36,12 @@ pub(super) struct Shared {
     options: Options,
     upload_options: Options,
     pub(super) sessions: Arc<Sessions>,
+    gate: Arc<Gate>,
     pub(super) started: Instant,
 }
 
 impl Shared {
-    pub(super) fn new(sessions: Arc<Sessions>) -> Self {
+    pub(super) fn new(sessions: Arc<Sessions>, gate: Gate) -> Self {
         let counters = Arc::new(Counters::default());
         let mut options = Options::default().without_compression();
         options.counters = Some(counters.clone());
@@ -49,6 +50,7 @@ impl Shared {
             upload_options: upload::options(&options, &sessions),
             options,
             sessions,
+            gate: Arc::new(gate),
             started: Instant::now(),
         }
     }
@@ -126,7 +128,8 @@ async fn upload(
         .with_options(shared.upload_options.clone())
         .with_scheme(peer.scheme)
         .with_subprotocols(&[SUBPROTOCOL]);
-    attend(upgrade, visit, Upload::new(shared.sessions.clone()))
+    let (sessions, gate) = (shared.sessions.clone(), shared.gate.clone());
+    attend(upgrade, visit, Upload::new(sessions, gate, peer.address))
 }
 
 async fn not_found() -> (StatusCode, &'static str) {

@@ -18,7 +18,10 @@ use linerate_gateway::{
 };
 use tokio::{net::TcpListener, runtime::Handle};
 
-use super::{routes, upload::Sessions};
+use super::{
+    routes,
+    upload::{Gate, Sessions},
+};
 
 /// How long a channel stays subscribed at the broker after its last subscriber has left.
 const LINGER: Duration = Duration::from_secs(5);
@@ -88,8 +91,10 @@ impl Service {
             front: front.clone(),
             shared: shared.clone(),
         });
-        let sessions = Sessions::new(&shared.settings().config.logs)?;
-        let pages = Arc::new(routes::Shared::new(sessions));
+        let memory = node.budget().clone();
+        let sessions = Sessions::new(&shared.settings().config.logs, memory)?;
+        let gate = Gate::new(shared.clone());
+        let pages = Arc::new(routes::Shared::new(sessions, gate));
         let admin = Admin::new(node.clone(), shared.clone());
         let started = Started {
             node: node.clone(),

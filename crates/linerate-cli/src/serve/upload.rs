@@ -12,26 +12,40 @@
 //! | a file is no access log | 1003 |
 //! | the files are too large | 1009 |
 //! | another error of the client | 1008 |
-//! | too many uploads | 1013 |
+//! | too many uploads, or too little memory | 1013 |
+//! | no key, a wrong one, or uploads are off | 1008 |
 
+mod access;
 mod conversation;
 mod lane;
+mod memory;
 mod sessions;
 mod viewing;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use linerate::{CloseCode, Options, Receiver, Result, Sender};
-use linerate_logview::session::{Outcome, SessionError};
+use linerate_logview::{
+    decode::DecodeError,
+    session::{Outcome, SessionError},
+};
 
 use super::endpoint::{Endpoint, Farewell};
+pub(super) use access::Gate;
 use conversation::Conversation;
+use sessions::NoPlace;
 pub(super) use sessions::Sessions;
 
 const BUSY: &str = r#"{"type":"error","code":"busy","message":"The server reads as many logs as it may at a time. Try again in a while."}"#;
 const BUSY_FAREWELL: Farewell = Farewell {
     code: CloseCode::TRY_AGAIN_LATER,
     reason: "too many uploads",
+};
+const BUSY_ADDRESS: &str = r#"{"type":"error","code":"busy","message":"The server reads as many logs from your address as it may at a time. Try again in a while."}"#;
+const OFF: &str = r#"{"type":"error","code":"off","message":"Uploads are switched off on this server (logs.uploads_max = 0)."}"#;
+const OFF_FAREWELL: Farewell = Farewell {
+    code: CloseCode::POLICY_VIOLATION,
+    reason: "uploads are off",
 };
 const FAILED_FAREWELL: Farewell = Farewell {
     code: CloseCode::INTERNAL_ERROR,
@@ -57,19 +71,37 @@ pub(super) fn options(common: &Options, sessions: &Sessions) -> Options {
 #[derive(Debug)]
 pub(super) struct Upload {
     sessions: Arc<Sessions>,
+    visitor: Visitor,
+}
+
+/// Who wants to upload, and who decides whether it may.
+#[derive(Clone, Debug)]
+struct Visitor {
+    address: IpAddr,
+    gate: Arc<Gate>,
 }
 
 impl Upload {
-    pub(super) fn new(sessions: Arc<Sessions>) -> Self {
-        Self { sessions }
+    pub(super) fn new(sessions: Arc<Sessions>, gate: Arc<Gate>, address: IpAddr) -> Self {
+        let visitor = Visitor { address, gate };
+        Self { sessions, visitor }
     }
 }
 
 impl Endpoint for Upload {
     async fn talk(self, sender: &Sender, receiver: &mut Receiver) -> Result<Farewell> {
-        Conversation::new(&self.sessions, sender)
+        Conversation::new(&self.sessions, sender, self.visitor)
             .talk(receiver)
             .await
+    }
+}
+
+/// Says why there is no place for an upload.
+fn refusal_of_place(why: NoPlace) -> (&'static str, Farewell) {
+    match why {
+        NoPlace::Address => (BUSY_ADDRESS, BUSY_FAREWELL),
+        NoPlace::Busy => (BUSY, BUSY_FAREWELL),
+        NoPlace::Off => (OFF, OFF_FAREWELL),
     }
 }
 
@@ -86,6 +118,16 @@ fn farewell_of_error(error: &SessionError) -> Farewell {
     match error {
         SessionError::Idle { .. } => Farewell::DONE,
         SessionError::InFile { reason, .. } => farewell_of_error(reason),
+        SessionError::NoMemory { .. } => Farewell {
+            code: CloseCode::TRY_AGAIN_LATER,
+            reason: "no memory left for uploads",
+        },
+        SessionError::Decode(DecodeError::Ratio { .. } | DecodeError::TooLarge { .. }) => {
+            Farewell {
+                code: CloseCode::MESSAGE_TOO_BIG,
+                reason: "log too large",
+            }
+        }
         SessionError::Decode(_) | SessionError::NotALog { .. } => Farewell {
             code: CloseCode::UNSUPPORTED_DATA,
             reason: "not an access log",

@@ -30,7 +30,10 @@ async fn next(ws: &mut WebSocket) -> Option<Value> {
 async fn follow(server: &Server, name: &str) -> WebSocket {
     let mut ws = server.connect_upload().await;
     let files = next(&mut ws).await.unwrap();
-    assert_eq!(files, json!({"type": "files", "files": ["access.log"]}));
+    assert_eq!(
+        files,
+        json!({"type": "files", "files": ["access.log"], "uploads": "allowed"})
+    );
     let follow = json!({"type": "follow", "name": name});
     ws.send(follow.to_string()).await.unwrap();
     ws
@@ -94,4 +97,41 @@ async fn file_of_another_name_can_not_be_followed() {
     let mut ws = follow(&server, "../access.log").await;
     assert_eq!(next(&mut ws).await.unwrap()["code"], "unknown_file");
     assert_eq!(ws.close(CloseCode::NORMAL, "").await.unwrap().code, 1008);
+}
+
+#[tokio::test]
+async fn followed_log_is_shown_to_nobody_without_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    append(&path, LINE);
+    let flags = [
+        "--tail",
+        path.to_str().unwrap(),
+        "--set",
+        "auth.logs_key=0123456789-logs-key",
+    ];
+    let server = Server::start_with(&flags);
+    let mut ws = server.connect_upload().await;
+    let offer = next(&mut ws).await.unwrap();
+    assert_eq!(
+        offer,
+        json!({"type": "files", "files": [], "uploads": "key"})
+    );
+    ws.send(r#"{"type":"follow","name":"access.log"}"#)
+        .await
+        .unwrap();
+    assert_eq!(next(&mut ws).await.unwrap()["code"], "wrong_key");
+    assert_eq!(ws.close(CloseCode::NORMAL, "").await.unwrap().code, 1008);
+
+    let mut ws = server.connect_upload().await;
+    next(&mut ws).await.unwrap();
+    ws.send(r#"{"type":"key","key":"0123456789-logs-key"}"#)
+        .await
+        .unwrap();
+    let offer = next(&mut ws).await.unwrap();
+    assert_eq!(offer["files"], json!(["access.log"]));
+    ws.send(r#"{"type":"follow","name":"access.log"}"#)
+        .await
+        .unwrap();
+    wait_for_requests(&mut ws, 1).await;
 }

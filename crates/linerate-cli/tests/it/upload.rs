@@ -217,3 +217,49 @@ async fn upload_that_stalls_lies_or_is_left_idle_is_told_and_keeps_nothing() {
         }
     }
 }
+
+#[tokio::test]
+async fn keyed_server_takes_no_log_without_the_key_and_takes_it_with_it() {
+    let key = ["--set", "auth.admin_key=0123456789-admin-key"];
+    let server = Server::start_with(&key);
+    for text in [
+        r#"{"type":"start","files":[{"name":"a","size":1}]}"#,
+        r#"{"type":"key","key":"wrong"}"#,
+    ] {
+        let mut ws = server.connect_upload().await;
+        assert_eq!(next(&mut ws).await.unwrap()["uploads"], "key");
+        ws.send(text).await.unwrap();
+        let (last, code) = last_reply(&mut ws).await;
+        assert_eq!((&last["code"], code), (&"wrong_key".into(), 1008));
+    }
+    let (log, _) = made_log(100);
+    let mut ws = server.connect_upload().await;
+    assert_eq!(next(&mut ws).await.unwrap()["uploads"], "key");
+    ws.send(r#"{"type":"key","key":"0123456789-admin-key"}"#)
+        .await
+        .unwrap();
+    start(&mut ws, log.len()).await;
+    ws.send_binary(log.as_bytes()).await.unwrap();
+    assert_eq!(finish(&mut ws).await["summary"]["requests"], 100);
+}
+
+#[tokio::test]
+async fn keyed_server_without_a_key_for_logs_takes_none() {
+    let server = Server::start_with(&["--set", "auth.api_key=0123456789-api-key"]);
+    let mut ws = server.connect_upload().await;
+    assert_eq!(next(&mut ws).await.unwrap()["uploads"], "closed");
+    let (last, code) = last_reply(&mut ws).await;
+    assert_eq!((&last["code"], code), (&"closed".into(), 1008));
+}
+
+#[tokio::test]
+async fn uploads_can_be_switched_off() {
+    let server = Server::start_with(&["--uploads-max", "0"]);
+    let mut ws = server.connect_upload().await;
+    assert_eq!(next(&mut ws).await.unwrap()["uploads"], "off");
+    ws.send(r#"{"type":"start","files":[{"name":"a","size":1}]}"#)
+        .await
+        .unwrap();
+    let (last, code) = last_reply(&mut ws).await;
+    assert_eq!((&last["code"], code), (&"off".into(), 1008));
+}

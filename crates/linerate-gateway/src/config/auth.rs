@@ -20,6 +20,9 @@ pub struct AuthOptions {
     pub admin_key: Option<Secret>,
     /// Revocations of tokens that are remembered.
     pub revocations_max: usize,
+    /// What a client of the log page must show, unless it shows the admin key. It does not close an open server, but it is
+    /// asked for there, too.
+    pub logs_key: Option<Secret>,
     /// Whose tokens are taken.
     pub token: TokenOptions,
 }
@@ -51,13 +54,17 @@ pub struct TokenOptions {
 }
 
 impl AuthOptions {
-    /// Returns whether anybody is asked for a key or a token.
+    /// Returns whether clients or applications are asked for a key or a token.
     pub fn has_keys(&self) -> bool {
         self.api_key.is_some() || self.admin_key.is_some() || self.token.has_keys()
     }
 
     pub(super) fn check(&self, check: &mut Check) {
-        for (key, secret) in [("api_key", &self.api_key), ("admin_key", &self.admin_key)] {
+        for (key, secret) in [
+            ("api_key", &self.api_key),
+            ("admin_key", &self.admin_key),
+            ("logs_key", &self.logs_key),
+        ] {
             if let Some(secret) = secret {
                 check_length(check, key, secret, 16);
             }
@@ -73,6 +80,7 @@ impl Default for AuthOptions {
             anonymous: false,
             api_key: None,
             admin_key: None,
+            logs_key: None,
             revocations_max: 10_000,
             token: TokenOptions::default(),
         }

@@ -6,11 +6,16 @@ use std::{
     net::SocketAddr,
     sync::Arc,
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use tokio::{net::TcpListener, sync::Notify};
 
 use super::listener::listen;
+
+/// How long a thread for blocking work waits for more. What it has allocated and another thread has freed goes back to the
+/// system when it ends, with mimalloc.
+const BLOCKING_IDLE: Duration = Duration::from_secs(1);
 
 /// Listeners on one address, one for each worker; the kernel spreads connections over them.
 #[derive(Debug)]
@@ -81,6 +86,7 @@ impl Workers {
                 let _ended = Ended(ended);
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
+                    .thread_keep_alive(BLOCKING_IDLE)
                     .build()?;
                 runtime.block_on(async {
                     let listener = TcpListener::from_std(listener)?;

@@ -37,6 +37,19 @@ pub struct Settings {
     pub filters: Filters,
 }
 
+/// Who may upload logs, and look at those that the server follows.
+///
+/// Complete: a client is let in, asked for a key, or turned away.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LogsAccess {
+    /// No client: the server is not open, and neither `auth.logs_key` nor `auth.admin_key` is configured.
+    Closed,
+    /// Clients that show a key.
+    Key,
+    /// Each client: the server is open.
+    Open,
+}
+
 impl Shared {
     /// Starts with these settings.
     pub fn new(settings: Settings) -> Self {
@@ -90,6 +103,18 @@ impl Settings {
             authenticator,
             config,
         })
+    }
+
+    /// Returns who may upload and follow logs.
+    pub fn logs_access(&self) -> LogsAccess {
+        let has_own_key = self.authenticator.has_logs_key();
+        if self.config.is_open() && !has_own_key {
+            return LogsAccess::Open;
+        }
+        match has_own_key || self.authenticator.has_admin_key() {
+            true => LogsAccess::Key,
+            false => LogsAccess::Closed,
+        }
     }
 
     /// Returns the options of a channel.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::message::Reply;
 use crate::{decode::DecodeError, format::FormatError};
 
 /// Why a session ended before its figures were complete.
@@ -141,6 +142,13 @@ impl SessionError {
             Self::UnknownSession => "unknown_session",
             Self::WindowExceeded { .. } => "window_exceeded",
         }
+    }
+}
+
+impl SessionError {
+    /// Returns the message that tells why a session is over, for a caller that ends it without it.
+    pub fn to_json(&self) -> String {
+        Reply::of_error(self)
     }
 }
 

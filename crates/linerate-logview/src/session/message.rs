@@ -1,9 +1,11 @@
 //! The JSON of the upload protocol.
 
+use std::io;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::{Limits, SessionError};
+use super::{Limits, SessionError, Uploads};
 use crate::{query::Rows, summary::Summary};
 
 /// What a client says in text.
@@ -91,6 +93,7 @@ pub(super) enum Reply {
     },
     Files {
         files: Vec<String>,
+        uploads: Uploads,
     },
     Ready {
         id: String,
@@ -124,8 +127,38 @@ impl Reply {
         reply.to_json()
     }
 
+    /// Returns the message if it has at most so many bytes, of which no more are ever made.
+    pub(super) fn to_json_within(&self, bytes_max: usize) -> Option<String> {
+        let mut json = Bounded {
+            bytes: Vec::new(),
+            bytes_max,
+        };
+        serde_json::to_writer(&mut json, self).ok()?;
+        String::from_utf8(json.bytes).ok()
+    }
+
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).expect("maps have text keys, so replies are always JSON")
+    }
+}
+
+/// Takes so many bytes and no more.
+struct Bounded {
+    bytes: Vec<u8>,
+    bytes_max: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.bytes_max - self.bytes.len() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -17,6 +17,9 @@ use crate::{
 /// most.
 pub(super) const QUESTIONS_MAX: usize = 16;
 
+/// How many bytes an answer may have: 1,000 lines of 2,000 characters, each escaped, fit.
+pub(super) const ANSWER_BYTES_MAX: usize = 16 << 20;
+
 /// Something that a client asks about the figures.
 #[derive(Debug)]
 pub(super) enum Question {
@@ -45,19 +48,25 @@ impl Questions {
     /// Answers the next question from the figures as they are.
     pub(super) fn poll_answer(&mut self, log: &Aggregator) -> Option<String> {
         let question = self.0.pop_front()?;
-        Some(question.answer(log).to_json())
+        Some(question.answer(log))
     }
 }
 
 impl Question {
-    fn answer(self, log: &Aggregator) -> Reply {
+    fn answer(self, log: &Aggregator) -> String {
         let (Self::Figures { seq, .. } | Self::Rows(RowsWanted { seq, .. })) = self;
-        self.try_answer(log)
-            .unwrap_or_else(|refusal| Reply::Refused {
+        let answer = self.try_answer(log).and_then(|answer| {
+            let json = answer.to_json_within(ANSWER_BYTES_MAX);
+            json.ok_or(Refusal::TooLarge)
+        });
+        answer.unwrap_or_else(|refusal| {
+            let refused = Reply::Refused {
                 seq,
                 code: refusal.code(),
                 message: refusal.to_string(),
-            })
+            };
+            refused.to_json()
+        })
     }
 
     fn try_answer(self, log: &Aggregator) -> Result<Reply, Refusal> {
@@ -86,6 +95,7 @@ impl Question {
 enum Refusal {
     Malformed(serde_json::Error),
     Query(QueryError),
+    TooLarge,
 }
 
 impl Refusal {
@@ -93,6 +103,7 @@ impl Refusal {
         match self {
             Self::Malformed(_) => "malformed",
             Self::Query(error) => error.code(),
+            Self::TooLarge => "answer_too_large",
         }
     }
 }
@@ -102,6 +113,10 @@ impl fmt::Display for Refusal {
         match self {
             Self::Malformed(error) => write!(f, "the query is none: {error}"),
             Self::Query(error) => error.fmt(f),
+            Self::TooLarge => write!(
+                f,
+                "the answer has more than {ANSWER_BYTES_MAX} bytes; ask for fewer values or lines"
+            ),
         }
     }
 }

@@ -8,13 +8,23 @@ use std::{
 };
 
 use linerate::{Error, MessageKind, Reader, Receiver, Sender};
-use linerate_logview::session::{Session, SessionError, Wish, files_message};
-use tokio::{task::JoinError, time::sleep_until};
+use linerate_gateway::session::LogsAccess;
+use linerate_logview::session::{SessionError, Uploads, Wish, files_message};
+use tokio::{
+    task::JoinError,
+    time::{sleep, sleep_until, timeout},
+};
 
 use super::{
-    BUSY, BUSY_FAREWELL, FAILED_FAREWELL, TAKEN_FAREWELL, farewell,
+    FAILED_FAREWELL, TAKEN_FAREWELL, Visitor,
+    access::{
+        CLOSED, CLOSED_FAREWELL, KEY_TEXT_BYTES_MAX, KEY_WITHIN, WRONG_KEY, WRONG_KEY_DELAY,
+        WRONG_KEY_FAREWELL,
+    },
+    farewell, farewell_of_error,
     lane::{Done, Input, Lane},
-    sessions::{Seat, Sessions},
+    refusal_of_place,
+    sessions::{Hosted, Seat, Sessions},
     viewing::Viewing,
 };
 use crate::serve::{endpoint::Farewell, follow::Tail};
@@ -50,9 +60,10 @@ const GATHER_MAX: Duration = Duration::from_millis(5);
 pub(super) struct Conversation<'a> {
     sessions: &'a Arc<Sessions>,
     sender: &'a Sender,
+    visitor: Visitor,
     seat: Option<Seat>,
     /// The session, unless it is at work.
-    session: Option<Box<Session>>,
+    hosted: Option<Box<Hosted>>,
     running: Option<Running>,
     lane: Arc<Lane>,
     /// When the session is to have its turn at the latest, on its clock.
@@ -60,16 +71,17 @@ pub(super) struct Conversation<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    pub(super) fn new(sessions: &'a Arc<Sessions>, sender: &'a Sender) -> Self {
-        let session = sessions.session();
+    pub(super) fn new(sessions: &'a Arc<Sessions>, sender: &'a Sender, visitor: Visitor) -> Self {
+        let hosted = sessions.session();
         Self {
             sessions,
             sender,
+            visitor,
             seat: None,
-            due: session.poll_timeout().unwrap_or_default(),
-            session: Some(Box::new(session)),
+            due: hosted.session.poll_timeout().unwrap_or_default(),
+            hosted: Some(hosted),
             running: None,
-            lane: Arc::default(),
+            lane: Arc::new(Lane::new(sessions)),
         }
     }
 
@@ -98,8 +110,10 @@ impl<'a> Conversation<'a> {
     }
 
     async fn hear(&mut self, receiver: &mut Receiver) -> Result<std::convert::Infallible, End> {
+        self.let_in(receiver).await?;
         let files = self.sessions.tails.names();
-        self.sender.send(files_message(&files)).await?;
+        let offer = files_message(&files, self.sessions.offer());
+        self.sender.send(offer).await?;
         loop {
             let Some(reader) = self.while_working(receiver.reader()).await?? else {
                 tracing::debug!("upload ended by the client's Close frame");
@@ -112,10 +126,36 @@ impl<'a> Conversation<'a> {
         }
     }
 
+    /// Asks the client for the key where one is needed.
+    async fn let_in(&mut self, receiver: &mut Receiver) -> Result<(), End> {
+        match self.visitor.gate.access() {
+            LogsAccess::Open => return Ok(()),
+            LogsAccess::Closed => {
+                self.sender
+                    .send(files_message(&[], Uploads::Closed))
+                    .await?;
+                self.sender.send(CLOSED).await?;
+                return Err(End::Over(CLOSED_FAREWELL));
+            }
+            LogsAccess::Key => {}
+        }
+        self.sender.send(files_message(&[], Uploads::Key)).await?;
+        let shown = timeout(KEY_WITHIN, hear_key(receiver)).await;
+        let Some(text) = shown.unwrap_or(Ok(Some(String::new())))? else {
+            return Err(End::Over(Farewell::DONE));
+        };
+        if self.visitor.gate.opens(&text, self.visitor.address) {
+            return Ok(());
+        }
+        sleep(WRONG_KEY_DELAY).await;
+        self.sender.send(WRONG_KEY).await?;
+        Err(End::Over(WRONG_KEY_FAREWELL))
+    }
+
     /// Takes a binary message as it arrives.
     async fn hear_log(&mut self, mut reader: Reader<'_>) -> Result<(), End> {
         while let Some(piece) = self.while_working(reader.chunk()).await?? {
-            self.bring(Input::Piece(piece)).await?;
+            self.bring(Input::piece(piece)).await?;
         }
         self.bring(Input::End).await
     }
@@ -141,7 +181,9 @@ impl<'a> Conversation<'a> {
                 () = self.lane.news() => self.send_replies().await?,
             }
         }
-        self.lane.push(input);
+        if self.lane.push(input, self.sessions).is_err() {
+            return Err(self.end_without_memory().await?);
+        }
         if self.running.is_none() {
             self.due = self.due.min(self.sessions.now() + GATHER_MAX);
             if self.lane.is_worthwhile() {
@@ -170,49 +212,68 @@ impl<'a> Conversation<'a> {
 
     /// Lets the session work.
     fn begin(&mut self) {
-        if let Some(session) = self.session.take() {
-            let run = self.lane.clone().run(session, self.sessions.clone());
+        if let Some(hosted) = self.hosted.take() {
+            let run = self.lane.clone().run(hosted, self.sessions.clone());
             self.running = Some(Box::pin(run));
         }
     }
 
     async fn send_replies(&mut self) -> Result<(), End> {
-        for reply in self.lane.take_replies() {
-            self.sender.send(reply).await?;
+        let replies = self.lane.take_replies();
+        self.send_all(replies).await
+    }
+
+    async fn send_all(&mut self, replies: Vec<String>) -> Result<(), End> {
+        for reply in replies {
+            self.sender.send(&*reply).await?;
+            self.lane.release(&reply);
         }
         Ok(())
+    }
+
+    /// Tells the client that there is no memory for what it sent.
+    async fn end_without_memory(&mut self) -> Result<End, End> {
+        let error = self.sessions.no_memory();
+        tracing::debug!(%error, "upload refused");
+        self.sender.send(error.to_json()).await?;
+        Ok(End::Over(farewell_of_error(&error)))
     }
 
     async fn handle_done(&mut self, done: Result<Done, JoinError>) -> Result<(), End> {
         self.running = None;
         let Done {
-            mut session,
+            mut hosted,
             replies,
             wish,
         } = done.map_err(|error| {
             tracing::error!(%error, "session failed");
             End::Over(FAILED_FAREWELL)
         })?;
-        if self.seat.is_none() && session.has_files() {
-            self.seat = self.sessions.admit(session.id());
-            if self.seat.is_none() {
-                self.sender.send(BUSY).await?;
-                return Err(End::Over(BUSY_FAREWELL));
+        if self.seat.is_none() && hosted.session.has_files() {
+            let seat = self
+                .sessions
+                .admit(hosted.session.id(), self.visitor.address);
+            match seat {
+                Ok(seat) => self.seat = Some(seat),
+                Err(why) => {
+                    let (error, farewell) = refusal_of_place(why);
+                    self.sender.send(error).await?;
+                    return Err(End::Over(farewell));
+                }
             }
         }
         let has_wish = wish.is_some();
         if let Some(wish) = wish {
-            session = self.grant(wish, session).await?;
+            hosted = self.grant(wish, hosted).await?;
         }
+        let session = &hosted.session;
         let is_finished = session.is_finished();
         let last_words = is_finished.then(|| farewell(session.outcome()));
         self.due = session.poll_timeout().unwrap_or_default();
         // From here on it is kept if the connection turns out to be lost.
-        self.session = Some(session);
+        self.hosted = Some(hosted);
         self.send_replies().await?;
-        for reply in replies {
-            self.sender.send(reply).await?;
-        }
+        self.send_all(replies).await?;
         if let Some(farewell) = last_words {
             return Err(End::Over(farewell));
         }
@@ -223,7 +284,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Returns the session that the client wants, or its own with a refusal.
-    async fn grant(&mut self, wish: Wish, mut session: Box<Session>) -> Result<Box<Session>, End> {
+    async fn grant(&mut self, wish: Wish, mut hosted: Box<Hosted>) -> Result<Box<Hosted>, End> {
         let error = match wish {
             Wish::Follow(name) => match self.sessions.tails.find(&name) {
                 Some(tail) => return Err(End::Follow(tail)),
@@ -231,7 +292,7 @@ impl<'a> Conversation<'a> {
             },
             Wish::Resume(id) => match self.sessions.resume(id).await {
                 Some((mut resumed, seat)) => {
-                    resumed.handle_resume(self.sessions.now());
+                    resumed.session.handle_resume(self.sessions.now());
                     self.seat = Some(seat);
                     return Ok(resumed);
                 }
@@ -239,8 +300,8 @@ impl<'a> Conversation<'a> {
             },
             _ => SessionError::UnknownMessage,
         };
-        session.refuse(error);
-        Ok(session)
+        hosted.session.refuse(error);
+        Ok(hosted)
     }
 
     /// Keeps the session for a client that may come back, if it has files.
@@ -248,14 +309,30 @@ impl<'a> Conversation<'a> {
         if let Some(running) = self.running.take()
             && let Ok(done) = running.await
         {
-            self.session = Some(done.session);
+            self.hosted = Some(done.hosted);
         }
-        if let (Some(seat), Some(session)) = (self.seat.take(), self.session.take())
-            && session.has_files()
+        if let (Some(seat), Some(hosted)) = (self.seat.take(), self.hosted.take())
+            && hosted.session.has_files()
         {
-            self.sessions.keep(seat, session);
+            self.sessions.keep(seat, hosted);
         }
     }
+}
+
+/// Receives the message that shows the key, of which only so much is kept that it can be refused; `None` if the client
+/// leaves.
+async fn hear_key(receiver: &mut Receiver) -> linerate::Result<Option<String>> {
+    let Some(mut reader) = receiver.reader().await? else {
+        return Ok(None);
+    };
+    let mut text = String::new();
+    while text.len() <= KEY_TEXT_BYTES_MAX {
+        let Some(piece) = reader.chunk().await? else {
+            return Ok(Some(text));
+        };
+        text.push_str(piece.as_text().unwrap_or_default());
+    }
+    Ok(Some(String::new()))
 }
 
 /// Waits for the end of the work under way; forever if there is none.

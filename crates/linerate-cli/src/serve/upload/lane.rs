@@ -8,69 +8,100 @@ use std::{
 };
 
 use linerate::Message;
-use linerate_logview::session::{Session, Wish};
+use linerate_logview::session::Wish;
 use tokio::{
     sync::Notify,
     task::{JoinError, spawn_blocking},
 };
 
-use super::sessions::Sessions;
+use super::{
+    memory::{Full, Share},
+    sessions::{ANSWER_WORK_BYTES, Hosted, SNAPSHOT_WORK_BYTES, Sessions},
+};
 
-/// How many bytes of a log are parsed in one go: a millisecond or so, after which replies go out and
-/// it may be the turn of another session.
-const TURN_BYTES: usize = 1 << 20;
+/// How much work is done in one go, in decompressed bytes: a millisecond or so, after which replies go out and it may be
+/// the turn of another session.
+pub(super) const TURN_WORK: usize = 256 << 10;
 /// How many bytes may wait: enough that neither side stands still while the other is held up.
-const BYTES_MAX: usize = 4 * TURN_BYTES;
+const BYTES_MAX: usize = 8 * TURN_WORK;
 /// How many bytes are worth waking a thread. Fewer are waited for, or for more to come.
-const WORTHWHILE_BYTES: usize = TURN_BYTES / 4;
+const WORTHWHILE_BYTES: usize = TURN_WORK;
 /// What an input counts for in addition to its own bytes, since there may be many without any.
 const INPUT_BYTES: usize = 64;
+/// How many bytes of replies may wait for the connection before the session waits, too.
+const REPLY_BYTES_MAX: u64 = 64 << 10;
 
 /// What comes for a session.
 #[derive(Debug)]
 pub(super) enum Input {
     /// The end of a binary message.
     End,
-    /// Bytes of the log.
-    Piece(Message),
+    /// Bytes of the log, of which some were parsed.
+    Piece {
+        message: Message,
+        read: usize,
+    },
     Text(String),
 }
 
 /// Input that waits for a session, and replies that wait for the connection, in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Lane {
     traffic: Mutex<Traffic>,
     /// Is told when there are replies, and when there is room again.
     news: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Traffic {
     inputs: VecDeque<Input>,
+    /// The bytes of the inputs that wait or are being parsed.
     input_bytes: usize,
     replies: Vec<String>,
     /// Pieces that were parsed. The thread that received them drops them: its memory is used again.
     used: Vec<Input>,
+    used_bytes: usize,
+    /// The memory of inputs and of replies, also while the connection sends them.
+    share: Share,
+    reply_bytes: u64,
 }
 
 /// The session is back, since nothing more waits or somebody has to look at it.
 #[derive(Debug)]
 pub(super) struct Done {
-    pub(super) session: Box<Session>,
+    pub(super) hosted: Box<Hosted>,
     /// To be sent after those on the lane, unless what the session wants is refused.
     pub(super) replies: Vec<String>,
     pub(super) wish: Option<Wish>,
 }
 
 impl Lane {
+    pub(super) fn new(sessions: &Sessions) -> Self {
+        Self {
+            traffic: Mutex::new(Traffic {
+                inputs: VecDeque::new(),
+                input_bytes: 0,
+                replies: Vec::new(),
+                used: Vec::new(),
+                used_bytes: 0,
+                share: sessions.share(),
+                reply_bytes: 0,
+            }),
+            news: Notify::new(),
+        }
+    }
+
     /// Adds what came. To be called only while there is [room](Self::has_room).
-    pub(super) fn push(&self, input: Input) {
+    pub(super) fn push(&self, input: Input, sessions: &Sessions) -> Result<(), Full> {
+        let bytes = input.bytes();
         let mut traffic = self.traffic();
-        traffic.input_bytes += input.bytes();
+        let used = traffic.take_used();
+        sessions.grow(&mut traffic.share, bytes as u64)?;
+        traffic.input_bytes += bytes;
         traffic.inputs.push_back(input);
-        let used = mem::take(&mut traffic.used);
         drop(traffic);
         drop(used);
+        Ok(())
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -84,7 +115,7 @@ impl Lane {
     /// Says whether a session should look at what waits now.
     pub(super) fn is_worthwhile(&self) -> bool {
         let traffic = self.traffic();
-        let is_piece = |input: &Input| matches!(input, Input::Piece(_));
+        let is_piece = |input: &Input| matches!(input, Input::Piece { .. });
         traffic.input_bytes >= WORTHWHILE_BYTES || !traffic.inputs.back().is_none_or(is_piece)
     }
 
@@ -93,8 +124,22 @@ impl Lane {
         self.news.notified().await;
     }
 
+    /// Returns the replies that wait. Each is [released](Self::release) when it was sent.
     pub(super) fn take_replies(&self) -> Vec<String> {
-        mem::take(&mut self.traffic().replies)
+        let mut traffic = self.traffic();
+        let used = traffic.take_used();
+        let replies = mem::take(&mut traffic.replies);
+        drop(traffic);
+        drop(used);
+        replies
+    }
+
+    /// Gives back the memory of a reply that was sent.
+    pub(super) fn release(&self, reply: &str) {
+        let mut traffic = self.traffic();
+        let bytes = (reply.len() as u64).min(traffic.reply_bytes);
+        traffic.reply_bytes -= bytes;
+        traffic.share.shrink(bytes);
     }
 
     /// Brings a session what waits, and what comes meanwhile, on a thread of its own when it is this
@@ -103,33 +148,44 @@ impl Lane {
     /// Sessions have their turns in the order in which they ask, and while others ask, a turn is short.
     pub(super) async fn run(
         self: Arc<Self>,
-        session: Box<Session>,
+        hosted: Box<Hosted>,
         sessions: Arc<Sessions>,
     ) -> Result<Done, JoinError> {
         let turn = sessions.turn().await;
         spawn_blocking(move || {
             let _turn = turn;
-            self.work(session, &sessions)
+            self.work(hosted, &sessions)
         })
         .await
     }
 
-    fn work(&self, mut session: Box<Session>, sessions: &Sessions) -> Done {
+    fn work(&self, mut hosted: Box<Hosted>, sessions: &Sessions) -> Done {
         loop {
-            let inputs = self.take_inputs();
-            let mut replies = perform(&mut session, &inputs, sessions);
+            let mut inputs = self.take_inputs();
+            let mut used = Vec::new();
+            let mut replies = perform(&mut hosted, &mut inputs, &mut used, sessions);
+            if self.charge(&replies, sessions).is_err() {
+                // The last one is that it is over; what was to be told before is not.
+                hosted.session.refuse(sessions.no_memory());
+                replies = hosted
+                    .session
+                    .poll_reply(sessions.now())
+                    .into_iter()
+                    .collect();
+            }
+            hosted.settle();
             // A text may want something of the connection, and with the last words it is closed.
             let is_looked_at =
-                matches!(inputs.last(), Some(Input::Text(_))) || session.is_finished();
+                matches!(used.last(), Some(Input::Text(_))) || hosted.session.is_finished();
             let on_the_lane = match is_looked_at {
                 true => Vec::new(),
                 false => mem::take(&mut replies),
             };
-            let is_over = self.hand_back(inputs, on_the_lane);
-            if is_over || is_looked_at || sessions.is_turn_wanted() {
+            let must_wait = self.hand_back(inputs, used, on_the_lane);
+            if must_wait || is_looked_at || sessions.is_turn_wanted() {
                 return Done {
-                    wish: session.take_wish(),
-                    session,
+                    wish: hosted.session.take_wish(),
+                    hosted,
                     replies,
                 };
             }
@@ -137,34 +193,47 @@ impl Lane {
     }
 
     /// Takes as much as is parsed in one go, up to a text at most.
-    fn take_inputs(&self) -> Vec<Input> {
+    fn take_inputs(&self) -> VecDeque<Input> {
         let mut traffic = self.traffic();
-        let had_room = traffic.input_bytes < BYTES_MAX;
-        let mut inputs = Vec::new();
+        let mut inputs = VecDeque::new();
         let mut bytes = 0;
-        while bytes < TURN_BYTES && !matches!(inputs.last(), Some(Input::Text(_))) {
+        while bytes < TURN_WORK && !matches!(inputs.back(), Some(Input::Text(_))) {
             let Some(input) = traffic.inputs.pop_front() else {
                 break;
             };
             bytes += input.bytes();
-            inputs.push(input);
-        }
-        traffic.input_bytes -= bytes;
-        if !had_room && traffic.input_bytes < BYTES_MAX {
-            self.news.notify_one();
+            inputs.push_back(input);
         }
         inputs
     }
 
-    /// Leaves what there is for the connection; returns whether nothing waits for the session.
-    fn hand_back(&self, used: Vec<Input>, replies: Vec<String>) -> bool {
+    /// Sets the memory of replies aside, which are made already.
+    fn charge(&self, replies: &[String], sessions: &Sessions) -> Result<(), Full> {
+        let bytes = replies.iter().map(|reply| reply.len() as u64).sum();
         let mut traffic = self.traffic();
+        sessions.grow(&mut traffic.share, bytes)?;
+        traffic.reply_bytes += bytes;
+        Ok(())
+    }
+
+    /// Leaves what there is for the connection, and what was not parsed for the next turn; returns whether the session has
+    /// to wait for the connection.
+    fn hand_back(&self, rest: VecDeque<Input>, used: Vec<Input>, replies: Vec<String>) -> bool {
+        let mut traffic = self.traffic();
+        let had_room = traffic.input_bytes < BYTES_MAX;
+        let bytes: usize = used.iter().map(Input::bytes).sum();
+        traffic.input_bytes -= bytes;
+        traffic.used_bytes += bytes;
         traffic.used.extend(used);
-        if !replies.is_empty() {
+        for input in rest.into_iter().rev() {
+            traffic.inputs.push_front(input);
+        }
+        let has_room = traffic.input_bytes < BYTES_MAX;
+        if !replies.is_empty() || has_room && !had_room {
             traffic.replies.extend(replies);
             self.news.notify_one();
         }
-        traffic.inputs.is_empty()
+        traffic.inputs.is_empty() || traffic.reply_bytes > REPLY_BYTES_MAX
     }
 
     fn traffic(&self) -> MutexGuard<'_, Traffic> {
@@ -172,30 +241,74 @@ impl Lane {
     }
 }
 
+impl Traffic {
+    /// Returns what was parsed, to be dropped.
+    fn take_used(&mut self) -> Vec<Input> {
+        let bytes = mem::take(&mut self.used_bytes);
+        self.share.shrink(bytes as u64);
+        mem::take(&mut self.used)
+    }
+}
+
 impl Input {
+    pub(super) fn piece(message: Message) -> Self {
+        Self::Piece { message, read: 0 }
+    }
+
+    /// Returns how many bytes it takes up.
     fn bytes(&self) -> usize {
         let bytes = match self {
             Self::End => 0,
-            Self::Piece(piece) => piece.as_bytes().len(),
-            Self::Text(text) => text.len(),
+            Self::Piece { message, .. } => message.as_bytes().len(),
+            Self::Text(text) => text.capacity(),
         };
         bytes + INPUT_BYTES
     }
 }
 
-/// Hands inputs to a session, with a look at the clock, and returns its replies.
-fn perform(session: &mut Session, inputs: &[Input], sessions: &Sessions) -> Vec<String> {
+/// Hands inputs to a session until its turn's work is done, with a look at the clock, and returns its replies. What was
+/// taken whole is `used`; the rest stays.
+fn perform(
+    hosted: &mut Hosted,
+    inputs: &mut VecDeque<Input>,
+    used: &mut Vec<Input>,
+    sessions: &Sessions,
+) -> Vec<String> {
     let now = sessions.now();
+    let is_asked = matches!(inputs.back(), Some(Input::Text(_)));
+    let reply_bytes = match is_asked {
+        true => ANSWER_WORK_BYTES,
+        false => SNAPSHOT_WORK_BYTES,
+    };
+    if hosted.reserve(TURN_WORK, reply_bytes, sessions).is_err() {
+        hosted.session.refuse(sessions.no_memory());
+    }
+    let session = &mut hosted.session;
     let mut replies = Vec::new();
-    for input in inputs {
-        match input {
+    let mut work = 0;
+    while work < TURN_WORK
+        && let Some(mut input) = inputs.pop_front()
+    {
+        work += INPUT_BYTES;
+        match &mut input {
             Input::End => session.handle_chunk(b"", true, now),
-            Input::Piece(piece) => session.handle_chunk(piece.as_bytes(), false, now),
+            Input::Piece { message, read } => {
+                let rest = &message.as_bytes()[*read..];
+                let work_max = TURN_WORK.saturating_sub(work).max(1);
+                let progress = session.handle_some(rest, false, work_max, now);
+                *read += progress.read;
+                work += progress.work;
+                if !progress.is_done {
+                    inputs.push_front(input);
+                    break;
+                }
+            }
             Input::Text(text) => {
                 replies.extend(iter::from_fn(|| session.poll_reply(now)));
                 session.handle_text(text, now);
             }
         }
+        used.push(input);
     }
     session.handle_timeout(now);
     replies.extend(iter::from_fn(|| session.poll_reply(now)));
@@ -206,16 +319,16 @@ fn perform(session: &mut Session, inputs: &[Input], sessions: &Sessions) -> Vec<
 mod tests {
     use std::{future::ready, sync::Arc};
 
+    use linerate_budget::Budget;
     use linerate_gateway::config::LogsOptions;
-    use linerate_logview::session::Session;
 
-    use super::{BYTES_MAX, Done, INPUT_BYTES, Input, Lane, TURN_BYTES, WORTHWHILE_BYTES};
-    use crate::serve::upload::sessions::Sessions;
+    use super::{BYTES_MAX, Done, INPUT_BYTES, Input, Lane, TURN_WORK, WORTHWHILE_BYTES};
+    use crate::serve::upload::sessions::{Hosted, Sessions};
 
     const LINE: &str = "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
 
     fn sessions() -> Arc<Sessions> {
-        Sessions::new(&LogsOptions::default()).unwrap()
+        Sessions::new(&LogsOptions::default(), Budget::unbounded()).unwrap()
     }
 
     fn start() -> Input {
@@ -223,23 +336,24 @@ mod tests {
     }
 
     fn piece(lines: usize) -> Input {
-        Input::Piece(LINE.repeat(lines).into_bytes().into())
+        Input::piece(LINE.repeat(lines).into_bytes().into())
     }
 
-    async fn run(lane: &Arc<Lane>, session: Box<Session>, sessions: &Arc<Sessions>) -> Done {
-        lane.clone().run(session, sessions.clone()).await.unwrap()
+    async fn run(lane: &Arc<Lane>, hosted: Box<Hosted>, sessions: &Arc<Sessions>) -> Done {
+        lane.clone().run(hosted, sessions.clone()).await.unwrap()
     }
 
     #[tokio::test]
     async fn session_comes_back_after_a_text_and_once_nothing_waits() {
-        let (lane, sessions) = (Arc::new(Lane::default()), sessions());
+        let sessions = sessions();
+        let lane = Arc::new(Lane::new(&sessions));
         for input in [start(), piece(7), piece(3), Input::End] {
-            lane.push(input);
+            lane.push(input, &sessions).unwrap();
         }
-        let done = run(&lane, Box::new(sessions.session()), &sessions).await;
+        let done = run(&lane, sessions.session(), &sessions).await;
         assert!(done.replies.len() == 1 && done.replies[0].contains("ready"));
         assert!(!lane.is_empty());
-        run(&lane, done.session, &sessions).await;
+        run(&lane, done.hosted, &sessions).await;
         let ack = format!(r#"{{"type":"ack","bytes":{}}}"#, 10 * LINE.len());
         assert_eq!(lane.take_replies(), [ack]);
         assert!(lane.is_empty());
@@ -247,20 +361,21 @@ mod tests {
 
     #[tokio::test]
     async fn there_is_room_for_so_many_bytes_and_then_again_when_some_are_taken() {
-        let (lane, sessions) = (Arc::new(Lane::default()), sessions());
-        lane.push(start());
-        let done = run(&lane, Box::new(sessions.session()), &sessions).await;
+        let sessions = sessions();
+        let lane = Arc::new(Lane::new(&sessions));
+        lane.push(start(), &sessions).unwrap();
+        let done = run(&lane, sessions.session(), &sessions).await;
         let mut pushed = 0;
         while lane.has_room() {
-            lane.push(piece(1_000));
+            lane.push(piece(1_000), &sessions).unwrap();
             pushed += 1_000 * LINE.len() + INPUT_BYTES;
         }
         assert!((BYTES_MAX..BYTES_MAX + 1_000 * LINE.len() + INPUT_BYTES).contains(&pushed));
-        run(&lane, done.session, &sessions).await;
+        run(&lane, done.hosted, &sessions).await;
         lane.news().await;
         assert!(lane.has_room() && lane.is_empty());
         assert!(lane.traffic().used.len() > 1);
-        lane.push(Input::End);
+        lane.push(Input::End, &sessions).unwrap();
         assert_eq!(lane.traffic().used.len(), 0);
     }
 
@@ -268,12 +383,14 @@ mod tests {
     async fn turn_is_short_while_another_session_asks_for_one() {
         let mut options = LogsOptions::default();
         options.parse_threads = 1;
-        let (lane, sessions) = (Lane::default(), Sessions::new(&options).unwrap());
-        lane.push(start());
+        let sessions = Sessions::new(&options, Budget::unbounded()).unwrap();
+        let lane = Lane::new(&sessions);
+        lane.push(start(), &sessions).unwrap();
         let _turn = sessions.turn().await;
-        let done = lane.work(Box::new(sessions.session()), &sessions);
+        let done = lane.work(sessions.session(), &sessions);
         for _ in 0..3 {
-            lane.push(piece(TURN_BYTES / LINE.len() + 1));
+            lane.push(piece(TURN_WORK / LINE.len() + 1), &sessions)
+                .unwrap();
         }
         let mut asked = Box::pin(sessions.turn());
         tokio::select! {
@@ -281,33 +398,95 @@ mod tests {
             _ = &mut asked => panic!("there is one turn at a time"),
             () = ready(()) => {}
         }
-        let done = lane.work(done.session, &sessions);
-        assert_eq!(lane.traffic().inputs.len(), 2, "the first was parsed");
+        let done = lane.work(done.hosted, &sessions);
+        assert!(lane.traffic().inputs.len() >= 2, "only one was parsed");
         drop(asked);
-        lane.work(done.session, &sessions);
+        lane.work(done.hosted, &sessions);
         assert!(lane.is_empty());
     }
 
     #[test]
     fn messages_without_a_byte_take_up_room_as_well() {
-        let lane = Lane::default();
+        let sessions = sessions();
+        let lane = Lane::new(&sessions);
         let pushed = (0..)
             .take_while(|_| lane.has_room())
-            .map(|_| lane.push(Input::End));
+            .map(|_| lane.push(Input::End, &sessions).unwrap());
         assert_eq!(pushed.count(), BYTES_MAX / INPUT_BYTES);
     }
 
     #[test]
     fn few_bytes_wait_for_more_unless_their_message_ends() {
-        let lane = Lane::default();
+        let sessions = sessions();
+        let lane = Lane::new(&sessions);
         assert!(!lane.is_worthwhile());
-        lane.push(piece(1));
+        lane.push(piece(1), &sessions).unwrap();
         assert!(!lane.is_worthwhile());
-        lane.push(Input::End);
+        lane.push(Input::End, &sessions).unwrap();
         assert!(lane.is_worthwhile());
-        lane.push(piece(1));
+        lane.push(piece(1), &sessions).unwrap();
         assert!(!lane.is_worthwhile());
-        lane.push(piece(WORTHWHILE_BYTES / LINE.len()));
+        lane.push(piece(WORTHWHILE_BYTES / LINE.len()), &sessions)
+            .unwrap();
         assert!(lane.is_worthwhile());
+    }
+
+    /// Returns how many bytes a session has read, decompressed.
+    fn bytes_read(hosted: &mut Hosted, sessions: &Sessions) -> u64 {
+        let now = sessions.now();
+        hosted.session.handle_resume(now);
+        let replies = std::iter::from_fn(|| hosted.session.poll_reply(now));
+        let last: serde_json::Value = serde_json::from_str(&replies.last().unwrap()).unwrap();
+        last["summary"]["bytes_read"].as_u64().unwrap()
+    }
+
+    #[tokio::test]
+    async fn turn_of_a_bomb_ends_in_the_middle_of_it_while_a_neighbour_waits() {
+        let mut options = LogsOptions::default();
+        options.parse_threads = 1;
+        let sessions = Sessions::new(&options, Budget::unbounded()).unwrap();
+        let lane = Lane::new(&sessions);
+        let lines = LINE.repeat((64 << 20) / LINE.len());
+        let bomb = zstd::bulk::compress(lines.as_bytes(), 1).unwrap();
+        assert!(bomb.len() < TURN_WORK / 4, "one input, that is not cut");
+        lane.push(start(), &sessions).unwrap();
+        lane.push(Input::piece(bomb.into()), &sessions).unwrap();
+        let _turn = sessions.turn().await;
+        let mut neighbour = Box::pin(sessions.turn());
+        tokio::select! {
+            biased;
+            _ = &mut neighbour => panic!("there is one turn at a time"),
+            () = ready(()) => {}
+        }
+        let mut done = lane.work(sessions.session(), &sessions);
+        for turn in 1..=4 {
+            done = lane.work(done.hosted, &sessions);
+            let read = bytes_read(&mut done.hosted, &sessions);
+            assert!(
+                read > 0 && read <= turn * (TURN_WORK as u64 + (64 << 10)),
+                "{read}"
+            );
+            assert!(!lane.is_empty());
+        }
+        drop(neighbour);
+        lane.work(done.hosted, &sessions);
+        assert!(lane.is_empty(), "without a neighbour it goes on to the end");
+    }
+
+    #[tokio::test]
+    async fn session_waits_while_its_replies_are_not_sent() {
+        let sessions = sessions();
+        let lane = Lane::new(&sessions);
+        lane.push(start(), &sessions).unwrap();
+        let done = lane.work(sessions.session(), &sessions);
+        lane.charge(&["x".repeat(1 << 20)], &sessions).unwrap();
+        for _ in 0..4 {
+            lane.push(piece(TURN_WORK / LINE.len()), &sessions).unwrap();
+        }
+        lane.work(done.hosted, &sessions);
+        assert!(!lane.is_empty());
+        let used = sessions.memory_used();
+        lane.release(&"x".repeat(1 << 20));
+        assert!(sessions.memory_used() < used - (1 << 19));
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     fmt,
+    net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -11,17 +12,30 @@ use std::{
     time::Duration,
 };
 
+use linerate_budget::Budget;
 use linerate_gateway::config::LogsOptions;
 use linerate_logview::{
     countries::Countries,
-    session::{Limits, Session, SessionId},
+    session::{Limits, Session, SessionError, SessionId, Uploads},
 };
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep, timeout},
 };
 
+use super::memory::{Full, Memory, Share};
 use crate::serve::follow::Tails;
+
+/// How much memory there has to be for each thread that parses: a session takes some more while it works.
+const PARSER_BYTES: u64 = 64 << 20;
+
+/// What an allocator takes for 8 bytes that are wanted, so that its sizes are few.
+const ALLOCATED_FOR_8: u64 = 9;
+
+/// What it takes to make up a reply: that with the most values and lines, for a client that asks for them.
+pub(super) const ANSWER_WORK_BYTES: u64 = 64 << 20;
+/// The same for the figures that are shown unasked.
+pub(super) const SNAPSHOT_WORK_BYTES: u64 = 4 << 20;
 
 /// How long a connection may take to give up a session that goes on over another one.
 const TAKEOVER_MAX: Duration = Duration::from_secs(5);
@@ -31,7 +45,9 @@ pub(in crate::serve) struct Sessions {
     pub(super) limits: Limits,
     pub(super) tails: Tails,
     resume: Duration,
-    resume_bytes_max: usize,
+    uploads_max: usize,
+    per_address_max: usize,
+    memory: Memory,
     started: Instant,
     places: Arc<Semaphore>,
     parsers: Arc<Semaphore>,
@@ -42,8 +58,32 @@ pub(in crate::serve) struct Sessions {
     changed: Notify,
 }
 
+/// A session and the memory that it has been given.
+#[derive(Debug)]
+pub(super) struct Hosted {
+    pub(super) session: Session,
+    share: Share,
+}
+
+/// Why a session gets no place.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum NoPlace {
+    /// Its address has as many as it may.
+    Address,
+    /// There are as many as there may be.
+    Busy,
+    /// Uploads are switched off.
+    Off,
+}
+
+/// A session that has a place.
+struct Known {
+    address: IpAddr,
+    whereabouts: Whereabouts,
+}
+
 /// Where a session is.
-enum Known {
+enum Whereabouts {
     /// With a connection, which gives it up when it is told.
     Attached(Arc<Notify>),
     Kept(Kept),
@@ -51,29 +91,35 @@ enum Known {
 
 /// A session whose connection was lost.
 struct Kept {
-    session: Box<Session>,
+    session: Box<Hosted>,
     since: Instant,
-    _place: OwnedSemaphorePermit,
+    place: OwnedSemaphorePermit,
 }
 
 /// A connection's right to a session. Dropped, it makes room for another.
 pub(super) struct Seat {
     sessions: Arc<Sessions>,
     id: SessionId,
+    address: IpAddr,
     /// Is told when the session goes on over another connection.
     leave: Arc<Notify>,
     place: Option<OwnedSemaphorePermit>,
 }
 
 impl Sessions {
-    /// Creates what uploads share, and begins to read the files that are to be followed.
+    /// Creates what uploads share, and begins to read the files that are to be followed. Memory is taken from the
+    /// budget of the process as well.
     ///
     /// # Errors
     /// The database of countries can't be used, or a thread that reads can't be started.
-    pub(in crate::serve) fn new(options: &LogsOptions) -> anyhow::Result<Arc<Self>> {
+    pub(in crate::serve) fn new(
+        options: &LogsOptions,
+        process: Budget,
+    ) -> anyhow::Result<Arc<Self>> {
         let mut limits = Limits::default();
         limits.upload_bytes_max = options.upload_bytes_max;
         limits.decode.decoded_bytes_max = options.upload_bytes_max;
+        limits.decode.ratio_max = options.ratio_max;
         limits.aggregate.column_bytes_max = options.columns_bytes_max;
         limits.aggregate.line_bytes_sum_max = options.rows_bytes_max;
         limits.aggregate.countries = options.geoip.as_deref().map(Countries::open).transpose()?;
@@ -83,12 +129,16 @@ impl Sessions {
             0 => thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
+        let parsers_max = usize::try_from(options.memory_bytes_max / PARSER_BYTES);
+        let parsers = parsers.min(parsers_max.unwrap_or(usize::MAX)).max(1);
         let tails = Tails::start(&options.tail, &limits)?;
         Ok(Arc::new(Self {
             limits,
             tails,
             resume: options.resume,
-            resume_bytes_max: options.resume_bytes_max,
+            uploads_max: options.uploads_max,
+            per_address_max: options.uploads_per_address_max,
+            memory: Memory::new(options.memory_bytes_max, process),
             started: Instant::now(),
             places: Arc::new(Semaphore::new(options.uploads_max)),
             parsers: Arc::new(Semaphore::new(parsers)),
@@ -101,15 +151,55 @@ impl Sessions {
     /// Returns how many sessions have a connection, and how many are kept without one.
     pub(in crate::serve) fn count(&self) -> (usize, usize) {
         let known = self.known();
-        let is_kept = |known: &&Known| matches!(known, Known::Kept(_));
+        let is_kept = |known: &&Known| matches!(known.whereabouts, Whereabouts::Kept(_));
         let kept = known.values().filter(is_kept).count();
         (known.len() - kept, kept)
     }
 
+    /// Returns whether a client that is let in may upload.
+    pub(super) fn offer(&self) -> Uploads {
+        match self.uploads_max {
+            0 => Uploads::Off,
+            _ => Uploads::Allowed,
+        }
+    }
+
     /// Creates a session for a new connection. It takes no place before it has files.
-    pub(super) fn session(&self) -> Session {
+    pub(super) fn session(&self) -> Box<Hosted> {
         let id = SessionId::from_bytes(rand::random());
-        Session::new(self.limits.clone(), id, self.now())
+        Box::new(Hosted {
+            session: Session::new(self.limits.clone(), id, self.now()),
+            share: self.memory.share(),
+        })
+    }
+
+    /// Returns a share of the memory of all uploads.
+    pub(super) fn share(&self) -> Share {
+        self.memory.share()
+    }
+
+    /// Returns how many bytes all uploads take up.
+    #[cfg(test)]
+    pub(super) fn memory_used(&self) -> u64 {
+        self.memory.used()
+    }
+
+    /// Gives a share more bytes. Where there are none left, sessions without a connection give way.
+    pub(super) fn grow(&self, share: &mut Share, bytes: u64) -> Result<(), Full> {
+        while share.grow(bytes).is_err() {
+            let mut known = self.known();
+            let oldest = forget_oldest(&mut known, |_| true);
+            drop(known);
+            drop(oldest.ok_or(Full)?);
+        }
+        Ok(())
+    }
+
+    /// Returns what a client is told whose session needs more memory than there is.
+    pub(super) fn no_memory(&self) -> SessionError {
+        SessionError::NoMemory {
+            bytes_max: self.memory.bytes_max(),
+        }
     }
 
     /// Returns the time on the clock of all sessions.
@@ -136,19 +226,34 @@ impl Sessions {
 
     /// Gives a session a place. Where there is none, the session that has been without a connection
     /// for longest gives way.
-    pub(super) fn admit(self: &Arc<Self>, id: SessionId) -> Option<Seat> {
+    pub(super) fn admit(self: &Arc<Self>, id: SessionId, address: IpAddr) -> Result<Seat, NoPlace> {
+        if self.uploads_max == 0 {
+            return Err(NoPlace::Off);
+        }
+        if self.memory.is_tight() {
+            return Err(NoPlace::Busy);
+        }
+        let address = address.to_canonical();
+        // Dropped after the lock, since it takes a while to free them.
+        let mut forgotten = Vec::new();
         let mut known = self.known();
+        while !self.has_room_for(address, &known) {
+            let oldest = forget_oldest(&mut known, |known| known.address == address);
+            forgotten.push(oldest.ok_or(NoPlace::Address)?);
+        }
         let mut place = self.places.clone().try_acquire_owned();
-        while place.is_err() && forget_oldest(&mut known) {
+        while place.is_err() {
+            // Its place is free only when it is dropped.
+            drop(forget_oldest(&mut known, |_| true).ok_or(NoPlace::Busy)?);
             place = self.places.clone().try_acquire_owned();
         }
-        let seat = self.seat(id, place.ok()?);
-        known.insert(id, Known::Attached(seat.leave.clone()));
-        Some(seat)
+        let place = place.map_err(|_| NoPlace::Busy)?;
+        Ok(self.seat(id, address, place, &mut known))
     }
 
     /// Keeps a session whose connection was lost for the time that is configured.
-    pub(super) fn keep(self: &Arc<Self>, mut seat: Seat, session: Box<Session>) {
+    pub(super) fn keep(self: &Arc<Self>, mut seat: Seat, mut session: Box<Hosted>) {
+        session.settle();
         let Some(place) = seat.place.take_if(|_| !self.resume.is_zero()) else {
             return;
         };
@@ -156,12 +261,13 @@ impl Sessions {
         let kept = Kept {
             session,
             since,
-            _place: place,
+            place,
         };
-        let mut known = self.known();
-        known.insert(id, Known::Kept(kept));
-        while bytes_kept(&known) > self.resume_bytes_max && forget_oldest(&mut known) {}
-        drop(known);
+        let known = Known {
+            address: seat.address,
+            whereabouts: Whereabouts::Kept(kept),
+        };
+        self.known().insert(id, known);
         self.changed.notify_waiters();
         let sessions = self.clone();
         tokio::spawn(async move {
@@ -171,7 +277,7 @@ impl Sessions {
     }
 
     /// Takes a session over from a connection that was lost, or that does not know it yet.
-    pub(super) async fn resume(self: &Arc<Self>, id: SessionId) -> Option<(Box<Session>, Seat)> {
+    pub(super) async fn resume(self: &Arc<Self>, id: SessionId) -> Option<(Box<Hosted>, Seat)> {
         let taken = timeout(TAKEOVER_MAX, async {
             loop {
                 let changed = self.changed.notified();
@@ -188,17 +294,27 @@ impl Sessions {
     }
 
     /// Takes over a kept session; `Some(None)` if a connection has it that was told to give it up.
-    fn try_resume(self: &Arc<Self>, id: SessionId) -> Option<Option<(Box<Session>, Seat)>> {
+    fn try_resume(self: &Arc<Self>, id: SessionId) -> Option<Option<(Box<Hosted>, Seat)>> {
         let mut known = self.known();
-        match known.remove(&id)? {
-            Known::Attached(leave) => {
+        let Known {
+            address,
+            whereabouts,
+        } = known.remove(&id)?;
+        match whereabouts {
+            Whereabouts::Attached(leave) => {
                 leave.notify_one();
-                known.insert(id, Known::Attached(leave));
+                let whereabouts = Whereabouts::Attached(leave);
+                known.insert(
+                    id,
+                    Known {
+                        address,
+                        whereabouts,
+                    },
+                );
                 Some(None)
             }
-            Known::Kept(kept) => {
-                let seat = self.seat(id, kept._place);
-                known.insert(id, Known::Attached(seat.leave.clone()));
+            Whereabouts::Kept(kept) => {
+                let seat = self.seat(id, address, kept.place, &mut known);
                 Some(Some((kept.session, seat)))
             }
         }
@@ -206,17 +322,41 @@ impl Sessions {
 
     fn forget(&self, id: SessionId, since: Instant) {
         let mut known = self.known();
-        let is_it = |known: &Known| matches!(known, Known::Kept(kept) if kept.since == since);
-        if known.get(&id).is_some_and(is_it) {
-            known.remove(&id);
-        }
+        let is_it = |known: &Known| known.kept_since() == Some(since);
+        let forgotten = match known.get(&id).is_some_and(is_it) {
+            true => known.remove(&id),
+            false => None,
+        };
+        // To free it takes a while.
+        drop(known);
+        drop(forgotten);
     }
 
-    fn seat(self: &Arc<Self>, id: SessionId, place: OwnedSemaphorePermit) -> Seat {
+    /// Returns whether an address may have one more session. That of this machine may have any number: a proxy that does
+    /// not say for whom it asks may have it.
+    fn has_room_for(&self, address: IpAddr, known: &HashMap<SessionId, Known>) -> bool {
+        let same = known.values().filter(|known| known.address == address);
+        address.is_loopback() || same.count() < self.per_address_max
+    }
+
+    fn seat(
+        self: &Arc<Self>,
+        id: SessionId,
+        address: IpAddr,
+        place: OwnedSemaphorePermit,
+        known: &mut HashMap<SessionId, Known>,
+    ) -> Seat {
+        let leave = Arc::<Notify>::default();
+        let attached = Known {
+            address,
+            whereabouts: Whereabouts::Attached(leave.clone()),
+        };
+        known.insert(id, attached);
         Seat {
             sessions: self.clone(),
             id,
-            leave: Arc::default(),
+            address,
+            leave,
             place: Some(place),
         }
     }
@@ -264,22 +404,52 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Forgets the session that has been without a connection for longest; `false` if there is none.
-fn forget_oldest(known: &mut HashMap<SessionId, Known>) -> bool {
-    let kept = known.iter().filter_map(|(id, known)| match known {
-        Known::Attached(_) => None,
-        Known::Kept(kept) => Some((kept.since, *id)),
-    });
-    let oldest = kept.min_by_key(|(since, _)| *since);
-    oldest.is_some_and(|(_, id)| known.remove(&id).is_some())
+/// Takes the session away that has been without a connection for longest, of those that `may` go.
+fn forget_oldest(
+    known: &mut HashMap<SessionId, Known>,
+    may: impl Fn(&Known) -> bool,
+) -> Option<Known> {
+    let kept = known.iter().filter(|(_, known)| may(known));
+    let kept = kept.filter_map(|(id, known)| Some((known.kept_since()?, *id)));
+    let (_, oldest) = kept.min_by_key(|(since, _)| *since)?;
+    known.remove(&oldest)
 }
 
-fn bytes_kept(known: &HashMap<SessionId, Known>) -> usize {
-    let bytes = known.values().map(|known| match known {
-        Known::Attached(_) => 0,
-        Known::Kept(kept) => kept.session.memory_bytes(),
-    });
-    bytes.sum()
+impl Known {
+    /// Returns since when the session has been without a connection, if it is.
+    fn kept_since(&self) -> Option<Instant> {
+        match &self.whereabouts {
+            Whereabouts::Attached(_) => None,
+            Whereabouts::Kept(kept) => Some(kept.since),
+        }
+    }
+}
+
+impl Hosted {
+    /// Sets the memory aside that so much work may take, and the reply to it.
+    pub(super) fn reserve(
+        &mut self,
+        work: usize,
+        reply_bytes: u64,
+        sessions: &Sessions,
+    ) -> Result<(), Full> {
+        if !self.session.has_files() {
+            return Ok(());
+        }
+        let growth = self.session.growth_bytes_max(work) as u64 + reply_bytes;
+        let needed = self.held_bytes().saturating_add(growth);
+        let more = needed.saturating_sub(self.share.bytes());
+        sessions.grow(&mut self.share, more)
+    }
+
+    /// Gives back what was set aside and not needed.
+    pub(super) fn settle(&mut self) {
+        self.share.set(self.held_bytes());
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.session.memory_bytes() as u64 / 8 * ALLOCATED_FOR_8
+    }
 }
 
 #[cfg(test)]

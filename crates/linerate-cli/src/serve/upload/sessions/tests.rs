@@ -1,40 +1,56 @@
 //! Places, and what is kept, in paused time.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use linerate_budget::Budget;
 use linerate_gateway::config::LogsOptions;
-use linerate_logview::session::Session;
 use tokio::time::sleep;
 
-use super::{Seat, Sessions};
+use super::{Hosted, NoPlace, Seat, Sessions};
+use crate::serve::upload::lane::TURN_WORK;
 
 fn options(uploads_max: usize) -> LogsOptions {
     let mut options = LogsOptions::default();
     options.uploads_max = uploads_max;
+    options.resume = Duration::from_secs(60);
     options
 }
 
 fn sessions(options: &LogsOptions) -> Arc<Sessions> {
-    Sessions::new(options).unwrap()
+    Sessions::new(options, Budget::unbounded()).unwrap()
 }
 
-/// Starts a session that has read one line.
-fn begin(sessions: &Arc<Sessions>) -> Option<(Box<Session>, Seat)> {
-    let mut session = Box::new(sessions.session());
+fn address(last: u8) -> IpAddr {
+    [192, 0, 2, last].into()
+}
+
+/// Starts a session that has read one line, and has its memory set aside.
+fn read_line(sessions: &Arc<Sessions>) -> Box<Hosted> {
+    let mut hosted = sessions.session();
     let now = sessions.now();
     let start = r#"{"type":"start","files":[{"name":"a","size":1000}]}"#;
-    session.handle_text(start, now);
+    hosted.session.handle_text(start, now);
     let line = b"192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
-    session.handle_chunk(line, true, now);
-    let seat = sessions.admit(session.id())?;
-    Some((session, seat))
+    hosted.session.handle_chunk(line, true, now);
+    hosted.settle();
+    hosted
+}
+
+fn begin_from(sessions: &Arc<Sessions>, address: IpAddr) -> Result<(Box<Hosted>, Seat), NoPlace> {
+    let hosted = read_line(sessions);
+    let seat = sessions.admit(hosted.session.id(), address)?;
+    Ok((hosted, seat))
+}
+
+fn begin(sessions: &Arc<Sessions>) -> Option<(Box<Hosted>, Seat)> {
+    begin_from(sessions, address(1)).ok()
 }
 
 #[tokio::test(start_paused = true)]
 async fn session_is_kept_for_its_time_and_then_forgotten() {
     let sessions = sessions(&options(2));
     let (session, seat) = begin(&sessions).unwrap();
-    let id = session.id();
+    let id = session.session.id();
     assert_eq!(sessions.count(), (1, 0));
     sessions.keep(seat, session);
     assert_eq!(sessions.count(), (0, 1));
@@ -42,7 +58,7 @@ async fn session_is_kept_for_its_time_and_then_forgotten() {
     sleep(Duration::from_secs(59)).await;
     let (session, seat) = sessions.resume(id).await.unwrap();
     assert_eq!(sessions.count(), (1, 0));
-    assert!(session.has_files());
+    assert!(session.session.has_files());
     sessions.keep(seat, session);
     sleep(Duration::from_secs(59)).await;
     assert_eq!(sessions.count(), (0, 1), "its time began anew");
@@ -58,7 +74,7 @@ async fn newcomer_takes_the_place_of_the_one_that_is_gone_for_longest() {
     let mut ids = Vec::new();
     for _ in 0..2 {
         let (session, seat) = begin(&sessions).unwrap();
-        ids.push(session.id());
+        ids.push(session.session.id());
         sessions.keep(seat, session);
         sleep(Duration::from_millis(5)).await;
     }
@@ -73,16 +89,65 @@ async fn newcomer_takes_the_place_of_the_one_that_is_gone_for_longest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_that_are_kept_are_bounded() {
-    let mut few = options(9);
-    let (session, _) = begin(&sessions(&few)).unwrap();
-    few.resume_bytes_max = 2 * session.memory_bytes();
-    let sessions = sessions(&few);
+async fn kept_uploads_count_and_give_way_to_those_that_need_memory() {
+    let sessions = sessions(&options(9));
     for _ in 0..3 {
-        let (session, seat) = begin(&sessions).unwrap();
-        sessions.keep(seat, session);
+        let (hosted, seat) = begin(&sessions).unwrap();
+        sessions.keep(seat, hosted);
+        sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(sessions.count(), (0, 2));
+    let kept = sessions.memory_used();
+    assert!(kept > 0 && sessions.count() == (0, 3));
+    let mut share = sessions.share();
+    sessions.grow(&mut share, (1 << 30) - kept / 2).unwrap();
+    assert!(sessions.count().1 < 3 && sessions.memory_used() <= 1 << 30);
+    assert!(sessions.grow(&mut share, 1 << 30).is_err());
+    assert_eq!(sessions.count(), (0, 0));
+    drop(share);
+    assert_eq!(sessions.memory_used(), 0, "all memory is returned");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_address_has_so_many_uploads_and_its_kept_ones_give_way_first() {
+    let mut options = options(64);
+    options.uploads_per_address_max = 2;
+    let sessions = sessions(&options);
+    let first = begin_from(&sessions, address(1)).unwrap();
+    let mapped = "::ffff:192.0.2.1".parse().unwrap();
+    let (hosted, seat) = begin_from(&sessions, mapped).unwrap();
+    let refused = begin_from(&sessions, address(1)).err();
+    assert_eq!(refused, Some(NoPlace::Address));
+    assert!(begin_from(&sessions, address(2)).is_ok(), "others go on");
+    sessions.keep(seat, hosted);
+    let third = begin_from(&sessions, address(1)).unwrap();
+    assert_eq!(sessions.count(), (2, 0));
+    let local = [127, 0, 0, 1].into();
+    let near: Vec<_> = (0..5).map(|_| begin_from(&sessions, local)).collect();
+    assert!(near.iter().all(Result::is_ok), "a proxy may be there");
+    drop((first, third));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_upload_has_a_place_where_they_are_switched_off() {
+    let sessions = sessions(&options(0));
+    let refused = begin_from(&sessions, address(1)).err();
+    assert_eq!(refused, Some(NoPlace::Off));
+}
+
+#[tokio::test]
+async fn session_that_needs_more_than_is_left_is_refused_and_others_go_on() {
+    let mut options = options(9);
+    options.memory_bytes_max = 64 << 20;
+    let sessions = sessions(&options);
+    let (mut small, _seat) = begin(&sessions).unwrap();
+    let mut others = sessions.share();
+    sessions.grow(&mut others, 60 << 20).unwrap();
+    assert!(small.reserve(TURN_WORK, 0, &sessions).is_err());
+    assert!(sessions.memory_used() <= 64 << 20);
+    drop(others);
+    small.reserve(TURN_WORK, 0, &sessions).unwrap();
+    small.settle();
+    assert!(sessions.memory_used() < 4 << 20);
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,7 +165,7 @@ async fn nothing_is_kept_where_that_is_turned_off() {
 async fn connection_that_has_the_session_is_told_to_give_it_up() {
     let sessions = sessions(&options(1));
     let (session, seat) = begin(&sessions).unwrap();
-    let id = session.id();
+    let id = session.session.id();
     let others = sessions.clone();
     let resumed = tokio::spawn(async move { others.resume(id).await.is_some() });
     seat.told_to_leave().await;
@@ -112,5 +177,5 @@ async fn connection_that_has_the_session_is_told_to_give_it_up() {
 async fn connection_that_keeps_its_session_is_not_waited_for_forever() {
     let sessions = sessions(&options(1));
     let (session, _seat) = begin(&sessions).unwrap();
-    assert!(sessions.resume(session.id()).await.is_none());
+    assert!(sessions.resume(session.session.id()).await.is_none());
 }
