@@ -25,6 +25,9 @@ pub use redis::{RedisCluster, RedisServer, SentinelServer};
 /// How long a server may take until it accepts connections.
 const START_MAX: Duration = Duration::from_secs(20);
 
+/// How long a server may take to end.
+const END_MAX: Duration = Duration::from_secs(20);
+
 /// A server's process.
 #[derive(Debug)]
 pub struct ServerProcess {
@@ -67,6 +70,16 @@ impl ServerProcess {
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// Asks it to end, and waits until it is gone; kills it if that takes too long.
+    pub fn terminate(&mut self) {
+        self.signal(Signal::TERM);
+        let deadline = Instant::now() + END_MAX;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.kill();
     }
 
     /// Starts it again as it was started before, on the same port, in the same directory.

@@ -1,18 +1,27 @@
 //! An event stream as a browser reads it, coming back where it was.
 
-use std::net::SocketAddr;
+use std::sync::Arc;
 
+use linerate::tls::rustls::pki_types::ServerName;
 use serde_json::Value;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     net::TcpStream,
 };
+use tokio_rustls::TlsConnector;
+
+use super::subscriber::Access;
 
 /// A stream, and what of its next event has come.
 pub(crate) struct EventStream {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Box<dyn Stream>>,
     event: Event,
 }
+
+/// A connection, by TLS or not.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// What a stream says.
 #[derive(Debug, Default)]
@@ -26,12 +35,17 @@ pub(crate) struct Event {
 
 impl EventStream {
     /// Opens a stream, behind the event with this id if there was one; `None` if there is nobody.
-    pub(crate) async fn open(
-        address: SocketAddr,
-        channel: &str,
-        last: Option<&str>,
-    ) -> Option<Self> {
+    pub(crate) async fn open(access: &Access, channel: &str, last: Option<&str>) -> Option<Self> {
+        let address = access.address;
         let stream = TcpStream::connect(address).await.ok()?;
+        let stream: Box<dyn Stream> = match &access.tls {
+            None => Box::new(stream),
+            Some(config) => {
+                let name = ServerName::from(address.ip());
+                let connector = TlsConnector::from(Arc::clone(config));
+                Box::new(connector.connect(name, stream).await.ok()?)
+            }
+        };
         let mut stream = BufReader::new(stream);
         let last = last.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
         // In the version without chunks.

@@ -11,14 +11,15 @@ const ANNOUNCED_MAX: Duration = Duration::from_secs(5);
 /// The numbers that were published in a channel, in their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
-    /// Those whose publisher was told that they are.
+    /// Those whose publisher was told that they are, in ascending order.
     acknowledged: Vec<u64>,
-    /// How many there are of which nobody knows.
-    unknown: u64,
+    /// Those whose publisher was told nothing, or that they are refused: nobody knows whether and when they are
+    /// published.
+    unknown: HashSet<u64>,
 }
 
 /// What a subscriber of a channel saw.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Seen {
     /// It was told that something may be missing.
     Gap,
@@ -48,12 +49,12 @@ impl Published {
         self.acknowledged.push(number);
     }
 
-    pub(crate) fn doubt(&mut self) {
-        self.unknown += 1;
+    pub(crate) fn doubt(&mut self, number: u64) {
+        self.unknown.insert(number);
     }
 
     pub(crate) fn unknown(&self) -> u64 {
-        self.unknown
+        self.unknown.len() as u64
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -83,6 +84,10 @@ impl Published {
                 verdict.duplicated += 1;
                 continue;
             }
+            if self.unknown.contains(&number) {
+                // The broker may have taken it after those that were published later.
+                continue;
+            }
             let Some(before) = newest.replace(number) else {
                 is_announced = false;
                 continue;
@@ -93,9 +98,10 @@ impl Published {
                 continue;
             }
             let missing = self.missing(before, number, &all);
-            match is_announced || is_announced_soon(&seen[index..], *at) {
-                true => verdict.announced += missing,
-                false => verdict.lost += missing,
+            if missing > 0 && !is_announced && !is_announced_soon(&seen[index..], *at) {
+                verdict.lost += missing;
+            } else {
+                verdict.announced += missing;
             }
             is_announced = false;
         }
@@ -110,9 +116,15 @@ impl Published {
 
     /// Returns how many numbers between two that were seen are acknowledged, but not among `all` that were.
     fn missing(&self, before: u64, after: u64, all: &HashSet<u64>) -> u64 {
-        let numbers = self.acknowledged.iter();
-        let between = numbers.filter(|number| (before + 1..after).contains(*number));
-        between.filter(|number| !all.contains(*number)).count() as u64
+        let first = self
+            .acknowledged
+            .partition_point(|number| *number <= before);
+        let end = self.acknowledged.partition_point(|number| *number < after);
+        let between = &self.acknowledged[first..end.max(first)];
+        between
+            .iter()
+            .filter(|number| !all.contains(number))
+            .count() as u64
     }
 }
 
@@ -197,12 +209,17 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_may_be_missing() {
+    fn what_nobody_knows_may_be_missing_or_late_but_comes_once() {
         let mut unknown = published(2);
-        unknown.doubt();
+        unknown.doubt(3);
         unknown.acknowledge(4);
-        assert_eq!(judge(&unknown, &[1, 2, 4]).lost, 0);
-        assert_eq!(judge(&unknown, &[1, 2, 3, 4]).lost, 0);
+        unknown.acknowledge(5);
+        for seen in [&[1, 2, 4, 5][..], &[1, 2, 3, 4, 5], &[1, 2, 4, 3, 5]] {
+            let verdict = judge(&unknown, seen);
+            assert_eq!((verdict.lost, verdict.reordered), (0, 0), "{seen:?}");
+        }
+        assert_eq!(judge(&unknown, &[1, 2, 3, 4, 3, 5]).duplicated, 1);
+        assert_eq!(judge(&unknown, &[1, 2, 3, 5]).lost, 1);
         assert_eq!(unknown.unknown(), 1);
     }
 

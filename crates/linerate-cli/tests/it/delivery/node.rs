@@ -17,6 +17,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use super::{certificates::Certificates, clock::Clock};
 use crate::support::{Response, linerate};
 
 /// What requests to the server API show.
@@ -25,14 +26,30 @@ pub(crate) const API_KEY: &str = "of-no-use-elsewhere";
 /// How long a request may take.
 const REQUEST_MAX: Duration = Duration::from_secs(10);
 
+/// How long a node may take to say whether it is ready; one that says nothing is not.
+const READY_MAX: Duration = Duration::from_secs(2);
+
 /// How often a node is asked whether it is ready.
 const READY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// `linerate serve` with channels whose names begin with `kept:`, `short:` and `plain:`. Killed when dropped.
+/// `linerate serve` with channels. Killed when dropped.
 pub(crate) struct Node {
     pub(crate) address: SocketAddr,
+    /// Where it says whether it is ready.
+    operations: SocketAddr,
     directory: TempDir,
+    environment: Vec<(&'static str, String)>,
     process: Option<Child>,
+}
+
+/// What is special about a node.
+#[derive(Default)]
+pub(crate) struct Special<'a> {
+    pub(crate) certificates: Option<&'a Certificates>,
+    /// The time of day that it goes by.
+    pub(crate) clock: Option<&'a Clock>,
+    /// True if the broker stores little.
+    pub(crate) has_small_broker: bool,
 }
 
 /// When a node was ready.
@@ -42,48 +59,94 @@ pub(crate) struct Readiness {
 }
 
 impl Node {
-    pub(crate) async fn start(broker: &str) -> Self {
-        let port = free_port();
-        let directory = tempfile::tempdir().unwrap();
+    pub(crate) async fn start(broker: &str, special: &Special<'_>) -> Self {
+        let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let (address, operations) = (local(free_port()), local(free_port()));
+        let tls = special.certificates.map_or(String::new(), |certificates| {
+            let [certificate, key] = [certificates.certificate(), certificates.key()];
+            format!("[server.tls]\ncertificate = {certificate:?}\nkey = {key:?}")
+        });
+        let stream_bytes_max = match special.has_small_broker {
+            true => 4 << 20,
+            false => 64 << 20,
+        };
         let configuration = format!(
             r#"
 [server]
-listen = "127.0.0.1:{port}"
+listen = "{address}"
+operations_listen = "{operations}"
 workers = 2
+{tls}
 [broker]
 url = "{broker}"
+stream_bytes_max = {stream_bytes_max}
 [auth]
 anonymous = true
 api_key = "{API_KEY}"
 [channel]
-history_size = 10_000
-history_ttl_s = 300
-recover = true
-positioned = true
 allow_subscribe = true
 allow_anonymous = true
 [[namespace]]
-name = "kept"
+name = "default"
+[[namespace]]
+name = "historied"
+history_size = 10_000
+recover = true
+positioned = true
+[[namespace]]
+name = "durable"
+history_size = 10_000
 durable = true
+recover = true
+positioned = true
 [[namespace]]
 name = "short"
-durable = true
 history_size = 5
-[[namespace]]
-name = "plain"
-history_size = 0
-recover = false
-positioned = false
+durable = true
+recover = true
+positioned = true
 "#
         );
+        let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("linerate.toml"), configuration).unwrap();
+        let environment = special.clock.iter().flat_map(|clock| clock.environment());
         let mut node = Self {
-            address: SocketAddr::from(([127, 0, 0, 1], port)),
+            address,
+            operations,
             directory,
+            environment: environment.collect(),
             process: None,
         };
         node.restart().await;
         node
+    }
+
+    /// Sends a signal to the process.
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.process.as_ref().expect("a node that runs").id();
+        let mut kill = Command::new("kill");
+        kill.args([signal, &pid.to_string()]);
+        assert!(kill.status().unwrap().success());
+    }
+
+    /// Changes the configuration: from now on history is kept for so many seconds. Holds after SIGHUP.
+    pub(crate) fn configure_ttl(&self, seconds: u64) {
+        let file = self.directory.path().join("linerate.toml");
+        let configuration = fs::read_to_string(&file).unwrap();
+        let lines = configuration.lines();
+        let lines = lines.filter(|line| !line.starts_with("history_ttl_s"));
+        let changed: Vec<_> = lines
+            .map(|line| match line {
+                "[channel]" => format!("[channel]\nhistory_ttl_s = {seconds}"),
+                line => line.to_owned(),
+            })
+            .collect();
+        fs::write(file, changed.join("\n")).unwrap();
+    }
+
+    /// Returns what the process has logged over all its starts.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 
     /// Ends the process as `kill -9` does.
@@ -96,12 +159,8 @@ positioned = false
 
     /// Asks the process to end, and waits until it has sent its clients away.
     pub(crate) async fn terminate(&mut self) {
-        let Some(mut process) = self.process.take() else {
-            return;
-        };
-        let pid = process.id().to_string();
-        let told = Command::new("kill").args(["-TERM", &pid]).status();
-        assert!(told.unwrap().success());
+        self.signal("-TERM");
+        let mut process = self.process.take().expect("a node that runs");
         let ended = spawn_blocking(move || process.wait()).await.unwrap();
         assert!(ended.unwrap().success());
     }
@@ -109,9 +168,12 @@ positioned = false
     /// Starts the process, and waits until it is ready.
     pub(crate) async fn restart(&mut self) {
         self.kill();
-        let log = fs::File::create(self.directory.path().join("log")).unwrap();
+        let mut log = fs::OpenOptions::new();
+        let log = log.create(true).append(true);
+        let log = log.open(self.directory.path().join("log")).unwrap();
         let process = linerate(&["serve", "--config"])
             .arg(self.directory.path().join("linerate.toml"))
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -119,19 +181,16 @@ positioned = false
             .unwrap();
         self.process = Some(process);
         let start = Instant::now();
-        while !is_ready(self.address).await {
-            let log = fs::read_to_string(self.directory.path().join("log"));
-            assert!(
-                start.elapsed() < Duration::from_secs(20),
-                "no node: {log:?}"
-            );
+        while !is_ready(self.operations).await {
+            let log = self.log();
+            assert!(start.elapsed() < Duration::from_secs(20), "no node: {log}");
             sleep(READY_INTERVAL).await;
         }
     }
 
     /// Starts to watch whether the node is ready.
     pub(crate) fn watch(&self) -> Readiness {
-        let (address, changes) = (self.address, Arc::new(Mutex::new(Vec::new())));
+        let (address, changes) = (self.operations, Arc::new(Mutex::new(Vec::new())));
         let seen: Arc<Mutex<Vec<(Instant, bool)>>> = Arc::clone(&changes);
         let watch = tokio::spawn(async move {
             loop {
@@ -157,6 +216,12 @@ impl Readiness {
         let mut after = changes.iter().filter(|(at, _)| *at >= since);
         let (at, _) = after.find(|(_, state)| *state == is_ready)?;
         Some(*at - since)
+    }
+
+    /// Returns how long after `since` the node was ready again; `None` if it was never not.
+    pub(crate) fn green_after(&self, since: Instant) -> Option<Duration> {
+        let red = self.after(since, false)?;
+        Some(red + self.after(since + red, true)?)
     }
 
     /// Waits until the node is ready.
@@ -206,8 +271,8 @@ pub(crate) async fn publish(address: SocketAddr, channel: &str, payload: &str) -
 }
 
 async fn is_ready(address: SocketAddr) -> bool {
-    let response = request(address, "GET", "/ready", "", "").await;
-    response.is_some_and(|response| response.status == 200)
+    let response = timeout(READY_MAX, request(address, "GET", "/ready", "", "")).await;
+    response.is_ok_and(|response| response.is_some_and(|response| response.status == 200))
 }
 
 async fn request(

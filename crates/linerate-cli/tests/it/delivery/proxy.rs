@@ -1,12 +1,13 @@
-//! A way from a node to its broker that can be cut, or fall silent.
+//! A network that can be cut, fall silent, be slow, close one half of its connections, and lead elsewhere.
 
 use std::{
     io,
     net::SocketAddr,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU16, Ordering},
     },
+    time::Duration,
 };
 
 use tokio::{
@@ -14,14 +15,34 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinSet,
+    time::sleep,
 };
+
+/// How often a slow connection passes something on.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Bytes that are read at once.
+const READ_MAX: usize = 64 << 10;
 
 /// A TCP proxy before a local port.
 pub(crate) struct Proxy {
     address: SocketAddr,
     connections: Arc<Mutex<JoinSet<()>>>,
     is_cut: Arc<AtomicBool>,
-    is_silent: watch::Sender<bool>,
+    /// The port that new connections are led to.
+    to: Arc<AtomicU16>,
+    weather: watch::Sender<Weather>,
+}
+
+/// How the proxy treats its connections.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weather {
+    /// Nothing is passed on, and nothing is closed.
+    is_silent: bool,
+    /// Bytes that each direction of a connection passes in a second.
+    rate_max: Option<usize>,
+    /// How often the server's halves of all connections were closed.
+    half_closed: u64,
 }
 
 impl Proxy {
@@ -31,14 +52,15 @@ impl Proxy {
             address: listener.local_addr().unwrap(),
             connections: Arc::default(),
             is_cut: Arc::default(),
-            is_silent: watch::Sender::new(false),
+            to: Arc::new(AtomicU16::new(to)),
+            weather: watch::Sender::default(),
         };
         let (connections, is_cut) = (Arc::clone(&proxy.connections), Arc::clone(&proxy.is_cut));
-        let is_silent = proxy.is_silent.subscribe();
+        let (to, weather) = (Arc::clone(&proxy.to), proxy.weather.subscribe());
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 if !is_cut.load(Ordering::SeqCst) {
-                    let forward = forward(client, to, is_silent.clone());
+                    let forward = forward(client, to.load(Ordering::SeqCst), weather.clone());
                     connections.lock().unwrap().spawn(forward);
                 }
             }
@@ -46,8 +68,24 @@ impl Proxy {
         proxy
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub(crate) fn port(&self) -> u16 {
         self.address.port()
+    }
+
+    /// Leads new connections to another port, and closes those that there are.
+    pub(crate) fn lead_to(&self, port: u16) {
+        self.to.store(port, Ordering::SeqCst);
+        self.cut();
+        self.mend();
+    }
+
+    /// Leads new connections to another port; those that there are stay.
+    pub(crate) fn lead_new_to(&self, port: u16) {
+        self.to.store(port, Ordering::SeqCst);
     }
 
     /// Closes all connections, and each new one at once, until [`mend`](Self::mend).
@@ -58,40 +96,79 @@ impl Proxy {
 
     /// Passes nothing on, and closes nothing, until [`mend`](Self::mend).
     pub(crate) fn silence(&self) {
-        self.is_silent.send_replace(true);
+        self.weather.send_modify(|weather| weather.is_silent = true);
+    }
+
+    /// Passes so many bytes a second in each direction of each connection, until [`mend`](Self::mend).
+    pub(crate) fn slow_down(&self, rate_max: usize) {
+        let slow = |weather: &mut Weather| weather.rate_max = Some(rate_max);
+        self.weather.send_modify(slow);
+    }
+
+    /// Tells the clients of the connections that there are that the server has ended its half. The other half stays
+    /// open, until the client closes it.
+    pub(crate) fn half_close(&self) {
+        self.weather.send_modify(|weather| weather.half_closed += 1);
     }
 
     pub(crate) fn mend(&self) {
         self.is_cut.store(false, Ordering::SeqCst);
-        self.is_silent.send_replace(false);
+        self.weather.send_modify(|weather| {
+            weather.is_silent = false;
+            weather.rate_max = None;
+        });
     }
 }
 
-async fn forward(client: TcpStream, to: u16, is_silent: watch::Receiver<bool>) {
+async fn forward(client: TcpStream, to: u16, weather: watch::Receiver<Weather>) {
     if let Ok(server) = TcpStream::connect(("127.0.0.1", to)).await {
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();
+        let back = pass_back(from_server, to_client, weather.clone());
         // Whichever side ends, both do.
         tokio::select! {
-            _ = pass(from_client, to_server, is_silent.clone()) => {}
-            _ = pass(from_server, to_client, is_silent) => {}
+            _ = pass(from_client, to_server, weather) => {}
+            _ = back => {}
         }
     }
+}
+
+/// Passes on what the server says, until its half is closed.
+async fn pass_back(
+    from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut weather: watch::Receiver<Weather>,
+) -> io::Result<()> {
+    let before = weather.borrow().half_closed;
+    let passing = pass(from, &mut to, weather.clone());
+    tokio::select! {
+        ended = passing => return ended,
+        _ = weather.wait_for(|weather| weather.half_closed > before) => {}
+    }
+    to.shutdown().await?;
+    // The other half decides when the connection ends.
+    std::future::pending().await
 }
 
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut is_silent: watch::Receiver<bool>,
+    mut weather: watch::Receiver<Weather>,
 ) -> io::Result<()> {
-    let mut bytes = vec![0; 64 << 10];
+    let mut bytes = vec![0; READ_MAX];
     loop {
-        let read = from.read(&mut bytes).await?;
+        let rate_max = weather.borrow().rate_max;
+        let slice = rate_max.map(|rate| rate * SLICE.as_millis() as usize / 1_000);
+        let read_max = slice.unwrap_or(READ_MAX).clamp(1, READ_MAX);
+        let read = from.read(&mut bytes[..read_max]).await?;
         // An error means that the proxy is gone.
-        let passes = is_silent.wait_for(|is_silent| !is_silent).await.is_ok();
+        let passes = weather.wait_for(|weather| !weather.is_silent).await.is_ok();
         if read == 0 || !passes {
             return Ok(());
         }
         to.write_all(&bytes[..read]).await?;
+        if rate_max.is_some() {
+            sleep(SLICE).await;
+        }
     }
 }

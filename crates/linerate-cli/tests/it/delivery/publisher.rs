@@ -94,7 +94,7 @@ async fn run(
         };
         match is_published {
             true => published.lock().unwrap().acknowledge(number),
-            false => published.lock().unwrap().doubt(),
+            false => published.lock().unwrap().doubt(number),
         }
         sleep(if is_published { INTERVAL } else { PAUSE }).await;
     }

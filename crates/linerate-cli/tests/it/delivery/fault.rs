@@ -1,0 +1,231 @@
+//! The faults: what breaks, for how long, and what may be missing afterwards.
+
+use std::time::Duration;
+
+use super::{servers::Kind, stage::CHANNELS};
+
+/// What breaks. Each is inflicted by [`Stage::inflict`](super::stage::Stage::inflict).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Fault {
+    BrokerDiskFull,
+    BrokerEvicting,
+    BrokerFull,
+    BrokerKilled,
+    BrokerReplaced,
+    BrokerRestarted,
+    BrokerStopped,
+    CertificateRotated,
+    ClientsCut,
+    ClientsSilent,
+    ClockStepped,
+    LinkCut,
+    LinkFlapping,
+    LinkHalfClosed,
+    LinkSilent,
+    LinkSlow,
+    NodeDrained,
+    NodeKilled,
+    NodeReloaded,
+    NodeRestarted,
+    NodeStopped,
+    ReadersSlow,
+    ReadersStopped,
+}
+
+/// What a fault is, as data.
+pub(crate) struct Row {
+    /// Its name in the record.
+    pub(crate) name: &'static str,
+    /// Seconds for which things are broken in `make test`, and in `make chaos`.
+    seconds: [u64; 2],
+    /// Bytes of each publication besides its number.
+    pub(crate) padding: usize,
+    /// True if nothing may be missing in the durable channel, with Redis and with NATS.
+    survived_by_durable: [bool; 2],
+    /// True if nothing may be missing in the channel that the node itself remembers.
+    survived_by_remembered: bool,
+    /// True if `/ready` of a node must say no within five seconds.
+    is_red: bool,
+}
+
+/// A fault that nothing survives and that nobody needs to say anything about, to begin with.
+const PLAIN: Row = Row {
+    name: "",
+    seconds: [2, 15],
+    padding: 0,
+    survived_by_durable: [true; 2],
+    survived_by_remembered: false,
+    is_red: false,
+};
+
+/// Messages that fill buffers of sockets within seconds.
+const LARGE: usize = 16 << 10;
+
+impl Fault {
+    /// Returns what is known of it.
+    pub(crate) fn row(self) -> Row {
+        match self {
+            Self::BrokerDiskFull => Row {
+                name: "disk of the broker full",
+                survived_by_durable: [true, false],
+                is_red: true,
+                seconds: [4, 15],
+                ..PLAIN
+            },
+            Self::BrokerEvicting => Row {
+                name: "broker evicts",
+                padding: 1 << 10,
+                survived_by_durable: [false; 2],
+                ..PLAIN
+            },
+            Self::BrokerFull => Row {
+                name: "broker full",
+                is_red: true,
+                seconds: [4, 15],
+                ..PLAIN
+            },
+            Self::BrokerKilled => Row {
+                name: "broker killed (`kill -9`)",
+                // Redis may have lost what it took within its last second, so its streams begin anew with it.
+                survived_by_durable: [false, true],
+                is_red: true,
+                ..PLAIN
+            },
+            Self::BrokerReplaced => Row {
+                name: "broker replaced by another",
+                survived_by_durable: [false; 2],
+                is_red: true,
+                ..PLAIN
+            },
+            Self::BrokerRestarted => Row {
+                name: "broker restarted (SIGTERM)",
+                survived_by_durable: [false, true],
+                is_red: true,
+                ..PLAIN
+            },
+            Self::BrokerStopped => Row {
+                name: "broker stopped (SIGSTOP)",
+                seconds: [6, 15],
+                is_red: true,
+                ..PLAIN
+            },
+            Self::CertificateRotated => Row {
+                name: "certificate rotated",
+                seconds: [6, 12],
+                survived_by_remembered: true,
+                ..PLAIN
+            },
+            Self::ClientsCut => Row {
+                name: "connections of clients cut",
+                survived_by_remembered: true,
+                ..PLAIN
+            },
+            Self::ClientsSilent => Row {
+                name: "connections of clients silent, then cut",
+                seconds: [4, 15],
+                survived_by_remembered: true,
+                ..PLAIN
+            },
+            Self::ClockStepped => Row {
+                name: "clocks of nodes and Redis stepped by an hour",
+                seconds: [6, 15],
+                // A day for Redis is over for what it keeps for minutes.
+                survived_by_durable: [false, true],
+                ..PLAIN
+            },
+            Self::LinkCut => Row {
+                name: "link of node and broker cut",
+                is_red: true,
+                ..PLAIN
+            },
+            Self::LinkFlapping => Row {
+                name: "link flapping",
+                seconds: [4, 15],
+                ..PLAIN
+            },
+            Self::LinkHalfClosed => Row {
+                name: "link half-closed by the broker",
+                ..PLAIN
+            },
+            Self::LinkSilent => Row {
+                name: "link silent",
+                seconds: [6, 15],
+                is_red: true,
+                ..PLAIN
+            },
+            Self::LinkSlow => Row {
+                name: "link slow (8 KiB/s)",
+                seconds: [6, 15],
+                ..PLAIN
+            },
+            Self::NodeDrained => Row {
+                name: "node drained, clients go to another",
+                ..PLAIN
+            },
+            Self::NodeKilled => Row {
+                name: "node killed (`kill -9`), repeatedly",
+                seconds: [2, 12],
+                ..PLAIN
+            },
+            Self::NodeReloaded => Row {
+                name: "node reloaded (SIGHUP), repeatedly",
+                survived_by_remembered: true,
+                ..PLAIN
+            },
+            Self::NodeRestarted => Row {
+                name: "node restarted (SIGTERM), repeatedly",
+                seconds: [2, 12],
+                ..PLAIN
+            },
+            Self::NodeStopped => Row {
+                name: "node stopped (SIGSTOP)",
+                seconds: [6, 15],
+                ..PLAIN
+            },
+            Self::ReadersSlow => Row {
+                name: "readers slow (256 KiB/s)",
+                seconds: [6, 15],
+                padding: LARGE,
+                ..PLAIN
+            },
+            Self::ReadersStopped => Row {
+                name: "readers stopped",
+                seconds: [6, 15],
+                padding: LARGE,
+                survived_by_durable: [false; 2],
+                ..PLAIN
+            },
+        }
+    }
+
+    /// Returns whether only clients are harmed, so that those who reach the node directly must notice nothing.
+    pub(crate) fn harms_clients_only(self) -> bool {
+        matches!(
+            self,
+            Self::ClientsCut | Self::ClientsSilent | Self::ReadersSlow | Self::ReadersStopped
+        )
+    }
+}
+
+impl Row {
+    /// Returns how long things are broken.
+    pub(crate) fn outage(&self, is_long: bool) -> Duration {
+        Duration::from_secs(self.seconds[usize::from(is_long)])
+    }
+
+    /// Returns whether everything in this channel must arrive.
+    pub(crate) fn is_survived(&self, kind: Kind, channel: &str) -> bool {
+        let [_, remembered, durable, _] = CHANNELS;
+        match kind {
+            _ if channel == remembered => self.survived_by_remembered,
+            Kind::Redis if channel == durable => self.survived_by_durable[0],
+            Kind::Nats if channel == durable => self.survived_by_durable[1],
+            _ => false,
+        }
+    }
+
+    /// Returns whether `/ready` of a node must say no.
+    pub(crate) fn is_red(&self) -> bool {
+        self.is_red
+    }
+}

@@ -1,0 +1,492 @@
+//! Where faults happen: a broker, two nodes, publishers and subscribers, and the networks between them.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use linerate::tls::rustls::pki_types::ServerName;
+use tokio::{net::TcpStream, time::sleep};
+use tokio_rustls::TlsConnector;
+
+use super::{
+    certificates::Certificates,
+    clock::Clock,
+    fault::Fault,
+    ledger::{Published, Verdict},
+    node::{self, Node, Readiness},
+    proxy::Proxy,
+    publisher::{Publisher, Way},
+    sdk::Sdk,
+    servers::{self, BrokerServer, Kind},
+    subscriber::{Access, Journal, Protocol, Reader, Subscriber},
+};
+
+/// How long subscribers may take to get what is left when everything works again.
+const SETTLE_MAX: Duration = Duration::from_secs(30);
+
+/// How many publications there must be before and after something breaks.
+const PUBLICATIONS_MIN: u64 = 50;
+
+/// How long a node may take to show a new certificate.
+const ROTATED_MAX: Duration = Duration::from_secs(10);
+
+/// How often is looked whether something has happened.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Bytes a second of a slow link, and of a slow reader.
+const SLOW_LINK: usize = 8 << 10;
+const SLOW_READER: usize = 256 << 10;
+
+/// Channels of each kind: one as it is by default, one that the node remembers, one that the broker keeps, and one of
+/// which the broker keeps next to nothing.
+pub(crate) const CHANNELS: [&str; 4] = ["default:1", "historied:1", "durable:1", "short:1"];
+
+const SDKS: [Protocol; 2] = [Protocol::JavaScript, Protocol::Python];
+const READERS: [Protocol; 2] = [Protocol::EventStream, Protocol::Raw];
+
+/// A broker, a node that publishers use, and one that is to be hurt, with its subscribers.
+pub(crate) struct Stage {
+    fault: Fault,
+    pub(crate) broker: BrokerServer,
+    /// What takes the broker's place.
+    heir: Option<BrokerServer>,
+    certificates: Option<Certificates>,
+    clock: Option<Clock>,
+    /// The way of publishers and of the node that they use to the broker.
+    road: Proxy,
+    /// The way of the other node to the broker.
+    link: Proxy,
+    /// The way of clients to that node.
+    access: Proxy,
+    unharmed: Node,
+    node: Node,
+    publishers: Vec<Publisher>,
+    subscribers: Vec<Subscriber>,
+    readers: Vec<Reader>,
+    bystanders: Vec<Reader>,
+    sdks: Vec<Sdk>,
+    readiness: [Readiness; 2],
+}
+
+/// What came of a subscriber.
+pub(crate) struct Judged {
+    pub(crate) channel: String,
+    pub(crate) protocol: Protocol,
+    pub(crate) is_bystander: bool,
+    /// How many publications were acknowledged, and of how many nobody knows.
+    pub(crate) published: [u64; 2],
+    pub(crate) verdict: Verdict,
+}
+
+/// What came of all.
+pub(crate) struct Outcome {
+    pub(crate) judged: Vec<Judged>,
+    /// After how long a node was not ready any more, and after how long all were again.
+    pub(crate) red: Option<Duration>,
+    pub(crate) green: Option<Duration>,
+    /// What SDKs told besides publications, and what the node logged.
+    pub(crate) told: String,
+}
+
+impl Stage {
+    /// Starts everything, and waits until publications flow. `None` if something that is needed is not installed.
+    pub(crate) async fn set(fault: Fault, kind: Kind) -> Option<Self> {
+        let is_small = matches!(fault, Fault::BrokerFull | Fault::BrokerDiskFull);
+        let clock = match fault {
+            Fault::ClockStepped => Some(Clock::new()?),
+            _ => None,
+        };
+        let certificates = (fault == Fault::CertificateRotated).then(Certificates::new);
+        let special = servers::Special {
+            clock: clock.as_ref(),
+            has_disk: fault == Fault::BrokerDiskFull,
+            is_small,
+            copies: None,
+        };
+        let broker = BrokerServer::start(kind, &special)?;
+        let copies = Some(broker.port());
+        let heir = servers::Special {
+            copies,
+            ..servers::Special::default()
+        };
+        let heir = match fault {
+            Fault::BrokerReplaced => Some(BrokerServer::start(kind, &heir)?),
+            _ => None,
+        };
+        let road = Proxy::start(broker.port()).await;
+        let link = Proxy::start(broker.port()).await;
+        let special = node::Special {
+            clock: clock.as_ref(),
+            has_small_broker: is_small,
+            certificates: None,
+        };
+        let unharmed = Node::start(&kind.url(road.port()), &special).await;
+        let special = node::Special {
+            certificates: certificates.as_ref(),
+            ..special
+        };
+        let node = Node::start(&kind.url(link.port()), &special).await;
+        let mut stage = Self {
+            fault,
+            readiness: [unharmed.watch(), node.watch()],
+            heir,
+            road,
+            link,
+            access: Proxy::start(node.address.port()).await,
+            unharmed,
+            node,
+            publishers: Vec::new(),
+            subscribers: Vec::new(),
+            readers: Vec::new(),
+            bystanders: Vec::new(),
+            sdks: Vec::new(),
+            broker,
+            certificates,
+            clock,
+        };
+        stage.subscribe();
+        stage.publish();
+        stage.flow().await;
+        Some(stage)
+    }
+
+    fn subscribe(&mut self) {
+        let address = self.access.address();
+        let tls = self.certificates.as_ref().map(Certificates::client_config);
+        self.start_readers(&Access { address, tls }, false);
+        let scheme = if self.certificates.is_some() {
+            "wss"
+        } else {
+            "ws"
+        };
+        let endpoint = format!("{scheme}://{address}/connection/websocket");
+        let authority = self.certificates.as_ref().map(Certificates::authority);
+        for protocol in SDKS {
+            let of_sdk = self.add_subscribers(protocol, false);
+            let sdk = Sdk::start(protocol, &endpoint, authority.as_deref(), of_sdk);
+            match sdk {
+                Some(sdk) => self.sdks.push(sdk),
+                None => self
+                    .subscribers
+                    .retain(|subscriber| subscriber.protocol != protocol),
+            }
+        }
+        if self.fault.harms_clients_only() {
+            let (address, tls) = (self.node.address, None);
+            self.start_readers(&Access { address, tls }, true);
+        }
+    }
+
+    fn start_readers(&mut self, access: &Access, is_bystander: bool) {
+        for protocol in READERS {
+            for (channel, journal) in self.add_subscribers(protocol, is_bystander) {
+                let reader = Reader::start(access.clone(), &channel, protocol, journal);
+                if is_bystander {
+                    self.bystanders.push(reader);
+                } else {
+                    self.readers.push(reader);
+                }
+            }
+        }
+    }
+
+    /// Adds a subscriber for each channel, and returns their channels and journals.
+    fn add_subscribers(
+        &mut self,
+        protocol: Protocol,
+        is_bystander: bool,
+    ) -> Vec<(String, Arc<Journal>)> {
+        let added = CHANNELS.map(|channel| (channel.to_owned(), Arc::default()));
+        self.subscribers
+            .extend(added.iter().map(|(channel, journal)| Subscriber {
+                channel: channel.clone(),
+                protocol,
+                is_bystander,
+                journal: Arc::clone(journal),
+            }));
+        added.into()
+    }
+
+    /// Publishes in the default channel without linerate, and in the others by the node that stays whole.
+    fn publish(&mut self) {
+        let padding = self.fault.row().padding;
+        for channel in CHANNELS {
+            let way = match channel.starts_with("default:") {
+                true => Way::Broker(self.broker.kind, self.road.port()),
+                false => Way::Api(self.unharmed.address),
+            };
+            self.publishers
+                .push(Publisher::start(channel, way, padding));
+        }
+    }
+
+    /// Waits until there are some more publications in each channel, and each subscriber has seen one of them.
+    async fn flow(&self) {
+        let counts: Vec<u64> = self.publishers.iter().map(Publisher::len).collect();
+        let start = Instant::now();
+        for (publisher, before) in self.publishers.iter().zip(counts) {
+            while publisher.len() < before + PUBLICATIONS_MIN {
+                let channel = &publisher.channel;
+                assert!(start.elapsed() < SETTLE_MAX, "nothing flows in {channel}");
+                sleep(LOOK_INTERVAL).await;
+            }
+        }
+        for subscriber in &self.subscribers {
+            while subscriber.journal.newest().is_none() {
+                let (channel, protocol) = (&subscriber.channel, subscriber.protocol);
+                assert!(
+                    start.elapsed() < SETTLE_MAX,
+                    "{protocol:?}: nothing arrives in {channel}"
+                );
+                sleep(LOOK_INTERVAL).await;
+            }
+        }
+    }
+
+    /// Breaks something, for so long, and mends it.
+    pub(crate) async fn inflict(&mut self, outage: Duration) {
+        let end = Instant::now() + outage;
+        match self.fault {
+            Fault::BrokerDiskFull => {
+                self.broker.fill_disk();
+                sleep(outage).await;
+                self.broker.empty_disk();
+            }
+            Fault::BrokerEvicting => {
+                while Instant::now() < end {
+                    self.broker.evict().await;
+                    self.link.cut();
+                    self.access.cut();
+                    sleep(Duration::from_millis(300)).await;
+                    self.link.mend();
+                    self.access.mend();
+                    sleep(Duration::from_millis(1_200)).await;
+                }
+                self.broker.keep();
+            }
+            Fault::BrokerFull => {
+                self.broker.fill().await;
+                sleep(outage).await;
+                self.broker.empty().await;
+            }
+            Fault::BrokerKilled => {
+                self.broker.kill();
+                sleep(outage).await;
+                self.broker.restart();
+            }
+            Fault::BrokerReplaced => {
+                self.broker.kill();
+                sleep(outage).await;
+                let heir = self.heir.as_ref().expect("a server that takes over");
+                heir.promote();
+                self.road.lead_to(heir.port());
+                self.link.lead_to(heir.port());
+            }
+            Fault::BrokerRestarted => {
+                self.broker.terminate();
+                sleep(outage).await;
+                self.broker.restart();
+            }
+            Fault::BrokerStopped => {
+                self.broker.pause();
+                sleep(outage).await;
+                self.broker.resume();
+            }
+            Fault::CertificateRotated => self.rotate_certificates(end).await,
+            Fault::ClientsCut => {
+                cut_repeatedly(&self.access).await;
+                sleep(outage).await;
+                self.access.mend();
+            }
+            Fault::ClientsSilent => {
+                self.access.silence();
+                sleep(outage).await;
+                self.access.cut();
+                sleep(Duration::from_millis(300)).await;
+                self.access.mend();
+            }
+            Fault::ClockStepped => {
+                let clock = self.clock.as_ref().expect("a clock");
+                for seconds in [3_600, -3_600, 0] {
+                    clock.step(seconds);
+                    sleep(outage / 3).await;
+                }
+            }
+            Fault::LinkCut => {
+                cut_repeatedly(&self.link).await;
+                sleep(outage).await;
+                self.link.mend();
+            }
+            Fault::LinkFlapping => {
+                while Instant::now() < end {
+                    self.link.cut();
+                    sleep(Duration::from_millis(150)).await;
+                    self.link.mend();
+                    sleep(Duration::from_millis(350)).await;
+                }
+            }
+            Fault::LinkHalfClosed => {
+                while Instant::now() < end {
+                    self.link.half_close();
+                    sleep(outage / 3).await;
+                }
+            }
+            Fault::LinkSilent => {
+                self.link.silence();
+                sleep(outage).await;
+                self.link.mend();
+            }
+            Fault::LinkSlow => {
+                self.link.slow_down(SLOW_LINK);
+                sleep(outage).await;
+                self.link.mend();
+            }
+            Fault::NodeDrained => {
+                self.access.lead_new_to(self.unharmed.address.port());
+                self.node.terminate().await;
+                sleep(outage).await;
+                self.node.restart().await;
+                self.access.lead_to(self.node.address.port());
+            }
+            Fault::NodeKilled => {
+                while Instant::now() < end {
+                    self.node.kill();
+                    sleep(Duration::from_millis(500)).await;
+                    self.node.restart().await;
+                    sleep(Duration::from_secs(1)).await;
+                }
+            }
+            Fault::NodeReloaded => {
+                let mut ttl = 300;
+                while Instant::now() < end {
+                    ttl += 1;
+                    self.node.configure_ttl(ttl);
+                    self.node.signal("-HUP");
+                    sleep(Duration::from_millis(200)).await;
+                }
+            }
+            Fault::NodeRestarted => {
+                while Instant::now() < end {
+                    self.node.terminate().await;
+                    self.node.restart().await;
+                    sleep(Duration::from_secs(1)).await;
+                }
+            }
+            Fault::NodeStopped => {
+                self.node.signal("-STOP");
+                sleep(outage).await;
+                self.node.signal("-CONT");
+            }
+            Fault::ReadersSlow => {
+                self.access.slow_down(SLOW_READER);
+                sleep(outage).await;
+                self.access.mend();
+            }
+            Fault::ReadersStopped => {
+                self.let_read(false);
+                sleep(outage).await;
+                self.let_read(true);
+            }
+        }
+    }
+
+    /// Rotates the certificate until the time is over, and cuts connections so that clients see the new one.
+    async fn rotate_certificates(&self, end: Instant) {
+        let certificates = self.certificates.as_ref().expect("certificates");
+        while Instant::now() < end {
+            certificates.rotate();
+            let start = Instant::now();
+            while shown_certificate(self.node.address, certificates).await
+                != Some(certificates.current().to_vec())
+            {
+                assert!(start.elapsed() < ROTATED_MAX, "the certificate stays");
+                sleep(LOOK_INTERVAL).await;
+            }
+            self.access.cut();
+            self.access.mend();
+        }
+    }
+
+    fn let_read(&self, is_reading: bool) {
+        self.readers
+            .iter()
+            .for_each(|reader| reader.read(is_reading));
+        self.sdks.iter().for_each(|sdk| sdk.read(is_reading));
+    }
+
+    /// Waits until everything works again, and judges what each subscriber saw.
+    pub(crate) async fn judge(mut self, broken: Instant) -> Outcome {
+        for readiness in &self.readiness {
+            readiness.ready().await;
+        }
+        self.flow().await;
+        let mut published = Vec::new();
+        for publisher in self.publishers.drain(..) {
+            published.push((publisher.channel.clone(), publisher.end().await));
+        }
+        let mut judged = Vec::new();
+        let settled = Instant::now() + SETTLE_MAX;
+        for subscriber in &self.subscribers {
+            let of_channel = published
+                .iter()
+                .find(|(channel, _)| *channel == subscriber.channel);
+            let (_, published) = of_channel.expect("every channel has a publisher");
+            settle(subscriber, published, settled).await;
+            judged.push(Judged {
+                channel: subscriber.channel.clone(),
+                protocol: subscriber.protocol,
+                is_bystander: subscriber.is_bystander,
+                published: [published.len(), published.unknown()],
+                verdict: published.judge(&subscriber.journal.seen()),
+            });
+        }
+        self.sdks.iter_mut().for_each(Sdk::check);
+        let first = self
+            .readiness
+            .iter()
+            .filter_map(|of| of.after(broken, false));
+        let green = self
+            .readiness
+            .iter()
+            .filter_map(|of| of.green_after(broken));
+        let told = self.sdks.iter().flat_map(Sdk::told);
+        let told = told.chain([self.node.log()]).collect::<Vec<_>>();
+        Outcome {
+            judged,
+            red: first.min(),
+            green: green.max(),
+            told: told.join("\n"),
+        }
+    }
+}
+
+/// Cuts a way several times for a moment, and then until it is mended.
+async fn cut_repeatedly(way: &Proxy) {
+    for _ in 0..3 {
+        way.cut();
+        way.mend();
+        sleep(Duration::from_millis(300)).await;
+    }
+    way.cut();
+}
+
+async fn settle(subscriber: &Subscriber, published: &Published, until: Instant) {
+    while subscriber.journal.newest() < published.newest() && Instant::now() < until {
+        sleep(LOOK_INTERVAL).await;
+    }
+}
+
+/// Returns the certificate that a server shows.
+async fn shown_certificate(address: SocketAddr, certificates: &Certificates) -> Option<Vec<u8>> {
+    let stream = TcpStream::connect(address).await.ok()?;
+    let connector = TlsConnector::from(certificates.client_config());
+    let stream = connector
+        .connect(ServerName::from(address.ip()), stream)
+        .await
+        .ok()?;
+    let (_, connection) = stream.get_ref();
+    let shown = connection.peer_certificates()?.first()?;
+    Some(shown.to_vec())
+}
