@@ -96,9 +96,7 @@ impl Kind {
         }
         let configuration = format!("{directory}/nats.conf");
         if self == Self::Nats && special.is_small {
-            let limits = format!(
-                "jetstream {{ store_dir: {directory:?}, max_file_store: {NATS_STORED_MAX} }}\n"
-            );
+            let limits = format!("jetstream {{ max_file_store: {NATS_STORED_MAX} }}\n");
             fs::write(&configuration, limits).unwrap();
             arguments.extend(["-c", &configuration]);
         }

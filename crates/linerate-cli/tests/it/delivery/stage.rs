@@ -94,10 +94,7 @@ impl Stage {
     /// Starts everything, and waits until publications flow. `None` if something that is needed is not installed.
     pub(crate) async fn set(fault: Fault, kind: Kind) -> Option<Self> {
         let is_small = matches!(fault, Fault::BrokerFull | Fault::BrokerDiskFull);
-        let clock = match fault {
-            Fault::ClockStepped => Some(Clock::new()?),
-            _ => None,
-        };
+        let clock = (fault == Fault::ClockStepped).then(Clock::new);
         let certificates = (fault == Fault::CertificateRotated).then(Certificates::new);
         let special = servers::Special {
             clock: clock.as_ref(),
