@@ -70,7 +70,7 @@ docs: web ## the Rust documentation; a broken link is an error
 # compiled them. The two crates that do arithmetic on lengths once more with overflow checks and debug assertions.
 UNIT := --workspace --exclude linerate-microbench --exclude linerate-web --all-features
 .PHONY: unit
-unit: web ## the tests of all crates
+unit: web sdks ## the tests of all crates
 	scripts/steady-tests --locked --release $(UNIT) --tests
 	cargo test --locked --release --no-fail-fast $(UNIT) --doc
 	cargo test --locked -p linerate-simd -p linerate-proto -p linerate-web --lib --tests
@@ -115,8 +115,11 @@ $(WASM_BINDGEN):
 	cargo install wasm-bindgen-cli --version $(WASM_BINDGEN_VERSION) --debug --no-default-features \
 		--root .cache/wasm-bindgen/$(WASM_BINDGEN_VERSION)
 
+.PHONY: sdks
+sdks: sdk-tests/node_modules/.stamp .cache/sdk-python/.stamp ## install the published SDKs that tests subscribe with
+
 .PHONY: sdk-test
-sdk-test: build sdk-tests/node_modules/.stamp .cache/sdk-python/.stamp ## published SDKs of Centrifugo against the release binary
+sdk-test: build sdks ## published SDKs of Centrifugo against the release binary
 	cd sdk-tests && npm test --silent
 	.cache/sdk-python/bin/python -B -m unittest discover -s sdk-tests/python
 ifeq ($(GO),)
@@ -196,8 +199,8 @@ stress: build ## what abusive clients do to our servers and to the others (ten m
 	$(abspath $(TARGET)/release/linerate-stress) $(ARGS)
 
 .PHONY: chaos
-chaos: web ## whether subscribers miss anything while brokers, nodes and connections break (ten minutes)
-	LINERATE_CHAOS=1 cargo test --locked --release -p linerate-cli --test it delivery -- --nocapture --test-threads 1
+chaos: web sdks ## whether subscribers miss anything while brokers, nodes, networks and clocks break (as root, ten minutes; ARGS="WORD"); into bench/record
+	scripts/chaos $(ARGS)
 
 .PHONY: patience
 patience: web ## whether our servers end connections that are left in the middle of something (two minutes at most)

@@ -58,8 +58,8 @@ const PLAIN: Row = Row {
     is_red: false,
 };
 
-/// Messages that fill buffers of sockets within seconds.
-const LARGE: usize = 16 << 10;
+/// Messages that fill buffers of sockets and small rings within seconds.
+const LARGE: usize = 48 << 10;
 
 impl Fault {
     /// Returns what is known of it.
@@ -183,7 +183,7 @@ impl Fault {
                 ..PLAIN
             },
             Self::ReadersSlow => Row {
-                name: "readers slow (256 KiB/s)",
+                name: "readers slow (64 KiB/s)",
                 seconds: [6, 15],
                 padding: LARGE,
                 ..PLAIN

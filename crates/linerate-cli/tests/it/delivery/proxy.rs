@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use socket2::SockRef;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -122,6 +123,12 @@ impl Proxy {
 
 async fn forward(client: TcpStream, to: u16, weather: watch::Receiver<Weather>) {
     if let Ok(server) = TcpStream::connect(("127.0.0.1", to)).await {
+        for stream in [&client, &server] {
+            let socket = SockRef::from(stream);
+            // What waits is to wait at its sender, which has to do something about it.
+            _ = socket.set_recv_buffer_size(READ_MAX);
+            _ = socket.set_send_buffer_size(READ_MAX);
+        }
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();
         let back = pass_back(from_server, to_client, weather.clone());

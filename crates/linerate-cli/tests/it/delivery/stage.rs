@@ -37,7 +37,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Bytes a second of a slow link, and of a slow reader.
 const SLOW_LINK: usize = 8 << 10;
-const SLOW_READER: usize = 256 << 10;
+const SLOW_READER: usize = 64 << 10;
 
 /// Channels of each kind: one as it is by default, one that the node remembers, one that the broker keeps, and one of
 /// which the broker keeps next to nothing.
@@ -117,6 +117,7 @@ impl Stage {
         let special = node::Special {
             clock: clock.as_ref(),
             has_small_broker: is_small,
+            has_small_rings: matches!(fault, Fault::ReadersSlow | Fault::ReadersStopped),
             certificates: None,
         };
         let unharmed = Node::start(&kind.url(road.port()), &special).await;
