@@ -1,7 +1,7 @@
 //! Whether each publication arrives once and in order, or the subscriber is told that it does not, while things
 //! break. Real brokers, real nodes, real connections, official SDKs; `make chaos` breaks them for longer.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fault::{Fault, Row};
 use servers::Kind;
@@ -35,8 +35,7 @@ async fn check(fault: Fault, kind: Kind) {
     let Some(mut stage) = Stage::set(fault, kind).await else {
         return;
     };
-    let broken = Instant::now();
-    stage.inflict(outage).await;
+    let broken = stage.inflict(outage).await;
     let outcome = stage.judge(broken).await;
     record::append(&row, kind, outage, &outcome);
     let mistakes = mistakes(&row, kind, &outcome);

@@ -58,7 +58,7 @@ const PLAIN: Row = Row {
     is_red: false,
 };
 
-/// Messages that fill buffers of sockets and small rings within seconds.
+/// Messages that fill rings and buffers of sockets within seconds.
 const LARGE: usize = 48 << 10;
 
 impl Fault {

@@ -50,8 +50,6 @@ pub(crate) struct Special<'a> {
     pub(crate) clock: Option<&'a Clock>,
     /// True if the broker stores little.
     pub(crate) has_small_broker: bool,
-    /// True if it keeps little for subscribers that are behind.
-    pub(crate) has_small_rings: bool,
 }
 
 /// When a node was ready.
@@ -72,10 +70,6 @@ impl Node {
             true => 4 << 20,
             false => 64 << 20,
         };
-        let ring_bytes_max = match special.has_small_rings {
-            true => 256 << 10,
-            false => 4 << 20,
-        };
         let configuration = format!(
             r#"
 [server]
@@ -90,7 +84,6 @@ stream_bytes_max = {stream_bytes_max}
 anonymous = true
 api_key = "{API_KEY}"
 [channel]
-ring_bytes_max = {ring_bytes_max}
 allow_subscribe = true
 allow_anonymous = true
 [[namespace]]

@@ -117,7 +117,6 @@ impl Stage {
         let special = node::Special {
             clock: clock.as_ref(),
             has_small_broker: is_small,
-            has_small_rings: matches!(fault, Fault::ReadersSlow | Fault::ReadersStopped),
             certificates: None,
         };
         let unharmed = Node::start(&kind.url(road.port()), &special).await;
@@ -243,12 +242,14 @@ impl Stage {
         }
     }
 
-    /// Breaks something, for so long, and mends it.
-    pub(crate) async fn inflict(&mut self, outage: Duration) {
-        let end = Instant::now() + outage;
+    /// Breaks something, for so long, and mends it. Returns when it was broken.
+    pub(crate) async fn inflict(&mut self, outage: Duration) -> Instant {
+        let mut broken = Instant::now();
+        let end = broken + outage;
         match self.fault {
             Fault::BrokerDiskFull => {
                 self.broker.fill_disk();
+                broken = Instant::now();
                 sleep(outage).await;
                 self.broker.empty_disk();
             }
@@ -266,6 +267,7 @@ impl Stage {
             }
             Fault::BrokerFull => {
                 self.broker.fill().await;
+                broken = Instant::now();
                 sleep(outage).await;
                 self.broker.empty().await;
             }
@@ -388,6 +390,7 @@ impl Stage {
                 self.let_read(true);
             }
         }
+        broken
     }
 
     /// Rotates the certificate until the time is over, and cuts connections so that clients see the new one.
