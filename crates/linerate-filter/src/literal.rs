@@ -2,6 +2,9 @@
 
 use crate::{Number, Problem};
 
+/// A string with its length in the text, or where in the text it is malformed and why.
+type StringResult = Result<(Box<str>, usize), (usize, Problem)>;
+
 /// Reads the number that `text` begins with; returns it with its length. `is_negated` says that a minus stands before
 /// it, which has no place before an unsigned number.
 pub(crate) fn number(text: &str, is_negated: bool) -> Option<(Number, usize)> {
@@ -56,7 +59,7 @@ fn ends(text: &str, end: usize) -> bool {
 
 /// Reads the string that `text` begins with; returns it with its length, or where and why it is malformed. `None` if
 /// `text` begins with something else.
-pub(crate) fn string(text: &str) -> Option<Result<(Box<str>, usize), (usize, Problem)>> {
+pub(crate) fn string(text: &str) -> Option<StringResult> {
     let prefix = text
         .bytes()
         .take_while(u8::is_ascii_alphabetic)
@@ -82,12 +85,7 @@ pub(crate) fn string(text: &str) -> Option<Result<(Box<str>, usize), (usize, Pro
 }
 
 /// Reads what is between the quotes, of which `text` has the opening ones before `from`.
-fn body(
-    text: &str,
-    from: usize,
-    (quote, mark): (char, usize),
-    is_raw: bool,
-) -> Result<(Box<str>, usize), (usize, Problem)> {
+fn body(text: &str, from: usize, (quote, mark): (char, usize), is_raw: bool) -> StringResult {
     let mut out = String::new();
     let mut at = from;
     loop {

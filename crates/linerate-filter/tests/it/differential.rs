@@ -56,7 +56,7 @@ fn json_number() -> impl Strategy<Value = Value> {
     ];
     let edge = |text: &str| serde_json::from_str(text).expect("a number");
     prop_oneof![
-        prop::sample::select(&EDGES[..]).prop_map(move |text| edge(text)),
+        prop::sample::select(&EDGES[..]).prop_map(edge),
         (-3..3_i64).prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(|double| if double.is_finite() {
@@ -102,7 +102,7 @@ fn write(json: &Value, seed: &mut u64, out: &mut String) {
         *seed ^= *seed << 13;
         *seed ^= *seed >> 7;
         *seed ^= *seed << 17;
-        *seed % of == 0
+        seed.is_multiple_of(of)
     };
     if chance(4) {
         out.push_str(" \n");
@@ -123,7 +123,7 @@ fn write(json: &Value, seed: &mut u64, out: &mut String) {
             let first = repeated.map(|(name, _)| (name, map.values().next().expect("has a last")));
             for (place, (name, value)) in first.into_iter().chain(map).enumerate() {
                 out.push_str(if place > 0 { "," } else { "" });
-                write_text(name, *seed % 3 == 0, out);
+                write_text(name, seed.is_multiple_of(3), out);
                 out.push(':');
                 write(value, seed, out);
             }

@@ -7,7 +7,10 @@ use linerate_filter::{Filter, FilterSet, Limits};
 fn set(texts: &[&str]) -> FilterSet {
     let mut set = FilterSet::default();
     for (id, text) in texts.iter().enumerate() {
-        set.insert(id, Arc::new(Filter::new(text, &Limits::default()).unwrap()));
+        set.insert(
+            id,
+            Arc::new(Filter::new(text, &Limits::default()).expect("a filter")),
+        );
     }
     set
 }
