@@ -23,8 +23,8 @@ use super::{
     subscriber::{Access, Journal, Protocol, Reader, Subscriber},
 };
 
-/// How long subscribers may take to get what is left when everything works again.
-const SETTLE_MAX: Duration = Duration::from_secs(30);
+/// How long subscribers may take to begin, and to get what is left when everything works again.
+const SETTLE_MAX: Duration = Duration::from_secs(60);
 
 /// How many publications there must be before and after something breaks.
 const PUBLICATIONS_MIN: u64 = 50;
