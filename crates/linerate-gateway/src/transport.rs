@@ -185,7 +185,7 @@ impl IntoResponse for Refusal {
         let status = match code {
             100 => StatusCode::SERVICE_UNAVAILABLE,
             102 => StatusCode::NOT_FOUND,
-            101 | 109 | 3500 | 3507 => StatusCode::UNAUTHORIZED,
+            101 | 109 | 113 | 3500 | 3507 => StatusCode::UNAUTHORIZED,
             103 => StatusCode::FORBIDDEN,
             106 | 3504 => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::BAD_REQUEST,

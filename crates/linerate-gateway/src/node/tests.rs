@@ -66,7 +66,7 @@ pub(crate) struct Bus {
     /// Subscribing waits for it, if there is any.
     pub(crate) gate: Mutex<Option<Arc<Notify>>>,
     pub(crate) is_away: AtomicBool,
-    is_deaf: AtomicBool,
+    is_up: AtomicBool,
     kept: Mutex<Vec<(String, Bytes)>>,
 }
 
@@ -88,7 +88,7 @@ impl Bus {
     }
 
     pub(crate) fn set_link(&self, is_up: bool) {
-        self.is_deaf.store(!is_up, Ordering::SeqCst);
+        self.is_up.store(is_up, Ordering::SeqCst);
     }
 
     fn note(&self, call: String) {
@@ -212,9 +212,9 @@ impl Broker for Bus {
     }
 
     fn link(&self) -> LinkState {
-        match self.is_deaf.load(Ordering::SeqCst) {
-            true => LinkState::Deaf,
-            false => LinkState::Up {
+        match self.is_up.load(Ordering::SeqCst) {
+            false => LinkState::Deaf,
+            true => LinkState::Up {
                 round_trip: Duration::ZERO,
             },
         }
