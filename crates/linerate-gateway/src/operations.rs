@@ -142,23 +142,21 @@ async fn only_near(
 }
 
 /// Judges a request to `/echo` or `/counters`, which are for everybody where no keys are configured or
-/// `server.diagnostics` says so, and otherwise for those with the admin key.
-///
-/// # Errors
-/// It is refused; the response says why.
-pub fn check_diagnostics(shared: &Shared, parts: &Parts) -> Result<(), Response> {
+/// `server.diagnostics` says so, and otherwise for those with the admin key. Returns the response that refuses it, if
+/// it is refused.
+pub fn refuse_diagnostics(shared: &Shared, parts: &Parts) -> Option<Response> {
     let settings = shared.settings();
     if settings.config.is_open() || settings.config.server.diagnostics {
-        return Ok(());
+        return None;
     }
     let peer = parts.extensions.get::<Peer>().copied();
     match Door::Admin.check(shared, &parts.headers, peer) {
-        Ok(()) => Ok(()),
-        Err(denied @ Denied::Limited(_)) => Err(Refusal::from(denied).into_response()),
+        Ok(()) => None,
+        Err(denied @ Denied::Limited(_)) => Some(Refusal::from(denied).into_response()),
         Err(_) => {
             let text = "this server has keys: it answers here with the admin key, or with \
                         server.diagnostics = true\n";
-            Err((StatusCode::FORBIDDEN, text).into_response())
+            Some((StatusCode::FORBIDDEN, text).into_response())
         }
     }
 }

@@ -128,10 +128,10 @@ impl Admitted {
         options
     }
 
-    /// Takes the places of a session that is about to begin, or refuses the request.
-    fn stay(&self) -> Result<(), Response> {
-        let stays = self.visit.as_ref().map_or(Ok(()), Visit::stay);
-        stays.map_err(|full| self.cors.clone().allow(full.into_response()))
+    /// Takes the places of a session that is about to begin; returns the refusal if there are none.
+    fn refuse_to_stay(&self) -> Option<Response> {
+        let full = self.visit.as_ref()?.stay().err()?;
+        Some(self.cors.clone().allow(full.into_response()))
     }
 
     /// Returns what the node is told of a client of this request.

@@ -12,7 +12,8 @@ use axum::{
 };
 use linerate::{Counters, Options, axum::WebSocketUpgrade};
 use linerate_gateway::{
-    operations::check_diagnostics, server::Visit, session::Shared as SessionShared, transport::Peer,
+    operations::refuse_diagnostics, server::Visit, session::Shared as SessionShared,
+    transport::Peer,
 };
 use linerate_logview::session::SUBPROTOCOL;
 
@@ -83,9 +84,9 @@ async fn only_diagnostics(
     next: Next,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    match check_diagnostics(&sessions, &parts) {
-        Ok(()) => next.run(Request::from_parts(parts, body)).await,
-        Err(refused) => refused,
+    match refuse_diagnostics(&sessions, &parts) {
+        None => next.run(Request::from_parts(parts, body)).await,
+        Some(refused) => refused,
     }
 }
 

@@ -318,7 +318,7 @@ async fn what_clients_do_over_http2_does_not_fill_the_log() {
         // SETTINGS, and the answer to a PING that never was.
         stream.write_all(b"\0\0\0\x04\0\0\0\0\0").await.unwrap();
         stream
-            .write_all(b"\0\0\x08\x06\x01\0\0\0\012345678")
+            .write_all(b"\0\0\x08\x06\x01\0\0\0\x0012345678")
             .await
             .unwrap();
         // The server has taken it once it answers a PING that follows.

@@ -140,7 +140,7 @@ async fn run_websocket(admitted: Admitted, query: Option<String>, ws: WebSocket)
 /// `POST /connection/http_stream`.
 pub(super) async fn http_stream(admitted: Admitted, headers: HeaderMap, body: Body) -> Response {
     let dialect = Dialect::of_http_stream(format_of(&headers));
-    if let Err(refused) = admitted.stay() {
+    if let Some(refused) = admitted.refuse_to_stay() {
         return refused;
     }
     match read(body, &admitted.settings).await {
@@ -151,7 +151,7 @@ pub(super) async fn http_stream(admitted: Admitted, headers: HeaderMap, body: Bo
 
 /// `GET /connection/sse`, whose first commands stand in the address.
 pub(super) async fn event_stream(admitted: Admitted, RawQuery(query): RawQuery) -> Response {
-    if let Err(refused) = admitted.stay() {
+    if let Some(refused) = admitted.refuse_to_stay() {
         return refused;
     }
     let query = query.unwrap_or_default();
@@ -170,7 +170,7 @@ pub(super) async fn event_stream(admitted: Admitted, RawQuery(query): RawQuery) 
 
 /// `POST /connection/sse`.
 pub(super) async fn event_stream_by_post(admitted: Admitted, body: Body) -> Response {
-    if let Err(refused) = admitted.stay() {
+    if let Some(refused) = admitted.refuse_to_stay() {
         return refused;
     }
     match read(body, &admitted.settings).await {

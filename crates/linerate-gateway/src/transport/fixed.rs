@@ -80,7 +80,7 @@ pub(super) async fn event_stream(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    if let Err(refused) = admitted.stay() {
+    if let Some(refused) = admitted.refuse_to_stay() {
         return refused;
     }
     let cors = admitted.cors.clone();
