@@ -451,7 +451,9 @@ async fn revoked_everywhere(broker: &str) {
     let key = "auth.api_key=0123456789abcdef";
     let flags = ["--broker", broker, "--set", secret, "--set", key];
     let first = Server::start_with(&flags);
-    let made = linerate(&["token", "--user", "ann", "--set", secret]).output();
+    let mut make = linerate(&["token", "--user", "ann"]);
+    make.env("LINERATE_AUTH_TOKEN_HMAC_SECRET_KEY", "0123456789abcdef");
+    let made = make.output();
     let token = String::from_utf8(made.unwrap().stdout).unwrap();
     let connect = json!({"id": 1, "connect": {"token": token.trim()}}).to_string();
     let mut connected = first.connect("/connection/websocket").await;
