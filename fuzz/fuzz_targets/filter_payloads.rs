@@ -11,7 +11,10 @@ mod oracle;
 
 // Up to the last line are expressions, which make up the filters of a channel; the last one is a publication.
 fuzz_target!(|data: &[u8]| {
-    let at = data.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let at = data
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
     let (texts, payload) = data.split_at(at);
     let texts = String::from_utf8_lossy(texts);
     let limits = Limits::default();
