@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use tokio::sync::Mutex;
+
 use fault::{Fault, Row};
 use servers::Kind;
 use stage::{Judged, Outcome, Stage};
@@ -28,9 +30,16 @@ const RED_MAX: Duration = Duration::from_secs(5);
 /// How many publications each subscriber must have got at least.
 const RECEIVED_MIN: u64 = 30;
 
+/// Held by rows with large messages: two at once would make readers slow that are not meant to be.
+static LOUD: Mutex<()> = Mutex::const_new(());
+
 /// Breaks something, mends it, and checks what came of it.
 async fn check(fault: Fault, kind: Kind) {
     let row = fault.row();
+    let _alone = match row.padding > 1 << 10 {
+        true => Some(LOUD.lock().await),
+        false => None,
+    };
     let outage = row.outage(record::is_taken());
     let Some(mut stage) = Stage::set(fault, kind).await else {
         return;

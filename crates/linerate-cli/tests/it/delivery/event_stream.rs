@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use linerate::tls::rustls::pki_types::ServerName;
-use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     net::TcpStream,
 };
 use tokio_rustls::TlsConnector;
 
-use super::subscriber::Access;
+use super::{publisher::number, subscriber::Access};
 
 /// A stream, and what of its next event has come.
 pub(crate) struct EventStream {
@@ -89,7 +88,6 @@ impl EventStream {
 impl Event {
     /// Returns the number that was published.
     pub(crate) fn number(&self) -> u64 {
-        let data: Value = serde_json::from_str(&self.data).unwrap();
-        data["n"].as_u64().expect("a number")
+        number(&self.data).expect("a number")
     }
 }

@@ -186,6 +186,8 @@ impl Fault {
                 name: "readers slow (64 KiB/s)",
                 seconds: [6, 15],
                 padding: LARGE,
+                // An event stream that is behind the ring goes on behind a gap, as it does if it was stopped.
+                survived_by_durable: [false; 2],
                 ..PLAIN
             },
             Self::ReadersStopped => Row {

@@ -19,6 +19,10 @@ use super::{ledger::Published, node, servers::Kind};
 /// How long is waited between two publications.
 const INTERVAL: Duration = Duration::from_millis(10);
 
+/// How long is waited after each so many bytes of padding: a channel has 1.6 MB a second at most, which readers that are not
+/// slow can take.
+const INTERVAL_FOR: usize = 16 << 10;
+
 /// How long is waited when something went wrong.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -69,6 +73,12 @@ impl Publisher {
     }
 }
 
+/// Returns the number of a publication, without a look at its padding.
+pub(crate) fn number(payload: &str) -> Option<u64> {
+    let (number, _) = payload.strip_prefix("{\"n\":")?.split_once(',')?;
+    number.parse().ok()
+}
+
 async fn run(
     way: Way,
     channel: &str,
@@ -77,6 +87,7 @@ async fn run(
     over: watch::Receiver<bool>,
 ) {
     let mut connection = None;
+    let interval = INTERVAL * (padding / INTERVAL_FOR).max(1) as u32;
     for number in 1.. {
         if *over.borrow() {
             return;
@@ -96,7 +107,7 @@ async fn run(
             true => published.lock().unwrap().acknowledge(number),
             false => published.lock().unwrap().doubt(number),
         }
-        sleep(if is_published { INTERVAL } else { PAUSE }).await;
+        sleep(if is_published { interval } else { PAUSE }).await;
     }
 }
 
