@@ -9,8 +9,8 @@ use super::{Attack, Tally, count, peer::Peer};
 /// The time between two strokes.
 const STROKE: Duration = Duration::from_millis(10);
 
-/// Keys of each connection in a stroke.
-const KEYS: usize = 20;
+/// Keys of each connection in a stroke: over ten connections ten thousand in a second.
+const KEYS: usize = 10;
 
 /// Keys that the server has looked at, in the tally.
 pub(crate) const LOOKED_AT: &str = "keys looked at";

