@@ -10,6 +10,7 @@
 //! | `http2` | requests and WebSockets on the streams of a connection |
 //! | `listener` | sockets that listen |
 //! | `proxy` | what trusted proxies say of a client's address |
+//! | `spares` | file descriptors to fall back on |
 //! | `staying` | answers that go on keep a place |
 //! | `stop` | the end of the server, in phases |
 //! | `timed` | bodies that must come in time |
@@ -26,6 +27,7 @@ mod hosts;
 mod http2;
 mod listener;
 mod proxy;
+mod spares;
 mod staying;
 mod stop;
 mod timed;
@@ -48,6 +50,7 @@ pub use drain::send_away;
 pub use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;
 pub use listener::listen;
+pub use spares::Spares;
 pub use stop::{Phase, Stop, Stopped};
 pub(crate) use timed::BODY_TIMEOUT;
 pub use tls::{Certificate, CertificateError};
@@ -60,6 +63,8 @@ pub struct Front {
     pub admission: Arc<Admission>,
     /// The names under which it answers.
     pub hosts: Hosts,
+    /// File descriptors to fall back on.
+    pub spares: Spares,
     /// When to say goodbye.
     pub stopped: Stopped,
     /// The certificate, if TLS is spoken.
@@ -102,6 +107,7 @@ impl Front {
             bodies: budget.account(Consumer::Bodies),
             admission: Arc::new(Admission::within(budget, options)),
             hosts,
+            spares: Spares::new(workers.max(1)),
             stopped,
             certificate: certificate.map(Arc::new),
             has_proxy_header: options.proxy_protocol,

@@ -108,6 +108,17 @@ impl Server {
         Response::read_from(&mut stream).await
     }
 
+    /// As [`get`](Self::get); `None` if the server closes the connection before it has answered.
+    pub(crate) async fn try_get(&self, path: &str) -> Option<Response> {
+        let mut stream = TcpStream::connect(self.address).await.ok()?;
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            self.address
+        );
+        stream.write_all(head.as_bytes()).await.ok()?;
+        Response::try_read_from(&mut stream).await
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Response {
         self.request("GET", path, &[]).await
     }

@@ -2,7 +2,6 @@
 
 use std::{
     convert::Infallible,
-    fs::File,
     io,
     pin::pin,
     sync::Arc,
@@ -13,16 +12,14 @@ use axum::Router;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc,
-    time::{sleep, timeout},
+    time::sleep,
 };
 
-use super::{Front, Visit, connection};
+use super::{Front, Visit, connection, spares::Spares};
 use crate::quiet::Quiet;
 
 /// How long accepting rests after a failure that can pass.
 const REST: Duration = Duration::from_millis(100);
-/// Those who wait that are turned away between two rests: more than that, and a storm of them would spin.
-const TURNED_AWAY_MAX: usize = 4_096;
 
 static FAILURES: Quiet = Quiet::new();
 static REFUSALS: Quiet = Quiet::new();
@@ -33,7 +30,6 @@ pub(super) async fn serve(front: Arc<Front>, listener: TcpListener, app: Router)
     let (open, mut all_gone) = mpsc::channel(1);
     let stopped = front.stopped.clone();
     let mut pace = Pace::new(Instant::now());
-    let mut spare = Spare::new();
     {
         let mut leaving = pin!(stopped.leaving());
         loop {
@@ -43,8 +39,12 @@ pub(super) async fn serve(front: Arc<Front>, listener: TcpListener, app: Router)
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => welcome(&front, stream, &app, open.clone()),
-                Err(error) => wait_out(error, &listener, &mut spare).await?,
+                Ok((stream, _)) => {
+                    if let Some(stream) = front.spares.spare(stream) {
+                        welcome(&front, stream, &app, open.clone());
+                    }
+                }
+                Err(error) => wait_out(error, &listener, &front.spares).await?,
             }
             let rate = front.admission.accepts_per_second_max() as usize / front.workers;
             if let Some(wait) = pace.step(Instant::now(), rate.max(1)) {
@@ -82,43 +82,19 @@ fn welcome(front: &Arc<Front>, stream: TcpStream, app: &Router, open: mpsc::Send
 }
 
 /// Waits after a failed accept if that can pass, as a shortage of file descriptors does.
-async fn wait_out(error: io::Error, listener: &TcpListener, spare: &mut Spare) -> io::Result<()> {
+async fn wait_out(error: io::Error, listener: &TcpListener, spares: &Spares) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::InvalidInput | io::ErrorKind::NotConnected => return Err(error),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => return Ok(()),
         _ => {}
     }
-    let turned_away = spare.turn_away(listener).await;
+    let turned_away = spares.turn_away(listener).await;
     if let Some(count) = FAILURES.ask_for(turned_away.max(1), Instant::now()) {
         tracing::warn!(%error, count, "cannot accept connections; those that wait are closed");
     }
     // Without this pause, a listener that stays readable would spin.
     sleep(REST).await;
     Ok(())
-}
-
-/// A file descriptor to fall back on: with it, all who wait are told at once that there is no room, rather than left
-/// waiting.
-#[derive(Debug)]
-struct Spare(Option<File>);
-
-impl Spare {
-    fn new() -> Self {
-        Self(File::open("/dev/null").ok())
-    }
-
-    /// Closes the connections of those who wait, one after the other on the same descriptor; returns how many.
-    async fn turn_away(&mut self, listener: &TcpListener) -> u64 {
-        let mut count = 0;
-        if self.0.take().is_some() {
-            let accept = || timeout(Duration::from_millis(1), listener.accept());
-            while count < TURNED_AWAY_MAX as u64 && matches!(accept().await, Ok(Ok(_))) {
-                count += 1;
-            }
-        }
-        *self = Self::new();
-        count
-    }
 }
 
 /// Spaces connections so that no more than a number of them is accepted in a second; as many may come at once.
