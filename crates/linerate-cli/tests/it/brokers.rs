@@ -16,7 +16,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::support::{PATIENCE, Server, linerate};
+use crate::support::{PATIENCE, Server, linerate, until};
 
 /// Two servers on one broker, each with a subscriber of `demo:news`.
 struct Pair {
@@ -461,6 +461,7 @@ async fn revoked_everywhere(broker: &str) {
     let reply: Value = serde_json::from_str(&next(&mut connected).await).unwrap();
     assert!(reply["connect"].is_object(), "{reply}");
     let second = Server::start_with(&flags);
+    until(&second, "/ready", |text| text.starts_with("200")).await;
     let body = json!({"user": "ann", "expire_at": 4_000_000_000_u64}).to_string();
     let length = format!("Content-Length: {}", body.len());
     let mut stream = TcpStream::connect(second.address).await.unwrap();

@@ -11,24 +11,9 @@ use std::{
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::support::{PATIENCE, Server, linerate};
+use crate::support::{PATIENCE, Server, linerate, until};
 
 const SECRET: &str = "a secret of tests only";
-
-/// Asks until the answer is as wanted.
-async fn until(server: &Server, path: &str, wanted: impl Fn(&str) -> bool) -> String {
-    let started = Instant::now();
-    loop {
-        let response = server.try_get(path).await;
-        let text = response.map(|response| format!("{} {}", response.status, response.text()));
-        let text = text.unwrap_or_default();
-        if wanted(&text) {
-            return text;
-        }
-        assert!(started.elapsed() < PATIENCE, "{path} stays at {text}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
 
 #[tokio::test]
 async fn a_server_is_alive_ready_and_measured() {

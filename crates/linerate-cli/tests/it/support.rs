@@ -4,7 +4,7 @@ use std::{
     io::{BufRead, BufReader, Read},
     net::SocketAddr,
     process::{Child, Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use linerate::{Client, CloseCode, WebSocket};
@@ -268,4 +268,19 @@ pub(crate) fn routes() -> Vec<String> {
             .replace("{method}", "info")
     };
     routes.into_iter().map(filled).collect()
+}
+
+/// Asks until the answer is as wanted.
+pub(crate) async fn until(server: &Server, path: &str, wanted: impl Fn(&str) -> bool) -> String {
+    let started = Instant::now();
+    loop {
+        let response = server.try_get(path).await;
+        let text = response.map(|response| format!("{} {}", response.status, response.text()));
+        let text = text.unwrap_or_default();
+        if wanted(&text) {
+            return text;
+        }
+        assert!(started.elapsed() < PATIENCE, "{path} stays at {text}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }

@@ -106,7 +106,7 @@ mod tests {
     fn gate(keys: &[&str]) -> Gate {
         let mut config = Config::default();
         for name in keys {
-            let key = Some(Secret::new(&format!("0123456789-{name}")));
+            let key = Some(Secret::new(&format!("0123456789abcdef-{name}")));
             match *name {
                 "api" => config.auth.api_key = key,
                 "admin" => config.auth.admin_key = key,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn opens(gate: &Gate, name: &str) -> bool {
-        let text = format!(r#"{{"type":"key","key":"0123456789-{name}"}}"#);
+        let text = format!(r#"{{"type":"key","key":"0123456789abcdef-{name}"}}"#);
         gate.opens(&text, [192, 0, 2, 1].into())
     }
 
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(gate(&["logs"]).access(), LogsAccess::Key);
         let mut anonymous = Config::default();
         anonymous.auth.anonymous = true;
-        anonymous.auth.api_key = Some(Secret::new("0123456789-api-key"));
+        anonymous.auth.api_key = Some(Secret::new("0123456789abcdef-api-key"));
         let settings = Settings::new(anonymous, None).unwrap();
         assert_eq!(settings.logs_access(), LogsAccess::Closed);
     }
