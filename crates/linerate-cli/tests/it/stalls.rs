@@ -7,7 +7,7 @@ use linerate_testkit::server::{RedisServer, ServerProcess, free_port};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::support::{PATIENCE, Server};
+use crate::support::{PATIENCE, Server, until};
 
 /// Longer than a link may be silent (10 s), and than a client may take to answer a ping (8 s).
 const STALL: Duration = Duration::from_secs(13);
@@ -61,6 +61,9 @@ async fn nothing_is_lost(broker: &str) {
     std::fs::write(&file, toml).unwrap();
     let flags = ["--broker", broker, "--config", file.to_str().unwrap()];
     let [stopped, other] = [0, 1].map(|_| Server::start_with(&flags));
+    for server in [&stopped, &other] {
+        until(server, "/ready", |text| text.starts_with("200")).await;
+    }
     let publish = async |number: u64| {
         let body = json!({"channel": "live:a", "data": number});
         other.api("publish", body).await;
