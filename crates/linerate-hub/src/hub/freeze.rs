@@ -29,15 +29,16 @@ pub(crate) struct Freezer {
     publications: Vec<Publication>,
 }
 
-/// Bytes of a block.
-struct Counted {
-    bytes: Box<[u8]>,
+/// The first `length` bytes are those of a block. Few bytes are stored in place, so that a block is one allocation.
+struct Counted<B> {
+    bytes: B,
+    length: usize,
     _share: Share,
 }
 
-impl AsRef<[u8]> for Counted {
+impl<B: AsRef<[u8]>> AsRef<[u8]> for Counted<B> {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes.as_ref()[..self.length]
     }
 }
 
@@ -131,10 +132,28 @@ impl Freezer {
     /// Returns a copy of the buffer that is counted until its last owner drops it: a slow client may keep a block that the
     /// hub has long forgotten.
     fn counted(&self) -> Bytes {
-        let bytes = Box::from(self.buffer.as_slice());
-        let footprint = self.buffer.len() + size_of::<Counted>();
+        match self.buffer.len() {
+            0..=128 => self.in_place::<128>(),
+            129..=256 => self.in_place::<256>(),
+            257..=512 => self.in_place::<512>(),
+            513..=1_024 => self.in_place::<1_024>(),
+            _ => self.owned_by(Box::<[u8]>::from(self.buffer.as_slice()), self.buffer.len()),
+        }
+    }
+
+    /// Returns a copy of the buffer, which has at most `N` bytes.
+    fn in_place<const N: usize>(&self) -> Bytes {
+        let mut bytes = [0; N];
+        bytes[..self.buffer.len()].copy_from_slice(&self.buffer);
+        self.owned_by(bytes, 0)
+    }
+
+    /// Returns what `bytes` begins with, as much as the buffer has. `elsewhere` are those that are not in `B` itself.
+    fn owned_by<B: AsRef<[u8]> + Send + 'static>(&self, bytes: B, elsewhere: usize) -> Bytes {
+        let footprint = size_of::<Counted<B>>() + elsewhere;
         Bytes::from_owner(Counted {
             bytes,
+            length: self.buffer.len(),
             _share: self.account.share(footprint as u64),
         })
     }
