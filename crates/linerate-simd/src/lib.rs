@@ -28,3 +28,9 @@ pub mod marks;
 pub mod mask;
 pub mod newline;
 pub mod utf8;
+
+/// Limits the lengths that property tests draw to what Miri can interpret in reasonable time.
+#[cfg(test)]
+const fn drawn_len(len: usize) -> usize {
+    if cfg!(miri) && len > 160 { 160 } else { len }
+}
