@@ -107,6 +107,8 @@ pub struct Node {
     reads: Arc<Reads>,
     cluster: Cluster,
     revocations: Revocations,
+    /// Whether what the broker keeps was read.
+    knows_revocations: watch::Sender<bool>,
     people: People,
     emulations: Emulations,
     counts: Counts,
@@ -147,6 +149,7 @@ impl Node {
         let node = Arc::new(Self {
             id: uuid::Uuid::new_v4().to_string(),
             revocations: Revocations::new(options.revocations_max),
+            knows_revocations: watch::Sender::new(false),
             options,
             started: Instant::now(),
             namespaces: ArcSwap::from_pointee(namespaces),

@@ -74,6 +74,9 @@ impl Operations {
         if self.node.broker().link() == LinkState::Deaf {
             reasons.push("nothing arrives from the broker");
         }
+        if !self.node.knows_revocations_now() {
+            reasons.push("revoked tokens have not been read from the broker");
+        }
         if self.node.writes().are_refused() {
             reasons.push("the broker refuses durable publications");
         }

@@ -36,6 +36,9 @@ pub enum TokenError {
     /// `nbf` or `iat` is in the future.
     #[error("token is not valid yet")]
     NotYet,
+    /// Whether it was revoked is not known yet: the node has just started.
+    #[error("revoked tokens have not been read from the broker yet")]
+    RevocationsUnknown,
     /// It was revoked.
     #[error("token was revoked")]
     Revoked,
@@ -57,11 +60,20 @@ pub enum TokenError {
 
 impl TokenError {
     /// What [`label`](Self::label) may return.
-    pub const LABELS: [&str; 4] = ["expired", "invalid", "keys_unavailable", "revoked"];
+    pub const LABELS: [&str; 5] = [
+        "expired",
+        "invalid",
+        "keys_unavailable",
+        "revocations_unknown",
+        "revoked",
+    ];
 
     /// Returns whether the same token may be taken later.
     pub const fn is_temporary(&self) -> bool {
-        matches!(self, Self::KeysUnavailable { .. })
+        matches!(
+            self,
+            Self::KeysUnavailable { .. } | Self::RevocationsUnknown
+        )
     }
 
     /// Returns a word for labels of metrics.
@@ -69,6 +81,7 @@ impl TokenError {
         match self {
             Self::Expired => "expired",
             Self::KeysUnavailable { .. } => "keys_unavailable",
+            Self::RevocationsUnknown => "revocations_unknown",
             Self::Revoked => "revoked",
             _ => "invalid",
         }

@@ -1,14 +1,20 @@
 //! Tokens that were revoked before they expire: by their id, by their user, or all of them, up to when they were issued.
 
 use std::{
-    collections::HashMap,
-    sync::{PoisonError, RwLock},
+    collections::{HashMap, HashSet, VecDeque},
+    sync::{
+        PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use serde::{Deserialize, Serialize};
 
 /// Bytes of the id of a token or the name of a user in a revocation.
 const NAME_BYTES_MAX: usize = 1_024;
+
+/// Newest revocations whose targets are remembered one by one.
+const NEWEST_MAX: usize = 256;
 
 /// What a token says of itself.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -51,6 +57,18 @@ pub struct Revocation {
 pub struct Revocations {
     revocations_max: usize,
     all: RwLock<HashMap<Target, Revocation>>,
+    /// How many times a revocation was news.
+    changes: AtomicU64,
+    newest: RwLock<VecDeque<Target>>,
+}
+
+/// Which clients revocations may concern. Their sessions know their tokens.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Concerned {
+    /// All of them.
+    Everybody,
+    /// Those of these users.
+    Users(HashSet<String>),
 }
 
 /// Why a revocation is not taken.
@@ -120,12 +138,24 @@ impl Revocation {
     }
 }
 
+impl Concerned {
+    /// Returns whether a client of `user` is among them.
+    pub(crate) fn has(&self, user: &str) -> bool {
+        match self {
+            Self::Everybody => true,
+            Self::Users(users) => users.contains(user),
+        }
+    }
+}
+
 impl Revocations {
     /// Creates a list without any, which takes up to `revocations_max`.
     pub fn new(revocations_max: usize) -> Self {
         Self {
             revocations_max,
             all: RwLock::default(),
+            changes: AtomicU64::new(0),
+            newest: RwLock::default(),
         }
     }
 
@@ -164,7 +194,39 @@ impl Revocations {
         let merged = self.merged(revocation, now)?;
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
         let before = all.insert(merged.target.clone(), merged.clone());
-        Ok((before.as_ref() != Some(&merged)).then_some(merged))
+        drop(all);
+        let is_news = before.as_ref() != Some(&merged);
+        if is_news {
+            let mut newest = self.newest.write().unwrap_or_else(PoisonError::into_inner);
+            if newest.len() == NEWEST_MAX {
+                newest.pop_front();
+            }
+            newest.push_back(merged.target.clone());
+            self.changes.fetch_add(1, Ordering::Release);
+        }
+        Ok(is_news.then_some(merged))
+    }
+
+    /// Returns how many revocations were news so far.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Returns which clients the revocations since `seen` may concern, and what [`changes`](Self::changes) is then.
+    pub(crate) fn concerned_since(&self, seen: u64) -> (Concerned, u64) {
+        let newest = self.newest.read().unwrap_or_else(PoisonError::into_inner);
+        let changes = self.changes();
+        let count = usize::try_from(changes - seen).unwrap_or(usize::MAX);
+        let names = newest.iter().rev().take(count).map(|target| match target {
+            Target::User(name) => Some(name.clone()),
+            Target::All | Target::Token(_) => None,
+        });
+        let users: Option<HashSet<_>> = names.collect();
+        let concerned = match users {
+            Some(users) if count <= newest.len() => Concerned::Users(users),
+            _ => Concerned::Everybody,
+        };
+        (concerned, changes)
     }
 
     /// Returns whether a token that `user` has shown is revoked. `now` is in seconds since 1970.
@@ -199,7 +261,10 @@ impl Revocations {
 
 #[cfg(test)]
 mod tests {
-    use super::{NAME_BYTES_MAX, Revocation, RevocationError, Revocations, Shown, Target};
+    use super::{
+        Concerned, NAME_BYTES_MAX, NEWEST_MAX, Revocation, RevocationError, Revocations, Shown,
+        Target,
+    };
 
     fn token(id: &str, issued_at: Option<u64>) -> Shown {
         let id = Some(id.to_owned());
@@ -251,6 +316,33 @@ mod tests {
             Ok(None),
             "over already"
         );
+    }
+
+    #[test]
+    fn whom_revocations_concern_is_known_however_many_there_were_meanwhile() {
+        let revocations = Revocations::new(10_000);
+        let users =
+            |names: &[&str]| Concerned::Users(names.iter().map(|&one| one.into()).collect());
+        assert_eq!(revocations.concerned_since(0), (users(&[]), 0));
+        for name in ["ann", "bob", "bob"] {
+            revocations.insert(user(name, 1, None), 0).unwrap();
+        }
+        assert_eq!(revocations.concerned_since(0), (users(&["ann", "bob"]), 2));
+        assert_eq!(revocations.concerned_since(1), (users(&["bob"]), 2));
+        assert_eq!(revocations.concerned_since(2), (users(&[]), 2));
+        let id = Revocation::new(Target::Token("x".to_owned()), 0, None);
+        revocations.insert(id, 0).unwrap();
+        assert_eq!(revocations.concerned_since(2), (Concerned::Everybody, 3));
+        for number in 0..NEWEST_MAX {
+            let name = number.to_string();
+            revocations.insert(user(&name, 1, None), 0).unwrap();
+        }
+        let (all, changes) = revocations.concerned_since(3);
+        assert!(matches!(&all, Concerned::Users(users) if users.len() == NEWEST_MAX));
+        assert!(all.has("0") && !all.has("ann"));
+        assert_eq!(changes, 3 + NEWEST_MAX as u64);
+        revocations.insert(user("ann", 2, None), 0).unwrap();
+        assert_eq!(revocations.concerned_since(3).0, Concerned::Everybody);
     }
 
     #[test]

@@ -216,11 +216,7 @@ impl Node {
                 surveys.handle_reply(request, &from, is_last, answer);
             }
             Body::Reply { .. } => {}
-            Body::Revoked(revocation) => {
-                let node = self.clone();
-                self.runtime
-                    .spawn(async move { node.take_revocation(revocation).await });
-            }
+            Body::Revoked(revocation) => self.take_revocation(revocation),
             Body::Request { request, to, ask } => {
                 if to.is_none_or(|to| to == self.id) {
                     self.reply(from, request, ask);

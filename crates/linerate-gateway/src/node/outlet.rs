@@ -1,14 +1,11 @@
 //! What the node asks of a connection.
 
-use std::{fmt, net::IpAddr, sync::Arc, time::SystemTime};
+use std::{fmt, net::IpAddr, time::SystemTime};
 
 use linerate_hub::{ChannelName, ClientInfo, Transmit};
 
 use super::Dialect;
-use crate::{
-    auth::Revocation,
-    protocol::centrifuge::codes::{Disconnect, Unsubscribe},
-};
+use crate::protocol::centrifuge::codes::{Disconnect, Unsubscribe};
 
 /// The way out to one client, owned by its session.
 ///
@@ -63,8 +60,8 @@ pub enum Notice {
         /// Whether it is over already.
         is_expired: bool,
     },
-    /// Tokens are revoked, perhaps one that the client has shown: its session knows.
-    Revoked(Arc<Revocation>),
+    /// Tokens were revoked, perhaps one that the client has shown: its session knows.
+    Revoked,
     /// The application subscribes the client: to be done by its session.
     Subscribe {
         /// The channel.

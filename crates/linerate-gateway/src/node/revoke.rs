@@ -1,5 +1,7 @@
 //! Revoked tokens: told to all nodes at once, kept by the broker, and learned from there by nodes that start or were
 //! cut off.
+//!
+//! Workers are not told of a revocation but see that there are new ones: so none is too busy to be told.
 
 use std::{
     sync::Arc,
@@ -7,9 +9,9 @@ use std::{
 };
 
 use linerate_broker::{BrokerError, LinkState};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::{Node, Notice, cluster::message::Body};
+use super::{Node, Notice, Worker, cluster::message::Body};
 use crate::auth::{Revocation, RevocationError, Revocations, Target};
 
 /// How often the broker is asked what it keeps, though the link was there all the time.
@@ -17,6 +19,15 @@ const LEARN_EVERY: Duration = Duration::from_secs(30);
 
 /// How often is looked whether the link has come back.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How often is looked whether the link is there, until the broker was read for the first time.
+const LOOK_FIRST_EVERY: Duration = Duration::from_millis(20);
+
+/// How long a client with a token waits until the broker was read for the first time.
+const FIRST_READ_WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// How long a broker may refuse the first read until it counts as one that keeps nothing, as NATS without JetStream.
+const REFUSED_MAX: Duration = Duration::from_secs(3);
 
 /// Why a token is not revoked.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -38,7 +49,7 @@ impl Node {
     pub async fn revoke(self: &Arc<Self>, revocation: Revocation) -> Result<(), RevokeError> {
         let revocation = self.revocations.merged(revocation, now())?;
         // Here it holds in any case.
-        self.take_revocation(revocation.clone()).await;
+        self.take_revocation(revocation.clone());
         let (id, value) = (id_of(&revocation.target), encode(&revocation));
         self.broker.keep(&id, value, revocation.expires_at).await?;
         self.say(Body::Revoked(revocation)).await;
@@ -50,26 +61,26 @@ impl Node {
         &self.revocations
     }
 
-    /// Takes a revocation over, and tells those whom it concerns.
-    pub(super) async fn take_revocation(&self, revocation: Revocation) {
+    /// Waits until the node knows which tokens are revoked, but not for long; returns whether it does.
+    pub(crate) async fn knows_revocations(&self) -> bool {
+        let mut known = self.knows_revocations.subscribe();
+        let known = known.wait_for(|is_known| *is_known);
+        matches!(timeout(FIRST_READ_WAIT_MAX, known).await, Ok(Ok(_)))
+    }
+
+    /// Returns whether the node knows which tokens are revoked.
+    pub(crate) fn knows_revocations_now(&self) -> bool {
+        *self.knows_revocations.borrow()
+    }
+
+    /// Takes a revocation over, and lets the workers tell those whom it concerns.
+    pub(super) fn take_revocation(&self, revocation: Revocation) {
         match self.revocations.insert(revocation, now()) {
             Ok(None) => {}
-            Ok(Some(revocation)) => {
-                let revocation = Arc::new(revocation);
-                let told = self.on_workers(move |worker| {
-                    let state = worker.state();
-                    for client in state.clients.values() {
-                        let user = &client.connection.user;
-                        let is_meant = match &revocation.target {
-                            Target::User(name) => name == user,
-                            _ => true,
-                        };
-                        if is_meant {
-                            client.outlet.notify(Notice::Revoked(revocation.clone()));
-                        }
-                    }
-                });
-                told.await;
+            Ok(Some(_)) => {
+                for inbox in &self.dispatcher.inboxes {
+                    inbox.wake();
+                }
             }
             Err(error) => tracing::warn!(%error, "revocation of another node is not taken"),
         }
@@ -78,29 +89,63 @@ impl Node {
     /// Learns what the broker keeps, for ever: at the start, whenever the link has come back, and now and then.
     pub(super) async fn run_revocations(self: Arc<Self>) {
         let (mut learned, mut was_up) = (None::<Instant>, false);
+        let mut failing = None::<Instant>;
         loop {
             let is_up = matches!(self.broker.link(), LinkState::Up { .. });
             let is_old = learned.is_none_or(|at| at.elapsed() >= LEARN_EVERY);
             if is_up && (is_old || !was_up) {
-                match self.broker.kept().await {
-                    Ok(kept) => {
-                        for value in kept {
-                            if let Ok(revocation) = serde_json::from_slice(&value) {
-                                self.take_revocation(revocation).await;
-                            }
-                        }
-                        learned = Some(Instant::now());
+                match self.learn().await {
+                    Ok(()) => {
+                        (learned, failing) = (Some(Instant::now()), None);
                         was_up = true;
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "revoked tokens can't be read from the broker");
+                        let since = *failing.get_or_insert_with(|| {
+                            tracing::warn!(%error, "revoked tokens can't be read from the broker");
+                            Instant::now()
+                        });
+                        let is_refused = matches!(error, BrokerError::Refused { .. });
+                        if is_refused && since.elapsed() >= REFUSED_MAX {
+                            self.knows_revocations.send_replace(true);
+                        }
                         was_up = false;
                     }
                 }
             }
             was_up &= is_up;
-            sleep(LOOK_EVERY).await;
+            sleep(match learned.is_none() && failing.is_none() {
+                true => LOOK_FIRST_EVERY,
+                false => LOOK_EVERY,
+            })
+            .await;
         }
+    }
+
+    async fn learn(&self) -> Result<(), BrokerError> {
+        for value in self.broker.kept().await? {
+            if let Ok(revocation) = serde_json::from_slice(&value) {
+                self.take_revocation(revocation);
+            }
+        }
+        self.knows_revocations.send_replace(true);
+        Ok(())
+    }
+}
+
+impl Worker {
+    /// Tells the clients whom the revocations since `seen` may concern, and notes that it has.
+    pub(super) fn tell_of_revocations(&self, seen: &mut u64) {
+        let revocations = self.node.revocations();
+        if revocations.changes() == *seen {
+            return;
+        }
+        let (concerned, changes) = revocations.concerned_since(*seen);
+        let clients = &self.state().clients;
+        let meant = clients.values();
+        for client in meant.filter(|client| concerned.has(&client.connection.user)) {
+            client.outlet.notify(Notice::Revoked);
+        }
+        *seen = changes;
     }
 }
 

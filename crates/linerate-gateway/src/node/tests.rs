@@ -66,6 +66,7 @@ pub(crate) struct Bus {
     /// Subscribing waits for it, if there is any.
     pub(crate) gate: Mutex<Option<Arc<Notify>>>,
     pub(crate) is_away: AtomicBool,
+    pub(crate) refuses: AtomicBool,
     is_up: AtomicBool,
     kept: Mutex<Vec<(String, Bytes)>>,
 }
@@ -100,6 +101,10 @@ impl Bus {
     }
 
     fn check(&self) -> Result<(), BrokerError> {
+        if self.refuses.load(Ordering::SeqCst) {
+            let reason = "test".to_owned();
+            return Err(BrokerError::Refused { reason });
+        }
         match self.is_away.load(Ordering::SeqCst) {
             true => Err(BrokerError::Away {
                 reason: "test".to_owned(),
@@ -308,6 +313,10 @@ impl Memo {
     pub(crate) async fn notice(&self) -> Notice {
         self.wait(|memo| memo.notices.lock().unwrap().pop_front())
             .await
+    }
+
+    pub(crate) fn has_no_notice(&self) -> bool {
+        self.notices.lock().unwrap().is_empty()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

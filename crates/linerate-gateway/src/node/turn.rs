@@ -42,7 +42,9 @@ impl Worker {
     pub async fn run(&self) {
         let _close = CloseOnDrop(&self.inbox);
         let mut arrivals = VecDeque::new();
+        let mut revocations = 0;
         loop {
+            self.tell_of_revocations(&mut revocations);
             self.do_jobs().await;
             if arrivals.is_empty() {
                 self.inbox.take(&mut arrivals);

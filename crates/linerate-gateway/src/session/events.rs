@@ -7,7 +7,7 @@ use linerate_hub::ChannelName;
 
 use super::{Done, Job, Session, Stage, Work, identity::end_of};
 use crate::{
-    auth::{Revocation, Shown, SubscriptionClaims},
+    auth::{Shown, SubscriptionClaims},
     node::Notice,
     protocol::centrifuge::{Disconnect, Push, ServerMessage, Unsubscribe, command::Subscribe},
     transport::Event,
@@ -48,7 +48,7 @@ impl Session {
                 expires,
                 is_expired,
             } => self.refresh(now, expires, is_expired),
-            Notice::Revoked(revocation) => self.revoke(&revocation),
+            Notice::Revoked => self.end_revoked(),
             Notice::Subscribe { channel, info } => {
                 self.waiting.push_back(Job::Subscribe { channel, info });
             }
@@ -90,28 +90,21 @@ impl Session {
         }))
     }
 
-    /// Ends what was opened by tokens that are revoked now.
-    fn revoke(&mut self, revocation: &Revocation) {
+    /// Ends what was opened by tokens that are revoked now. SDKs come back and are told to get new tokens.
+    fn end_revoked(&mut self) {
         let Stage::Connected { identity, .. } = &self.stage else {
             return;
         };
-        let user = &identity.user;
-        let is_revoked = |token: &Option<Shown>| {
-            let token = token.as_ref();
-            token.is_some_and(|token| revocation.revokes(user, token))
-        };
+        let (gate, user) = (&self.context.gate, &identity.user);
+        let is_revoked = |token: &Option<Shown>| gate.check_revoked(user, token.as_ref()).is_err();
         if is_revoked(&identity.token) {
-            return self.end(Disconnect::INVALID_TOKEN.with_reason("token revoked".to_owned()));
+            return self.end(Disconnect::TOKEN_REVOKED);
         }
         let known = self.subscriptions.iter();
         let revoked = known.filter(|(_, subscription)| is_revoked(&subscription.token));
         let revoked: Vec<_> = revoked.map(|(channel, _)| channel.clone()).collect();
         for channel in revoked {
-            let why = Unsubscribe {
-                code: Unsubscribe::SERVER.code,
-                reason: "token revoked".into(),
-            };
-            self.unsubscribe(&channel, why);
+            self.unsubscribe(&channel, Unsubscribe::TOKEN_REVOKED);
         }
     }
 

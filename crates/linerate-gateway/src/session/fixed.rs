@@ -243,11 +243,11 @@ impl FixedSession {
     fn handle_notice(&mut self, notice: Notice) -> Option<Disconnect> {
         match notice {
             Notice::Disconnect(disconnect) => return Some(disconnect),
-            Notice::Revoked(revocation) => {
+            Notice::Revoked => {
+                let (gate, user) = (&self.context.gate, &self.user);
                 let mut tokens = self.tokens.iter();
-                if tokens.any(|token| revocation.revokes(&self.user, token)) {
-                    let reason = "token revoked".to_owned();
-                    return Some(Disconnect::INVALID_TOKEN.with_reason(reason));
+                if tokens.any(|token| gate.check_revoked(user, Some(token)).is_err()) {
+                    return Some(Disconnect::TOKEN_REVOKED);
                 }
             }
             Notice::Refresh {

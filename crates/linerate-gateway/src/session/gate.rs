@@ -49,13 +49,25 @@ impl Gate {
             };
         }
         let claims = settings.authenticator.connection(token, SystemTime::now());
-        let claims = claims.await.and_then(|claims| {
-            self.check_revoked(&claims.user, Some(&claims.token))?;
-            Ok(claims)
-        });
+        let claims = self
+            .knowing_revocations(claims.await)
+            .await
+            .and_then(|claims| {
+                self.check_revoked(&claims.user, Some(&claims.token))?;
+                Ok(claims)
+            });
         let metrics = self.shared.metrics();
         metrics.count_token(TokenKind::Connection, &claims);
         Ok(Some(claims.map_err(Refusal::of_connection)?))
+    }
+
+    /// Waits until the node knows which tokens are revoked.
+    async fn knowing_revocations<T>(&self, claims: Result<T, TokenError>) -> Result<T, TokenError> {
+        let claims = claims?;
+        match self.worker.node().knows_revocations().await {
+            true => Ok(claims),
+            false => Err(TokenError::RevocationsUnknown),
+        }
     }
 
     /// Refuses a token that was revoked, also after it was judged: a revocation may have come meanwhile, before the worker
@@ -103,10 +115,13 @@ impl Gate {
         };
         let authenticator = &settings.authenticator;
         let claims = authenticator.subscription(token, subscriber, SystemTime::now());
-        let claims = claims.await.and_then(|claims| {
-            self.check_revoked(&identity.user, claims.token.as_ref())?;
-            Ok(claims)
-        });
+        let claims = self
+            .knowing_revocations(claims.await)
+            .await
+            .and_then(|claims| {
+                self.check_revoked(&identity.user, claims.token.as_ref())?;
+                Ok(claims)
+            });
         let metrics = self.shared.metrics();
         metrics.count_token(TokenKind::Subscription, &claims);
         claims.map_err(Refusal::of_subscription)
@@ -122,10 +137,13 @@ impl Gate {
         let Identity { user, client, .. } = identity;
         let authenticator = &settings.authenticator;
         let claims = authenticator.subscription_of(token, user, client, SystemTime::now());
-        let claims = claims.await.and_then(|(channel, claims)| {
-            self.check_revoked(user, claims.token.as_ref())?;
-            Ok((channel, claims))
-        });
+        let claims = self
+            .knowing_revocations(claims.await)
+            .await
+            .and_then(|(channel, claims)| {
+                self.check_revoked(user, claims.token.as_ref())?;
+                Ok((channel, claims))
+            });
         let metrics = self.shared.metrics();
         metrics.count_token(TokenKind::Subscription, &claims);
         claims.map_err(Refusal::of_subscription)
@@ -151,6 +169,18 @@ impl Gate {
 }
 
 impl Refusal {
+    /// Says the same so that an SDK gets a new token, or stops if it has no way to: that is what SDKs do after 109 in the
+    /// answer to a command that connects or subscribes. After 113 they stop although they have.
+    pub(super) fn wanting_another_token(self) -> Self {
+        match self {
+            Self::Error(error) if error.code == ClientError::TOKEN_REVOKED.code => {
+                let message = error.message.into_owned();
+                Self::Error(ClientError::TOKEN_EXPIRED.with_message(message))
+            }
+            refusal => refusal,
+        }
+    }
+
     pub(super) fn of_connection(error: TokenError) -> Self {
         match error {
             TokenError::Expired => Self::Error(ClientError::TOKEN_EXPIRED),

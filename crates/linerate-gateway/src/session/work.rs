@@ -78,13 +78,15 @@ pub(crate) struct Context {
 impl Context {
     /// Finds out who the client is, takes it in, and makes the subscriptions that its token asks for.
     pub(super) async fn connect(self, connect: Connect) -> Result<Joined, Refusal> {
-        let claims = self.gate.authenticate(&connect.token).await?;
+        let claims = self.gate.authenticate(&connect.token).await;
+        let claims = claims.map_err(Refusal::wanting_another_token)?;
         let identity = Arc::new(Identity::new(&self.connection.client, claims.as_ref()));
         let member = self.join(&identity)?;
         // From here on the worker tells of a revocation.
         self.gate
             .check_revoked(&identity.user, identity.token.as_ref())
-            .map_err(Refusal::of_connection)?;
+            .map_err(Refusal::of_connection)
+            .map_err(Refusal::wanting_another_token)?;
         let subscriptions = claims.into_iter().flat_map(|claims| claims.subscriptions);
         let wanted = subscriptions.map(|(channel, claims)| {
             let before = connect.subscriptions.iter();
@@ -152,7 +154,10 @@ impl Context {
         let gate = &self.gate;
         let claims = match wanted.token.as_str() {
             "" => None,
-            token => Some(gate.judge_subscription(&identity, &channel, token).await?),
+            token => {
+                let claims = gate.judge_subscription(&identity, &channel, token).await;
+                Some(claims.map_err(Refusal::wanting_another_token)?)
+            }
         };
         let candidate = self.prepare(&identity, id, channel, &wanted, claims);
         candidate.await.map(Box::new)
@@ -275,7 +280,8 @@ impl Candidate {
         let token = self.claims.as_ref().and_then(|claims| claims.token.clone());
         let gate = &context.gate;
         gate.check_revoked(&self.user, token.as_ref())
-            .map_err(Refusal::of_subscription)?;
+            .map_err(Refusal::of_subscription)
+            .map_err(Refusal::wanting_another_token)?;
         let shared = &gate.shared;
         let subscribed = self.prepared.finish(reply_bytes_max)?;
         if self.was_recovering {

@@ -1,6 +1,9 @@
 //! Two nodes on one bus.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use super::{Bus, channel, connect, node_on, present, until};
 use crate::{
@@ -157,10 +160,7 @@ async fn tokens_are_revoked_on_all_nodes_and_one_that_starts_later_learns_of_it(
     let revocation = Revocation::new(Target::User("ada".to_owned()), 100, None);
     pair.nodes[0].revoke(revocation.clone()).await.unwrap();
     for memo in &memos {
-        let Notice::Revoked(told) = memo.notice().await else {
-            panic!("tells of the revocation");
-        };
-        assert_eq!(*told, revocation);
+        assert!(matches!(memo.notice().await, Notice::Revoked));
     }
     pair.bus.set_link(true);
     let (late, _) = node_on(&pair.bus, 1);
@@ -168,6 +168,55 @@ async fn tokens_are_revoked_on_all_nodes_and_one_that_starts_later_learns_of_it(
         late.revocations().list(0) == [revocation.clone()]
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_too_busy_for_jobs_tells_of_revocations_all_the_same() {
+    let pair = pair().await;
+    let (_, ada) = connect(&pair.workers[0], "ada", "1");
+    let (_, bob) = connect(&pair.workers[0], "bob", "2");
+    let inbox = &pair.nodes[0].dispatcher().inboxes[0];
+    while inbox.submit(Box::new(|_| {})).is_ok() {}
+    for user in ["eve", "ada"] {
+        let revocation = Revocation::new(Target::User(user.to_owned()), 100, None);
+        pair.nodes[0].revoke(revocation).await.unwrap();
+    }
+    assert!(matches!(ada.notice().await, Notice::Revoked));
+    let revocation = Revocation::new(Target::All, 100, None);
+    pair.nodes[0].revoke(revocation).await.unwrap();
+    for memo in [&ada, &bob] {
+        assert!(matches!(memo.notice().await, Notice::Revoked));
+    }
+    assert!(bob.has_no_notice(), "the others are no business of bob's");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_knows_of_revocations_once_it_has_read_what_the_broker_keeps() {
+    let bus = Arc::new(Bus::default());
+    let (node, _) = node_on(&bus, 1);
+    assert!(!node.knows_revocations().await, "nothing is heard");
+    bus.is_away.store(true, Ordering::SeqCst);
+    bus.set_link(true);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(!node.knows_revocations_now(), "nothing is read");
+    let waiter = node.clone();
+    let waiting = tokio::spawn(async move { waiter.knows_revocations().await });
+    tokio::task::yield_now().await;
+    bus.keep_for_test(&Revocation::new(Target::All, 100, None));
+    bus.is_away.store(false, Ordering::SeqCst);
+    assert!(waiting.await.unwrap(), "whoever waits goes on");
+    assert_eq!(node.revocations().list(0).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_refuses_to_keep_anything_is_not_waited_for_for_ever() {
+    let bus = Arc::new(Bus::default());
+    bus.refuses.store(true, Ordering::SeqCst);
+    bus.set_link(true);
+    let (node, _) = node_on(&bus, 1);
+    assert!(!node.knows_revocations().await);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(node.knows_revocations().await);
 }
 
 #[tokio::test]

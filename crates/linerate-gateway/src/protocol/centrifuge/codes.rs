@@ -58,7 +58,7 @@ impl ClientError {
     pub const TOO_MANY_REQUESTS: Self = Self::temporary(111, "too many requests");
     /// The stream does not reach back so far, or is another.
     pub const UNRECOVERABLE_POSITION: Self = Self::known(112, "unrecoverable position");
-    /// A token was taken back; SDKs get another.
+    /// A token was taken back. SDKs stop: where they can get another, they are told 109.
     pub const TOKEN_REVOKED: Self = Self::known(113, "token revoked");
 
     /// All of the above, by number.
@@ -123,6 +123,8 @@ impl Disconnect {
     pub const SERVER_ERROR: Self = Self::known(3004, "internal server error");
     /// The token's time is over and no other came.
     pub const EXPIRED: Self = Self::known(3005, "connection expired");
+    /// The token was taken back. SDKs know the number: they come back, and are told to get another.
+    pub const TOKEN_REVOKED: Self = Self::known(3005, "token revoked");
     /// The time of a subscription's token is over and no other came.
     pub const SUBSCRIPTION_EXPIRED: Self = Self::known(3006, "subscription expired");
     /// The client takes less than it is sent.
@@ -220,6 +222,8 @@ impl Unsubscribe {
     pub const INSUFFICIENT_STATE: Self = Self::known(2500, "insufficient state");
     /// The subscription's token is too old; the SDK gets another.
     pub const EXPIRED: Self = Self::known(2501, "subscription expired");
+    /// The subscription's token was taken back. SDKs know the number: they subscribe again, and are told to get another.
+    pub const TOKEN_REVOKED: Self = Self::known(2501, "token revoked");
 
     /// All of the above, by number.
     pub const ALL: [Self; 3] = [Self::SERVER, Self::INSUFFICIENT_STATE, Self::EXPIRED];
