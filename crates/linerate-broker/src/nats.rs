@@ -297,13 +297,13 @@ impl Broker for Nats {
         &'a self,
         id: &'a str,
         value: Bytes,
-        _: Option<u64>,
+        expires_at: Option<u64>,
     ) -> BoxFuture<'a, Result<(), BrokerError>> {
         Box::pin(self.in_time(async move {
             let link = self.shared.current()?;
             let subjects = &self.shared.subjects;
             let (all, subject) = (subjects.kept(None), subjects.kept(Some(id)));
-            let kept = link.streams().keep(&all, subject, value);
+            let kept = link.streams().keep(&all, subject, value, expires_at);
             link.answer(kept).await
         }))
     }

@@ -1,6 +1,16 @@
-//! What nodes keep for each other: a stream that holds the newest message of each subject.
+//! What nodes keep for each other: a stream that holds the newest message of each subject. Whoever reads it deletes what
+//! is over.
 
-use async_nats::jetstream::stream::{Config, DirectGetErrorKind, DiscardPolicy, StorageType};
+use std::time::{Duration, SystemTime};
+
+use async_nats::{
+    HeaderMap,
+    jetstream::{
+        ErrorCode,
+        context::{CreateStreamError, CreateStreamErrorKind},
+        stream::{Config, DirectGetErrorKind, DiscardPolicy, StorageType, Stream},
+    },
+};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
@@ -13,6 +23,12 @@ use crate::broker::BrokerError;
 /// The most bytes that nodes keep for each other.
 const KEPT_BYTES_MAX: i64 = 64 << 20;
 
+/// The header that says when a value is over, in seconds since 1970.
+const EXPIRES: &str = "Linerate-Expires";
+
+/// How long a value stays that is over: clocks differ, and what is deleted is gone for all nodes.
+const SPARE: Duration = Duration::from_secs(60 * 60);
+
 impl Streams {
     /// Keeps a value as the newest one of `subject`, one of those that `all` stands for.
     pub(super) async fn keep(
@@ -20,9 +36,15 @@ impl Streams {
         all: &str,
         subject: String,
         value: Bytes,
+        expires_at: Option<u64>,
     ) -> Result<(), BrokerError> {
         self.stream_of_kept(all).await?;
-        let sent = self.context().publish(subject, value).await;
+        let mut headers = HeaderMap::new();
+        if let Some(at) = expires_at {
+            headers.insert(EXPIRES, at.to_string());
+        }
+        let context = self.context();
+        let sent = context.publish_with_headers(subject, headers, value).await;
         let acknowledged = match sent {
             Ok(acknowledgement) => acknowledgement.await,
             Err(error) => Err(error),
@@ -30,15 +52,24 @@ impl Streams {
         acknowledged.map(|_| ()).map_err(|error| away(&error))
     }
 
-    /// Returns the values that are kept.
+    /// Returns the values that are kept, and deletes those that are over.
     pub(super) async fn kept(&self, all: &str) -> Result<Vec<Bytes>, BrokerError> {
         let stream = self.stream_of_kept(all).await?;
         let state = &stream.cached_info().state;
         let numbers = state.first_sequence.max(1)..=state.last_sequence;
+        let long_ago = SystemTime::now() - SPARE;
+        let long_ago = long_ago.duration_since(SystemTime::UNIX_EPOCH);
+        let long_ago = long_ago.unwrap_or_default().as_secs();
         let read = stream::iter(numbers).map(|number| {
             let stream = &stream;
             async move {
                 match stream.direct_get(number).await {
+                    Ok(message) if is_over(&message.headers, long_ago) => {
+                        // By its number: a newer one of the subject stays. Another node may have been faster, and
+                        // what can't be deleted now can be when it is read again.
+                        _ = stream.delete_message(number).await;
+                        Ok(None)
+                    }
                     Ok(message) => Ok(Some(message.payload)),
                     // A newer one has taken its place.
                     Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
@@ -50,10 +81,7 @@ impl Streams {
         Ok(values.into_iter().flatten().collect())
     }
 
-    async fn stream_of_kept(
-        &self,
-        all: &str,
-    ) -> Result<async_nats::jetstream::stream::Stream, BrokerError> {
+    async fn stream_of_kept(&self, all: &str) -> Result<Stream, BrokerError> {
         let config = Config {
             name: subject::stream(all),
             description: Some("kept by linerate".to_owned()),
@@ -67,6 +95,30 @@ impl Streams {
             ..Config::default()
         };
         let stream = self.context().get_or_create_stream(config).await;
-        stream.map_err(|error| refused(&error.to_string()))
+        stream.map_err(|error| explain(&error))
+    }
+}
+
+/// Returns whether a value was over at `at`, in seconds since 1970.
+fn is_over(headers: &HeaderMap, at: u64) -> bool {
+    let expires = headers.get(EXPIRES);
+    let expires: Option<u64> = expires.and_then(|value| value.as_str().parse().ok());
+    expires.is_some_and(|expires| expires <= at)
+}
+
+/// Returns whether the server will not keep anything, or does not at the moment.
+fn explain(error: &CreateStreamError) -> BrokerError {
+    let is_away = match error.kind() {
+        CreateStreamErrorKind::JetStream(error) => {
+            error.error_code() == ErrorCode::CLUSTER_NOT_AVAILABLE
+        }
+        CreateStreamErrorKind::TimedOut
+        | CreateStreamErrorKind::Response
+        | CreateStreamErrorKind::ResponseParse => true,
+        _ => false,
+    };
+    match is_away {
+        true => away(error),
+        false => refused(&error.to_string()),
     }
 }

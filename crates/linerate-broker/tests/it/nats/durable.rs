@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
+use bytes::Bytes;
 use futures_util::TryStreamExt;
 use linerate_broker::{BrokerError, BrokerOptions, GapReason, HistoryRequest, StreamOptions};
 use tokio::time::{Instant, sleep};
@@ -101,6 +102,32 @@ async fn g09_a_stream_that_went_back_in_time_gets_another_epoch() {
         .unwrap();
     assert!(!history.is_contiguous);
     assert_ne!(history.newest.epoch, lost.epoch);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_that_nodes_keep_are_deleted_when_they_are_over() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let node = Node::of(&server).await;
+    for (id, expires_at) in [
+        ("over", Some(1)),
+        ("good", Some(4_000_000_000)),
+        ("ever", None),
+    ] {
+        let kept = node.broker.keep(id, Bytes::from(id), expires_at);
+        kept.await.unwrap();
+    }
+    let mut kept = node.broker.kept().await.unwrap();
+    kept.sort();
+    assert_eq!(kept, ["ever", "good"]);
+    let streams = streams(&server).await;
+    let names: Vec<String> = streams.stream_names().try_collect().await.unwrap();
+    let mut stream = streams.get_stream(&names[0]).await.unwrap();
+    assert_eq!(stream.info().await.unwrap().state.messages, 2);
+    let again = Bytes::from_static(b"again");
+    node.broker.keep("over", again, None).await.unwrap();
+    assert_eq!(node.broker.kept().await.unwrap().len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
