@@ -11,6 +11,9 @@ from server import Server, token
 # Generous, since the machine may be small and busy; nothing waits this long unless it is broken.
 PATIENCE_S = 30
 
+# As SDKs say that they have no way to get a token.
+UNAUTHORIZED = 1
+
 
 class Journal(centrifuge.ClientEventHandler, centrifuge.SubscriptionEventHandler):
     """Keeps what a client or a subscription tells, in order."""
@@ -25,6 +28,11 @@ class Journal(centrifuge.ClientEventHandler, centrifuge.SubscriptionEventHandler
                 found, context = await self._events.get()
                 if found == name:
                     return context
+
+
+    def rest(self):
+        """Returns the names of the events that were not read."""
+        return [self._events.get_nowait()[0] for _ in range(self._events.qsize())]
 
 
 def _keep(name):
@@ -152,6 +160,54 @@ class Core:
             await asked.wait()
         await asyncio.sleep(1.5)
         await self.subscribed(client, "open:1")
+
+    async def test_a_client_that_is_sent_away_for_memory_comes_back_and_misses_nothing(self):
+        client, journal = await self.connected(min_reconnect_delay=1)
+        _, publications, _ = await self.subscribed(client, "open:1")
+        told = {"code": 3011, "reason": "server overloaded, try again later"}
+        await self.server.api("disconnect", user="ann", disconnect=told)
+        self.assertEqual((await journal.next("connecting")).code, 3011)
+        await self.publish("open:1", 1, 2, 3)
+        self.assertTrue((await publications.next("subscribed")).recovered)
+        self.assertEqual(await self.values(publications, 3), [1, 2, 3])
+
+    async def test_a_revoked_token_is_replaced_and_nothing_is_missed(self):
+        asked = []
+
+        async def get_token():
+            asked.append(1)
+            return token(sub="ann")
+
+        client, journal = await self.connected(token=token(sub="ann", jti="bad"), get_token=get_token)
+        _, publications, _ = await self.subscribed(client, "open:1")
+        await self.server.api("revoke_token", uid="bad")
+        self.assertEqual((await journal.next("connecting")).code, 3005)
+        await self.publish("open:1", 1)
+        await journal.next("connected")
+        self.assertTrue((await publications.next("subscribed")).recovered)
+        self.assertEqual(await self.values(publications, 1), [1])
+        self.assertEqual(len(asked), 1)
+
+    async def test_without_a_way_to_another_token_a_client_stops(self):
+        _, journal = await self.connected(token=token(sub="ann", jti="bad"))
+        await self.server.api("revoke_token", uid="bad")
+        self.assertEqual((await journal.next("disconnected")).code, UNAUTHORIZED)
+        await asyncio.sleep(3)
+        self.assertEqual(journal.rest(), [], "it stays away")
+
+    async def test_a_revoked_token_for_a_channel_is_replaced_or_ends_the_subscription(self):
+        async def get_token(_):
+            return token(sub="ann", channel="private:1")
+
+        client, _ = await self.connected()
+        bad = [token(sub="ann", channel=f"private:{number}", jti=f"bad-{number}") for number in (1, 2)]
+        _, replaced, _ = await self.subscribed(client, "private:1", token=bad[0], get_token=get_token)
+        _, ended, _ = await self.subscribed(client, "private:2", token=bad[1])
+        for number in (1, 2):
+            await self.server.api("revoke_token", uid=f"bad-{number}")
+        self.assertEqual((await replaced.next("subscribing")).code, 2501)
+        await replaced.next("subscribed")
+        self.assertEqual((await ended.next("unsubscribed")).code, UNAUTHORIZED)
 
     async def test_errors_have_their_codes(self):
         client, _ = await self.connected()

@@ -52,6 +52,11 @@ export class Journal {
     return contexts;
   }
 
+  /** Returns the contexts of all events of that name so far, those that `next` passed over included. */
+  all(name) {
+    return this.#entries.filter((entry) => entry.name === name).map(({ context }) => context);
+  }
+
   names() {
     return this.#entries.map(({ name }) => name);
   }

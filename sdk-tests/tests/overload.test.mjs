@@ -1,0 +1,75 @@
+// A server that is short of memory sends away who takes most of it.
+
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
+import { startProxy } from "../support/proxy.mjs";
+import { overEveryTransport } from "../support/suite.mjs";
+
+/** Little enough that bodies fill it, and enough for what is missed meanwhile. */
+const ENVIRONMENT = {
+  LINERATE_CLIENT_PING_INTERVAL_S: "60",
+  LINERATE_HISTORY_CHANNEL_BYTES_MAX: "8388608",
+  LINERATE_SERVER_MEMORY_BYTES_MAX: "33554432",
+};
+
+/** Bodies of 1 MiB that never end. */
+const BODIES = 27;
+const BODY_BYTES = 1 << 20;
+
+/** How long the server is short of memory before it sends clients away, and a little more. */
+const SHORT_MS = 4_000;
+
+/** Publications of 60 KB: more than kernels hold for a client that reads nothing. */
+const COUNT = 90;
+
+function hoard(url) {
+  const { hostname, port } = new URL(url);
+  return Array.from({ length: BODIES }, () => {
+    const socket = connect(port, hostname);
+    socket.on("error", () => {});
+    socket.write(
+      `POST /api/publish HTTP/1.1\r\nHost: localhost\r\nX-API-Key: the key of the sdk tests\r\n` +
+        `Content-Length: ${BODY_BYTES}\r\n\r\n`,
+    );
+    socket.write(" ".repeat(BODY_BYTES - 1));
+    return socket;
+  });
+}
+
+overEveryTransport(
+  {
+    async "a client that is sent away with 3011 comes back and misses nothing"(bench) {
+      const proxy = await startProxy(bench.server.url);
+      let bodies = [];
+      try {
+        const { client, journal: journalOfClient } = await bench.connected({ url: proxy.url });
+        const channel = bench.channel("open");
+        const { journal } = await bench.subscribed(client, channel);
+        proxy.stall();
+        const filler = "x".repeat(60_000);
+        const numbers = Array.from({ length: COUNT }, (_, index) => index);
+        await bench.server.publish(channel, ...numbers.map((number) => [number, filler]));
+        bodies = hoard(bench.server.url);
+        await pause(SHORT_MS);
+        proxy.flow();
+        const { code } = await journalOfClient.next("connecting", ({ code }) => code !== 0);
+        assert.equal(code, 3011);
+        bodies.forEach((socket) => socket.destroy());
+        await journalOfClient.next("connected");
+        const { recovered } = await journal.next("subscribed");
+        assert.ok(recovered);
+        await bench.server.publish(channel, ["last"]);
+        const isLast = ({ data }) => bench.transport.decode(data)[0] === "last";
+        await journal.next("publication", isLast);
+        const contexts = journal.all("publication");
+        const seen = contexts.map(({ data }) => bench.transport.decode(data)[0]);
+        assert.deepEqual(seen, [...numbers, "last"]);
+      } finally {
+        bodies.forEach((socket) => socket.destroy());
+        proxy.stop();
+      }
+    },
+  },
+  ENVIRONMENT,
+);
