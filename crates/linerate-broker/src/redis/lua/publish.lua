@@ -20,8 +20,10 @@ local stored = redis.call('HMGET', KEYS[1], 'epoch', 'run')
 local epoch = stored[1]
 if not epoch or stored[2] ~= run then
   epoch = ARGV[7]
-  redis.call('DEL', KEYS[1], KEYS[2])
+  -- First a command that a server without memory refuses: once one was carried out that frees, it takes all others.
   redis.call('HSET', KEYS[1], 'epoch', epoch, 'run', run)
+  redis.call('HDEL', KEYS[1], 'offset')
+  redis.call('DEL', KEYS[2])
 end
 
 local offset = string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'offset', 1))

@@ -357,6 +357,39 @@ async fn while_a_full_server_refuses_writes_so_are_probing_writes() {
 }
 
 #[tokio::test]
+async fn a_full_server_refuses_the_first_publication_of_a_channel_too() {
+    let Some(service) = Standalone::start() else {
+        return;
+    };
+    let node = Node::of(&service).await;
+    let full: [&[&str]; 2] = [
+        &["CONFIG", "SET", "maxmemory-policy", "noeviction"],
+        &["CONFIG", "SET", "maxmemory", "1"],
+    ];
+    for command in full {
+        service.server.cli(command);
+    }
+    let written = node.broker.probe_write().await;
+    assert!(
+        matches!(written, Err(BrokerError::Refused { .. })),
+        "nothing was written before: {written:?}"
+    );
+    let channel = name("durable");
+    for _ in 0..2 {
+        let published = node.broker.publish(&channel, publish("x", DURABLE)).await;
+        assert!(
+            matches!(published, Err(BrokerError::Refused { .. })),
+            "{published:?}"
+        );
+    }
+    let keys = service.server.cli(&["KEYS", "linerate.*"]);
+    assert!(!keys.contains("durable"), "nothing is left of it: {keys}");
+    service.server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    let published = node.publish("durable", "x", DURABLE).await;
+    assert_eq!(published.position.unwrap().offset, 1);
+}
+
+#[tokio::test]
 async fn g03_offsets_that_go_back_are_a_gap() {
     let Some(service) = Standalone::start() else {
         return;
