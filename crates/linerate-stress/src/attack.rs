@@ -3,13 +3,16 @@
 mod bomb;
 pub(crate) mod connect;
 mod dying;
+pub(crate) mod filters;
 pub(crate) mod flood;
+pub(crate) mod hoard;
 pub(crate) mod keys;
 mod peer;
 mod slow;
 mod stalled;
 pub(crate) mod streams;
 mod tls;
+pub(crate) mod waiting;
 
 use std::{
     collections::BTreeMap,
@@ -37,12 +40,18 @@ pub(crate) enum Abuse {
     Bombs,
     /// Connecting and resetting the connection at once.
     Churn,
+    /// Subscribing with filters that are dear to evaluate, and publishing what they look through.
+    DearFilters,
     /// Connecting and dying, in sixteen ways.
     Dying,
     /// Fragments without payload.
     EmptyFragments,
+    /// Subscribing with one filter after the other.
+    Filters,
     /// Opening connections that never read, and never answer a Ping: their hosts are gone.
     HalfOpen,
+    /// Bodies and messages whose last byte never comes.
+    Hoard,
     /// Pings.
     Pings,
     /// Connecting and sending no request.
@@ -67,17 +76,22 @@ pub(crate) enum Abuse {
     TinyFragments,
     /// Connecting by TLS, which is no abuse.
     Tls,
+    /// Connecting where there are no files, and waiting for the end.
+    Waiting,
     /// Showing wrong keys.
     WrongKeys,
 }
 
 impl Abuse {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 22] = [
         Self::Bombs,
         Self::Churn,
+        Self::DearFilters,
         Self::Dying,
         Self::EmptyFragments,
+        Self::Filters,
         Self::HalfOpen,
+        Self::Hoard,
         Self::Pings,
         Self::Silence,
         Self::SlowFrames,
@@ -90,6 +104,7 @@ impl Abuse {
         Self::Streams,
         Self::TinyFragments,
         Self::Tls,
+        Self::Waiting,
         Self::WrongKeys,
     ];
 
@@ -97,9 +112,12 @@ impl Abuse {
         match self {
             Self::Bombs => "bombs",
             Self::Churn => "churn",
+            Self::DearFilters => "dear-filters",
             Self::Dying => "dying",
             Self::EmptyFragments => "empty-fragments",
+            Self::Filters => "filters",
             Self::HalfOpen => "half-open",
+            Self::Hoard => "hoard",
             Self::Pings => "pings",
             Self::Silence => "silence",
             Self::SlowFrames => "slow-frames",
@@ -112,6 +130,7 @@ impl Abuse {
             Self::Streams => "streams",
             Self::TinyFragments => "tiny-fragments",
             Self::Tls => "tls",
+            Self::Waiting => "waiting",
             Self::WrongKeys => "wrong-keys",
         }
     }
@@ -124,12 +143,17 @@ impl Abuse {
     /// Returns whether it has a twin: clients that do the same but for the abuse, and what the others
     /// wait beside these is what they are compared with.
     pub(crate) const fn has_twin(self) -> bool {
-        matches!(self, Self::SlowReaders)
+        matches!(self, Self::DearFilters | Self::SlowReaders)
     }
 
     fn begin_twin(self, server: SocketAddr, peers: usize) -> Option<Box<dyn Attack>> {
-        let twin = || Box::new(flood::Flood::new(self, server, peers).behaving_well());
-        self.has_twin().then(|| twin() as Box<dyn Attack>)
+        Some(match self {
+            Self::DearFilters => {
+                Box::new(filters::Filters::new(self, server, peers).behaving_well())
+            }
+            Self::SlowReaders => Box::new(flood::Flood::new(self, server, peers).behaving_well()),
+            _ => return None,
+        })
     }
 
     /// Returns what does it.
@@ -139,10 +163,14 @@ impl Abuse {
             Self::Churn | Self::HalfOpen | Self::Silence => {
                 Box::new(connect::Connects::new(self, server, peers))
             }
+            Self::DearFilters | Self::Filters => {
+                Box::new(filters::Filters::new(self, server, peers))
+            }
             Self::Dying => Box::new(dying::Dying::new(server, peers)),
             Self::EmptyFragments | Self::Pings | Self::SlowReaders | Self::TinyFragments => {
                 Box::new(flood::Flood::new(self, server, peers))
             }
+            Self::Hoard => Box::new(hoard::Hoard::new(server, peers)),
             Self::SlowFrames
             | Self::SlowHeads
             | Self::SlowMessages
@@ -151,6 +179,7 @@ impl Abuse {
             Self::Stalled => Box::new(stalled::Stalled::new(server, peers)),
             Self::Streams => Box::new(streams::Streams::new(server, peers)),
             Self::Tls => Box::new(tls::Connects::new(server)?),
+            Self::Waiting => Box::new(waiting::Waiting::new(server, peers)),
             Self::WrongKeys => Box::new(keys::Keys::new(server, peers)),
         })
     }

@@ -103,6 +103,11 @@ impl Watch {
         Ok(())
     }
 
+    /// Returns how much memory was in use at the beginning.
+    pub(crate) const fn memory_before(&self) -> u64 {
+        self.memory_before
+    }
+
     /// Returns what processor time there was for each second of abuse.
     pub(crate) fn processor_share(&self) -> f64 {
         self.processor_time.as_secs_f64() / self.abused.as_secs_f64()

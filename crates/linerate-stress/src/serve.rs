@@ -2,8 +2,10 @@
 
 mod churn;
 mod files;
+mod filters;
 mod flood;
 mod front;
+mod hoard;
 mod process;
 mod publisher;
 mod reload;
@@ -17,9 +19,11 @@ pub(crate) fn rows() -> Vec<Row> {
     let mut rows = flood::rows();
     rows.extend(slow::rows());
     rows.extend(front::rows());
+    rows.extend(filters::rows());
+    rows.extend(files::rows());
     rows.extend([
         stalled::row(),
-        files::row(),
+        hoard::row(),
         reload::row(),
         churn::row(),
         rolling::row(),

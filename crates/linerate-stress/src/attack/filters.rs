@@ -1,0 +1,216 @@
+//! Filters: as many to parse as commands are allowed, and some that are dear to evaluate.
+
+use std::{fmt::Write as _, io::Read, io::Write as _, net::SocketAddr, time::Duration};
+
+use anyhow::{Result, ensure};
+
+use super::{
+    Abuse, Attack, Tally, count,
+    peer::{Peer, frame},
+};
+
+/// The time between two strokes.
+const STROKE: Duration = Duration::from_millis(10);
+
+/// Subscriptions of each peer in a stroke: with as many ends of subscriptions 800 commands in a second of the 1,000 that
+/// `client.commands_per_second_max` allows.
+const SUBSCRIPTIONS: usize = 4;
+
+/// Strokes between two publications to dear filters.
+const PUBLISHES_EVERY: usize = 10;
+
+/// Bytes of such a publication: `client.message_bytes_max` allows hardly more.
+const PUBLICATION_BYTES: usize = 60_000;
+
+/// Parts of a filter, of five nodes each at most: `filter.nodes_max` allows 64.
+const PARTS: usize = 12;
+
+/// Filters that the server has taken, in the tally.
+pub(crate) const TAKEN: &str = "filters taken";
+
+/// Commands that the server has refused, in the tally.
+pub(crate) const REFUSED: &str = "refused";
+
+/// What is published to dear filters, in the tally.
+pub(crate) const PUBLISHED: &str = "publications";
+
+/// Clients that subscribe with filters.
+pub(super) struct Filters {
+    server: SocketAddr,
+    count: usize,
+    kind: Kind,
+    peers: Vec<Peer>,
+    number: usize,
+    strokes: usize,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    /// One filter for each peer, which are dear unless they behave well.
+    Evaluated { is_dear: bool },
+    /// One filter after the other.
+    Parsed,
+}
+
+impl Filters {
+    pub(super) const fn new(abuse: Abuse, server: SocketAddr, count: usize) -> Self {
+        Self {
+            server,
+            count,
+            kind: match abuse {
+                Abuse::DearFilters => Kind::Evaluated { is_dear: true },
+                _ => Kind::Parsed,
+            },
+            peers: Vec::new(),
+            number: 0,
+            strokes: 0,
+        }
+    }
+
+    /// Lets them have filters that cost little.
+    pub(super) const fn behaving_well(mut self) -> Self {
+        self.kind = Kind::Evaluated { is_dear: false };
+        self
+    }
+
+    fn connect(&mut self) -> Result<Peer> {
+        let mut peer = Peer::ask(self.server, "/connection/websocket", "")?;
+        peer.wait_for_open()?;
+        peer.stream.write_all(&text(r#"{"id":1,"connect":{}}"#))?;
+        ensure!(reply(&mut peer)?.contains(r#""connect":{"#), "not let in");
+        if let Kind::Evaluated { is_dear } = self.kind {
+            let filter = match is_dear {
+                true => dear(self.number),
+                false => format!("payload == {}", self.number),
+            };
+            self.number += 1;
+            peer.stream.write_all(&text(&subscribe(&filter)))?;
+            let reply = reply(&mut peer)?;
+            ensure!(reply.contains(r#""subscribe":{"#), "{reply}");
+        }
+        Ok(peer.unblock()?)
+    }
+
+    /// Returns the commands of a stroke.
+    fn commands(&mut self) -> Vec<u8> {
+        let mut commands = String::new();
+        for _ in 0..SUBSCRIPTIONS {
+            self.number += 1;
+            let subscribe = subscribe(&long(self.number));
+            let unsubscribe = r#"{"id":3,"unsubscribe":{"channel":"demo:filters"}}"#;
+            // Writing to a string can't fail.
+            _ = writeln!(commands, "{subscribe}\n{unsubscribe}");
+        }
+        text(&commands)
+    }
+}
+
+impl Attack for Filters {
+    fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
+        while self.peers.len() < self.count {
+            let peer = self.connect()?;
+            self.peers.push(peer);
+            if matches!(self.kind, Kind::Evaluated { .. }) {
+                count(tally, TAKEN, 1);
+            }
+        }
+        self.strokes += 1;
+        let mut peers = std::mem::take(&mut self.peers);
+        for (place, peer) in peers.iter_mut().enumerate() {
+            let is_turn = place == 0 && self.strokes.is_multiple_of(PUBLISHES_EVERY);
+            match self.kind {
+                Kind::Parsed if peer.unsent.is_empty() => peer.unsent = self.commands(),
+                Kind::Evaluated { .. } if is_turn && peer.unsent.is_empty() => {
+                    peer.unsent = text(&publish());
+                    count(tally, PUBLISHED, 1);
+                }
+                _ => {}
+            }
+            peer.send();
+            let (taken, refused) = answers(peer);
+            count(tally, TAKEN, taken);
+            count(tally, REFUSED, refused);
+            ensure!(!peer.is_lost, "the server has cut an attacker off");
+        }
+        self.peers = peers;
+        Ok(STROKE)
+    }
+}
+
+/// Returns a filter that takes as long to parse as one may.
+fn long(number: usize) -> String {
+    let part = |place| {
+        format!(r#"field_{place}_{number}.name == "a text of some more length, {place} {number}""#)
+    };
+    let parts: Vec<String> = (0..PARTS).map(part).collect();
+    parts.join(" && ")
+}
+
+/// Returns a filter that looks through the whole payload many times.
+fn dear(number: usize) -> String {
+    let part =
+        |place| format!(r#"payload.contains("abababababababababababababab{number}-{place}")"#);
+    let parts: Vec<String> = (0..PARTS).map(part).collect();
+    parts.join(" || ")
+}
+
+fn subscribe(filter: &str) -> String {
+    let filter = serde_json::Value::from(filter);
+    format!(r#"{{"id":2,"subscribe":{{"channel":"demo:filters","filter":{filter}}}}}"#)
+}
+
+fn publish() -> String {
+    let payload = "ab".repeat(PUBLICATION_BYTES / 2);
+    format!(r#"{{"id":4,"publish":{{"channel":"demo:filters","data":{{"payload":"{payload}"}}}}}}"#)
+}
+
+fn text(text: &str) -> Vec<u8> {
+    frame(0x1, text.as_bytes()).to_bytes()
+}
+
+/// Waits for a short message.
+fn reply(peer: &mut Peer) -> Result<String> {
+    let mut head = [0; 2];
+    peer.stream.read_exact(&mut head)?;
+    let mut length = usize::from(head[1]);
+    if length == 126 {
+        let mut more = [0; 2];
+        peer.stream.read_exact(&mut more)?;
+        length = usize::from(u16::from_be_bytes(more));
+    }
+    let mut payload = vec![0; length];
+    peer.stream.read_exact(&mut payload)?;
+    Ok(String::from_utf8_lossy(&payload).into_owned())
+}
+
+/// Takes the answers that have come; returns how many filters were taken and how many commands refused. One that is cut by
+/// the end of what has come is not counted.
+fn answers(peer: &mut Peer) -> (u64, u64) {
+    let mut bytes = vec![0; 256 << 10];
+    match peer.stream.read(&mut bytes) {
+        Ok(0) => peer.is_lost = true,
+        Ok(count) => {
+            let of = |what: &[u8]| {
+                let windows = bytes[..count].windows(what.len());
+                windows.filter(|bytes| *bytes == what).count() as u64
+            };
+            return (of(br#""subscribe":{"#), of(br#""error":{"#));
+        }
+        Err(error) => peer.is_lost = error.kind() != std::io::ErrorKind::WouldBlock,
+    }
+    (0, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PARTS, PUBLICATION_BYTES, dear, long, publish, subscribe};
+
+    #[test]
+    fn filters_and_publications_are_as_long_as_they_may_be() {
+        for filter in [long(9_999_999), dear(999)] {
+            assert!((700..=1_024).contains(&filter.len()), "{}", filter.len());
+            assert!(serde_json::from_str::<serde_json::Value>(&subscribe(&filter)).is_ok());
+        }
+        assert!((PUBLICATION_BYTES..64 << 10).contains(&publish().len()));
+    }
+}
