@@ -3,7 +3,7 @@
 //! h2 ends a connection with `PROTOCOL_ERROR` where the standard often has a more exact error, and overlooks
 //! some faults. So the bytes of a client are looked at before h2 gets them. At a fault they stop coming, and
 //! whoever serves the connection is told which error to end it with; the GOAWAY is h2's, as is everything
-//! else that is written. DATA is passed over, and what is kept of a connection is some 4 KiB at most.
+//! else that is written. DATA is passed over, and what is kept of a connection is some 7 KiB at most.
 //!
 //! | room | what happens there |
 //! | --- | --- |

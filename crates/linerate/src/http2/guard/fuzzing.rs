@@ -8,7 +8,13 @@ use std::{
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::{Findings, Guard};
+use super::{Findings, Guard, overflows, windows};
+
+/// Streams whose windows are open too far that are kept until somebody asks.
+pub const OVERFLOWS_MAX: usize = overflows::WAITING_MAX;
+
+/// Streams of which it is known how far their windows have grown.
+pub const WINDOWS_MAX: usize = windows::STREAMS_MAX;
 
 /// What is made of the bytes of a client.
 #[derive(Debug, Eq, PartialEq)]
@@ -19,6 +25,8 @@ pub struct Judged {
     pub reason: Option<h2::Reason>,
     /// The streams of requests that are noted as malformed.
     pub malformed: Vec<u32>,
+    /// The newest [`OVERFLOWS_MAX`] streams whose windows are open too far, of the newest [`WINDOWS_MAX`] that have grown.
+    pub overflown: Vec<u32>,
 }
 
 /// Reads, through the guard, what arrives in these pieces, none of which is empty.
@@ -28,7 +36,7 @@ pub fn judge<'a>(pieces: impl IntoIterator<Item = &'a [u8], IntoIter: Unpin>) ->
     let Findings {
         mut fault,
         malformed,
-        overflows: _,
+        overflows,
     } = findings;
     let mut context = Context::from_waker(Waker::noop());
     let mut passed = Vec::new();
@@ -48,6 +56,7 @@ pub fn judge<'a>(pieces: impl IntoIterator<Item = &'a [u8], IntoIter: Unpin>) ->
         passed,
         reason: fault.try_recv().ok(),
         malformed: malformed.waiting(),
+        overflown: overflows.waiting(),
     }
 }
 

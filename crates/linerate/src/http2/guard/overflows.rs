@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::oneshot;
 
 /// How many are kept that no task asks about: h2 resets a stream itself that it has not answered.
-const WAITING_MAX: usize = 32;
+pub(super) const WAITING_MAX: usize = 32;
 
 /// The streams that overflow on one connection.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +48,12 @@ impl Overflows {
             state.watched.push((stream, watcher));
         }
         overflow
+    }
+
+    /// Returns the streams that no task has asked about.
+    #[cfg(fuzzing)]
+    pub(super) fn waiting(&self) -> Vec<u32> {
+        self.lock().noted.iter().copied().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -13,8 +13,9 @@ pub(super) const WINDOW_BYTES_MAX: u32 = (1 << 31) - 1;
 /// The window of a stream where settings say nothing else (§6.9.2).
 const INITIAL_BYTES: u32 = 65_535;
 
-/// How many streams are remembered: those whose windows have begun to grow most recently.
-const STREAMS_MAX: usize = 32;
+/// How many streams are remembered: those whose windows have begun to grow most recently. They are more than the streams
+/// that are open at a time by default, 100; of a stream that is forgotten nothing is known that it did before.
+pub(super) const STREAMS_MAX: usize = 128;
 
 /// How far a client has opened the windows of its latest streams.
 #[derive(Debug)]
@@ -113,6 +114,18 @@ mod tests {
         assert!(!windows.open(1, WINDOW_BYTES_MAX));
         assert!(!windows.open(1, 105));
         assert!(windows.open(1, 1));
+    }
+
+    #[test]
+    fn all_streams_that_are_open_at_a_time_are_remembered() {
+        let streams = crate::http2::Http2Limits::default().streams_max;
+        let mut windows = Windows::default();
+        for stream in (1..).step_by(2).take(streams as usize) {
+            assert!(!windows.open(stream, WINDOW_BYTES_MAX));
+        }
+        for stream in (1..).step_by(2).take(streams as usize) {
+            assert!(windows.open(stream, 1), "{stream}");
+        }
     }
 
     #[test]
