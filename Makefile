@@ -16,7 +16,7 @@ GO := $(or $(shell command -v go),$(wildcard /usr/local/go/bin/go))
 DRIVER := $(abspath $(TARGET)/release/examples/autobahn_client)
 
 # What continuous integration runs, in this order. The pages come before all Rust: the binary embeds them.
-TEST_STEPS := setup web lint deny docs build unit web-test browser-test sdk-test packaging-test conformance h2spec http3 interop bench-test
+TEST_STEPS := setup web lint fuzz-check deny docs build unit web-test browser-test sdk-test packaging-test conformance h2spec http3 interop bench-test
 
 .PHONY: help
 help: ## this list
@@ -257,6 +257,13 @@ deny: $(CARGO_DENY) ## licences, versions and sources of the dependencies, and a
 # Without optimisation it is built in half the time, and checks in a second all the same.
 $(CARGO_DENY):
 	CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-deny --debug --quiet --locked --version $(CARGO_DENY_VERSION) --root $(@D:/bin=) --no-track
+
+# Modules `fuzzing` and the targets are compiled by nothing else in `make test`. Other flags of the compiler need artifacts
+# of their own, a minute's work for two cores when there are none. libFuzzer itself is not needed to check.
+.PHONY: fuzz-check
+fuzz-check: web ## compile the fuzz targets, without building or running them
+	CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a RUSTFLAGS='--cfg fuzzing -D warnings' cargo check --locked \
+		--manifest-path fuzz/Cargo.toml --target-dir $(abspath $(TARGET))/fuzz-check
 
 CARGO_FUZZ_VERSION := 0.13.1
 CARGO_FUZZ := .cache/tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz

@@ -2,6 +2,7 @@
 #![no_main]
 
 use std::{
+    collections::BTreeMap,
     io,
     pin::{Pin, pin},
     task::{Context, Poll, Waker},
@@ -9,7 +10,7 @@ use std::{
 
 use h2::Reason;
 use libfuzzer_sys::fuzz_target;
-use linerate::http2_guard_fuzzing::{Judged, judge};
+use linerate::http2_guard_fuzzing::{Judged, OVERFLOWS_MAX, WINDOWS_MAX, judge};
 use linerate_testkit::Cuts;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -40,6 +41,9 @@ fuzz_target!(|data: &[u8]| {
     ] {
         assert_eq!(judged.reason, whole.reason);
         assert_eq!(judged.malformed, whole.malformed);
+        if whole.malformed.len() < WAITING_MAX {
+            assert_eq!(judged.overflown, whole.overflown);
+        }
         assert!(wire.starts_with(&judged.passed));
         if whole.malformed.len() < WAITING_MAX {
             let passed = whole_frames(&wire, judged.passed.len());
@@ -57,6 +61,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     compare(&wire, whole.reason, fault_at);
+    compare_windows(&wire[..fault_at], &bytewise.overflown);
 });
 
 fn read(wire: &[u8], cuts: Cuts) -> Judged {
@@ -109,6 +114,47 @@ fn compare(wire: &[u8], reason: Option<Reason>, fault_at: usize) {
             assert!(ask_h2(wire).is_err(), "h2 takes it");
         }
         Some(_) => {}
+    }
+}
+
+/// Nothing is written here, so that a window has grown too far when all that it was opened by exceeds the largest one and
+/// what settings took (RFC 9113 §6.9.1, §6.9.2).
+fn compare_windows(wire: &[u8], noted: &[u32]) {
+    const SETTINGS: u8 = 0x4;
+    const WINDOW_UPDATE: u8 = 0x8;
+    const LARGEST: u64 = (1 << 31) - 1;
+    let (mut grown, mut overflown) = (BTreeMap::new(), Vec::new());
+    let (mut initial, mut taken) = (65_535, 0);
+    let mut rest = wire.get(PREFACE_BYTES..).unwrap_or_default();
+    while let Some((head, behind)) = rest.split_at_checked(HEAD_BYTES) {
+        let bytes = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let stream = u32::from_be_bytes([head[5] & 0x7f, head[6], head[7], head[8]]);
+        let payload = &behind[..bytes.min(behind.len())];
+        rest = &behind[payload.len()..];
+        match (head[3], payload) {
+            (SETTINGS, payload) => {
+                for setting in payload.chunks_exact(6).filter(|it| it[..2] == [0, 4]) {
+                    let value =
+                        u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+                    taken += u64::from(u32::saturating_sub(initial, value));
+                    initial = value;
+                }
+            }
+            (WINDOW_UPDATE, [a, b, c, d]) if stream != 0 => {
+                let sum: &mut u64 = grown.entry(stream).or_default();
+                *sum += u64::from(u32::from_be_bytes([a & 0x7f, *b, *c, *d]));
+                if *sum > LARGEST + taken && !overflown.contains(&stream) {
+                    overflown.push(stream);
+                }
+            }
+            _ => {}
+        }
+    }
+    let is_known = grown.len() <= WINDOWS_MAX && overflown.len() <= OVERFLOWS_MAX;
+    match is_known {
+        true => assert_eq!(noted, overflown),
+        // Of streams that are forgotten not all is known.
+        false => assert!(noted.iter().all(|stream| overflown.contains(stream))),
     }
 }
 

@@ -9,6 +9,8 @@
 //! not configured, 404 for an unknown method, 413 for a body that is too long.
 
 pub(crate) mod attempts;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub(crate) mod gate;
 mod method;
 pub mod reply;
