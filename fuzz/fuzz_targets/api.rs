@@ -81,7 +81,10 @@ async fn request(node: &Arc<Node>, method: &str, body: &[u8]) {
         return;
     }
     assert!(answer.get("result").is_some(), "{answer}");
-    let asked: Value = serde_json::from_slice(body).unwrap_or_default();
+    // What is ignored need not be UTF-8.
+    let Ok(asked) = serde_json::from_slice::<Value>(body) else {
+        return;
+    };
     let text = |name: &str| asked[name].as_str().unwrap_or_default().to_owned();
     let target = match method {
         "revoke_token" => Target::Token(text("uid")),

@@ -203,7 +203,7 @@ fn answers(peer: &mut Peer) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{PARTS, PUBLICATION_BYTES, dear, long, publish, subscribe};
+    use super::{PUBLICATION_BYTES, dear, long, publish, subscribe};
 
     #[test]
     fn filters_and_publications_are_as_long_as_they_may_be() {
