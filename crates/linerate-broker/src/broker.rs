@@ -127,6 +127,9 @@ pub enum BrokerError {
     /// The channel keeps no stream.
     #[error("channel keeps no history")]
     NoHistory,
+    /// A stream is not read because this node's memory is used up.
+    #[error("server is short of memory, try again later")]
+    Overloaded,
     /// More bytes than the broker carries.
     #[error("payload has {bytes} bytes; at most {bytes_max} are allowed")]
     PayloadTooLarge {

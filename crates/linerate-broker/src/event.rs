@@ -69,6 +69,10 @@ pub trait Ingest: Send + Sync + 'static {
     /// that before it goes on reading.
     fn ingest(&self, events: Vec<Event>) -> BoxFuture<'_, ()>;
 
+    /// Takes note of a publication that the broker keeps in this process, whether any channel that was subscribed to gets
+    /// it or not.
+    fn keep(&self, _publication: &Publication) {}
+
     /// Says how long it hurts nobody if publications come later, because all that want them gather batches. A broker
     /// that is hardly busy may read less often by that, which saves wakes.
     fn patience(&self) -> Duration {

@@ -4,6 +4,7 @@
 //! both end with the process. `*` in the name of a subscription makes it a pattern and stands for any text.
 
 use std::{
+    fmt,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
@@ -33,9 +34,9 @@ mod pattern;
 const EVENTS_MAX: usize = 4_096;
 
 /// The embedded broker.
-#[derive(Debug)]
 pub struct Memory {
     state: Mutex<State>,
+    ingest: Arc<dyn Ingest>,
     events: mpsc::Sender<Vec<Event>>,
     payload_bytes_max: usize,
     is_shut_down: AtomicBool,
@@ -52,6 +53,14 @@ struct State {
     patterns: Vec<ChannelName>,
 }
 
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Memory {
     /// Starts a broker that hands what is published to `ingest`, on a thread of its own.
     ///
@@ -62,8 +71,10 @@ impl Memory {
     pub fn new(options: &BrokerOptions, ingest: Arc<dyn Ingest>) -> std::io::Result<Self> {
         let (events, queue) = mpsc::channel(EVENTS_MAX);
         let runtime = BrokerThread::runtime()?;
-        let thread = BrokerThread::spawn("broker-memory", runtime, forward(queue, ingest))?;
+        let forward = forward(queue, ingest.clone());
+        let thread = BrokerThread::spawn("broker-memory", runtime, forward)?;
         Ok(Self {
+            ingest,
             state: Mutex::new(State {
                 sequencer: Sequencer::new(options.sequencer, &incarnation::random()),
                 keys: IdempotencyKeys::new(options.idempotency_ttl),
@@ -98,6 +109,9 @@ impl Memory {
             .with_tags(publish.tags);
         let options = publish.options;
         let publication = state.sequencer.publish(now, channel, options, publication);
+        if publication.position().is_some() {
+            self.ingest.keep(&publication);
+        }
         let answer = Published {
             position: publication.position().cloned(),
         };

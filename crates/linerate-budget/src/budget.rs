@@ -10,6 +10,7 @@ use std::{
 
 use crate::{
     Account, Consumer, Exhausted, Lease, State, Watch,
+    holders::Holders,
     lease::Slabs,
     state::percent_of,
     watch::{Signal, lock},
@@ -30,6 +31,7 @@ impl Budget {
             ledgers: Default::default(),
             state: AtomicU8::new(State::Normal.after(0, bytes_max) as u8),
             signal: Signal::default(),
+            holders: Holders::default(),
         })))
     }
 
@@ -125,6 +127,10 @@ impl Budget {
         Watch::new(self.clone(), self.state())
     }
 
+    pub(crate) fn shared(&self) -> Option<&Arc<Shared>> {
+        self.0.as_ref()
+    }
+
     pub(crate) fn signal(&self) -> Option<&Signal> {
         self.0.as_ref().map(|shared| &shared.signal)
     }
@@ -153,9 +159,24 @@ pub(crate) struct Shared {
     ledgers: [Ledger; Consumer::ALL.len()],
     state: AtomicU8,
     signal: Signal,
+    pub(crate) holders: Holders,
 }
 
 impl Shared {
+    /// Refuses a consumer because the budget is critical, if it is.
+    pub(crate) fn refuse_critical(&self, consumer: Consumer, bytes: u64) -> Result<(), Exhausted> {
+        if self.state() != State::Critical {
+            return Ok(());
+        }
+        self.note_refusal(consumer);
+        Err(Exhausted {
+            consumer,
+            asked: bytes,
+            used: self.total.get(),
+            limit: percent_of(self.limit, State::CRITICAL_PERCENT),
+        })
+    }
+
     /// Takes bytes out of the budget if they are left.
     pub(crate) fn draw(&self, consumer: Consumer, bytes: u64) -> Result<(), Exhausted> {
         let ledger = self.ledger(consumer);

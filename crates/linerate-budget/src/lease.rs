@@ -57,6 +57,18 @@ impl Lease {
         Ok(())
     }
 
+    /// As [`grow`](Self::grow), and refused while the budget is critical: what is left then is for those who can't ask.
+    ///
+    /// # Errors
+    ///
+    /// If the budget is critical, or the bytes are not left. The lease is as it was.
+    pub fn grow_unless_critical(&mut self, bytes: u64) -> Result<(), Exhausted> {
+        if let Some(shared) = &self.shared {
+            shared.refuse_critical(self.consumer, bytes)?;
+        }
+        self.grow(bytes)
+    }
+
     /// Adds bytes that are allocated already, also more than are left: what can't be prevented is still counted.
     pub fn force(&mut self, bytes: u64) {
         let held = self.held.saturating_add(bytes);

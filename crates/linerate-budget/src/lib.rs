@@ -3,7 +3,7 @@
 //! A [`Budget`] is a number of bytes that many [`Consumer`]s share. Each buffer that a peer can grow holds a [`Lease`]
 //! and resizes it along with the buffer's capacity. A lease draws credit from the budget in slabs, so that most
 //! changes touch nothing that threads share. The budget has three [`State`]s; whoever accepts connections or can
-//! close expensive ones watches them.
+//! close expensive ones watches them. What can be ended to free memory is [registered](Budget::register) as a [`Holder`].
 //!
 //! ```
 //! use linerate_budget::{Budget, Consumer, State};
@@ -25,6 +25,7 @@
 mod account;
 mod budget;
 mod consumer;
+mod holders;
 mod lease;
 mod state;
 mod watch;
@@ -33,6 +34,7 @@ pub use crate::{
     account::{Account, Share},
     budget::Budget,
     consumer::Consumer,
+    holders::{Holder, Registration},
     lease::{Exhausted, Lease},
     state::State,
     watch::Watch,

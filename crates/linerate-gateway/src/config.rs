@@ -111,6 +111,13 @@ impl Config {
         quarter.min(self.history.total_bytes_max as u64)
     }
 
+    /// Returns how many bytes compression may hold: what `[compression]` allows, but no more than a quarter of the memory
+    /// budget.
+    pub fn compression_budget_bytes(&self) -> u64 {
+        let quarter = self.server.memory_budget_bytes() / 4;
+        quarter.min(self.compression.total_bytes_max as u64)
+    }
+
     /// Returns what is allowed, but may not be what was meant; each is a sentence.
     pub fn warnings(&self) -> Vec<String> {
         let silent = namespaces::silent(self);

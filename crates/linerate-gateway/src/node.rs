@@ -64,6 +64,7 @@ pub use emulation::{EmulateError, Emulation, Emulations};
 use interest::Interests;
 use labels::Labels;
 pub use outlet::{Connection, Notice, Outlet};
+pub(crate) use overload::most_of;
 use presence::People;
 use reads::Reads;
 pub(crate) use recovered::{fitting, weight};
@@ -135,9 +136,12 @@ impl Node {
         let histories = dispatcher.budget().account(Consumer::Histories);
         let reads = Reads::new(runtime.clone(), {
             let (broker, histories) = (broker.clone(), histories.clone());
+            let budget = dispatcher.budget().clone();
             move |channel, stream, request| {
                 let (broker, histories) = (broker.clone(), histories.clone());
+                let checked = accounts::check_read(&budget, stream, &request);
                 Box::pin(async move {
+                    checked?;
                     let history = broker.history(&channel, stream, request).await?;
                     Ok(accounts::counted(history, &histories))
                 })

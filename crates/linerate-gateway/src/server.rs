@@ -9,6 +9,7 @@
 //! | `hosts` | names under which the server answers |
 //! | `http2` | requests and WebSockets on the streams of a connection |
 //! | `listener` | sockets that listen |
+//! | `newcomer` | connections before their first request |
 //! | `proxy` | what trusted proxies say of a client's address |
 //! | `spares` | file descriptors to fall back on |
 //! | `staying` | answers that go on keep a place |
@@ -26,6 +27,7 @@ pub mod fuzzing;
 mod hosts;
 mod http2;
 mod listener;
+mod newcomer;
 mod proxy;
 mod spares;
 mod staying;
@@ -37,11 +39,12 @@ mod workers;
 use std::sync::Arc;
 
 use axum::Router;
-use linerate_budget::{Account, Budget, Consumer};
+use linerate_budget::Budget;
 use tokio::net::TcpListener;
 
 use crate::config::ServerOptions;
 
+pub(crate) use admission::CONNECTION_BYTES;
 pub use admission::{Admission, Full, Visit};
 pub(crate) use connection::{
     DEAD_PEER_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, REQUESTS_TIMEOUT,
@@ -71,8 +74,6 @@ pub struct Front {
     pub certificate: Option<Arc<Certificate>>,
     /// Whether trusted proxies send a header of the PROXY protocol.
     pub has_proxy_header: bool,
-    /// Counts the bodies of requests.
-    pub bodies: Account,
     /// How many workers share the bound on accepted connections.
     pub workers: usize,
 }
@@ -104,7 +105,6 @@ impl Front {
     ) -> Result<Self, CertificateError> {
         let certificate = options.tls.as_ref().map(Certificate::load).transpose()?;
         Ok(Self {
-            bodies: budget.account(Consumer::Bodies),
             admission: Arc::new(Admission::within(budget, options)),
             hosts,
             spares: Spares::new(workers.max(1)),

@@ -107,7 +107,7 @@ pub use linerate_proto::{
     },
     relay::Pings,
 };
-pub use memory::Accounts;
+pub use memory::{Accounts, free_buffers};
 pub use message::{Binary, Message, Text};
 pub use options::Options;
 pub use parts::{Parts, PartsError, RawStream};

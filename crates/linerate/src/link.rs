@@ -301,6 +301,11 @@ impl Link {
         self.lock().outbox.len()
     }
 
+    /// Returns the memory of what was received and not taken.
+    pub(crate) fn received_bytes(&self) -> usize {
+        self.lock().received_bytes()
+    }
+
     /// Queues a message whether there is room or not; for a caller who has asked before.
     pub(crate) fn queue(&self, message: Message) -> Result<()> {
         let mut guard = self.lock();

@@ -2,6 +2,8 @@
 
 use linerate_budget::Account;
 
+use crate::pool;
+
 /// Where the memory of connections is counted, for servers that bound it for all of them together.
 ///
 /// The default counts nothing. Each connection is counted when its driver has run, in steps of 4 KiB: what is smaller
@@ -20,6 +22,12 @@ impl Accounts {
     pub const fn new(backlogs: Account, messages: Account) -> Self {
         Self { backlogs, messages }
     }
+}
+
+/// Frees the buffers that this thread keeps for reuse, and those that all threads share: for a process that is short of
+/// memory, on each of its threads.
+pub fn free_buffers() {
+    pool::free();
 }
 
 /// What of a connection is counted, in steps.

@@ -94,6 +94,13 @@ pub(crate) fn give(mut buffer: Vec<u8>) {
     });
 }
 
+/// Frees what this thread and all threads together keep for reuse.
+pub(crate) fn free() {
+    _ = READ.try_with(|read| read.take());
+    _ = FREE.try_with(|free| free.take());
+    large::free();
+}
+
 /// Makes room for `additional` bytes more: a buffer that has to grow is exchanged for a larger one,
 /// so that the pool keeps buffers of all the sizes that are asked for.
 pub(crate) fn reserve(buffer: &mut Vec<u8>, additional: usize) {
@@ -150,6 +157,15 @@ mod tests {
         }
         let kept: usize = FREE.with_borrow(|free| free.iter().flatten().map(Vec::capacity).sum());
         assert!(kept <= 2 * CLASS_BYTES_MAX, "{kept} bytes");
+    }
+
+    #[test]
+    fn nothing_is_kept_after_all_was_freed() {
+        give(Vec::with_capacity(5_000));
+        give_input(vec![0; READ_BYTES]);
+        free();
+        assert!(take_recycled(4_096).is_none());
+        assert!(READ.with_borrow(Vec::is_empty));
     }
 
     #[test]

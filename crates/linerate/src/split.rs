@@ -120,6 +120,12 @@ impl Sender {
         self.link.queued_bytes()
     }
 
+    /// Returns the memory of input that was received and not taken: unparsed bytes, messages that are not whole, and
+    /// those that wait for the [`Receiver`].
+    pub fn received_bytes(&self) -> usize {
+        self.link.received_bytes()
+    }
+
     /// Waits until there is room to send.
     ///
     /// # Errors

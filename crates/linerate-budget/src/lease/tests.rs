@@ -58,6 +58,25 @@ fn uploads_can_use_half_of_the_budget() {
 }
 
 #[test]
+fn who_can_ask_is_refused_while_the_budget_is_critical() {
+    let budget = Budget::new(100 * MIB);
+    let mut others = budget.lease(Consumer::Backlogs);
+    let mut bodies = budget.lease(Consumer::Bodies);
+    others.set(93 * MIB);
+    bodies.grow_unless_critical(MIB).unwrap();
+    others.set(95 * MIB);
+    let refused = bodies.grow_unless_critical(7).unwrap_err();
+    assert_eq!((refused.asked, refused.limit), (7, 95 * MIB));
+    assert_eq!(budget.refusals(Consumer::Bodies), 1);
+    // Critical until less than 90 % are in use.
+    others.set(90 * MIB);
+    assert!(bodies.grow_unless_critical(7).is_err());
+    others.set(80 * MIB);
+    bodies.grow_unless_critical(7).unwrap();
+    assert_eq!(bodies.bytes(), MIB + 7);
+}
+
+#[test]
 fn forced_bytes_are_counted_beyond_the_limit() {
     let budget = Budget::new(MIB);
     let mut lease = budget.lease(Consumer::Messages);

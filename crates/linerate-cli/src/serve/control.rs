@@ -194,6 +194,10 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
             old.auth.revocations_max != new.auth.revocations_max,
         ),
         ("broker", old.broker != new.broker),
+        (
+            "compression.total_bytes_max",
+            old.compression.total_bytes_max != new.compression.total_bytes_max,
+        ),
         ("filter", old.filter != new.filter),
         ("log.format", old.log.format != new.log.format),
         ("logs", old.logs != new.logs),

@@ -48,6 +48,8 @@ impl Service {
         let operations = operations.transpose()?;
         let (stop, stopped) = Stop::new();
         let budget = Budget::new(config.server.memory_budget_bytes());
+        let compression = usize::try_from(config.compression_budget_bytes())?;
+        linerate::Budget::global().set_bytes_max(compression);
         let hosts = Hosts::new(&config);
         let count = workers.count();
         let front = Front::within(budget.clone(), &config.server, hosts, count, stopped)?;

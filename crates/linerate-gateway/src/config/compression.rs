@@ -18,6 +18,8 @@ pub struct CompressionOptions {
     pub message_bytes_min: usize,
     /// Whether what a client sends may refer back to what it has sent before.
     pub takeover: bool,
+    /// Bytes of windows, and of compressed messages that have arrived in part, of all connections.
+    pub total_bytes_max: usize,
 }
 
 impl CompressionOptions {
@@ -38,6 +40,7 @@ impl CompressionOptions {
     pub(super) fn check(&self, check: &mut Check) {
         check.range("level", self.level, 1..=9);
         check.range("message_bytes_min", self.message_bytes_min, 0..=64 << 20);
+        check.range("total_bytes_max", self.total_bytes_max, 0..=1 << 38);
     }
 }
 
@@ -48,6 +51,7 @@ impl Default for CompressionOptions {
             level: 4,
             message_bytes_min: 256,
             takeover: false,
+            total_bytes_max: 256 << 20,
         }
     }
 }

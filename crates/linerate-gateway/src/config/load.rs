@@ -154,6 +154,7 @@ impl Loader {
         let mut limits = limits::in_force(merge(open.as_ref(), &layers));
         for limit in &mut limits {
             match limit.key.as_str() {
+                "compression.total_bytes_max" => limit.value = config.compression_budget_bytes(),
                 "history.total_bytes_max" => limit.value = config.history_budget_bytes(),
                 "server.memory_bytes_max" => limit.value = config.server.memory_budget_bytes(),
                 _ => {}

@@ -1,7 +1,7 @@
 //! Where a worker counts the memory of its clients.
 
-use linerate_broker::History;
-use linerate_budget::{Account, Budget, Consumer};
+use linerate_broker::{BrokerError, History, HistoryRequest, StreamOptions};
+use linerate_budget::{Account, Budget, Consumer, State};
 
 /// The accounts of a worker: its own, so that they stay in the cache of its core.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,20 @@ impl Accounts {
     /// Returns those of its WebSockets.
     pub(crate) fn connections(&self) -> linerate::Accounts {
         linerate::Accounts::new(self.backlogs.clone(), self.messages.clone())
+    }
+}
+
+/// Refuses a read that would bring publications into memory while that is critical. What the node keeps by itself is there
+/// already.
+pub(super) fn check_read(
+    budget: &Budget,
+    stream: StreamOptions,
+    request: &HistoryRequest,
+) -> Result<(), BrokerError> {
+    let is_large = stream.is_durable && request.limit != Some(0);
+    match is_large && budget.state() == State::Critical {
+        true => Err(BrokerError::Overloaded),
+        false => Ok(()),
     }
 }
 

@@ -11,6 +11,7 @@ use std::{
 use bytes::Bytes;
 use linerate_broker::{BoxFuture, Event, Gap, Ingest, LinkState};
 use linerate_budget::{Account, Budget, Consumer};
+use linerate_hub::Publication;
 use tokio::sync::mpsc;
 
 use super::{
@@ -149,6 +150,10 @@ impl Dispatcher {
 impl Ingest for Dispatcher {
     fn ingest(&self, events: Vec<Event>) -> BoxFuture<'_, ()> {
         Box::pin(self.dispatch(events))
+    }
+
+    fn keep(&self, publication: &Publication) {
+        publication.charge(&self.account);
     }
 
     fn patience(&self) -> Duration {

@@ -3,7 +3,10 @@
 use linerate_broker::{BrokerError, History, HistoryRequest, StreamOptions};
 use linerate_hub::{ChannelName, StreamPosition};
 
-use super::{Node, accounts::counted};
+use super::{
+    Node,
+    accounts::{check_read, counted},
+};
 
 impl Node {
     /// Returns a part of a channel's stream.
@@ -12,13 +15,14 @@ impl Node {
     /// what follows one.
     ///
     /// # Errors
-    /// The broker is away, or the channel keeps no stream.
+    /// The broker is away, the channel keeps no stream, or memory is critical.
     pub async fn history(
         &self,
         channel: &ChannelName,
         stream: StreamOptions,
         request: HistoryRequest,
     ) -> Result<History, BrokerError> {
+        check_read(self.budget(), stream, &request)?;
         match request {
             HistoryRequest {
                 since: Some(since),

@@ -31,6 +31,11 @@ pub trait Outlet: fmt::Debug + Send + Sync + 'static {
 
     /// Returns how many bytes wait here for the socket.
     fn pending_bytes(&self) -> usize;
+
+    /// Returns the memory of input that the session has not taken.
+    fn received_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// Something that happens to a client apart from publications.

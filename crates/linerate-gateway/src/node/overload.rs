@@ -1,8 +1,8 @@
 //! What a node does when memory runs short, as an overload manager.
 //!
-//! Who accepts connections and reads bodies asks the budget's state by themselves. Here the clients that take the most are
-//! closed: at once when the budget is critical, and after a while also when it stays tight, or a few clients could keep
-//! all others out.
+//! Who accepts connections and reads bodies asks the budget's state by themselves. Here what takes the most is ended,
+//! whatever it is: clients, bodies, sessions and connections that have not begun. At once when the budget is critical, and
+//! after a while also when it stays tight, or a few clients could keep all others out.
 
 use std::{
     cmp::Reverse,
@@ -10,12 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linerate_budget::{Consumer, State};
+use linerate_budget::{Consumer, Holder, State};
 use linerate_hub::ClientId;
 use tokio::time::{sleep, timeout};
 
-use super::{Node, Notice, Worker};
-use crate::protocol::centrifuge::Disconnect;
+use super::{Node, Notice, Worker, subscribe::FOOTPRINT_BYTES};
+use crate::{protocol::centrifuge::Disconnect, quiet::Quiet};
 
 /// How often the node looks while memory is short: what was closed needs a moment to be freed.
 const LOOK: Duration = Duration::from_millis(100);
@@ -23,21 +23,38 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How often it looks otherwise, at what nobody tells.
 const IDLE_LOOK: Duration = Duration::from_secs(1);
 
-/// How long the budget may be tight until clients are closed.
+/// How long the budget may be tight until something is ended.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How many clients of a worker are closed in one look.
 const CLIENTS_A_LOOK: usize = 64;
 
-/// A client that takes less is not closed: that would free nothing.
-const CLIENT_BYTES_MIN: u64 = 4 << 10;
+/// What takes less is not ended: that would free nothing.
+const COST_BYTES_MIN: u64 = 4 << 10;
 
-/// What a client takes that can be freed by closing it.
-#[derive(Clone, Copy, Debug)]
+static SHEDS: Quiet = Quiet::new();
+
+/// What can be freed by ending something.
+#[derive(Clone)]
 struct Cost {
     bytes: u64,
-    worker: u16,
-    client: ClientId,
+    /// What most of them count for.
+    consumer: Consumer,
+    whom: Whom,
+}
+
+#[derive(Clone)]
+enum Whom {
+    Client(u16, ClientId),
+    Holder(Arc<dyn Holder>),
+}
+
+/// Returns the consumer with the largest part, and all parts together.
+pub(crate) fn most_of<const N: usize>(parts: [(Consumer, u64); N]) -> (Consumer, u64) {
+    let bytes = parts.iter().map(|(_, bytes)| bytes).sum();
+    let largest = parts.into_iter().max_by_key(|(_, bytes)| *bytes);
+    let consumer = largest.map_or(Consumer::Connections, |(consumer, _)| consumer);
+    (consumer, bytes)
 }
 
 impl Node {
@@ -45,71 +62,106 @@ impl Node {
     pub(super) async fn run_overload(self: Arc<Self>) {
         let mut inflaters = self.budget().lease(Consumer::Inflaters);
         let mut watch = self.budget().watch();
-        let mut state = State::Normal;
+        let mut report = Report::default();
         let mut short_since = None;
         loop {
-            let pause = if state == State::Normal {
-                IDLE_LOOK
-            } else {
-                LOOK
+            let pause = match short_since {
+                None => IDLE_LOOK,
+                Some(_) => LOOK,
             };
             _ = timeout(pause, watch.changed()).await;
             inflaters.set(linerate::Budget::global().used() as u64);
-            let now = self.budget().state();
-            if now != state {
-                self.tell_state(now);
-                state = now;
+            let (state, now) = (self.budget().state(), Instant::now());
+            if let Some(changes) = report.due(state, now) {
+                self.tell_state(state, changes);
             }
             if state == State::Normal {
                 short_since = None;
                 continue;
             }
-            let since = *short_since.get_or_insert_with(Instant::now);
+            if short_since.is_none() {
+                self.on_workers(|_| linerate::free_buffers()).await;
+            }
+            let since = *short_since.get_or_insert(now);
             if state == State::Critical || since.elapsed() >= PATIENCE {
-                self.shed(self.budget().excess()).await;
+                self.shed(state).await;
                 // What was closed is not to be closed again before it is gone.
                 sleep(LOOK).await;
+                self.on_workers(|_| linerate::free_buffers()).await;
             }
         }
     }
 
-    fn tell_state(&self, state: State) {
+    fn tell_state(&self, state: State, changes: u64) {
         let budget = self.budget();
         let (used, bytes_max) = (budget.used_total(), budget.bytes_max());
         let largest = Consumer::ALL.into_iter().max_by_key(|it| budget.used(*it));
         let largest = largest.map_or("", Consumer::name);
         if state == State::Normal {
-            tracing::info!(used, bytes_max, "memory is no longer short");
+            tracing::info!(used, bytes_max, changes, "memory is no longer short");
         } else {
-            tracing::warn!(%state, used, bytes_max, largest, "memory is short: new connections are refused");
+            tracing::warn!(%state, used, bytes_max, largest, changes, "memory is short: new connections are refused");
         }
     }
 
-    /// Closes the clients that take the most, until about so many bytes are freed.
-    async fn shed(&self, bytes: u64) {
-        let mut costs = self.on_workers(Worker::costs).await.concat();
-        costs.sort_unstable_by_key(|cost| Reverse(cost.bytes));
+    /// Ends what takes the most, until about as much is freed as there is too much.
+    async fn shed(&self, state: State) {
+        let excess = self.budget().excess();
+        let mut costs = self.holder_costs();
+        costs.extend(self.on_workers(move |it| it.costs(state)).await.concat());
+        costs.sort_by_key(|cost| Reverse(cost.bytes));
         let mut freed = 0;
         costs.retain(|cost| {
-            let is_closed = freed < bytes;
-            freed += if is_closed { cost.bytes } else { 0 };
-            is_closed
+            let is_ended = freed < excess;
+            freed += if is_ended { cost.bytes } else { 0 };
+            is_ended
         });
-        if costs.is_empty() {
+        let Some(largest) = costs.first() else {
             return;
+        };
+        if let Some(count) = SHEDS.ask_for(costs.len() as u64, Instant::now()) {
+            let (consumer, bytes) = (largest.consumer.name(), largest.bytes);
+            tracing::warn!(
+                count,
+                freed,
+                largest = bytes,
+                consumer,
+                "closed what took most memory"
+            );
         }
-        let clients = costs.len();
-        for cost in &costs {
-            self.budget().note_shed(Consumer::Backlogs, cost.bytes);
+        let mut clients = Vec::new();
+        for cost in costs {
+            self.budget().note_shed(cost.consumer, cost.bytes);
+            match cost.whom {
+                Whom::Client(worker, client) => clients.push((worker, client)),
+                Whom::Holder(holder) => holder.end(),
+            }
         }
-        self.on_workers(move |worker| worker.close(&costs)).await;
-        tracing::warn!(clients, freed, "clients closed that took much memory");
+        if !clients.is_empty() {
+            self.on_workers(move |worker| worker.close(&clients)).await;
+        }
+    }
+
+    /// Returns what is known to the budget itself, the newest first: of those that take the same, who was there before a
+    /// flood stays.
+    fn holder_costs(&self) -> Vec<Cost> {
+        let holders = self.budget().holders().into_iter().rev();
+        let costs = holders.map(|holder| {
+            let (consumer, bytes) = holder.holds();
+            Cost {
+                bytes,
+                consumer,
+                whom: Whom::Holder(holder),
+            }
+        });
+        costs.filter(|cost| cost.bytes >= COST_BYTES_MIN).collect()
     }
 }
 
 impl Worker {
-    /// Returns the clients that take the most.
-    fn costs(&self) -> Vec<Cost> {
+    /// Returns the clients that take the most. Their subscriptions count while memory is critical: many clients with a
+    /// few each are what a server is for, and no reason to close some for the sake of others.
+    fn costs(&self, shortage: State) -> Vec<Cost> {
         let now = Instant::now();
         let state = self.state();
         let mut costs: Vec<_> = state
@@ -117,13 +169,23 @@ impl Worker {
             .iter()
             .map(|(client, known)| {
                 let lag = state.hub.lag(now, *client).unwrap_or_default();
+                let subscriptions = match shortage {
+                    State::Critical => known.channels.len() * FOOTPRINT_BYTES,
+                    _ => 0,
+                };
+                let (consumer, bytes) = most_of([
+                    (Consumer::Backlogs, known.outlet.pending_bytes() as u64),
+                    (Consumer::Messages, known.outlet.received_bytes() as u64),
+                    (Consumer::Publications, lag.bytes),
+                    (Consumer::Subscriptions, subscriptions as u64),
+                ]);
                 Cost {
-                    bytes: known.outlet.pending_bytes() as u64 + lag.bytes,
-                    worker: self.index(),
-                    client: *client,
+                    bytes,
+                    consumer,
+                    whom: Whom::Client(self.index(), *client),
                 }
             })
-            .filter(|cost| cost.bytes >= CLIENT_BYTES_MIN)
+            .filter(|cost| cost.bytes >= COST_BYTES_MIN)
             .collect();
         drop(state);
         costs.sort_unstable_by_key(|cost| Reverse(cost.bytes));
@@ -132,14 +194,95 @@ impl Worker {
     }
 
     /// Closes those of its clients that are meant.
-    fn close(&self, costs: &[Cost]) {
+    fn close(&self, clients: &[(u16, ClientId)]) {
         let state = self.state();
-        for cost in costs.iter().filter(|cost| cost.worker == self.index()) {
-            if let Some(client) = state.clients.get(&cost.client) {
-                client
-                    .outlet
-                    .notify(Notice::Disconnect(Disconnect::OVERLOADED));
-            }
+        let here = clients.iter().filter(|(worker, _)| *worker == self.index());
+        for client in here.filter_map(|(_, client)| state.clients.get(client)) {
+            client
+                .outlet
+                .notify(Notice::Disconnect(Disconnect::OVERLOADED));
         }
+    }
+}
+
+/// How often changes of the state are told at most.
+const REPORT_PAUSE: Duration = Duration::from_secs(10);
+
+/// Which state was told last, so that one that goes to and fro does not fill the log.
+#[derive(Debug)]
+struct Report {
+    told: State,
+    seen: State,
+    at: Option<Instant>,
+    changes: u64,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self {
+            told: State::Normal,
+            seen: State::Normal,
+            at: None,
+            changes: 0,
+        }
+    }
+}
+
+impl Report {
+    /// Takes note of a look at the state; returns the changes since it was told last, if it is to be told now.
+    fn due(&mut self, state: State, now: Instant) -> Option<u64> {
+        if state != self.seen {
+            self.changes += 1;
+            self.seen = state;
+        }
+        let is_early = self
+            .at
+            .is_some_and(|at| now.duration_since(at) < REPORT_PAUSE);
+        if state == self.told || is_early {
+            return None;
+        }
+        self.told = state;
+        self.at = Some(now);
+        Some(std::mem::take(&mut self.changes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use linerate_budget::{Consumer, State};
+
+    use super::{Report, most_of};
+
+    #[test]
+    fn a_state_that_goes_to_and_fro_is_told_every_ten_seconds() {
+        let (mut report, start) = (Report::default(), Instant::now());
+        let mut told = Vec::new();
+        for tenth in 0..300 {
+            let state = [State::Tight, State::Normal, State::Critical][tenth % 3];
+            let now = start + Duration::from_millis(100 * tenth as u64);
+            told.extend(report.due(state, now).map(|changes| (tenth, changes)));
+        }
+        assert_eq!(told, [(0, 1), (100, 100), (200, 100)]);
+        // The last one is told, however late.
+        let end = start + Duration::from_secs(40);
+        assert!(report.due(State::Normal, end).is_some());
+        assert_eq!(
+            report.due(State::Normal, end + Duration::from_secs(60)),
+            None
+        );
+    }
+
+    #[test]
+    fn a_client_is_named_by_what_it_takes_most_of() {
+        let parts = |backlog, received| {
+            most_of([
+                (Consumer::Backlogs, backlog),
+                (Consumer::Messages, received),
+            ])
+        };
+        assert_eq!(parts(5, 3), (Consumer::Backlogs, 8));
+        assert_eq!(parts(3, 5), (Consumer::Messages, 8));
     }
 }

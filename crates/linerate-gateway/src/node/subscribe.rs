@@ -295,7 +295,7 @@ impl Worker {
 
 /// What a subscription takes beside the names and texts that the client chose: its places in tables of the worker and
 /// of its hub.
-const FOOTPRINT_BYTES: usize = 512;
+pub(super) const FOOTPRINT_BYTES: usize = 512;
 
 fn footprint(channel: &ChannelName, presence: Option<&ClientInfo>) -> u64 {
     let texts = channel.as_str().len() + presence.map_or(0, ClientInfo::bytes);

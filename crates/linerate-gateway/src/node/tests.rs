@@ -3,6 +3,7 @@
 mod cluster;
 mod fan_out;
 mod interest;
+mod memory;
 mod simulation;
 mod subscribe;
 mod writes;
@@ -21,6 +22,7 @@ use linerate_broker::{
     BoxFuture, Broker, BrokerError, Event, History, HistoryRequest, Ingest, LinkState, Publish,
     Published, StreamOptions,
 };
+use linerate_budget::Budget;
 use linerate_hub::{
     Batch, ChannelName, ChannelOptions, ClientId, ClientInfo, Encode, EncodingId, Publication,
     SubscriptionOptions, Transmit, Unencodable,
@@ -240,7 +242,12 @@ pub(crate) fn node_on(bus: &Arc<Bus>, workers: u16) -> (Arc<Node>, Vec<Arc<Worke
 
 /// Starts a node on the embedded broker.
 pub(crate) fn node_in_memory() -> (Arc<Node>, Arc<Worker>) {
-    let parts = Dispatcher::new(1);
+    node_within(Budget::unbounded())
+}
+
+/// Starts a node on the embedded broker whose memory is counted in `budget`.
+pub(crate) fn node_within(budget: Budget) -> (Arc<Node>, Arc<Worker>) {
+    let parts = Dispatcher::within(budget, 1);
     let options_of_broker = linerate_broker::options::BrokerOptions::default();
     let broker = linerate_broker::memory::Memory::new(&options_of_broker, parts.0.clone()).unwrap();
     let node = Node::start(options(), parts, Arc::new(broker), Handle::current());

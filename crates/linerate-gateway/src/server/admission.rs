@@ -83,7 +83,7 @@ pub enum Full {
 
 /// What a connection costs that sends nothing: its socket's tables, its task, its session, and what is too small to be
 /// counted apart.
-const CONNECTION_BYTES: u64 = 8 << 10;
+pub(crate) const CONNECTION_BYTES: u64 = 8 << 10;
 
 /// A place among those of one address.
 #[derive(Debug)]

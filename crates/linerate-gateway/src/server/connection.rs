@@ -31,7 +31,9 @@ use tower_service::Service;
 use super::{
     Front, Full, Visit,
     admission::AddressPlace,
-    http2, proxy,
+    http2,
+    newcomer::Newcomer,
+    proxy,
     staying::Staying,
     timed::{Held, Timed},
 };
@@ -63,12 +65,27 @@ pub(super) struct Origin {
     socket: IpAddr,
     is_tls: bool,
     pub(super) visit: Visit,
+    newcomer: Arc<Newcomer>,
     /// Whether an answer is under way whose end is not known.
     is_streaming: Arc<AtomicBool>,
 }
 
-/// Serves one connection to its end.
-pub(super) async fn attend(front: Arc<Front>, mut stream: TcpStream, app: Router, visit: Visit) {
+/// Serves one connection to its end, or until it is closed for want of memory before it has asked for anything.
+pub(super) async fn attend(front: Arc<Front>, stream: TcpStream, app: Router, visit: Visit) {
+    let newcomer = Newcomer::register(front.admission.budget());
+    tokio::select! {
+        () = attend_fully(front, stream, app, visit, newcomer.clone()) => {}
+        () = newcomer.ended() => tracing::debug!("connection closed: memory is short"),
+    }
+}
+
+async fn attend_fully(
+    front: Arc<Front>,
+    mut stream: TcpStream,
+    app: Router,
+    visit: Visit,
+    newcomer: Arc<Newcomer>,
+) {
     let prepared = timeout(HANDSHAKE_TIMEOUT, prepare(&front, &mut stream)).await;
     let (socket, address) = match prepared {
         Ok(Ok(addresses)) => addresses,
@@ -93,6 +110,7 @@ pub(super) async fn attend(front: Arc<Front>, mut stream: TcpStream, app: Router
         socket,
         is_tls: certificate.is_some(),
         visit,
+        newcomer,
         front,
         is_streaming: Arc::default(),
     };
@@ -210,6 +228,7 @@ where
         path = request.uri().path(),
         "request"
     );
+    origin.newcomer.settle();
     // Before anything else: whatever the routes are, none of them is for a page of another name.
     if let Err(denied) = origin.front.hosts.check(&request) {
         return Ok(denied.into_response());
@@ -218,7 +237,7 @@ where
     let mut request = request.map(|body| match body.is_end_stream() {
         true => Body::empty(),
         false => {
-            let held = held.insert(Held::new(&origin.front.bodies));
+            let held = held.insert(Held::new(origin.front.admission.budget()));
             Body::new(Timed::new(body, held.clone()))
         }
     });
@@ -239,11 +258,12 @@ where
     request.extensions_mut().insert(peer);
     request.extensions_mut().insert(visit.clone());
     // A router is always ready.
-    let response = app.call(request).await?;
+    let mut response = app.call(request).await?;
+    if held.is_some_and(|held| held.is_refused()) {
+        response = without_body(&response);
+    }
     let is_streaming = response.body().size_hint().exact().is_none();
     origin.is_streaming.store(is_streaming, Ordering::Relaxed);
-    // What was read of the body may have been held until now.
-    drop(held);
     if !is_streaming {
         return Ok(response);
     }
@@ -252,6 +272,18 @@ where
         Ok(()) => response.map(|body| Body::new(Staying::new(body, visit))),
         Err(full) => full.into_response(),
     })
+}
+
+/// Returns what is said instead of a `response` to a request whose body was not read for want of memory. Pages of other
+/// origins may read it if they might have read that.
+fn without_body(response: &Response) -> Response {
+    let mut refused = Full::Memory.into_response();
+    for (name, value) in response.headers() {
+        if *name == header::VARY || name.as_str().starts_with("access-control-") {
+            refused.headers_mut().append(name.clone(), value.clone());
+        }
+    }
+    refused
 }
 
 impl Origin {

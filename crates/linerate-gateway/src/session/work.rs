@@ -331,6 +331,7 @@ impl From<SubscribeError> for Refusal {
 fn of_broker(error: BrokerError) -> ClientError {
     match error {
         BrokerError::NoHistory => ClientError::NOT_AVAILABLE,
+        BrokerError::Overloaded => ClientError::INTERNAL.with_message(error.to_string()),
         BrokerError::PayloadTooLarge { .. } => {
             ClientError::LIMIT_EXCEEDED.with_message(format!("limit exceeded: {error}"))
         }

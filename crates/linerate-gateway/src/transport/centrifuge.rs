@@ -255,6 +255,7 @@ fn start(admitted: Admitted, dialect: Dialect, wire: impl Wire, name: String) ->
         worker: gate.worker.clone(),
         outlet: outlet.clone(),
         framing: dialect.framing,
+        registration: Some(gate.worker.node().budget().register(&outlet)),
         _visit: admitted.visit,
     };
     let context = Context {

@@ -5,6 +5,7 @@ use std::{future::Future, pin::pin, sync::Arc, time::Instant};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use linerate::{Message, Receiver};
+use linerate_budget::Registration;
 use tokio::sync::oneshot;
 
 use super::ClientOutlet;
@@ -42,6 +43,8 @@ pub(crate) struct Track {
     pub(crate) worker: Arc<Worker>,
     pub(crate) outlet: Arc<ClientOutlet>,
     pub(crate) framing: Framing,
+    /// Makes the session known to the memory budget, until its worker knows the client.
+    pub(crate) registration: Option<Registration>,
     /// The place of the connection.
     pub(crate) _visit: Option<Visit>,
 }
@@ -56,7 +59,7 @@ enum Step {
 
 impl Track {
     /// Runs a session until it ends or the client is gone.
-    pub(crate) async fn run(self, mut session: Session, mut input: impl Input) {
+    pub(crate) async fn run(mut self, mut session: Session, mut input: impl Input) {
         let mut works = FuturesOrdered::new();
         let mut is_released = false;
         let mut sleep = pin!(tokio::time::sleep(std::time::Duration::ZERO));
@@ -74,6 +77,7 @@ impl Track {
             }
             if let (false, Some(client)) = (is_released, session.client()) {
                 is_released = true;
+                self.registration = None;
                 self.outlet.release();
                 self.worker.writable(client);
             }

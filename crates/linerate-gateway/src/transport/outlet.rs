@@ -13,19 +13,23 @@ use std::{
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use linerate_budget::{Account, Share};
+use linerate_budget::{Account, Consumer, Holder, Share};
 use linerate_hub::{ChannelName, Gap, Transmit};
 use tokio::sync::Notify;
 
 use super::wire::Wire;
 use crate::{
-    node::{Notice, Outlet},
+    node::{Notice, Outlet, most_of},
     protocol::{centrifuge::Disconnect, event_stream, native, raw},
+    server::CONNECTION_BYTES,
 };
 
 /// Events that may wait for the session's task. It takes all of them whenever it runs, so this many come only
 /// if it can't.
 const EVENTS_MAX: usize = 4_096;
+
+/// Larger replies and pushes are written from where they are, without a copy.
+const COPIED_BYTES_MAX: usize = 4 << 10;
 
 /// How a client is told of gaps.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -49,6 +53,8 @@ pub(crate) struct ClientOutlet {
     gap_notice: GapNotice,
     /// Bytes of replies and pushes that may wait.
     control_bytes_max: usize,
+    /// Where replies and pushes are counted.
+    backlogs: Account,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -85,7 +91,7 @@ pub(crate) enum Event {
 }
 
 impl ClientOutlet {
-    /// Creates the way out through `wire`. Replies and pushes that wait are counted in `backlogs`.
+    /// Creates the way out through `wire`. Replies and pushes are counted in `backlogs` until they are sent.
     pub(crate) fn new(
         wire: impl Wire,
         gap_notice: GapNotice,
@@ -100,6 +106,7 @@ impl ClientOutlet {
             wire: Box::new(wire),
             gap_notice,
             control_bytes_max,
+            backlogs: backlogs.clone(),
             state: Mutex::new(state),
             changed: Notify::new(),
         }
@@ -112,7 +119,7 @@ impl ClientOutlet {
             return;
         }
         if state.control.is_empty() && self.wire.room() > 0 {
-            self.wire.send(bytes, 1);
+            self.wire.send(self.counted(bytes), 1);
             return self.wire.flush();
         }
         // One is taken beyond the bound, so that the length of a single reply is no reason.
@@ -236,11 +243,20 @@ impl ClientOutlet {
                 break;
             };
             state.control_bytes -= bytes.len();
-            self.wire.send(bytes, 1);
+            self.wire.send(self.counted(bytes), 1);
         }
         state.count();
         self.wire.flush();
         state.control.is_empty()
+    }
+
+    /// Counts a reply or push until the wire has let it go. What is small is copied there, and counted by its capacity.
+    fn counted(&self, bytes: Bytes) -> Bytes {
+        if bytes.len() <= COPIED_BYTES_MAX {
+            return bytes;
+        }
+        let _share = self.backlogs.share(bytes.len() as u64);
+        Bytes::from_owner(Counted { bytes, _share })
     }
 
     fn push(&self, event: Event) {
@@ -255,6 +271,18 @@ impl ClientOutlet {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes on their way to the socket.
+struct Counted {
+    bytes: Bytes,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -305,6 +333,26 @@ impl Outlet for ClientOutlet {
 
     fn pending_bytes(&self) -> usize {
         self.wire.queued_bytes() + self.state().control_bytes
+    }
+
+    fn received_bytes(&self) -> usize {
+        self.wire.received_bytes()
+    }
+}
+
+/// A session that its worker does not know yet: the client has not said who it is.
+impl Holder for ClientOutlet {
+    fn holds(&self) -> (Consumer, u64) {
+        let parts = [
+            (Consumer::Backlogs, self.pending_bytes() as u64),
+            (Consumer::Connections, CONNECTION_BYTES),
+            (Consumer::Messages, self.received_bytes() as u64),
+        ];
+        most_of(parts)
+    }
+
+    fn end(&self) {
+        self.notify(Notice::Disconnect(Disconnect::OVERLOADED));
     }
 }
 

@@ -31,6 +31,11 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     /// Returns how many bytes wait for the socket.
     fn queued_bytes(&self) -> usize;
 
+    /// Returns the memory of input that the session has not taken; 0 on a way out only.
+    fn received_bytes(&self) -> usize {
+        0
+    }
+
     /// Ready when there is room, or the client is gone.
     fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()>;
 
@@ -92,6 +97,10 @@ impl Wire for PendingWire {
         self.0.get().map_or(0, Wire::queued_bytes)
     }
 
+    fn received_bytes(&self) -> usize {
+        self.0.get().map_or(0, Wire::received_bytes)
+    }
+
     fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.0
             .get()
@@ -130,6 +139,10 @@ impl Wire for WebSocketWire {
 
     fn queued_bytes(&self) -> usize {
         self.sender.queued_bytes()
+    }
+
+    fn received_bytes(&self) -> usize {
+        self.sender.received_bytes()
     }
 
     fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {

@@ -14,7 +14,7 @@ use core::{
 /// counts with the state that inflates it. The states of a [`Pool`](super::Pool) are not counted:
 /// they are bounded for each thread.
 pub struct Budget {
-    bytes_max: usize,
+    bytes_max: AtomicUsize,
     used: AtomicUsize,
 }
 
@@ -24,7 +24,7 @@ impl Budget {
     /// Creates a budget of so many bytes.
     pub const fn new(bytes_max: usize) -> Self {
         Self {
-            bytes_max,
+            bytes_max: AtomicUsize::new(bytes_max),
             used: AtomicUsize::new(0),
         }
     }
@@ -35,9 +35,14 @@ impl Budget {
         &GLOBAL
     }
 
+    /// Changes the limit. What exceeds a lower one is held until it is given back.
+    pub fn set_bytes_max(&self, bytes_max: usize) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+    }
+
     /// Returns the limit in bytes.
-    pub const fn bytes_max(&self) -> usize {
-        self.bytes_max
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max.load(Ordering::Relaxed)
     }
 
     /// Returns how many bytes are held.
@@ -47,18 +52,18 @@ impl Budget {
 
     /// Returns whether so many bytes more would fit.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
-        self.used().saturating_add(bytes) <= self.bytes_max
+        self.used().saturating_add(bytes) <= self.bytes_max()
     }
 
     /// Returns whether more than three quarters are held.
     pub(super) fn is_tight(&self) -> bool {
-        self.used() > self.bytes_max / 4 * 3
+        self.used() > self.bytes_max() / 4 * 3
     }
 
     fn try_add(&self, bytes: usize) -> bool {
         let add = |used: usize| {
             let sum = used.checked_add(bytes)?;
-            (sum <= self.bytes_max).then_some(sum)
+            (sum <= self.bytes_max()).then_some(sum)
         };
         self.used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
@@ -69,7 +74,7 @@ impl Budget {
 impl fmt::Debug for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Budget")
-            .field("bytes_max", &self.bytes_max)
+            .field("bytes_max", &self.bytes_max())
             .field("used", &self.used())
             .finish()
     }

@@ -336,10 +336,15 @@ impl Connection {
 
     /// Counts the memory that the connection holds.
     pub(super) fn count_memory(&mut self) {
-        let held = self.io.as_ref().map_or(0, Transport::held_bytes);
-        let messages = self.inbox.capacity() + held;
+        let messages = self.received_bytes();
         let backlog = self.outbox.capacity();
         self.counted.set(&self.options.accounts, backlog, messages);
+    }
+
+    /// Returns the memory of input, whole messages or not, that the application has not taken.
+    pub(super) fn received_bytes(&self) -> usize {
+        let held = self.io.as_ref().map_or(0, Transport::held_bytes);
+        self.inbox.capacity() + held
     }
 
     pub(super) fn count_messages(&mut self) {

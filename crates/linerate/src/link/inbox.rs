@@ -226,10 +226,12 @@ impl Inbox {
         }
     }
 
-    /// Forgets from now on all messages that arrive, those that have not ended included; control
+    /// Forgets from now on all messages that arrive, and what has arrived of one that has not ended; control
     /// frames still count.
     pub(crate) fn stop_listening(&mut self) {
         self.deaf = true;
+        // Taken as a piece, so that a code point that has begun can still end.
+        drop(self.message.as_mut().and_then(Incoming::take_chunk));
     }
 
     /// Takes note that time may have passed since input was last parsed.
@@ -531,6 +533,22 @@ mod tests {
     use linerate_testkit::Frame;
 
     use super::*;
+
+    #[test]
+    fn nothing_is_kept_of_a_message_that_nobody_listens_to_any_more() {
+        let begun = Frame::new(0x1, "Grüße".as_bytes()).with_claimed_bytes(60_000);
+        let mut begun = begun.to_role(Role::Server).to_bytes();
+        begun.truncate(begun.len() - 3); // In the middle of the ß.
+        let mut inbox = Inbox::new(&begun);
+        let mut engine = Engine::new(Side(Role::Server), Arc::default(), Duration::ZERO);
+        let mut outbox = Outbox::default();
+        let piece = inbox.next(&mut engine, &mut outbox, Mode::Messages);
+        assert!(piece.is_ok_and(|piece| piece.is_none()));
+        let before = inbox.capacity();
+        inbox.stop_listening();
+        let after = inbox.capacity();
+        assert!(before >= 1024 && after < 512, "{before} to {after} bytes");
+    }
 
     #[test]
     fn f09_a_frame_that_has_begun_takes_no_memory_by_what_it_announces() {

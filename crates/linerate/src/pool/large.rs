@@ -59,6 +59,15 @@ pub(super) fn give(buffer: Vec<u8>) {
     }
 }
 
+/// Frees all of them.
+pub(super) fn free() {
+    let mut kept = kept();
+    kept.bytes = 0;
+    let buffers = mem::take(&mut kept.buffers);
+    drop(kept);
+    drop(buffers);
+}
+
 fn kept() -> MutexGuard<'static, Kept> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }

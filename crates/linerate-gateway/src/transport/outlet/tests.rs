@@ -1,13 +1,14 @@
 use std::{sync::Arc, task::Context};
 
-use futures_util::FutureExt;
-use linerate_budget::Account;
+use futures_util::{FutureExt, StreamExt};
+use linerate_budget::{Account, Budget, Consumer};
 use linerate_hub::{
     Batch, ChannelOptions, Encode, EncodingId, GapCause, Hub, HubOptions, SubscriptionId,
     SubscriptionOptions, Unencodable,
 };
 
 use super::*;
+use crate::transport::body::body;
 
 /// A wire that holds so many bytes.
 #[derive(Clone, Debug, Default)]
@@ -260,4 +261,23 @@ fn nobody_waits_for_a_client_that_is_gone() {
     assert!(outlet.is_full());
     assert_eq!(outlet.room().now_or_never(), Some(false));
     assert!(!outlet.is_full());
+}
+
+#[tokio::test]
+async fn a_reply_counts_until_the_wire_has_let_it_go() {
+    let account = Budget::new(1 << 20).account(Consumer::Backlogs);
+    let (wire, mut stream) = body(10_000, |_| None, ());
+    let outlet = ClientOutlet::new(wire, GapNotice::None, 100_000, &account);
+    // The second waits outside the wire, which is full by then.
+    for _ in 0..2 {
+        outlet.send(vec![b'x'; 10_000].into());
+    }
+    assert_eq!((outlet.has_waiting(), account.bytes()), (true, 20_000));
+    let first = stream.next().await;
+    assert!(outlet.room().await);
+    assert_eq!((outlet.has_waiting(), account.bytes()), (false, 20_000));
+    drop(first);
+    assert_eq!(account.bytes(), 10_000);
+    drop(stream.next().await);
+    assert_eq!(account.bytes(), 0);
 }

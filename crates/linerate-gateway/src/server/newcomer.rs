@@ -1,0 +1,50 @@
+//! Connections that have not asked for anything yet: they can be closed when memory is short.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use linerate_budget::{Budget, Consumer, Holder, Registration};
+use tokio::sync::Notify;
+
+use super::admission::CONNECTION_BYTES;
+
+/// A connection until its first request. What it asks for then is ended by itself: a body, a session.
+#[derive(Debug, Default)]
+pub(super) struct Newcomer {
+    ended: Notify,
+    registration: Mutex<Option<Registration>>,
+}
+
+impl Newcomer {
+    /// Makes known that there is one more.
+    pub(super) fn register(budget: &Budget) -> Arc<Self> {
+        let newcomer = Arc::new(Self::default());
+        *newcomer.registration() = Some(budget.register(&newcomer));
+        newcomer
+    }
+
+    /// Takes note of a request.
+    pub(super) fn settle(&self) {
+        self.registration().take();
+    }
+
+    /// Waits until the connection is to be closed.
+    pub(super) async fn ended(&self) {
+        self.ended.notified().await;
+    }
+
+    fn registration(&self) -> MutexGuard<'_, Option<Registration>> {
+        self.registration
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Holder for Newcomer {
+    fn holds(&self) -> (Consumer, u64) {
+        (Consumer::Connections, CONNECTION_BYTES)
+    }
+
+    fn end(&self) {
+        self.ended.notify_one();
+    }
+}
