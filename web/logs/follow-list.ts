@@ -8,6 +8,13 @@ import { parseServerMessage, SUBPROTOCOL, type Uploads } from "./protocol.js";
 /** A server that follows no file says nothing; it is asked for this long. */
 const ASK_MS = 15_000;
 
+const TITLE: Record<Uploads, string> = {
+  allowed: "Drop an access log",
+  closed: "No logs here",
+  key: "Logs need a key",
+  off: "No uploads here",
+};
+
 const WHY: Record<Uploads, string> = {
   allowed: "",
   closed:
@@ -29,7 +36,7 @@ export function listFollowable(follow: (name: string) => void): void {
   socket.addEventListener("message", ({ data }) => {
     const message = parseServerMessage(String(data));
     if (message.type === "error") {
-      showUploads("key", message.code === "wrong_key" ? message.message : "");
+      showUploads("key", isAboutKeys(message.code) ? message.message : "");
       end();
     } else if (message.type === "files" && message.uploads === "key" && key !== "" && !isShown) {
       isShown = true;
@@ -44,8 +51,13 @@ export function listFollowable(follow: (name: string) => void): void {
 
 function showUploads(uploads: Uploads, objection: string): void {
   document.body.dataset["uploads"] = uploads;
+  setText(element("invitation-title"), TITLE[uploads]);
   setText(element("uploads-why"), WHY[uploads]);
   setText(element("key-objection"), objection);
+}
+
+function isAboutKeys(code: string): boolean {
+  return code === "wrong_key" || code === "keys_limited";
 }
 
 function show(files: string[], follow: (name: string) => void): void {

@@ -68,6 +68,16 @@ export function objection(files: readonly { name: string; size: number }[]): Tro
   return null;
 }
 
+/** What the server has against an upload whatever its files hold, by code of the protocol. */
+const UNWILLING: Record<string, string> = {
+  busy: "The server reads as many logs as it may",
+  closed: "The server takes no logs",
+  keys_limited: "Too many wrong keys",
+  no_memory: "The server has no memory left for this log",
+  off: "Uploads are switched off",
+  wrong_key: "The server did not take the key",
+};
+
 function refusal(code: string, message: string, progress: string): Trouble {
   if (code === "not_a_log") {
     return {
@@ -84,6 +94,11 @@ function refusal(code: string, message: string, progress: string): Trouble {
       retry: false,
       asksForFormat: true,
     };
+  }
+  const title = UNWILLING[code];
+  if (title !== undefined) {
+    const retry = code === "busy" || code === "keys_limited" || code === "no_memory";
+    return { title, detail: sentence(message), retry };
   }
   return {
     title: "The server stopped reading",

@@ -26,13 +26,15 @@ pub enum Consumer {
     Publications,
     /// Subscriptions, and who is present in them.
     Subscriptions,
+    /// Figures and lines of the logs that the server follows.
+    Tails,
     /// Uploaded logs, in all their stages.
     Uploads,
 }
 
 impl Consumer {
     /// All consumers, in the order of their names.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Backlogs,
         Self::Blocks,
         Self::Bodies,
@@ -42,6 +44,7 @@ impl Consumer {
         Self::Messages,
         Self::Publications,
         Self::Subscriptions,
+        Self::Tails,
         Self::Uploads,
     ];
 
@@ -57,6 +60,7 @@ impl Consumer {
             Self::Messages => "messages",
             Self::Publications => "publications",
             Self::Subscriptions => "subscriptions",
+            Self::Tails => "tails",
             Self::Uploads => "uploads",
         }
     }

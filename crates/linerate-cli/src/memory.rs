@@ -3,7 +3,7 @@
 use std::{hint::black_box, io, thread, time::Duration};
 
 /// How often memory is given back.
-const INTERVAL: Duration = Duration::from_secs(2);
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// More than what the allocator keeps for small things.
 const BLOCK_BYTES: usize = 8 << 20;

@@ -118,6 +118,12 @@ impl Config {
         quarter.min(self.compression.total_bytes_max as u64)
     }
 
+    /// Returns the bytes that all followed logs may take up together.
+    pub fn tails_budget_bytes(&self) -> u64 {
+        let quarter = self.server.memory_budget_bytes() / 4;
+        quarter.min(self.logs.tails_bytes_max)
+    }
+
     /// Returns what is allowed, but may not be what was meant; each is a sentence.
     pub fn warnings(&self) -> Vec<String> {
         let silent = namespaces::silent(self);

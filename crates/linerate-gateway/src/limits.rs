@@ -95,12 +95,12 @@ fn requests() -> Vec<Limit> {
         count(
             "request.wrong_keys_max",
             attempts::WRONG_KEYS_MAX.into(),
-            "Wrong keys of the server API and /admin from one address",
+            "Wrong keys of the server API, /admin and /logs from one address",
         ),
         seconds(
             "request.wrong_keys_s",
             attempts::WRONG_KEYS_WINDOW,
-            "How long they are remembered; beyond the maximum, keys from the address are refused with 429 that long",
+            "How long they are remembered; beyond the maximum, keys from the address are refused that long",
         ),
         seconds(
             "connection.handshake_s",

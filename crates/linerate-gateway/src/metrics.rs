@@ -49,7 +49,7 @@ pub enum TokenKind {
     Subscription,
 }
 
-/// How a key of the server API or of `/admin` was judged.
+/// How a key of the server API, of `/admin` or for logs was judged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum KeyResult {
     /// It is wrong.
@@ -164,7 +164,7 @@ impl Default for Metrics {
                 drop(metrics.auth.get_or_create(&labels));
             }
         }
-        for kind in ["admin_key", "api_key"] {
+        for kind in ["admin_key", "api_key", "logs_key"] {
             for result in KeyResult::ALL {
                 let labels = [("kind", kind), ("result", result.label())];
                 drop(metrics.auth.get_or_create(&labels));

@@ -314,4 +314,5 @@ fn pass(
 mod tests {
     mod damage;
     mod files;
+    mod work;
 }

@@ -81,6 +81,11 @@ const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
 /// of a second of processor time, which an upload at full speed would be slowed by.
 const SNAPSHOT_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
+/// What it takes to make up the reply with the most values and lines, for a client that asks for them.
+const ANSWER_WORK_BYTES: usize = 64 << 20;
+/// The same for the figures that are shown unasked.
+const SNAPSHOT_WORK_BYTES: usize = 4 << 20;
+
 /// How a session ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -372,6 +377,15 @@ impl Session {
         match &self.state {
             State::Started(upload) => upload.growth_bytes_max(work, &self.limits),
             State::AwaitingStart | State::Ended(..) => 0,
+        }
+    }
+
+    /// Returns how many bytes of heap it may take to make up the replies that are due after input, and the one to a text
+    /// message if that is given.
+    pub fn reply_bytes_max(&self, text: Option<&str>) -> usize {
+        match text.map(|text| Request::parse(text, &self.limits)) {
+            Some(Ok(Request::Query { .. } | Request::Rows(_))) => ANSWER_WORK_BYTES,
+            _ => SNAPSHOT_WORK_BYTES,
         }
     }
 

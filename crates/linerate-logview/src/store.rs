@@ -233,6 +233,21 @@ mod tests {
     }
 
     #[test]
+    fn equal_rows_that_take_no_bytes_are_not_without_number() {
+        const BYTES_MAX: usize = 512 << 10;
+        let rows_max = BYTES_MAX / super::ROW_BYTES_MIN;
+        let some = vec![row(0); ROWS_MAX];
+        let mut store = Store::new(BYTES_MAX, false);
+        for _ in 0..rows_max / ROWS_MAX {
+            store.extend(&some);
+        }
+        assert_eq!(store.rows(), rows_max as u64);
+        assert_eq!(store.overflown_at(), None);
+        store.extend(&some);
+        assert_eq!(store.overflown_at(), Some(rows_max as u64));
+    }
+
+    #[test]
     fn oldest_rows_make_way_where_that_is_wanted() {
         let mut store = Store::new(1 << 20, true);
         let count = ROWS_MAX * 60 + 7;

@@ -13,6 +13,7 @@ mod stalled;
 pub(crate) mod streams;
 mod tls;
 pub(crate) mod waiting;
+pub(crate) mod upload;
 
 use std::{
     collections::BTreeMap,
@@ -78,12 +79,18 @@ pub(crate) enum Abuse {
     Tls,
     /// Connecting where there are no files, and waiting for the end.
     Waiting,
+    /// Uploading small files that decompress to gigabytes, again and again.
+    UploadBombs,
+    /// Uploading logs whose lines are kept, from several addresses.
+    UploadCrowd,
+    /// The same from one address.
+    UploadRows,
     /// Showing wrong keys.
     WrongKeys,
 }
 
 impl Abuse {
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 25] = [
         Self::Bombs,
         Self::Churn,
         Self::DearFilters,
@@ -104,6 +111,9 @@ impl Abuse {
         Self::Streams,
         Self::TinyFragments,
         Self::Tls,
+        Self::UploadBombs,
+        Self::UploadCrowd,
+        Self::UploadRows,
         Self::Waiting,
         Self::WrongKeys,
     ];
@@ -131,6 +141,9 @@ impl Abuse {
             Self::TinyFragments => "tiny-fragments",
             Self::Tls => "tls",
             Self::Waiting => "waiting",
+            Self::UploadBombs => "upload-bombs",
+            Self::UploadCrowd => "upload-crowd",
+            Self::UploadRows => "upload-rows",
             Self::WrongKeys => "wrong-keys",
         }
     }
@@ -180,6 +193,9 @@ impl Abuse {
             Self::Streams => Box::new(streams::Streams::new(server, peers)),
             Self::Tls => Box::new(tls::Connects::new(server)?),
             Self::Waiting => Box::new(waiting::Waiting::new(server, peers)),
+            Self::UploadBombs | Self::UploadCrowd | Self::UploadRows => {
+                Box::new(upload::Uploads::new(self, server, peers)?)
+            }
             Self::WrongKeys => Box::new(keys::Keys::new(server, peers)),
         })
     }

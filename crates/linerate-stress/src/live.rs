@@ -1,5 +1,6 @@
 //! The clients that behave well, and how long they wait for their answers.
 
+pub(crate) mod neighbour;
 pub(crate) mod wire;
 
 use std::{

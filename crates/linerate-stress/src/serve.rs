@@ -12,6 +12,7 @@ mod reload;
 mod rolling;
 mod slow;
 mod stalled;
+mod uploads;
 
 use crate::Row;
 
@@ -21,6 +22,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend(front::rows());
     rows.extend(filters::rows());
     rows.extend(files::rows());
+    rows.extend(uploads::rows());
     rows.extend([
         stalled::row(),
         hoard::row(),

@@ -40,3 +40,18 @@ test("only an empty file is refused before it is sent", () => {
   assert.match(objection([full, empty])?.detail ?? "", /^b\.log/);
   assert.equal(objection([full, full]), null);
 });
+
+test("a server that is full or wants another key says so instead of how far it read", () => {
+  for (const [code, retry] of [
+    ["busy", true],
+    ["keys_limited", true],
+    ["no_memory", true],
+    ["off", false],
+    ["wrong_key", false],
+  ] as const) {
+    const trouble = explain({ reason: "refused", code, message: "for a reason" }, 0, FILE);
+    assert.notEqual(trouble.title, "The server stopped reading");
+    assert.equal(trouble.detail, "For a reason.");
+    assert.equal(trouble.retry, retry, code);
+  }
+});

@@ -8,8 +8,10 @@ use std::{
     sync::Arc,
 };
 
+use linerate_budget::{Budget, Consumer};
 use linerate_logview::session::Limits;
 
+use super::upload::ALLOCATED_FOR_8;
 pub(super) use tail::Tail;
 
 /// All files that are followed.
@@ -18,14 +20,21 @@ pub(super) struct Tails(Vec<Arc<Tail>>);
 
 impl Tails {
     /// Begins to read the files, each on a thread of its own. A file that isn't there yet is waited
-    /// for.
+    /// for. Together their figures take up `bytes_max` bytes at most, which are counted in the budget of the process.
     ///
     /// # Errors
     /// A thread can't be started.
-    pub(super) fn start(paths: &[PathBuf], limits: &Limits) -> std::io::Result<Self> {
+    pub(super) fn start(
+        paths: &[PathBuf],
+        limits: &Limits,
+        bytes_max: u64,
+        process: &Budget,
+    ) -> std::io::Result<Self> {
+        let limits = within(limits.clone(), bytes_max / (paths.len() as u64).max(1));
         let tails = paths.iter().map(|path| {
             let name = name_of(path, paths);
-            Tail::start(name, path.clone(), limits.clone())
+            let lease = process.lease(Consumer::Tails);
+            Tail::start(name, path.clone(), limits.clone(), lease)
         });
         tails.collect::<std::io::Result<_>>().map(Self)
     }
@@ -39,6 +48,14 @@ impl Tails {
     pub(super) fn find(&self, name: &str) -> Option<Arc<Tail>> {
         self.0.iter().find(|tail| tail.name() == name).cloned()
     }
+}
+
+/// Lowers what a log may take to so many bytes of memory.
+fn within(mut limits: Limits, bytes_max: u64) -> Limits {
+    // Whatever the allocator adds is part of it.
+    let bytes = usize::try_from(bytes_max / ALLOCATED_FOR_8 * 8).unwrap_or(usize::MAX);
+    limits.aggregate = limits.aggregate.within(bytes);
+    limits
 }
 
 /// Returns what a file is called among the others: the last part of its path if that is enough.

@@ -94,7 +94,10 @@ impl Service {
             shared: shared.clone(),
         });
         let memory = node.budget().clone();
-        let sessions = Sessions::new(&shared.settings().config.logs, memory)?;
+        let settings = shared.settings();
+        let tails_bytes_max = settings.config.tails_budget_bytes();
+        let sessions = Sessions::new(&settings.config.logs, tails_bytes_max, memory)?;
+        drop(settings);
         let gate = Gate::new(shared.clone());
         let pages = Arc::new(routes::Shared::new(sessions, gate));
         let admin = Admin::new(node.clone(), shared.clone());

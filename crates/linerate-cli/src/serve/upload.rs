@@ -19,6 +19,7 @@ mod access;
 mod conversation;
 mod lane;
 mod memory;
+mod parsing;
 mod sessions;
 mod viewing;
 
@@ -33,8 +34,9 @@ use linerate_logview::{
 use super::endpoint::{Endpoint, Farewell};
 pub(super) use access::Gate;
 use conversation::Conversation;
+pub(super) use parsing::step_back;
 use sessions::NoPlace;
-pub(super) use sessions::Sessions;
+pub(super) use sessions::{ALLOCATED_FOR_8, Sessions};
 
 const BUSY: &str = r#"{"type":"error","code":"busy","message":"The server reads as many logs as it may at a time. Try again in a while."}"#;
 const BUSY_FAREWELL: Farewell = Farewell {
@@ -118,7 +120,7 @@ fn farewell_of_error(error: &SessionError) -> Farewell {
     match error {
         SessionError::Idle { .. } => Farewell::DONE,
         SessionError::InFile { reason, .. } => farewell_of_error(reason),
-        SessionError::NoMemory { .. } => Farewell {
+        SessionError::GaveWay { .. } | SessionError::NoMemory { .. } => Farewell {
             code: CloseCode::TRY_AGAIN_LATER,
             reason: "no memory left for uploads",
         },

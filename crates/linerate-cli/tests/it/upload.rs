@@ -244,12 +244,83 @@ async fn keyed_server_takes_no_log_without_the_key_and_takes_it_with_it() {
 }
 
 #[tokio::test]
+async fn address_that_shows_20_wrong_keys_for_logs_has_to_wait_as_at_the_api() {
+    let server = Server::start_logging(&["--set", "auth.logs_key=0123456789-logs-key"]);
+    let refused = async |key: &str| {
+        let mut ws = server.connect_upload().await;
+        let shown = json!({"type": "key", "key": key});
+        ws.send(shown.to_string()).await.unwrap();
+        let (last, code) = last_reply(&mut ws).await;
+        (last["code"].as_str().unwrap().to_owned(), code)
+    };
+    let wrong = futures_util::future::join_all((0..20).map(|_| refused("guess"))).await;
+    assert!(wrong.iter().all(|it| *it == ("wrong_key".to_owned(), 1008)));
+    for key in ["guess", "0123456789-logs-key"] {
+        assert_eq!(refused(key).await, ("keys_limited".to_owned(), 1013));
+    }
+    let log = server.stop_and_read_log();
+    let told = log.lines().filter(|line| line.contains("wrong key"));
+    assert!((1..=3).contains(&told.count()), "{log}");
+}
+
+#[tokio::test]
 async fn keyed_server_without_a_key_for_logs_takes_none() {
     let server = Server::start_with(&["--set", "auth.api_key=0123456789-api-key"]);
     let mut ws = server.connect_upload().await;
     assert_eq!(next(&mut ws).await.unwrap()["uploads"], "closed");
     let (last, code) = last_reply(&mut ws).await;
     assert_eq!((&last["code"], code), (&"closed".into(), 1008));
+}
+
+/// Returns lines whose texts do not compress and whose values are few, about a kilobyte each.
+fn random_lines(bytes: usize) -> Vec<u8> {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut seed = 7_u64;
+    let mut log = Vec::with_capacity(bytes + 1_100);
+    while log.len() < bytes {
+        log.extend_from_slice(b"192.0.2.7 - ");
+        for _ in 0..1_000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            log.push(LETTERS[(seed >> 58) as usize]);
+        }
+        log.extend_from_slice(b" [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n");
+    }
+    log
+}
+
+#[tokio::test]
+async fn upload_that_holds_the_most_gives_way_to_one_that_asks_for_little() {
+    let server = Server::start_with(&["--set", "logs.memory_bytes_max=67108864"]);
+    let mut large = server.connect_upload().await;
+    assert_eq!(next(&mut large).await.unwrap()["type"], "files");
+    let files = [json!({"name": "large.log", "size": null})];
+    let start_large = json!({"type": "start", "files": files, "rows": true});
+    large.send(start_large.to_string()).await.unwrap();
+    // Of which three quarters are kept: too much for another upload's turn, and not for its own next one.
+    let lines = random_lines(44 << 20);
+    for message in lines.chunks(1 << 20) {
+        large.send_binary(message).await.unwrap();
+    }
+    loop {
+        let reply = next(&mut large).await.unwrap();
+        assert_ne!(reply["type"], "error", "{reply}");
+        if reply["type"] == "ack" && reply["bytes"] == lines.len() {
+            break;
+        }
+    }
+    let (log, _) = made_log(100);
+    let mut small = server.connect_upload().await;
+    start(&mut small, log.len()).await;
+    small.send_binary(log.as_bytes()).await.unwrap();
+    assert_eq!(finish(&mut small).await["summary"]["requests"], 100);
+
+    let (last, code) = last_reply(&mut large).await;
+    assert_eq!((&last["code"], code), (&"no_memory".into(), 1013));
+    let message = last["message"].as_str().unwrap();
+    assert!(message.contains("this one held the most"), "{message}");
+    let metrics = server.get("/metrics").await;
+    let shed = r#"linerate_memory_sheds_total{consumer="uploads"} 1"#;
+    assert!(metrics.text().contains(shed), "{}", metrics.text());
 }
 
 #[tokio::test]

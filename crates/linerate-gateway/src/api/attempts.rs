@@ -20,6 +20,16 @@ const ADDRESSES_MAX: usize = 4_096;
 #[derive(Debug, Default)]
 pub(crate) struct Attempts(Mutex<HashMap<IpAddr, Attempt, RandomState>>);
 
+/// Why a key is not taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum KeyRefusal {
+    /// It was not looked at, because too many from the same address were wrong. The next is looked at after this time.
+    Limited(Duration),
+    /// It is wrong.
+    Wrong,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Attempt {
     since: Instant,

@@ -1,13 +1,11 @@
 //! Who may use the server API and the admin page.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
 
-use super::attempts::Attempts;
+use super::attempts::KeyRefusal;
 use crate::{
-    metrics::KeyResult,
-    quiet::Quiet,
     server::names_this_machine,
     session::{Settings, Shared},
     transport::Peer,
@@ -23,8 +21,6 @@ const FORWARDING: [&str; 6] = [
     "x-real-ip",
 ];
 const FORWARDING_PREFIX: &str = "x-forwarded-";
-
-static WRONG_KEYS: Quiet = Quiet::new();
 
 /// Which door somebody stands at.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -88,30 +84,14 @@ impl Door {
         if shown.is_empty() {
             return Err(Denied::Key(self));
         }
-        let (attempts, now): (&Attempts, _) = (shared.attempts(), Instant::now());
-        let count = |result| shared.metrics().count_key(self.kind(), result);
-        if let Some(wait) = peer.and_then(|peer| attempts.wait(peer.address, now)) {
-            count(KeyResult::Limited);
-            return Err(Denied::Limited(wait));
-        }
-        if shown.into_iter().any(|key| self.is_key(settings, key)) {
-            count(KeyResult::Ok);
-            return Ok(());
-        }
-        count(KeyResult::Invalid);
-        if let Some(peer) = peer {
-            attempts.note_wrong(peer.address, now);
-        }
-        if let Some(count) = WRONG_KEYS.ask(now) {
-            let address = peer.map(|peer| peer.address);
-            tracing::warn!(
-                count,
-                ?address,
-                header = self.header(),
-                "wrong key was shown"
-            );
-        }
-        Err(Denied::Key(self))
+        let address = peer.map(|peer| peer.address);
+        let is_right = || shown.into_iter().any(|key| self.is_key(settings, key));
+        shared
+            .judge_key(self.kind(), address, is_right)
+            .map_err(|refusal| match refusal {
+                KeyRefusal::Limited(wait) => Denied::Limited(wait),
+                KeyRefusal::Wrong => Denied::Key(self),
+            })
     }
 
     fn has_key(self, settings: &Settings) -> bool {

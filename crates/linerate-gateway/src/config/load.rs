@@ -156,6 +156,7 @@ impl Loader {
             match limit.key.as_str() {
                 "compression.total_bytes_max" => limit.value = config.compression_budget_bytes(),
                 "history.total_bytes_max" => limit.value = config.history_budget_bytes(),
+                "logs.tails_bytes_max" => limit.value = config.tails_budget_bytes(),
                 "server.memory_bytes_max" => limit.value = config.server.memory_budget_bytes(),
                 _ => {}
             }

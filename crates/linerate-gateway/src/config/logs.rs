@@ -38,6 +38,9 @@ pub struct LogsOptions {
     pub resume: Duration,
     /// Files that are read as they grow, for all clients that may upload.
     pub tail: Vec<PathBuf>,
+    /// Bytes of memory that the figures and lines of these files may take up together; a quarter of the process's budget at
+    /// most.
+    pub tails_bytes_max: u64,
     /// The database of countries that addresses are looked up in; `None`, so there are no countries.
     pub geoip: Option<PathBuf>,
 }
@@ -61,6 +64,7 @@ impl LogsOptions {
         check.range("idle_s", self.idle.as_secs(), 1..=604_800);
         check.range("resume_s", self.resume.as_secs(), 0..=86_400);
         check.range("tail", self.tail.len(), 0..=64);
+        check.range("tails_bytes_max", self.tails_bytes_max, 8 << 20..=1 << 50);
     }
 }
 
@@ -78,6 +82,7 @@ impl Default for LogsOptions {
             silence: Duration::from_secs(60),
             idle: Duration::from_secs(600),
             tail: Vec::new(),
+            tails_bytes_max: 512 << 20,
             geoip: None,
             resume: Duration::from_secs(8),
         }

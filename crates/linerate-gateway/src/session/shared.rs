@@ -1,18 +1,21 @@
 //! What sessions share: the configuration as it is now, and what was made of it.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc, time::Instant};
 
 use arc_swap::{ArcSwap, Guard};
 use linerate_hub::{ChannelName, channel::ChannelNameError};
 
 use crate::{
-    api::attempts::Attempts,
+    api::attempts::{Attempts, KeyRefusal},
     auth::{AuthSetupError, Authenticator, Origins},
     config::{ChannelOptions, Config, Namespaces},
     filter::Filters,
-    metrics::Metrics,
+    metrics::{KeyResult, Metrics},
     protocol::centrifuge::ClientError,
+    quiet::Quiet,
 };
+
+static WRONG_KEYS: Quiet = Quiet::new();
 
 /// What all sessions of a node share.
 #[derive(Debug)]
@@ -70,9 +73,43 @@ impl Shared {
         &self.metrics
     }
 
-    /// Returns which addresses have shown wrong keys.
-    pub(crate) const fn attempts(&self) -> &Attempts {
-        &self.attempts
+    /// Judges a key for logs that an address shows: `auth.logs_key` or `auth.admin_key`.
+    ///
+    /// # Errors
+    /// It is wrong, or too many from this address were.
+    pub fn judge_logs_key(&self, key: &[u8], address: IpAddr) -> Result<(), KeyRefusal> {
+        let settings = self.settings_full();
+        self.judge_key("logs_key", Some(address), || {
+            settings.authenticator.is_logs_key(key)
+        })
+    }
+
+    /// Judges a key of this kind, unless too many keys that its address has shown were wrong. What comes of it is counted,
+    /// and wrong keys are logged.
+    pub(crate) fn judge_key(
+        &self,
+        kind: &'static str,
+        address: Option<IpAddr>,
+        is_right: impl FnOnce() -> bool,
+    ) -> Result<(), KeyRefusal> {
+        let now = Instant::now();
+        let count = |result| self.metrics.count_key(kind, result);
+        if let Some(wait) = address.and_then(|address| self.attempts.wait(address, now)) {
+            count(KeyResult::Limited);
+            return Err(KeyRefusal::Limited(wait));
+        }
+        if is_right() {
+            count(KeyResult::Ok);
+            return Ok(());
+        }
+        count(KeyResult::Invalid);
+        if let Some(address) = address {
+            self.attempts.note_wrong(address, now);
+        }
+        if let Some(count) = WRONG_KEYS.ask(now) {
+            tracing::warn!(count, ?address, kind, "wrong key was shown");
+        }
+        Err(KeyRefusal::Wrong)
     }
 
     /// Returns the settings as they are now.

@@ -54,6 +54,42 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Lowers them so that all together takes up `bytes_max` bytes of heap at most, 8 MiB or more: half of that names, the
+    /// rest columns and lines.
+    #[must_use]
+    pub fn within(mut self, bytes_max: usize) -> Self {
+        /// The timeline, and lists whose size does not depend on the log.
+        const FIXED_BYTES: usize = 3 << 20;
+        let bytes_max = bytes_max.max(8 << 20) - FIXED_BYTES;
+        let names_max = self.names_bytes_max();
+        if names_max > bytes_max / 2 {
+            let part = (bytes_max / 2) as f64 / names_max as f64;
+            for limit in self.names_mut() {
+                *limit = (*limit as f64 * part) as usize;
+            }
+        }
+        let rest = bytes_max - self.names_bytes_max();
+        self.column_bytes_max = self.column_bytes_max.min(rest / 2);
+        self.line_bytes_sum_max = self.line_bytes_sum_max.min(rest - self.column_bytes_max);
+        self
+    }
+
+    /// Returns how many names there may be and how many bytes they may have, for all that a log may have any number of.
+    fn names_mut(&mut self) -> [&mut usize; 10] {
+        [
+            &mut self.addresses_max,
+            &mut self.address_bytes_max,
+            &mut self.paths_max,
+            &mut self.path_bytes_max,
+            &mut self.agents_max,
+            &mut self.agent_bytes_max,
+            &mut self.referrers_max,
+            &mut self.referrer_bytes_max,
+            &mut self.hosts_max,
+            &mut self.host_bytes_max,
+        ]
+    }
+
     /// Returns about how many bytes of heap names and what is counted of them take up at most.
     pub(crate) fn names_bytes_max(&self) -> usize {
         /// A value in a table, its end, its tally, and what else is known of an address.

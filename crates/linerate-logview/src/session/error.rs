@@ -25,6 +25,13 @@ pub enum SessionError {
     },
     /// The format that `start` gives is none.
     Format(FormatError),
+    /// It held more memory than any other upload, and others needed some.
+    GaveWay {
+        /// The bytes that it held.
+        bytes: u64,
+        /// The bytes that all uploads may take up together.
+        bytes_max: u64,
+    },
     /// Nothing was asked of the figures for too long.
     Idle {
         /// The limit.
@@ -126,7 +133,7 @@ impl SessionError {
             Self::Format(_) => "unknown_format",
             Self::Idle { .. } => "idle",
             Self::InFile { reason, .. } => reason.code(),
-            Self::NoMemory { .. } => "no_memory",
+            Self::GaveWay { .. } | Self::NoMemory { .. } => "no_memory",
             Self::AfterFinish
             | Self::FileCount { .. }
             | Self::NameTooLong { .. }
@@ -166,6 +173,12 @@ impl fmt::Display for SessionError {
                 )
             }
             Self::Format(error) => sentence(f, error),
+            Self::GaveWay { bytes, bytes_max } => write!(
+                f,
+                "Other uploads needed memory, and this one held the most: {bytes} of the {bytes_max} bytes that \
+                 all uploads may take up together (logs.memory_bytes_max). Try again later, or without keeping \
+                 the lines."
+            ),
             Self::Idle { idle_max } => write!(
                 f,
                 "Nothing was asked for {} seconds, so the figures were given up.",

@@ -75,6 +75,11 @@ impl Followed {
         if was_skipping { Ok(()) } else { decoded }
     }
 
+    /// Returns how many bytes of heap it holds, within a few KiB.
+    pub fn memory_bytes(&self) -> usize {
+        self.log.memory_bytes() + self.input.memory_bytes_max()
+    }
+
     /// Returns the message that shows the figures as they are, the same for all viewers.
     pub fn snapshot(&self) -> String {
         let summary = Box::new(self.log.summary());

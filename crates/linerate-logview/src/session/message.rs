@@ -164,8 +164,17 @@ impl io::Write for Bounded {
 
 #[cfg(test)]
 mod tests {
-    use super::Request;
+    use super::{Reply, Request};
     use crate::session::{Limits, SessionError};
+
+    #[test]
+    fn reply_of_the_limit_is_made_and_one_byte_more_is_not() {
+        let reply = Reply::Ack { bytes: 1_048_576 };
+        let json = reply.to_json();
+        assert_eq!(reply.to_json_within(json.len()), Some(json.clone()));
+        assert_eq!(reply.to_json_within(json.len() - 1), None);
+        assert_eq!(reply.to_json_within(0), None);
+    }
 
     fn parse(text: &str) -> Option<Request> {
         match Request::parse(text, &Limits::default()) {

@@ -2,7 +2,10 @@
 
 use std::io::Write;
 
-use linerate_logview::aggregate::{Aggregator, Limits};
+use linerate_logview::{
+    aggregate::{Aggregator, Limits},
+    session::{self, Followed},
+};
 
 use crate::generator::{self, Recipe};
 
@@ -33,7 +36,7 @@ fn known_values_allocate_nothing_but_columns() {
 }
 
 /// Appends a line whose address, path, agent and referrer no other line has.
-fn write_distinct(line: u64, text: &mut Vec<u8>) {
+pub(crate) fn write_distinct(line: u64, text: &mut Vec<u8>) {
     let [a, b] = [line >> 16, line & 0xFFFF];
     let year = 1970 + line % 230;
     write!(
@@ -109,6 +112,40 @@ fn ten_million_distinct_values_hold_less_than_80_mib() {
     );
     assert!(!summary.filterable.complete);
     assert!(held < 40 * MIB && most < 80 * MIB, "{held} {most}");
+}
+
+#[test]
+fn followed_log_holds_no_more_than_it_may_whatever_comes() {
+    for bytes_max in [8 * MIB, 24 * MIB] {
+        let mut limits = session::Limits::default();
+        limits.aggregate = limits.aggregate.within(bytes_max as usize);
+        let mut text = Vec::with_capacity(1 << 20);
+        let mut log = None;
+        let cost = allocation_counter::measure(|| {
+            let mut followed = Followed::new(limits);
+            for line in 0..60_000 {
+                write_distinct(line, &mut text);
+                if text.len() > 200 << 10 {
+                    followed
+                        .handle_input(&text)
+                        .expect("no damage in plain text");
+                    text.clear();
+                }
+            }
+            log = Some(followed);
+        });
+        let held = u64::try_from(cost.bytes_current).expect("more is allocated than freed");
+        assert!(held <= bytes_max, "{held} of {bytes_max}");
+        assert!(held > bytes_max / 4, "{held} of {bytes_max}");
+        // While a list grows, the allocator may hold the old one too.
+        assert!(
+            cost.bytes_max <= bytes_max * 5 / 4,
+            "{} of {bytes_max}",
+            cost.bytes_max
+        );
+        let said = log.expect("it was made").memory_bytes() as u64;
+        assert!(said + MIB / 8 >= held, "{said} said, {held} held");
+    }
 }
 
 #[test]

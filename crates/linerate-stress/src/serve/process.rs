@@ -41,6 +41,17 @@ impl Serve {
         )
     }
 
+    /// Starts one whose threads share processors as they usually do: what takes long on one of them does not keep the others
+    /// from running.
+    pub(super) fn start_sharing(linerate: &Path, flags: &[&str]) -> Result<Self> {
+        Self::start_in(
+            tempfile::tempdir()?,
+            linerate,
+            false,
+            &[LISTEN, flags].concat(),
+        )
+    }
+
     /// Starts one of several with a configuration, which has its address.
     pub(super) fn start_node(linerate: &Path, configuration: &str) -> Result<Self> {
         let directory = tempfile::tempdir()?;

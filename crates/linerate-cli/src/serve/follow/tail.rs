@@ -8,10 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use linerate_budget::Lease;
 use linerate_logview::session::{Followed, Limits};
 use tokio::sync::watch;
 
 use super::growing::{GrowingFile, Growth};
+use crate::serve::upload::{ALLOCATED_FOR_8, step_back};
 
 /// How often it is looked whether the file has grown.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -33,7 +35,14 @@ pub(in crate::serve) struct Tail {
 
 impl Tail {
     /// Begins to read a file on a thread of its own, which ends when nobody has the tail any more.
-    pub(super) fn start(name: String, path: PathBuf, limits: Limits) -> io::Result<Arc<Self>> {
+    ///
+    /// What its figures take up is counted in the lease.
+    pub(super) fn start(
+        name: String,
+        path: PathBuf,
+        limits: Limits,
+        lease: Lease,
+    ) -> io::Result<Arc<Self>> {
         let tail = Arc::new(Self {
             name,
             log: Mutex::new(Followed::new(limits)),
@@ -47,6 +56,7 @@ impl Tail {
             has_news: true,
             last_snapshot: None,
             is_well: true,
+            lease,
         };
         let thread = thread::Builder::new().name("tail".into());
         thread.spawn(move || reader.run())?;
@@ -78,10 +88,12 @@ struct Reader {
     last_snapshot: Option<Instant>,
     /// Whether the file could be read the last time, so that trouble is logged once.
     is_well: bool,
+    lease: Lease,
 }
 
 impl Reader {
     fn run(mut self) {
+        step_back();
         while let Some(tail) = self.tail.upgrade() {
             let pause = self.read(&tail);
             self.publish(&tail);
@@ -102,6 +114,8 @@ impl Reader {
             Growth::Ended => tail.log().handle_eof(),
             Growth::None => return POLL_INTERVAL,
         };
+        let bytes = tail.log().memory_bytes() as u64;
+        self.lease.set(bytes / 8 * ALLOCATED_FOR_8);
         if let Err(error) = taken {
             tracing::warn!(path = %self.path.display(), %error, "rest of a log is skipped");
         }

@@ -3,16 +3,12 @@
 //! Browsers can't send a header with a WebSocket, and addresses end up in logs of proxies. So the key is the first
 //! message: `{"type":"key","key":"…"}`. Nothing is kept of a client before that.
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use linerate::CloseCode;
-use linerate_gateway::session::{LogsAccess, Shared};
+use linerate_gateway::session::{KeyRefusal, LogsAccess, Shared};
 use serde::Deserialize;
-use tokio::time::Instant;
+use serde_json::json;
 
 use crate::serve::endpoint::Farewell;
 
@@ -22,32 +18,26 @@ pub(super) const KEY_TEXT_BYTES_MAX: usize = 4 << 10;
 pub(super) const KEY_WITHIN: Duration = Duration::from_secs(10);
 /// How long a client waits that has shown a wrong one.
 pub(super) const WRONG_KEY_DELAY: Duration = Duration::from_secs(1);
-/// How often a wrong key is logged at most.
-const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 pub(super) const CLOSED: &str = r#"{"type":"error","code":"closed","message":"This server takes no logs: it is not open, and no key for logs is configured (auth.logs_key or auth.admin_key)."}"#;
-pub(super) const WRONG_KEY: &str = r#"{"type":"error","code":"wrong_key","message":"That is not the key for logs (auth.logs_key or auth.admin_key)."}"#;
+const WRONG_KEY: &str = r#"{"type":"error","code":"wrong_key","message":"That is not the key for logs (auth.logs_key or auth.admin_key)."}"#;
 pub(super) const CLOSED_FAREWELL: Farewell = Farewell {
     code: CloseCode::POLICY_VIOLATION,
     reason: "closed",
 };
-pub(super) const WRONG_KEY_FAREWELL: Farewell = Farewell {
+const WRONG_KEY_FAREWELL: Farewell = Farewell {
     code: CloseCode::POLICY_VIOLATION,
     reason: "wrong key",
+};
+const KEYS_LIMITED_FAREWELL: Farewell = Farewell {
+    code: CloseCode::TRY_AGAIN_LATER,
+    reason: "too many wrong keys",
 };
 
 /// Judges clients by the configuration as it is at the moment.
 #[derive(Debug)]
 pub(in crate::serve) struct Gate {
     shared: Arc<Shared>,
-    wrong: Mutex<Wrong>,
-}
-
-/// Wrong keys since the last line of the log about them.
-#[derive(Debug, Default)]
-struct Wrong {
-    count: u64,
-    logged: Option<Instant>,
 }
 
 #[derive(Deserialize)]
@@ -58,37 +48,34 @@ enum Shown {
 
 impl Gate {
     pub(in crate::serve) fn new(shared: Arc<Shared>) -> Self {
-        Self {
-            shared,
-            wrong: Mutex::default(),
-        }
+        Self { shared }
     }
 
     pub(super) fn access(&self) -> LogsAccess {
         self.shared.settings().logs_access()
     }
 
-    /// Returns whether a message shows a key that is right.
-    pub(super) fn opens(&self, text: &str, address: IpAddr) -> bool {
-        let shown = serde_json::from_str(text);
-        let is_right = shown.is_ok_and(|Shown::Key { key }| {
-            let settings = self.shared.settings();
-            settings.authenticator.is_logs_key(key.as_bytes())
-        });
-        if !is_right {
-            self.note_wrong(address);
-        }
-        is_right
+    /// Judges the key that a message shows. A message without one is refused as a wrong key and not counted as one.
+    pub(super) fn judge(&self, text: &str, address: IpAddr) -> Result<(), KeyRefusal> {
+        let Ok(Shown::Key { key }) = serde_json::from_str(text) else {
+            return Err(KeyRefusal::Wrong);
+        };
+        self.shared.judge_logs_key(key.as_bytes(), address)
     }
+}
 
-    fn note_wrong(&self, address: IpAddr) {
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        wrong.count += 1;
-        if wrong.logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
-            wrong.logged = Some(Instant::now());
-            let times = std::mem::take(&mut wrong.count);
-            tracing::warn!(%address, times, "wrong key for logs");
+/// Returns what a client is told whose key is not taken.
+pub(super) fn refusal_of_key(why: KeyRefusal) -> (String, Farewell) {
+    match why {
+        KeyRefusal::Limited(wait) => {
+            let seconds = wait.as_secs() + 1;
+            let message = format!(
+                "Too many wrong keys came from your address. The next key is looked at in {seconds} seconds."
+            );
+            let error = json!({"type": "error", "code": "keys_limited", "message": message});
+            (error.to_string(), KEYS_LIMITED_FAREWELL)
         }
+        _ => (WRONG_KEY.to_owned(), WRONG_KEY_FAREWELL),
     }
 }
 
@@ -98,10 +85,10 @@ mod tests {
 
     use linerate_gateway::{
         config::{Config, Secret},
-        session::{LogsAccess, Settings, Shared},
+        session::{KeyRefusal, LogsAccess, Settings, Shared},
     };
 
-    use super::{CLOSED, Gate, WRONG_KEY};
+    use super::{CLOSED, Gate, WRONG_KEY, refusal_of_key};
 
     fn gate(keys: &[&str]) -> Gate {
         let mut config = Config::default();
@@ -118,7 +105,7 @@ mod tests {
 
     fn opens(gate: &Gate, name: &str) -> bool {
         let text = format!(r#"{{"type":"key","key":"0123456789abcdef-{name}"}}"#);
-        gate.opens(&text, [192, 0, 2, 1].into())
+        gate.judge(&text, [192, 0, 2, 1].into()).is_ok()
     }
 
     #[test]
@@ -147,8 +134,36 @@ mod tests {
             r#"{"type":"key"}"#,
             r#"{"type":"start","files":[]}"#,
         ] {
-            assert!(!both.opens(text, [192, 0, 2, 1].into()), "{text}");
+            let judged = both.judge(text, [192, 0, 2, 1].into());
+            assert_eq!(judged, Err(KeyRefusal::Wrong), "{text}");
         }
+    }
+
+    #[test]
+    fn address_that_shows_wrong_keys_waits_and_others_do_not() {
+        let gate = gate(&["api", "logs"]);
+        for _ in 0..20 {
+            assert!(!opens(&gate, "guess"));
+        }
+        let right = r#"{"type":"key","key":"0123456789abcdef-logs"}"#;
+        let Err(limited) = gate.judge(right, [192, 0, 2, 1].into()) else {
+            panic!("the right key is not looked at either");
+        };
+        assert!(matches!(limited, KeyRefusal::Limited(_)), "{limited:?}");
+        let (error, farewell) = refusal_of_key(limited);
+        let error: serde_json::Value = serde_json::from_str(&error).unwrap();
+        assert_eq!(error["code"], "keys_limited");
+        assert_eq!(farewell.code.as_u16(), 1013);
+        assert_eq!(gate.judge(right, [192, 0, 2, 2].into()), Ok(()));
+    }
+
+    #[test]
+    fn message_without_a_key_does_not_count_as_a_wrong_one() {
+        let gate = gate(&["logs"]);
+        for _ in 0..100 {
+            assert!(gate.judge("{}", [192, 0, 2, 1].into()).is_err());
+        }
+        assert!(opens(&gate, "logs"));
     }
 
     #[test]

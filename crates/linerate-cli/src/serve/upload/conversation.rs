@@ -12,19 +12,18 @@ use linerate_gateway::session::LogsAccess;
 use linerate_logview::session::{SessionError, Uploads, Wish, files_message};
 use tokio::{
     task::JoinError,
-    time::{sleep, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
     FAILED_FAREWELL, TAKEN_FAREWELL, Visitor,
     access::{
-        CLOSED, CLOSED_FAREWELL, KEY_TEXT_BYTES_MAX, KEY_WITHIN, WRONG_KEY, WRONG_KEY_DELAY,
-        WRONG_KEY_FAREWELL,
+        CLOSED, CLOSED_FAREWELL, KEY_TEXT_BYTES_MAX, KEY_WITHIN, WRONG_KEY_DELAY, refusal_of_key,
     },
     farewell, farewell_of_error,
-    lane::{Done, Input, Lane},
+    lane::{Done, Input, Lane, ROOM_INTERVAL, ROOM_WITHIN},
     refusal_of_place,
-    sessions::{Hosted, Seat, Sessions},
+    sessions::{Calls, Hosted, Lack, Seat, Sessions},
     viewing::Viewing,
 };
 use crate::serve::{endpoint::Farewell, follow::Tail};
@@ -40,6 +39,8 @@ pub(super) enum End {
     Over(Farewell),
     /// The client wants to look at a file that the server reads.
     Follow(Arc<Tail>),
+    /// Others need the memory of the session.
+    GaveWay,
     /// The client has come back on another connection.
     Taken,
 }
@@ -52,6 +53,8 @@ impl From<Error> for End {
 
 /// How long a few bytes wait for more to be parsed with.
 const GATHER_MAX: Duration = Duration::from_millis(5);
+/// How long it may take to tell a client that its session is over. It may not be reading.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Receives for a session, and sends its replies.
 ///
@@ -61,6 +64,7 @@ pub(super) struct Conversation<'a> {
     sessions: &'a Arc<Sessions>,
     sender: &'a Sender,
     visitor: Visitor,
+    calls: Arc<Calls>,
     seat: Option<Seat>,
     /// The session, unless it is at work.
     hosted: Option<Box<Hosted>>,
@@ -77,25 +81,39 @@ impl<'a> Conversation<'a> {
             sessions,
             sender,
             visitor,
+            calls: Arc::default(),
             seat: None,
             due: hosted.session.poll_timeout().unwrap_or_default(),
+            lane: Arc::new(Lane::new(sessions, hosted.held().clone())),
             hosted: Some(hosted),
             running: None,
-            lane: Arc::new(Lane::new(sessions)),
         }
     }
 
     /// Talks until there is nothing left to say, and keeps the session if the client may come back.
     pub(super) async fn talk(mut self, receiver: &mut Receiver) -> linerate::Result<Farewell> {
-        let end = match self.hear(receiver).await {
-            Ok(never) => match never {},
-            Err(end) => end,
+        let calls = self.calls.clone();
+        let end = tokio::select! {
+            biased;
+            () = calls.to_give_way() => End::GaveWay,
+            heard = self.hear(receiver) => match heard {
+                Ok(never) => match never {},
+                Err(end) => end,
+            },
         };
+        self.lane.abandon();
         match end {
             End::Follow(tail) => {
                 Viewing::new(self.sessions, self.sender, tail)
                     .talk(receiver)
                     .await
+            }
+            End::GaveWay => {
+                let (sender, error) = (self.sender, self.sessions.gave_way(&calls));
+                // Its memory is free before the client hears of it, who may not listen.
+                drop(self);
+                _ = timeout(LAST_WORDS_WITHIN, sender.send(error.to_json())).await;
+                Ok(farewell_of_error(&error))
             }
             End::Over(farewell) => Ok(farewell),
             End::Taken => {
@@ -144,12 +162,13 @@ impl<'a> Conversation<'a> {
         let Some(text) = shown.unwrap_or(Ok(Some(String::new())))? else {
             return Err(End::Over(Farewell::DONE));
         };
-        if self.visitor.gate.opens(&text, self.visitor.address) {
+        let Err(why) = self.visitor.gate.judge(&text, self.visitor.address) else {
             return Ok(());
-        }
+        };
         sleep(WRONG_KEY_DELAY).await;
-        self.sender.send(WRONG_KEY).await?;
-        Err(End::Over(WRONG_KEY_FAREWELL))
+        let (error, farewell) = refusal_of_key(why);
+        self.sender.send(error).await?;
+        Err(End::Over(farewell))
     }
 
     /// Takes a binary message as it arrives.
@@ -181,9 +200,14 @@ impl<'a> Conversation<'a> {
                 () = self.lane.news() => self.send_replies().await?,
             }
         }
-        if self.lane.push(input, self.sessions).is_err() {
-            return Err(self.end_without_memory().await?);
+        let until = Instant::now() + ROOM_WITHIN;
+        while let Err(lack) = self.lane.reserve(&input, self.sessions) {
+            if lack == Lack::Refused || Instant::now() >= until {
+                return Err(self.end_without_memory().await?);
+            }
+            self.while_working(sleep(ROOM_INTERVAL)).await?;
         }
+        self.lane.push(input);
         if self.running.is_none() {
             self.due = self.due.min(self.sessions.now() + GATHER_MAX);
             if self.lane.is_worthwhile() {
@@ -203,7 +227,7 @@ impl<'a> Conversation<'a> {
                 biased;
                 done = done(&mut self.running) => self.handle_done(done).await?,
                 () = self.lane.news() => self.send_replies().await?,
-                () = told_to_leave(self.seat.as_ref()) => return Err(End::Taken),
+                () = self.calls.to_leave() => return Err(End::Taken),
                 input = &mut input => return Ok(input),
                 () = sleep_until(due), if is_free => self.begin(),
             }
@@ -250,10 +274,8 @@ impl<'a> Conversation<'a> {
             End::Over(FAILED_FAREWELL)
         })?;
         if self.seat.is_none() && hosted.session.has_files() {
-            let seat = self
-                .sessions
-                .admit(hosted.session.id(), self.visitor.address);
-            match seat {
+            let (address, calls) = (self.visitor.address, self.calls.clone());
+            match self.sessions.admit(&hosted, address, calls) {
                 Ok(seat) => self.seat = Some(seat),
                 Err(why) => {
                     let (error, farewell) = refusal_of_place(why);
@@ -290,8 +312,9 @@ impl<'a> Conversation<'a> {
                 Some(tail) => return Err(End::Follow(tail)),
                 None => SessionError::UnknownFile,
             },
-            Wish::Resume(id) => match self.sessions.resume(id).await {
+            Wish::Resume(id) => match self.sessions.resume(id, self.calls.clone()).await {
                 Some((mut resumed, seat)) => {
+                    self.lane.belong_to(resumed.held());
                     resumed.session.handle_resume(self.sessions.now());
                     self.seat = Some(seat);
                     return Ok(resumed);
@@ -339,13 +362,6 @@ async fn hear_key(receiver: &mut Receiver) -> linerate::Result<Option<String>> {
 async fn done(running: &mut Option<Running>) -> Result<Done, JoinError> {
     match running {
         Some(running) => running.await,
-        None => pending().await,
-    }
-}
-
-async fn told_to_leave(seat: Option<&Seat>) {
-    match seat {
-        Some(seat) => seat.told_to_leave().await,
         None => pending().await,
     }
 }

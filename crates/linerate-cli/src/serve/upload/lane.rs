@@ -4,19 +4,25 @@
 use std::{
     collections::VecDeque,
     iter, mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use linerate::Message;
 use linerate_logview::session::Wish;
 use tokio::{
     sync::Notify,
-    task::{JoinError, spawn_blocking},
+    task::JoinError,
+    time::{Instant, sleep},
 };
 
 use super::{
-    memory::{Full, Share},
-    sessions::{ANSWER_WORK_BYTES, Hosted, SNAPSHOT_WORK_BYTES, Sessions},
+    memory::{Held, Share},
+    parsing,
+    sessions::{Hosted, Lack, Sessions},
 };
 
 /// How much work is done in one go, in decompressed bytes: a millisecond or so, after which replies go out and it may be
@@ -30,6 +36,10 @@ const WORTHWHILE_BYTES: usize = TURN_WORK;
 const INPUT_BYTES: usize = 64;
 /// How many bytes of replies may wait for the connection before the session waits, too.
 const REPLY_BYTES_MAX: u64 = 64 << 10;
+/// How long an upload waits for memory that another one was told to give up.
+pub(super) const ROOM_WITHIN: Duration = Duration::from_secs(5);
+/// How often it looks whether there is some.
+pub(super) const ROOM_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What comes for a session.
 #[derive(Debug)]
@@ -50,6 +60,8 @@ pub(super) struct Lane {
     traffic: Mutex<Traffic>,
     /// Is told when there are replies, and when there is room again.
     news: Notify,
+    /// Whether the connection has ended, so that nobody waits for what comes of the inputs.
+    is_abandoned: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -66,6 +78,14 @@ struct Traffic {
     reply_bytes: u64,
 }
 
+/// What came of a turn.
+#[derive(Debug)]
+enum Worked {
+    Done(Done),
+    /// There is no memory to go on yet.
+    Lacking(Box<Hosted>),
+}
+
 /// The session is back, since nothing more waits or somebody has to look at it.
 #[derive(Debug)]
 pub(super) struct Done {
@@ -76,7 +96,7 @@ pub(super) struct Done {
 }
 
 impl Lane {
-    pub(super) fn new(sessions: &Sessions) -> Self {
+    pub(super) fn new(sessions: &Sessions, held: Held) -> Self {
         Self {
             traffic: Mutex::new(Traffic {
                 inputs: VecDeque::new(),
@@ -84,24 +104,46 @@ impl Lane {
                 replies: Vec::new(),
                 used: Vec::new(),
                 used_bytes: 0,
-                share: sessions.share(),
+                share: sessions.share(held),
                 reply_bytes: 0,
             }),
             news: Notify::new(),
+            is_abandoned: AtomicBool::new(false),
         }
     }
 
-    /// Adds what came. To be called only while there is [room](Self::has_room).
-    pub(super) fn push(&self, input: Input, sessions: &Sessions) -> Result<(), Full> {
-        let bytes = input.bytes();
+    /// Sets the memory of an input aside, before it is [pushed](Self::push).
+    pub(super) fn reserve(&self, input: &Input, sessions: &Sessions) -> Result<(), Lack> {
         let mut traffic = self.traffic();
         let used = traffic.take_used();
-        sessions.grow(&mut traffic.share, bytes as u64)?;
-        traffic.input_bytes += bytes;
-        traffic.inputs.push_back(input);
+        let reserved = sessions.grow(&mut traffic.share, input.bytes() as u64);
         drop(traffic);
         drop(used);
-        Ok(())
+        reserved
+    }
+
+    /// Adds what came. To be called only while there is [room](Self::has_room).
+    pub(super) fn push(&self, input: Input) {
+        let mut traffic = self.traffic();
+        traffic.input_bytes += input.bytes();
+        traffic.inputs.push_back(input);
+    }
+
+    /// Ends the work of the session at once, since its connection has ended. What was not parsed is dropped.
+    pub(super) fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Relaxed);
+        let mut traffic = self.traffic();
+        let inputs = mem::take(&mut traffic.inputs);
+        let bytes: usize = inputs.iter().map(Input::bytes).sum();
+        traffic.input_bytes -= bytes;
+        traffic.share.shrink(bytes as u64);
+        drop(traffic);
+        drop(inputs);
+    }
+
+    /// Counts for another session from now on, with which the connection goes on.
+    pub(super) fn belong_to(&self, held: &Held) {
+        self.traffic().share.belong_to(held.clone());
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -135,9 +177,9 @@ impl Lane {
     }
 
     /// Gives back the memory of a reply that was sent.
-    pub(super) fn release(&self, reply: &str) {
+    pub(super) fn release(&self, reply: &String) {
         let mut traffic = self.traffic();
-        let bytes = (reply.len() as u64).min(traffic.reply_bytes);
+        let bytes = (reply.capacity() as u64).min(traffic.reply_bytes);
         traffic.reply_bytes -= bytes;
         traffic.share.shrink(bytes);
     }
@@ -146,34 +188,45 @@ impl Lane {
     /// session's turn. Without any input the session looks at the clock.
     ///
     /// Sessions have their turns in the order in which they ask, and while others ask, a turn is short.
+    ///
+    /// While memory is lacking that another upload gives up, the session waits without a turn.
     pub(super) async fn run(
         self: Arc<Self>,
-        hosted: Box<Hosted>,
+        mut hosted: Box<Hosted>,
         sessions: Arc<Sessions>,
     ) -> Result<Done, JoinError> {
-        let turn = sessions.turn().await;
-        spawn_blocking(move || {
-            let _turn = turn;
-            self.work(hosted, &sessions)
-        })
-        .await
+        let mut lacks_until = None;
+        loop {
+            let turn = sessions.turn().await;
+            let (lane, all) = (self.clone(), sessions.clone());
+            let may_wait = lacks_until.is_none_or(|until| Instant::now() < until);
+            let worked = parsing::spawn(turn, move || lane.work(hosted, &all, may_wait));
+            match worked.await? {
+                Worked::Done(done) => return Ok(done),
+                Worked::Lacking(waiting) => hosted = waiting,
+            }
+            lacks_until.get_or_insert_with(|| Instant::now() + ROOM_WITHIN);
+            sleep(ROOM_INTERVAL).await;
+        }
     }
 
-    fn work(&self, mut hosted: Box<Hosted>, sessions: &Sessions) -> Done {
+    fn work(&self, mut hosted: Box<Hosted>, sessions: &Sessions, mut may_wait: bool) -> Worked {
         loop {
+            if self.is_abandoned.load(Ordering::Relaxed) {
+                return Worked::Done(Done::idle(hosted));
+            }
             let mut inputs = self.take_inputs();
             let mut used = Vec::new();
-            let mut replies = perform(&mut hosted, &mut inputs, &mut used, sessions);
-            if self.charge(&replies, sessions).is_err() {
-                // The last one is that it is over; what was to be told before is not.
-                hosted.session.refuse(sessions.no_memory());
-                replies = hosted
-                    .session
-                    .poll_reply(sessions.now())
-                    .into_iter()
-                    .collect();
+            match hosted.reserve(TURN_WORK, text_of(&inputs), sessions) {
+                Ok(()) => may_wait = true,
+                Err(Lack::Soon) if may_wait => {
+                    self.hand_back(inputs, used, Vec::new());
+                    return Worked::Lacking(hosted);
+                }
+                Err(_) => hosted.session.refuse(sessions.no_memory()),
             }
-            hosted.settle();
+            let mut replies = perform(&mut hosted, &mut inputs, &mut used, sessions);
+            self.charge(&replies, &mut hosted);
             // A text may want something of the connection, and with the last words it is closed.
             let is_looked_at =
                 matches!(used.last(), Some(Input::Text(_))) || hosted.session.is_finished();
@@ -183,11 +236,11 @@ impl Lane {
             };
             let must_wait = self.hand_back(inputs, used, on_the_lane);
             if must_wait || is_looked_at || sessions.is_turn_wanted() {
-                return Done {
+                return Worked::Done(Done {
                     wish: hosted.session.take_wish(),
                     hosted,
                     replies,
-                };
+                });
             }
         }
     }
@@ -207,13 +260,16 @@ impl Lane {
         inputs
     }
 
-    /// Sets the memory of replies aside, which are made already.
-    fn charge(&self, replies: &[String], sessions: &Sessions) -> Result<(), Full> {
-        let bytes = replies.iter().map(|reply| reply.len() as u64).sum();
+    /// Takes the memory of replies over, which was set aside for the session's work.
+    fn charge(&self, replies: &[String], hosted: &mut Hosted) {
+        let bytes = replies.iter().map(|reply| reply.capacity() as u64).sum();
+        hosted.release(bytes);
         let mut traffic = self.traffic();
-        sessions.grow(&mut traffic.share, bytes)?;
+        let charged = traffic.share.bytes() + bytes;
+        traffic.share.set(charged);
         traffic.reply_bytes += bytes;
-        Ok(())
+        drop(traffic);
+        hosted.settle();
     }
 
     /// Leaves what there is for the connection, and what was not parsed for the next turn; returns whether the session has
@@ -225,6 +281,9 @@ impl Lane {
         traffic.input_bytes -= bytes;
         traffic.used_bytes += bytes;
         traffic.used.extend(used);
+        if self.is_abandoned.load(Ordering::Relaxed) {
+            return true;
+        }
         for input in rest.into_iter().rev() {
             traffic.inputs.push_front(input);
         }
@@ -238,6 +297,17 @@ impl Lane {
 
     fn traffic(&self) -> MutexGuard<'_, Traffic> {
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Done {
+    /// Returns a session that said and wanted nothing.
+    fn idle(hosted: Box<Hosted>) -> Self {
+        Self {
+            hosted,
+            replies: Vec::new(),
+            wish: None,
+        }
     }
 }
 
@@ -275,14 +345,6 @@ fn perform(
     sessions: &Sessions,
 ) -> Vec<String> {
     let now = sessions.now();
-    let is_asked = matches!(inputs.back(), Some(Input::Text(_)));
-    let reply_bytes = match is_asked {
-        true => ANSWER_WORK_BYTES,
-        false => SNAPSHOT_WORK_BYTES,
-    };
-    if hosted.reserve(TURN_WORK, reply_bytes, sessions).is_err() {
-        hosted.session.refuse(sessions.no_memory());
-    }
     let session = &mut hosted.session;
     let mut replies = Vec::new();
     let mut work = 0;
@@ -315,6 +377,14 @@ fn perform(
     replies
 }
 
+/// Returns the text that these inputs end with, if they do.
+fn text_of(inputs: &VecDeque<Input>) -> Option<&str> {
+    match inputs.back() {
+        Some(Input::Text(text)) => Some(text),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::{future::ready, sync::Arc};
@@ -322,13 +392,16 @@ mod tests {
     use linerate_budget::Budget;
     use linerate_gateway::config::LogsOptions;
 
-    use super::{BYTES_MAX, Done, INPUT_BYTES, Input, Lane, TURN_WORK, WORTHWHILE_BYTES};
-    use crate::serve::upload::sessions::{Hosted, Sessions};
+    use super::{BYTES_MAX, Done, INPUT_BYTES, Input, Lane, TURN_WORK, WORTHWHILE_BYTES, Worked};
+    use crate::serve::upload::{
+        memory::Held,
+        sessions::{Hosted, Sessions},
+    };
 
     const LINE: &str = "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
 
     fn sessions() -> Arc<Sessions> {
-        Sessions::new(&LogsOptions::default(), Budget::unbounded()).unwrap()
+        Sessions::new(&LogsOptions::default(), 64 << 20, Budget::unbounded()).unwrap()
     }
 
     fn start() -> Input {
@@ -339,6 +412,22 @@ mod tests {
         Input::piece(LINE.repeat(lines).into_bytes().into())
     }
 
+    fn lane(sessions: &Sessions) -> Lane {
+        Lane::new(sessions, Held::default())
+    }
+
+    fn push(lane: &Lane, input: Input, sessions: &Sessions) {
+        lane.reserve(&input, sessions).unwrap();
+        lane.push(input);
+    }
+
+    fn work(lane: &Lane, hosted: Box<Hosted>, sessions: &Sessions) -> Done {
+        match lane.work(hosted, sessions, true) {
+            Worked::Done(done) => done,
+            Worked::Lacking(_) => panic!("there is memory"),
+        }
+    }
+
     async fn run(lane: &Arc<Lane>, hosted: Box<Hosted>, sessions: &Arc<Sessions>) -> Done {
         lane.clone().run(hosted, sessions.clone()).await.unwrap()
     }
@@ -346,9 +435,9 @@ mod tests {
     #[tokio::test]
     async fn session_comes_back_after_a_text_and_once_nothing_waits() {
         let sessions = sessions();
-        let lane = Arc::new(Lane::new(&sessions));
+        let lane = Arc::new(lane(&sessions));
         for input in [start(), piece(7), piece(3), Input::End] {
-            lane.push(input, &sessions).unwrap();
+            push(&lane, input, &sessions);
         }
         let done = run(&lane, sessions.session(), &sessions).await;
         assert!(done.replies.len() == 1 && done.replies[0].contains("ready"));
@@ -362,12 +451,12 @@ mod tests {
     #[tokio::test]
     async fn there_is_room_for_so_many_bytes_and_then_again_when_some_are_taken() {
         let sessions = sessions();
-        let lane = Arc::new(Lane::new(&sessions));
-        lane.push(start(), &sessions).unwrap();
+        let lane = Arc::new(lane(&sessions));
+        push(&lane, start(), &sessions);
         let done = run(&lane, sessions.session(), &sessions).await;
         let mut pushed = 0;
         while lane.has_room() {
-            lane.push(piece(1_000), &sessions).unwrap();
+            push(&lane, piece(1_000), &sessions);
             pushed += 1_000 * LINE.len() + INPUT_BYTES;
         }
         assert!((BYTES_MAX..BYTES_MAX + 1_000 * LINE.len() + INPUT_BYTES).contains(&pushed));
@@ -375,7 +464,7 @@ mod tests {
         lane.news().await;
         assert!(lane.has_room() && lane.is_empty());
         assert!(lane.traffic().used.len() > 1);
-        lane.push(Input::End, &sessions).unwrap();
+        push(&lane, Input::End, &sessions);
         assert_eq!(lane.traffic().used.len(), 0);
     }
 
@@ -383,14 +472,13 @@ mod tests {
     async fn turn_is_short_while_another_session_asks_for_one() {
         let mut options = LogsOptions::default();
         options.parse_threads = 1;
-        let sessions = Sessions::new(&options, Budget::unbounded()).unwrap();
-        let lane = Lane::new(&sessions);
-        lane.push(start(), &sessions).unwrap();
+        let sessions = Sessions::new(&options, 64 << 20, Budget::unbounded()).unwrap();
+        let lane = lane(&sessions);
+        push(&lane, start(), &sessions);
         let _turn = sessions.turn().await;
-        let done = lane.work(sessions.session(), &sessions);
+        let done = work(&lane, sessions.session(), &sessions);
         for _ in 0..3 {
-            lane.push(piece(TURN_WORK / LINE.len() + 1), &sessions)
-                .unwrap();
+            push(&lane, piece(TURN_WORK / LINE.len() + 1), &sessions);
         }
         let mut asked = Box::pin(sessions.turn());
         tokio::select! {
@@ -398,36 +486,35 @@ mod tests {
             _ = &mut asked => panic!("there is one turn at a time"),
             () = ready(()) => {}
         }
-        let done = lane.work(done.hosted, &sessions);
+        let done = work(&lane, done.hosted, &sessions);
         assert!(lane.traffic().inputs.len() >= 2, "only one was parsed");
         drop(asked);
-        lane.work(done.hosted, &sessions);
+        work(&lane, done.hosted, &sessions);
         assert!(lane.is_empty());
     }
 
     #[test]
     fn messages_without_a_byte_take_up_room_as_well() {
         let sessions = sessions();
-        let lane = Lane::new(&sessions);
+        let lane = lane(&sessions);
         let pushed = (0..)
             .take_while(|_| lane.has_room())
-            .map(|_| lane.push(Input::End, &sessions).unwrap());
+            .map(|_| push(&lane, Input::End, &sessions));
         assert_eq!(pushed.count(), BYTES_MAX / INPUT_BYTES);
     }
 
     #[test]
     fn few_bytes_wait_for_more_unless_their_message_ends() {
         let sessions = sessions();
-        let lane = Lane::new(&sessions);
+        let lane = lane(&sessions);
         assert!(!lane.is_worthwhile());
-        lane.push(piece(1), &sessions).unwrap();
+        push(&lane, piece(1), &sessions);
         assert!(!lane.is_worthwhile());
-        lane.push(Input::End, &sessions).unwrap();
+        push(&lane, Input::End, &sessions);
         assert!(lane.is_worthwhile());
-        lane.push(piece(1), &sessions).unwrap();
+        push(&lane, piece(1), &sessions);
         assert!(!lane.is_worthwhile());
-        lane.push(piece(WORTHWHILE_BYTES / LINE.len()), &sessions)
-            .unwrap();
+        push(&lane, piece(WORTHWHILE_BYTES / LINE.len()), &sessions);
         assert!(lane.is_worthwhile());
     }
 
@@ -444,13 +531,13 @@ mod tests {
     async fn turn_of_a_bomb_ends_in_the_middle_of_it_while_a_neighbour_waits() {
         let mut options = LogsOptions::default();
         options.parse_threads = 1;
-        let sessions = Sessions::new(&options, Budget::unbounded()).unwrap();
-        let lane = Lane::new(&sessions);
+        let sessions = Sessions::new(&options, 64 << 20, Budget::unbounded()).unwrap();
+        let lane = lane(&sessions);
         let lines = LINE.repeat((64 << 20) / LINE.len());
         let bomb = zstd::bulk::compress(lines.as_bytes(), 1).unwrap();
         assert!(bomb.len() < TURN_WORK / 4, "one input, that is not cut");
-        lane.push(start(), &sessions).unwrap();
-        lane.push(Input::piece(bomb.into()), &sessions).unwrap();
+        push(&lane, start(), &sessions);
+        push(&lane, Input::piece(bomb.into()), &sessions);
         let _turn = sessions.turn().await;
         let mut neighbour = Box::pin(sessions.turn());
         tokio::select! {
@@ -458,9 +545,9 @@ mod tests {
             _ = &mut neighbour => panic!("there is one turn at a time"),
             () = ready(()) => {}
         }
-        let mut done = lane.work(sessions.session(), &sessions);
+        let mut done = work(&lane, sessions.session(), &sessions);
         for turn in 1..=4 {
-            done = lane.work(done.hosted, &sessions);
+            done = work(&lane, done.hosted, &sessions);
             let read = bytes_read(&mut done.hosted, &sessions);
             assert!(
                 read > 0 && read <= turn * (TURN_WORK as u64 + (64 << 10)),
@@ -469,21 +556,36 @@ mod tests {
             assert!(!lane.is_empty());
         }
         drop(neighbour);
-        lane.work(done.hosted, &sessions);
+        work(&lane, done.hosted, &sessions);
         assert!(lane.is_empty(), "without a neighbour it goes on to the end");
+    }
+
+    #[test]
+    fn work_ends_with_its_connection() {
+        let sessions = sessions();
+        let lane = lane(&sessions);
+        push(&lane, start(), &sessions);
+        let done = work(&lane, sessions.session(), &sessions);
+        push(&lane, piece(1_000), &sessions);
+        lane.abandon();
+        assert!(lane.is_empty(), "what was not parsed is dropped");
+        push(&lane, piece(1_000), &sessions);
+        let done = work(&lane, done.hosted, &sessions);
+        assert!(!lane.is_empty() && done.hosted.session.has_files());
     }
 
     #[tokio::test]
     async fn session_waits_while_its_replies_are_not_sent() {
         let sessions = sessions();
-        let lane = Lane::new(&sessions);
-        lane.push(start(), &sessions).unwrap();
-        let done = lane.work(sessions.session(), &sessions);
-        lane.charge(&["x".repeat(1 << 20)], &sessions).unwrap();
+        let lane = lane(&sessions);
+        push(&lane, start(), &sessions);
+        let done = work(&lane, sessions.session(), &sessions);
+        let mut done = done;
+        lane.charge(&["x".repeat(1 << 20)], &mut done.hosted);
         for _ in 0..4 {
-            lane.push(piece(TURN_WORK / LINE.len()), &sessions).unwrap();
+            push(&lane, piece(TURN_WORK / LINE.len()), &sessions);
         }
-        lane.work(done.hosted, &sessions);
+        work(&lane, done.hosted, &sessions);
         assert!(!lane.is_empty());
         let used = sessions.memory_used();
         lane.release(&"x".repeat(1 << 20));

@@ -1,5 +1,10 @@
 //! The memory that uploads take up, within one budget for all of them.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
 use linerate_budget::{Budget, Consumer, Lease, State};
 
 /// The budget of all uploads, and that of the process, of which it is a part.
@@ -10,11 +15,16 @@ pub(super) struct Memory {
     bytes_max: u64,
 }
 
+/// How many bytes one upload holds: its session, and what waits for it and for its client.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held(Arc<AtomicU64>);
+
 /// The bytes of one session or lane, in both budgets.
 #[derive(Debug)]
 pub(super) struct Share {
     uploads: Lease,
     process: Lease,
+    held: Held,
 }
 
 /// There are too few bytes left.
@@ -31,11 +41,12 @@ impl Memory {
         }
     }
 
-    /// Returns a share of no bytes yet.
-    pub(super) fn share(&self) -> Share {
+    /// Returns a share of no bytes yet, which counts for what an upload holds.
+    pub(super) fn share(&self, held: Held) -> Share {
         Share {
             uploads: self.uploads.lease(Consumer::Uploads),
             process: self.process.lease(Consumer::Uploads),
+            held,
         }
     }
 
@@ -48,6 +59,11 @@ impl Memory {
         self.process.state() >= State::Tight
     }
 
+    /// Notes that an upload which held so many bytes was ended to make room.
+    pub(super) fn note_shed(&self, bytes: u64) {
+        self.process.note_shed(Consumer::Uploads, bytes);
+    }
+
     /// Returns how many bytes uploads take up.
     #[cfg(test)]
     pub(super) fn used(&self) -> u64 {
@@ -55,15 +71,22 @@ impl Memory {
     }
 }
 
+impl Held {
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 impl Share {
     /// Makes it so many bytes if they are left; else it is as it was.
     pub(super) fn resize(&mut self, bytes: u64) -> Result<(), Full> {
-        let before = self.uploads.bytes();
+        let before = self.bytes();
         self.uploads.resize(bytes).map_err(|_| Full)?;
         if self.process.resize(bytes).is_err() {
             self.uploads.set(before);
             return Err(Full);
         }
+        self.count(before);
         Ok(())
     }
 
@@ -73,17 +96,44 @@ impl Share {
 
     /// Makes it so many bytes that are held already.
     pub(super) fn set(&mut self, bytes: u64) {
+        let before = self.bytes();
         self.uploads.set(bytes);
         self.process.set(bytes);
+        self.count(before);
     }
 
     pub(super) fn shrink(&mut self, bytes: u64) {
-        self.uploads.shrink(bytes);
-        self.process.shrink(bytes);
+        self.set(self.bytes().saturating_sub(bytes));
     }
 
     pub(super) fn bytes(&self) -> u64 {
         self.uploads.bytes()
+    }
+
+    /// Returns what the upload holds that the share counts for.
+    pub(super) fn held(&self) -> &Held {
+        &self.held
+    }
+
+    /// Counts for another upload from now on.
+    pub(super) fn belong_to(&mut self, held: Held) {
+        let bytes = self.bytes();
+        self.held.0.fetch_sub(bytes, Ordering::Relaxed);
+        held.0.fetch_add(bytes, Ordering::Relaxed);
+        self.held = held;
+    }
+
+    /// Counts what it has become from `before`.
+    fn count(&self, before: u64) {
+        // Modulo 2^64, as atomic numbers are added.
+        let change = self.bytes().wrapping_sub(before);
+        self.held.0.fetch_add(change, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.held.0.fetch_sub(self.bytes(), Ordering::Relaxed);
     }
 }
 
@@ -91,13 +141,13 @@ impl Share {
 mod tests {
     use linerate_budget::{Budget, Consumer};
 
-    use super::{Full, Memory};
+    use super::{Full, Held, Memory};
 
     #[test]
     fn share_is_taken_from_both_budgets_or_from_none() {
         let process = Budget::new(100 << 20);
         let memory = Memory::new(1 << 30, process.clone());
-        let mut share = memory.share();
+        let mut share = memory.share(Held::default());
         share.resize(10 << 20).unwrap();
         assert_eq!(
             share.grow(60 << 20),
@@ -108,7 +158,7 @@ mod tests {
         assert!(memory.used() < 11 << 20 && process.used(Consumer::Uploads) < 11 << 20);
 
         let memory = Memory::new(8 << 20, process.clone());
-        assert_eq!(memory.share().grow((8 << 20) + 1), Err(Full));
+        assert_eq!(memory.share(Held::default()).grow((8 << 20) + 1), Err(Full));
         drop(share);
         assert_eq!(process.used_total(), 0);
     }
@@ -116,10 +166,29 @@ mod tests {
     #[test]
     fn all_of_the_uploads_budget_can_be_used() {
         let memory = Memory::new(8 << 20, Budget::unbounded());
-        let mut share = memory.share();
+        let mut share = memory.share(Held::default());
         share.grow(8 << 20).unwrap();
-        assert_eq!(memory.share().grow(1), Err(Full));
+        assert_eq!(memory.share(Held::default()).grow(1), Err(Full));
         share.shrink(2 << 20);
-        memory.share().grow(1 << 20).unwrap();
+        memory.share(Held::default()).grow(1 << 20).unwrap();
+    }
+
+    #[test]
+    fn what_an_upload_holds_is_the_sum_of_its_shares() {
+        let memory = Memory::new(8 << 20, Budget::unbounded());
+        let (one, other) = (Held::default(), Held::default());
+        let mut session = memory.share(one.clone());
+        let mut lane = memory.share(other.clone());
+        session.grow(3_000).unwrap();
+        lane.set(500);
+        assert_eq!(session.grow(9 << 20), Err(Full));
+        assert_eq!((one.bytes(), other.bytes()), (3_000, 500));
+        lane.belong_to(one.clone());
+        assert_eq!((one.bytes(), other.bytes()), (3_500, 0));
+        session.shrink(1_000);
+        assert_eq!(lane.held().bytes(), 2_500);
+        drop(session);
+        drop(lane);
+        assert_eq!(one.bytes(), 0);
     }
 }

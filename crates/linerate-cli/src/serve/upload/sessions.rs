@@ -6,7 +6,7 @@ use std::{
     net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
@@ -23,19 +23,14 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::memory::{Full, Memory, Share};
+use super::memory::{Held, Memory, Share};
 use crate::serve::follow::Tails;
 
 /// How much memory there has to be for each thread that parses: a session takes some more while it works.
 const PARSER_BYTES: u64 = 64 << 20;
 
 /// What an allocator takes for 8 bytes that are wanted, so that its sizes are few.
-const ALLOCATED_FOR_8: u64 = 9;
-
-/// What it takes to make up a reply: that with the most values and lines, for a client that asks for them.
-pub(super) const ANSWER_WORK_BYTES: u64 = 64 << 20;
-/// The same for the figures that are shown unasked.
-pub(super) const SNAPSHOT_WORK_BYTES: u64 = 4 << 20;
+pub(in crate::serve) const ALLOCATED_FOR_8: u64 = 9;
 
 /// How long a connection may take to give up a session that goes on over another one.
 const TAKEOVER_MAX: Duration = Duration::from_secs(5);
@@ -76,16 +71,37 @@ pub(super) enum NoPlace {
     Off,
 }
 
+/// Why an upload does not get memory now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Lack {
+    /// There is none left, and no other upload holds more than this one would.
+    Refused,
+    /// The upload that holds the most was told to give way, so there will be some soon.
+    Soon,
+}
+
+/// What the connection of a session is told.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    /// That the session goes on over another connection.
+    leave: Notify,
+    /// That the session is to end, since others need its memory.
+    give_way: Notify,
+    /// How many bytes the session held when it was told to give way; 0 if it was not.
+    gave_way_bytes: AtomicU64,
+}
+
 /// A session that has a place.
 struct Known {
     address: IpAddr,
+    held: Held,
     whereabouts: Whereabouts,
 }
 
 /// Where a session is.
 enum Whereabouts {
-    /// With a connection, which gives it up when it is told.
-    Attached(Arc<Notify>),
+    /// With a connection, which hears these calls.
+    Attached(Arc<Calls>),
     Kept(Kept),
 }
 
@@ -101,19 +117,18 @@ pub(super) struct Seat {
     sessions: Arc<Sessions>,
     id: SessionId,
     address: IpAddr,
-    /// Is told when the session goes on over another connection.
-    leave: Arc<Notify>,
     place: Option<OwnedSemaphorePermit>,
 }
 
 impl Sessions {
-    /// Creates what uploads share, and begins to read the files that are to be followed. Memory is taken from the
-    /// budget of the process as well.
+    /// Creates what uploads share, and begins to read the files that are to be followed, which take up `tails_bytes_max`
+    /// bytes together. Memory is taken from the budget of the process as well.
     ///
     /// # Errors
     /// The database of countries can't be used, or a thread that reads can't be started.
     pub(in crate::serve) fn new(
         options: &LogsOptions,
+        tails_bytes_max: u64,
         process: Budget,
     ) -> anyhow::Result<Arc<Self>> {
         let mut limits = Limits::default();
@@ -131,7 +146,7 @@ impl Sessions {
         };
         let parsers_max = usize::try_from(options.memory_bytes_max / PARSER_BYTES);
         let parsers = parsers.min(parsers_max.unwrap_or(usize::MAX)).max(1);
-        let tails = Tails::start(&options.tail, &limits)?;
+        let tails = Tails::start(&options.tail, &limits, tails_bytes_max, &process)?;
         Ok(Arc::new(Self {
             limits,
             tails,
@@ -169,13 +184,13 @@ impl Sessions {
         let id = SessionId::from_bytes(rand::random());
         Box::new(Hosted {
             session: Session::new(self.limits.clone(), id, self.now()),
-            share: self.memory.share(),
+            share: self.memory.share(Held::default()),
         })
     }
 
-    /// Returns a share of the memory of all uploads.
-    pub(super) fn share(&self) -> Share {
-        self.memory.share()
+    /// Returns a share of the memory of all uploads, which counts for what an upload holds.
+    pub(super) fn share(&self, held: Held) -> Share {
+        self.memory.share(held)
     }
 
     /// Returns how many bytes all uploads take up.
@@ -184,20 +199,58 @@ impl Sessions {
         self.memory.used()
     }
 
-    /// Gives a share more bytes. Where there are none left, sessions without a connection give way.
-    pub(super) fn grow(&self, share: &mut Share, bytes: u64) -> Result<(), Full> {
+    /// Gives a share more bytes. Where there are none left, sessions without a connection give way, and then the upload that
+    /// holds the most.
+    pub(super) fn grow(&self, share: &mut Share, bytes: u64) -> Result<(), Lack> {
         while share.grow(bytes).is_err() {
             let mut known = self.known();
-            let oldest = forget_oldest(&mut known, |_| true);
+            let Some(oldest) = forget_oldest(&mut known, |_| true) else {
+                let wanted = share.held().bytes().saturating_add(bytes);
+                return Err(self.call_largest(&known, wanted));
+            };
             drop(known);
-            drop(oldest.ok_or(Full)?);
+            drop(oldest);
         }
         Ok(())
+    }
+
+    /// Tells the upload that holds the most to give way, if that is more than the `wanted` bytes that another would hold.
+    ///
+    /// One is told at a time: what it holds may be enough.
+    fn call_largest(&self, known: &HashMap<SessionId, Known>, wanted: u64) -> Lack {
+        let attached = known.values().filter_map(|known| match &known.whereabouts {
+            Whereabouts::Attached(calls) => Some((known.held.bytes(), calls)),
+            Whereabouts::Kept(_) => None,
+        });
+        let attached: Vec<_> = attached.collect();
+        if attached.iter().any(|(_, calls)| calls.gave_way().is_some()) {
+            return Lack::Soon;
+        }
+        let largest = attached.iter().max_by_key(|(bytes, _)| *bytes);
+        let Some((bytes, calls)) = largest.filter(|(bytes, _)| *bytes > wanted) else {
+            return Lack::Refused;
+        };
+        calls.gave_way_bytes.store(*bytes, Ordering::Relaxed);
+        calls.give_way.notify_one();
+        self.memory.note_shed(*bytes);
+        tracing::info!(
+            bytes,
+            "the largest upload is ended, since others need memory"
+        );
+        Lack::Soon
     }
 
     /// Returns what a client is told whose session needs more memory than there is.
     pub(super) fn no_memory(&self) -> SessionError {
         SessionError::NoMemory {
+            bytes_max: self.memory.bytes_max(),
+        }
+    }
+
+    /// Returns what a client is told whose session was called to give way.
+    pub(super) fn gave_way(&self, calls: &Calls) -> SessionError {
+        SessionError::GaveWay {
+            bytes: calls.gave_way().unwrap_or_default(),
             bytes_max: self.memory.bytes_max(),
         }
     }
@@ -226,7 +279,12 @@ impl Sessions {
 
     /// Gives a session a place. Where there is none, the session that has been without a connection
     /// for longest gives way.
-    pub(super) fn admit(self: &Arc<Self>, id: SessionId, address: IpAddr) -> Result<Seat, NoPlace> {
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        hosted: &Hosted,
+        address: IpAddr,
+        calls: Arc<Calls>,
+    ) -> Result<Seat, NoPlace> {
         if self.uploads_max == 0 {
             return Err(NoPlace::Off);
         }
@@ -248,7 +306,12 @@ impl Sessions {
             place = self.places.clone().try_acquire_owned();
         }
         let place = place.map_err(|_| NoPlace::Busy)?;
-        Ok(self.seat(id, address, place, &mut known))
+        let newcomer = Known {
+            address,
+            held: hosted.held().clone(),
+            whereabouts: Whereabouts::Attached(calls),
+        };
+        Ok(self.seat(hosted.session.id(), newcomer, place, &mut known))
     }
 
     /// Keeps a session whose connection was lost for the time that is configured.
@@ -265,6 +328,7 @@ impl Sessions {
         };
         let known = Known {
             address: seat.address,
+            held: kept.session.held().clone(),
             whereabouts: Whereabouts::Kept(kept),
         };
         self.known().insert(id, known);
@@ -277,13 +341,17 @@ impl Sessions {
     }
 
     /// Takes a session over from a connection that was lost, or that does not know it yet.
-    pub(super) async fn resume(self: &Arc<Self>, id: SessionId) -> Option<(Box<Hosted>, Seat)> {
+    pub(super) async fn resume(
+        self: &Arc<Self>,
+        id: SessionId,
+        calls: Arc<Calls>,
+    ) -> Option<(Box<Hosted>, Seat)> {
         let taken = timeout(TAKEOVER_MAX, async {
             loop {
                 let changed = self.changed.notified();
                 tokio::pin!(changed);
                 changed.as_mut().enable();
-                match self.try_resume(id) {
+                match self.try_resume(id, &calls) {
                     Some(None) => changed.await,
                     Some(taken) => break taken,
                     None => break None,
@@ -294,30 +362,31 @@ impl Sessions {
     }
 
     /// Takes over a kept session; `Some(None)` if a connection has it that was told to give it up.
-    fn try_resume(self: &Arc<Self>, id: SessionId) -> Option<Option<(Box<Hosted>, Seat)>> {
+    fn try_resume(
+        self: &Arc<Self>,
+        id: SessionId,
+        calls: &Arc<Calls>,
+    ) -> Option<Option<(Box<Hosted>, Seat)>> {
         let mut known = self.known();
+        if let Whereabouts::Attached(calls) = &known.get(&id)?.whereabouts {
+            calls.leave.notify_one();
+            return Some(None);
+        }
         let Known {
             address,
-            whereabouts,
-        } = known.remove(&id)?;
-        match whereabouts {
-            Whereabouts::Attached(leave) => {
-                leave.notify_one();
-                let whereabouts = Whereabouts::Attached(leave);
-                known.insert(
-                    id,
-                    Known {
-                        address,
-                        whereabouts,
-                    },
-                );
-                Some(None)
-            }
-            Whereabouts::Kept(kept) => {
-                let seat = self.seat(id, address, kept.place, &mut known);
-                Some(Some((kept.session, seat)))
-            }
-        }
+            held,
+            whereabouts: Whereabouts::Kept(kept),
+        } = known.remove(&id)?
+        else {
+            return None;
+        };
+        let resumed = Known {
+            address,
+            held,
+            whereabouts: Whereabouts::Attached(calls.clone()),
+        };
+        let seat = self.seat(id, resumed, kept.place, &mut known);
+        Some(Some((kept.session, seat)))
     }
 
     fn forget(&self, id: SessionId, since: Instant) {
@@ -342,21 +411,16 @@ impl Sessions {
     fn seat(
         self: &Arc<Self>,
         id: SessionId,
-        address: IpAddr,
+        attached: Known,
         place: OwnedSemaphorePermit,
         known: &mut HashMap<SessionId, Known>,
     ) -> Seat {
-        let leave = Arc::<Notify>::default();
-        let attached = Known {
-            address,
-            whereabouts: Whereabouts::Attached(leave.clone()),
-        };
+        let address = attached.address;
         known.insert(id, attached);
         Seat {
             sessions: self.clone(),
             id,
             address,
-            leave,
             place: Some(place),
         }
     }
@@ -372,10 +436,21 @@ impl fmt::Debug for Sessions {
     }
 }
 
-impl Seat {
+impl Calls {
     /// Waits until the session is wanted over another connection.
-    pub(super) async fn told_to_leave(&self) {
+    pub(super) async fn to_leave(&self) {
         self.leave.notified().await;
+    }
+
+    /// Waits until the session has to give way.
+    pub(super) async fn to_give_way(&self) {
+        self.give_way.notified().await;
+    }
+
+    /// Returns how many bytes the session held when it was told to give way, if it was.
+    fn gave_way(&self) -> Option<u64> {
+        let bytes = self.gave_way_bytes.load(Ordering::Relaxed);
+        (bytes > 0).then_some(bytes)
     }
 }
 
@@ -426,17 +501,18 @@ impl Known {
 }
 
 impl Hosted {
-    /// Sets the memory aside that so much work may take, and the reply to it.
+    /// Sets the memory aside that so much work may take, and the replies to it and to a text.
     pub(super) fn reserve(
         &mut self,
         work: usize,
-        reply_bytes: u64,
+        text: Option<&str>,
         sessions: &Sessions,
-    ) -> Result<(), Full> {
+    ) -> Result<(), Lack> {
         if !self.session.has_files() {
             return Ok(());
         }
-        let growth = self.session.growth_bytes_max(work) as u64 + reply_bytes;
+        let growth = self.session.growth_bytes_max(work) + self.session.reply_bytes_max(text);
+        let growth = growth as u64;
         let needed = self.held_bytes().saturating_add(growth);
         let more = needed.saturating_sub(self.share.bytes());
         sessions.grow(&mut self.share, more)
@@ -445,6 +521,16 @@ impl Hosted {
     /// Gives back what was set aside and not needed.
     pub(super) fn settle(&mut self) {
         self.share.set(self.held_bytes());
+    }
+
+    /// Gives up part of what was set aside, which another share takes over.
+    pub(super) fn release(&mut self, bytes: u64) {
+        self.share.shrink(bytes);
+    }
+
+    /// Returns what the upload holds.
+    pub(super) fn held(&self) -> &Held {
+        self.share.held()
     }
 
     fn held_bytes(&self) -> u64 {

@@ -4,9 +4,9 @@ use std::{future::Future, iter, ops::ControlFlow, pin::pin, sync::Arc};
 
 use linerate::{MessageKind, Reader, Receiver, Result, Sender};
 use linerate_logview::session::{SessionId, Viewer};
-use tokio::{sync::watch, task::spawn_blocking};
+use tokio::sync::watch;
 
-use super::{FAILED_FAREWELL, farewell, sessions::Sessions};
+use super::{FAILED_FAREWELL, farewell, parsing, sessions::Sessions};
 use crate::serve::{endpoint::Farewell, follow::Tail};
 
 /// Sends snapshots as they come, and answers questions meanwhile.
@@ -83,8 +83,7 @@ impl<'a> Viewing<'a> {
     async fn answer(&mut self, mut viewer: Viewer) -> Result<ControlFlow<Farewell, Viewer>> {
         let turn = self.sessions.turn().await;
         let tail = self.tail.clone();
-        let answered = spawn_blocking(move || {
-            let _turn = turn;
+        let answered = parsing::spawn(turn, move || {
             let log = tail.log();
             let replies: Vec<_> = iter::from_fn(|| viewer.poll_reply(&log)).collect();
             drop(log);

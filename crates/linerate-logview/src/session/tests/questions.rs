@@ -100,3 +100,26 @@ fn there_is_nothing_to_ask_before_the_start() {
     let mut client = Client::new(Limits::default());
     assert_eq!(client.say(QUERY)[0]["code"], "protocol");
 }
+
+#[test]
+fn answer_of_more_than_16_mib_is_refused_and_a_smaller_one_is_not() {
+    // Each takes six bytes in JSON.
+    let long = "\u{1}".repeat(900);
+    let lines = (0..1_000).map(|line| {
+        format!(
+            "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET /{line}{long} HTTP/1.1\" 404 6 \"{line}{long}\" \"{line}{long}\"\n"
+        )
+    });
+    let log: String = lines.collect();
+    let mut client = Client::started(Limits::default(), log.len() as u64);
+    client.send(log.as_bytes());
+    assert_eq!(client.finish()[0]["summary"]["requests"], 1_000);
+    for (top_max, kind) in [(1_000, "refused"), (300, "figures")] {
+        let question = json!({"type": "query", "seq": 1, "query": {"top_max": top_max}});
+        let replies = client.say(&question.to_string());
+        assert_eq!(types(&replies), [kind], "{top_max}");
+        if kind == "refused" {
+            assert_eq!(replies[0]["code"], "answer_too_large");
+        }
+    }
+}

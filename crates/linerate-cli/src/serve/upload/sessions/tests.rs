@@ -6,8 +6,8 @@ use linerate_budget::Budget;
 use linerate_gateway::config::LogsOptions;
 use tokio::time::sleep;
 
-use super::{Hosted, NoPlace, Seat, Sessions};
-use crate::serve::upload::lane::TURN_WORK;
+use super::{Calls, Hosted, Lack, NoPlace, Seat, Sessions};
+use crate::serve::upload::{lane::TURN_WORK, memory::Held};
 
 fn options(uploads_max: usize) -> LogsOptions {
     let mut options = LogsOptions::default();
@@ -17,7 +17,7 @@ fn options(uploads_max: usize) -> LogsOptions {
 }
 
 fn sessions(options: &LogsOptions) -> Arc<Sessions> {
-    Sessions::new(options, Budget::unbounded()).unwrap()
+    Sessions::new(options, 64 << 20, Budget::unbounded()).unwrap()
 }
 
 fn address(last: u8) -> IpAddr {
@@ -38,8 +38,17 @@ fn read_line(sessions: &Arc<Sessions>) -> Box<Hosted> {
 
 fn begin_from(sessions: &Arc<Sessions>, address: IpAddr) -> Result<(Box<Hosted>, Seat), NoPlace> {
     let hosted = read_line(sessions);
-    let seat = sessions.admit(hosted.session.id(), address)?;
+    let seat = sessions.admit(&hosted, address, Arc::default())?;
     Ok((hosted, seat))
+}
+
+/// Starts a session that holds so many bytes.
+fn begin_holding(sessions: &Arc<Sessions>, bytes: u64) -> (Box<Hosted>, Seat, Arc<Calls>) {
+    let mut hosted = read_line(sessions);
+    let calls = Arc::<Calls>::default();
+    let seat = sessions.admit(&hosted, address(1), calls.clone()).unwrap();
+    hosted.share.set(bytes);
+    (hosted, seat, calls)
 }
 
 fn begin(sessions: &Arc<Sessions>) -> Option<(Box<Hosted>, Seat)> {
@@ -56,7 +65,7 @@ async fn session_is_kept_for_its_time_and_then_forgotten() {
     assert_eq!(sessions.count(), (0, 1));
 
     sleep(Duration::from_secs(59)).await;
-    let (session, seat) = sessions.resume(id).await.unwrap();
+    let (session, seat) = sessions.resume(id, Arc::default()).await.unwrap();
     assert_eq!(sessions.count(), (1, 0));
     assert!(session.session.has_files());
     sessions.keep(seat, session);
@@ -64,7 +73,7 @@ async fn session_is_kept_for_its_time_and_then_forgotten() {
     assert_eq!(sessions.count(), (0, 1), "its time began anew");
     sleep(Duration::from_secs(2)).await;
     assert_eq!(sessions.count(), (0, 0));
-    assert!(sessions.resume(id).await.is_none());
+    assert!(sessions.resume(id, Arc::default()).await.is_none());
     assert_eq!(sessions.places.available_permits(), 2);
 }
 
@@ -80,8 +89,8 @@ async fn newcomer_takes_the_place_of_the_one_that_is_gone_for_longest() {
     }
     let newcomer = begin(&sessions).unwrap();
     assert_eq!(sessions.count(), (1, 1));
-    assert!(sessions.resume(ids[0]).await.is_none());
-    let resumed = sessions.resume(ids[1]).await.unwrap();
+    assert!(sessions.resume(ids[0], Arc::default()).await.is_none());
+    let resumed = sessions.resume(ids[1], Arc::default()).await.unwrap();
     assert!(begin(&sessions).is_none(), "nobody who is here gives way");
     drop((newcomer, resumed));
     assert_eq!(sessions.places.available_permits(), 2);
@@ -98,7 +107,7 @@ async fn kept_uploads_count_and_give_way_to_those_that_need_memory() {
     }
     let kept = sessions.memory_used();
     assert!(kept > 0 && sessions.count() == (0, 3));
-    let mut share = sessions.share();
+    let mut share = sessions.share(Held::default());
     sessions.grow(&mut share, (1 << 30) - kept / 2).unwrap();
     assert!(sessions.count().1 < 3 && sessions.memory_used() <= 1 << 30);
     assert!(sessions.grow(&mut share, 1 << 30).is_err());
@@ -140,14 +149,55 @@ async fn session_that_needs_more_than_is_left_is_refused_and_others_go_on() {
     options.memory_bytes_max = 64 << 20;
     let sessions = sessions(&options);
     let (mut small, _seat) = begin(&sessions).unwrap();
-    let mut others = sessions.share();
+    let mut others = sessions.share(Held::default());
     sessions.grow(&mut others, 60 << 20).unwrap();
-    assert!(small.reserve(TURN_WORK, 0, &sessions).is_err());
+    assert!(small.reserve(TURN_WORK, None, &sessions).is_err());
     assert!(sessions.memory_used() <= 64 << 20);
     drop(others);
-    small.reserve(TURN_WORK, 0, &sessions).unwrap();
+    small.reserve(TURN_WORK, None, &sessions).unwrap();
     small.settle();
     assert!(sessions.memory_used() < 4 << 20);
+}
+
+/// Sessions of which one holds nearly all of 64 MiB and one holds little.
+#[tokio::test]
+async fn largest_upload_gives_way_to_one_that_asks_for_little() {
+    const MIB: u64 = 1 << 20;
+    let mut options = options(9);
+    options.memory_bytes_max = 64 * MIB;
+    let process = Budget::new(1 << 30);
+    let sessions = Sessions::new(&options, 64 << 20, process.clone()).unwrap();
+    let (large, seat, calls) = begin_holding(&sessions, 50 * MIB);
+    let (mut small, _seat, others_calls) = begin_holding(&sessions, 10 * MIB);
+    let ask = |hosted: &mut Hosted| sessions.grow(&mut hosted.share, 8 * MIB);
+    assert_eq!(ask(&mut small), Err(Lack::Soon));
+    assert_eq!(ask(&mut small), Err(Lack::Soon), "it is told once");
+    assert_eq!(process.sheds(linerate_budget::Consumer::Uploads), 1);
+    calls.to_give_way().await;
+    assert_eq!(others_calls.gave_way(), None);
+    let error = sessions.gave_way(&calls);
+    assert_eq!(error.code(), "no_memory");
+    assert!(error.to_string().contains("52428800 of the 67108864"));
+    drop((large, seat));
+    assert_eq!(ask(&mut small), Ok(()));
+}
+
+#[tokio::test]
+async fn upload_that_would_be_the_largest_is_refused_itself() {
+    const MIB: u64 = 1 << 20;
+    let mut options = options(9);
+    options.memory_bytes_max = 64 * MIB;
+    let sessions = sessions(&options);
+    let (mut large, _seat, calls) = begin_holding(&sessions, 40 * MIB);
+    let (mut small, _other, _) = begin_holding(&sessions, 20 * MIB);
+    let refused = Err(Lack::Refused);
+    assert_eq!(sessions.grow(&mut large.share, 8 * MIB), refused);
+    assert_eq!(
+        sessions.grow(&mut small.share, 20 * MIB),
+        refused,
+        "as much as the other holds"
+    );
+    assert_eq!(calls.gave_way(), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,11 +214,11 @@ async fn nothing_is_kept_where_that_is_turned_off() {
 #[tokio::test(start_paused = true)]
 async fn connection_that_has_the_session_is_told_to_give_it_up() {
     let sessions = sessions(&options(1));
-    let (session, seat) = begin(&sessions).unwrap();
+    let (session, seat, calls) = begin_holding(&sessions, 0);
     let id = session.session.id();
     let others = sessions.clone();
-    let resumed = tokio::spawn(async move { others.resume(id).await.is_some() });
-    seat.told_to_leave().await;
+    let resumed = tokio::spawn(async move { others.resume(id, Arc::default()).await.is_some() });
+    calls.to_leave().await;
     sessions.keep(seat, session);
     assert!(resumed.await.unwrap());
 }
@@ -177,5 +227,10 @@ async fn connection_that_has_the_session_is_told_to_give_it_up() {
 async fn connection_that_keeps_its_session_is_not_waited_for_forever() {
     let sessions = sessions(&options(1));
     let (session, _seat) = begin(&sessions).unwrap();
-    assert!(sessions.resume(session.session.id()).await.is_none());
+    assert!(
+        sessions
+            .resume(session.session.id(), Arc::default())
+            .await
+            .is_none()
+    );
 }

@@ -1,0 +1,266 @@
+//! Uploads of logs that are small on the way and large where they arrive.
+
+use std::{
+    collections::VecDeque,
+    fmt::Write as _,
+    io::{ErrorKind, Read, Write as _},
+    net::SocketAddr,
+    time::Duration,
+};
+
+use anyhow::{Result, bail};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use zstd::stream::raw::CParameter;
+
+use super::{
+    Abuse, Attack, Tally, count,
+    peer::{Peer, frame},
+};
+
+/// The time between two strokes.
+const STROKE: Duration = Duration::from_millis(5);
+
+/// Random lines, and how often they are repeated.
+const ROWS_BYTES: usize = 4 << 20;
+const ROWS_TIMES: usize = 100;
+
+/// What a bomb decompresses to.
+const BOMB_BYTES: usize = 3 << 30;
+
+/// Uploads that one address may have.
+const PER_ADDRESS: usize = 8;
+
+/// Uploads, in the tally.
+pub(crate) const UPLOADS: &str = "uploads";
+
+/// Opens uploads; those that are bombs are opened again when they have ended.
+pub(super) struct Uploads {
+    abuse: Abuse,
+    server: SocketAddr,
+    /// The messages of an upload.
+    script: Vec<u8>,
+    peers: Vec<Uploader>,
+}
+
+struct Uploader {
+    peer: Peer,
+    address: usize,
+    sent: usize,
+    arrived: VecDeque<u8>,
+    /// The code of the last error that the server has told.
+    error: String,
+    has_ended: bool,
+}
+
+impl Uploads {
+    pub(super) fn new(abuse: Abuse, server: SocketAddr, count: usize) -> Result<Self> {
+        let file = match abuse {
+            Abuse::UploadBombs => bomb()?,
+            _ => rows()?,
+        };
+        let rows = abuse != Abuse::UploadBombs;
+        let start = format!(
+            r#"{{"type":"start","files":[{{"name":"a.zst","size":{}}}],"rows":{rows}}}"#,
+            file.len()
+        );
+        let mut script = frame(0x1, start.as_bytes()).to_bytes();
+        script.extend(frame(0x2, &file).to_bytes());
+        script.extend(frame(0x1, br#"{"type":"finish"}"#).to_bytes());
+        let mut uploads = Self {
+            abuse,
+            server,
+            script,
+            peers: Vec::new(),
+        };
+        for number in 0..count {
+            let address = match abuse {
+                Abuse::UploadRows => 0,
+                _ => number / PER_ADDRESS,
+            };
+            uploads.peers.push(uploads.open(address)?);
+        }
+        Ok(uploads)
+    }
+
+    fn open(&self, address: usize) -> Result<Uploader> {
+        let more = format!(
+            "Sec-WebSocket-Protocol: linerate.logs.v1\r\nX-Forwarded-For: 192.0.2.{}\r\n",
+            address + 1
+        );
+        let mut peer = Peer::ask(self.server, "/logs/upload", &more)?;
+        peer.wait_for_open()?;
+        Ok(Uploader {
+            peer: peer.unblock()?,
+            address,
+            sent: 0,
+            arrived: VecDeque::new(),
+            error: String::new(),
+            has_ended: false,
+        })
+    }
+}
+
+impl Attack for Uploads {
+    fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
+        for at in 0..self.peers.len() {
+            let uploader = &mut self.peers[at];
+            if uploader.has_ended {
+                continue;
+            }
+            if uploader.sent == 0 {
+                count(tally, UPLOADS, 1);
+            }
+            uploader.go_on(&self.script, tally)?;
+            if uploader.has_ended && self.abuse == Abuse::UploadBombs {
+                let address = uploader.address;
+                self.peers[at] = self.open(address)?;
+            }
+        }
+        Ok(STROKE)
+    }
+}
+
+impl Uploader {
+    /// Sends what the server takes, and hears what it says.
+    fn go_on(&mut self, script: &[u8], tally: &mut Tally) -> Result<()> {
+        while self.sent < script.len() {
+            match self.peer.stream.write(&script[self.sent..]) {
+                Ok(bytes) => self.sent += bytes,
+                // The server may close it at any time; then what it has said is still to be read.
+                Err(_) => break,
+            }
+        }
+        let mut buffer = [0; 64 << 10];
+        loop {
+            match self.peer.stream.read(&mut buffer) {
+                Ok(0) => {
+                    count(tally, "cut off without a word", 1);
+                    self.has_ended = true;
+                    return Ok(());
+                }
+                Ok(bytes) => self.arrived.extend(&buffer[..bytes]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    count(tally, "reset", 1);
+                    self.has_ended = true;
+                    return Ok(());
+                }
+            }
+        }
+        while let Some((opcode, payload)) = take_frame(&mut self.arrived) {
+            self.hear(opcode, &payload, tally)?;
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, opcode: u8, payload: &[u8], tally: &mut Tally) -> Result<()> {
+        match (opcode, payload) {
+            (0x8, [high, low, ..]) => {
+                let code = u16::from_be_bytes([*high, *low]);
+                count(tally, &format!("{} {code}", self.error), 1);
+                self.has_ended = true;
+            }
+            (0x1, _) if payload.starts_with(br#"{"type":"error""#) => {
+                let error: serde_json::Value = serde_json::from_slice(payload)?;
+                self.error = error["code"].as_str().unwrap_or_default().to_owned();
+            }
+            (0x1, _) if payload.starts_with(br#"{"type":"snapshot","final":true"#) => {
+                count(tally, "finished", 1);
+            }
+            (0x1 | 0x9, _) => {}
+            _ => bail!("an upload is answered by a frame of the opcode {opcode:#x}"),
+        }
+        Ok(())
+    }
+}
+
+/// Takes a whole frame of a server (RFC 6455 §5.2), if one has arrived.
+fn take_frame(arrived: &mut VecDeque<u8>) -> Option<(u8, Vec<u8>)> {
+    let second = *arrived.get(1)?;
+    let extended = match second {
+        126 => 2,
+        127 => 8,
+        _ => 0,
+    };
+    let mut length = u64::from(second);
+    if extended > 0 {
+        length = 0;
+        for at in 2..2 + extended {
+            length = length << 8 | u64::from(*arrived.get(at)?);
+        }
+    }
+    let whole = 2 + extended + usize::try_from(length).ok()?;
+    if arrived.len() < whole {
+        return None;
+    }
+    let frame: Vec<u8> = arrived.drain(..whole).collect();
+    Some((frame[0] & 0xF, frame[2 + extended..].to_vec()))
+}
+
+/// Returns 3 MB that are 4 MiB of random lines, repeated.
+fn rows() -> Result<Vec<u8>> {
+    let mut random = SmallRng::seed_from_u64(16);
+    let mut lines = String::with_capacity(ROWS_BYTES + 512);
+    while lines.len() < ROWS_BYTES {
+        let address: [u8; 4] = random.random();
+        let [a, b, c, d] = address;
+        let words: Vec<String> = (0..12).map(|_| random_word(&mut random)).collect();
+        writeln!(
+            lines,
+            "{a}.{b}.{c}.{d} - - [22/Jan/2021:01:47:05 +0000] \"GET /{} HTTP/1.1\" 200 {} \"-\" \"{}\"",
+            words[..6].concat(),
+            random.random::<u16>(),
+            words[6..].concat(),
+        )?;
+    }
+    // A window that reaches back to the lines before.
+    compress(lines.as_bytes(), ROWS_TIMES, 23)
+}
+
+/// Returns letters and digits, which hardly compress.
+fn random_word(random: &mut SmallRng) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let letter = |_| char::from(LETTERS[usize::from(random.random::<u8>()) % LETTERS.len()]);
+    (0..16).map(letter).collect()
+}
+
+/// Returns some 288 KB that decompress to 3 GiB.
+fn bomb() -> Result<Vec<u8>> {
+    let line =
+        "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654 \"-\" \"curl\"\n";
+    let lines = line.repeat((4 << 20) / line.len());
+    compress(lines.as_bytes(), BOMB_BYTES / lines.len(), 20)
+}
+
+fn compress(bytes: &[u8], times: usize, window_log: u32) -> Result<Vec<u8>> {
+    let mut encoder = zstd::Encoder::new(Vec::new(), 1)?;
+    encoder.set_parameter(CParameter::WindowLog(window_log))?;
+    encoder.set_parameter(CParameter::EnableLongDistanceMatching(true))?;
+    for _ in 0..times {
+        encoder.write_all(bytes)?;
+    }
+    Ok(encoder.finish()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::{rows, take_frame};
+
+    #[test]
+    fn frames_are_taken_when_they_are_whole() {
+        let mut arrived: VecDeque<u8> = b"\x81\x04Spam\x82\x7e\x01\0".iter().copied().collect();
+        assert_eq!(take_frame(&mut arrived), Some((1, b"Spam".to_vec())));
+        assert_eq!(take_frame(&mut arrived), None);
+        arrived.extend([b'x'; 300]);
+        assert_eq!(take_frame(&mut arrived), Some((2, vec![b'x'; 256])));
+        assert_eq!(arrived.len(), 44);
+    }
+
+    #[test]
+    fn repeated_lines_take_no_room_but_once() {
+        let file = rows().unwrap();
+        assert!((3 << 20..4 << 20).contains(&file.len()), "{}", file.len());
+    }
+}

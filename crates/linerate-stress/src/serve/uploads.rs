@@ -1,0 +1,205 @@
+//! Point S1 of the audit: uploads of logs that would exhaust memory or keep others from their turns.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+
+use super::{flood::P99_FREE, process::Serve};
+use crate::{
+    Row,
+    attack::{ATTACK, Abuse, HOW, OFF, ON, Tally, upload::UPLOADS},
+    child::Child,
+    figures::{Effort, Figures, SLICE, Watch, median},
+    live::{Live, neighbour::Neighbour},
+    outcome::{Bounds, Finding, Outcome},
+    usage::Usage,
+};
+
+/// What all uploads may take up together, as `logs.memory_bytes_max` has it.
+const BUDGET: u64 = 1 << 30;
+
+/// What comes on top: threads, stacks, and what the allocator has not given back yet.
+const CONSTANT: u64 = 64 << 20;
+
+/// What one upload keeps at most: its lines, columns and names.
+const ONE_UPLOAD: u64 = (256 + 40 + 80) << 20;
+
+/// How soon after the last client memory has to be back, and within how much of what it was.
+const BACK_WITHIN: Duration = Duration::from_secs(10);
+const BACK_TO: u64 = 16 << 20;
+
+/// How long a line of an upload beside may take.
+const NEIGHBOUR_P99_MAX: Duration = Duration::from_millis(50);
+
+/// An abuse by uploads, and what is to come of it.
+struct Plan {
+    abuse: Abuse,
+    peers: usize,
+    words: &'static str,
+    memory_growth_max: u64,
+    /// How the server ends uploads: an error of the protocol, and a code of RFC 6455 §7.4.
+    ends: &'static [&'static str],
+    /// How many at least.
+    ended_min: u64,
+}
+
+pub(super) fn rows() -> Vec<Row> {
+    let row = |name: &str, plan: Plan| Row {
+        name: format!("serve/s1-{name}"),
+        run: Box::new(move |effort| run(&plan, effort)),
+    };
+    vec![
+        row(
+            "upload-rows",
+            Plan {
+                abuse: Abuse::UploadRows,
+                peers: 1,
+                words: "4 MiB of random lines, repeated, whose lines are kept",
+                memory_growth_max: ONE_UPLOAD + CONSTANT,
+                ends: &[],
+                ended_min: 0,
+            },
+        ),
+        row(
+            "uploads-of-one-address",
+            Plan {
+                abuse: Abuse::UploadRows,
+                peers: 64,
+                words: "64 uploads of such lines at once from one address",
+                memory_growth_max: BUDGET + CONSTANT,
+                ends: &["busy 1013", "no_memory 1013"],
+                ended_min: 56,
+            },
+        ),
+        row(
+            "uploads-of-eight-addresses",
+            Plan {
+                abuse: Abuse::UploadCrowd,
+                peers: 64,
+                words: "64 uploads of such lines at once from eight addresses",
+                memory_growth_max: BUDGET + CONSTANT,
+                ends: &["busy 1013", "no_memory 1013"],
+                ended_min: 1,
+            },
+        ),
+        row(
+            "upload-bombs",
+            Plan {
+                abuse: Abuse::UploadBombs,
+                peers: 2,
+                words: "two files of 288 KB that decompress to 3 GB, again and again",
+                memory_growth_max: CONSTANT,
+                ends: &["too_large 1009"],
+                ended_min: 2,
+            },
+        ),
+    ]
+}
+
+fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
+    let server = Serve::start_sharing(
+        &effort.linerate,
+        &["--set", "server.trusted_proxies=127.0.0.1/32"],
+    )?;
+    let (address, peers) = (server.address.to_string(), plan.peers.to_string());
+    let mut attackers = Child::start(&[ATTACK, plan.abuse.as_str(), &address, &peers])?;
+    let mut live = Live::open(server.target())?;
+    let mut neighbour = Neighbour::open(server.address)?;
+    let mut slices = |count: usize| -> Result<(Duration, Duration)> {
+        let (mut echoes, mut lines) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            echoes.push(live.p99(SLICE)?);
+            lines.push(neighbour.p99(SLICE)?);
+        }
+        Ok((median(echoes), median(lines)))
+    };
+    slices(1)?;
+    let mut watch = Watch::begin(server.usage())?;
+    let alone = slices(effort.slices)?;
+    attackers.ask(ON)?;
+    let with = watch.during(|_| slices(effort.slices))?;
+    let tally: Tally = serde_json::from_str(&attackers.ask(HOW)?)?;
+    attackers.ask(OFF)?;
+    let left = Instant::now();
+    let before = watch.memory_before();
+    let back = wait_until_back(server.usage(), before + BACK_TO, left)?;
+    let figures = Figures {
+        p99_alone: alone.0,
+        p99_with: with.0,
+        tally,
+        ..watch.end()?
+    };
+    drop(live);
+    attackers.end()?;
+    server.end()?;
+    Ok(Outcome {
+        abuse: plan.words.to_owned(),
+        bounds: Bounds {
+            memory_growth_max: plan.memory_growth_max,
+            p99_free: P99_FREE,
+        },
+        also: vec![
+            told(plan, &figures.tally),
+            Finding::new(
+                format!(
+                    "a line of an upload beside is parsed within {:.1} ms, alone {:.1} ms ({:.0} ms)",
+                    millis(with.1),
+                    millis(alone.1),
+                    millis(NEIGHBOUR_P99_MAX)
+                ),
+                with.1 <= NEIGHBOUR_P99_MAX,
+            ),
+            Finding::new(
+                match back {
+                    Some(after) => {
+                        format!("memory is back {:.1} s after the last", after.as_secs_f64())
+                    }
+                    None => "memory is not back 10 s after the last".to_owned(),
+                },
+                back.is_some(),
+            ),
+        ],
+        figures,
+    })
+}
+
+/// Returns how soon the process had as little memory as that again, if it was in time.
+fn wait_until_back(usage: Usage, bytes: u64, since: Instant) -> Result<Option<Duration>> {
+    while since.elapsed() <= BACK_WITHIN {
+        if usage.resident_bytes()? <= bytes {
+            return Ok(Some(since.elapsed()));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    Ok(None)
+}
+
+/// Judges how the server has ended uploads.
+fn told(plan: &Plan, tally: &Tally) -> Finding {
+    let count = |name: &str| tally.get(name).copied().unwrap_or_default();
+    let ended = plan.ends.iter().map(|end| count(end)).sum::<u64>();
+    let others: Vec<String> = tally
+        .iter()
+        .filter(|(name, _)| !plan.ends.contains(&name.as_str()) && *name != UPLOADS)
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    let is_kept = ended >= plan.ended_min
+        && tally.keys().all(|name| {
+            plan.ends.contains(&name.as_str()) || name == UPLOADS || name == "finished"
+        });
+    let ends: Vec<String> = plan
+        .ends
+        .iter()
+        .map(|end| format!("{} {end}", count(end)))
+        .chain(others)
+        .collect();
+    let text = format!("of {} uploads: {}", count(UPLOADS), ends.join(", "));
+    Finding::new(text, is_kept)
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1_000.0
+}
