@@ -20,7 +20,7 @@ const WHY: Record<Uploads, string> = {
   closed:
     "This server takes no logs: it is not open to everybody, and it has no key for logs. Its operator can set auth.logs_key.",
   key: "This server takes logs from those who have its key for logs, or its admin key.",
-  off: "Uploads are switched off on this server (logs.uploads_max = 0).",
+  off: "Uploads are switched off on this server (logs.uploads_max\u00a0=\u00a00).",
 };
 
 /** Asks the server once, and shows a button for each file; `follow` hears which was chosen. */

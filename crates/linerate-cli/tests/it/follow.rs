@@ -135,3 +135,25 @@ async fn followed_log_is_shown_to_nobody_without_a_key() {
         .unwrap();
     wait_for_requests(&mut ws, 1).await;
 }
+
+#[tokio::test]
+async fn figures_of_followed_logs_count_for_the_memory_budget_and_have_a_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    append(&path, &made_log(20_000).0);
+    let flags = [
+        "--tail",
+        path.to_str().unwrap(),
+        "--set",
+        "logs.tails_bytes_max=8388608",
+    ];
+    let server = Server::start_with(&flags);
+    let mut ws = follow(&server, "access.log").await;
+    wait_for_requests(&mut ws, 20_000).await;
+    let metrics = server.get("/metrics").await;
+    let metrics = metrics.text();
+    let name = r#"linerate_memory_used_bytes{consumer="tails"} "#;
+    let used = metrics.lines().find_map(|line| line.strip_prefix(name));
+    let used: u64 = used.expect(name).parse().unwrap();
+    assert!((1 << 20..=9 << 20).contains(&used), "{used}");
+}

@@ -92,7 +92,7 @@ impl Line {
             Some((name.to_owned(), value.parse::<f64>().unwrap() as u64))
         });
         let values: Vec<_> = values.collect();
-        assert_eq!(values.len(), 10, "{text}");
+        assert_eq!(values.len(), 11, "{text}");
         let one = values.iter().find(|(name, _)| name == consumer);
         let all = values.iter().map(|(_, bytes)| bytes).sum();
         (one.unwrap().1, all)

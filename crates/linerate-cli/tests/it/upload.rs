@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate::{CloseCode, MessageKind, WebSocket};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::support::{PATIENCE, Server, close_code, made_log};
 
@@ -321,6 +321,82 @@ async fn upload_that_holds_the_most_gives_way_to_one_that_asks_for_little() {
     let metrics = server.get("/metrics").await;
     let shed = r#"linerate_memory_sheds_total{consumer="uploads"} 1"#;
     assert!(metrics.text().contains(shed), "{}", metrics.text());
+}
+
+/// Returns how many bytes of the memory budget uploads use.
+async fn bytes_of_uploads(server: &Server) -> u64 {
+    let metrics = server.get("/metrics").await;
+    let metrics = metrics.text();
+    let name = r#"linerate_memory_used_bytes{consumer="uploads"} "#;
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+    line.expect(name).parse().unwrap()
+}
+
+#[tokio::test]
+async fn many_uploads_stay_within_their_budget_and_give_all_of_it_back() {
+    const BYTES_MAX: u64 = 64 << 20;
+    let server = Server::start_with(&[
+        "--set",
+        "logs.memory_bytes_max=67108864",
+        "--set",
+        "logs.resume_s=1",
+    ]);
+    let lines = random_lines(12 << 20);
+    let uploads = (0..12).map(async |_| {
+        let mut ws = server.connect_upload().await;
+        let files = [json!({"name": "a.log", "size": lines.len()})];
+        let start = json!({"type": "start", "files": files, "rows": true});
+        ws.send(start.to_string()).await.unwrap();
+        let (sender, mut receiver) = ws.split();
+        let send = async {
+            for message in lines.chunks(256 << 10) {
+                // It may have been ended.
+                if sender.send(message.to_vec()).await.is_err() {
+                    return;
+                }
+            }
+            _ = sender.send(r#"{"type":"finish"}"#).await;
+        };
+        let hear = async {
+            loop {
+                let message = timeout(PATIENCE, receiver.recv()).await.unwrap().unwrap();
+                let message = message.expect("an end is told");
+                let reply: Value = serde_json::from_str(message.as_text().unwrap()).unwrap();
+                if reply["type"] == "error" {
+                    return reply["code"].as_str().unwrap().to_owned();
+                }
+                if reply["final"] == true {
+                    return "done".to_owned();
+                }
+            }
+        };
+        let (end, ()) = tokio::join!(hear, send);
+        end
+    });
+    let uploads = futures_util::future::join_all(uploads);
+    let watched = async {
+        loop {
+            let used = bytes_of_uploads(&server).await;
+            assert!(used <= BYTES_MAX, "{used}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let ends = tokio::select! {
+        ends = uploads => ends,
+        () = watched => Vec::new(),
+    };
+    assert!(ends.iter().any(|end| end == "no_memory"), "{ends:?}");
+    assert!(ends.iter().any(|end| end == "done"), "{ends:?}");
+    assert!(
+        ends.iter().all(|end| end == "done" || end == "no_memory"),
+        "{ends:?}"
+    );
+    let all_back = async {
+        while bytes_of_uploads(&server).await > 0 {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), all_back).await.unwrap();
 }
 
 #[tokio::test]
