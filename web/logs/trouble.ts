@@ -70,7 +70,7 @@ export function objection(files: readonly { name: string; size: number }[]): Tro
 
 /** What the server has against an upload whatever its files hold, by code of the protocol. */
 const UNWILLING: Record<string, string> = {
-  busy: "The server reads as many logs as it may",
+  busy: "The server is busy with other logs",
   closed: "The server takes no logs",
   keys_limited: "Too many wrong keys",
   no_memory: "The server has no memory left for this log",

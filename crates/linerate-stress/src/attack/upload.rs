@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Result, bail};
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use zstd::stream::raw::CParameter;
 
 use super::{
