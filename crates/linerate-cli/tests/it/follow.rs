@@ -154,6 +154,6 @@ async fn figures_of_followed_logs_count_for_the_memory_budget_and_have_a_bound()
     let metrics = metrics.text();
     let name = r#"linerate_memory_used_bytes{consumer="tails"} "#;
     let used = metrics.lines().find_map(|line| line.strip_prefix(name));
-    let used: u64 = used.expect(name).parse().unwrap();
+    let used = used.expect(name).parse::<f64>().unwrap() as u64;
     assert!((1 << 20..=9 << 20).contains(&used), "{used}");
 }

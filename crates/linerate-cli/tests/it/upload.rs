@@ -329,7 +329,7 @@ async fn bytes_of_uploads(server: &Server) -> u64 {
     let metrics = metrics.text();
     let name = r#"linerate_memory_used_bytes{consumer="uploads"} "#;
     let line = metrics.lines().find_map(|line| line.strip_prefix(name));
-    line.expect(name).parse().unwrap()
+    line.expect(name).parse::<f64>().unwrap() as u64
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A log that the server reads itself, and those who look at its figures.
 
 use super::{
-    Limits, Outcome, SessionError, SessionId,
+    ANSWER_WORK_BYTES, Limits, Outcome, SessionError, SessionId,
     message::{Reply, Request},
     question::{Question, Questions},
 };
@@ -151,6 +151,14 @@ impl Viewer {
         match &mut self.end {
             Some((_, last_reply)) => last_reply.take(),
             None => self.questions.poll_answer(&log.log),
+        }
+    }
+
+    /// Returns how many bytes of heap it may take to make up the replies that are due.
+    pub fn reply_bytes_max(&self) -> usize {
+        match self.questions.is_empty() {
+            true => 0,
+            false => ANSWER_WORK_BYTES,
         }
     }
 

@@ -45,6 +45,11 @@ impl Questions {
         Ok(())
     }
 
+    /// Returns whether no question waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Answers the next question from the figures as they are.
     pub(super) fn poll_answer(&mut self, log: &Aggregator) -> Option<String> {
         let question = self.0.pop_front()?;

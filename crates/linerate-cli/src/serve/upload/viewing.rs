@@ -6,7 +6,9 @@ use linerate::{MessageKind, Reader, Receiver, Result, Sender};
 use linerate_logview::session::{SessionId, Viewer};
 use tokio::sync::watch;
 
-use super::{FAILED_FAREWELL, farewell, parsing, sessions::Sessions};
+use super::{
+    FAILED_FAREWELL, farewell, farewell_of_error, memory::Held, parsing, sessions::Sessions,
+};
 use crate::serve::{endpoint::Farewell, follow::Tail};
 
 /// Sends snapshots as they come, and answers questions meanwhile.
@@ -79,8 +81,15 @@ impl<'a> Viewing<'a> {
         }
     }
 
-    /// Sends the answers that are due, and says how to leave if there is nothing more to say.
+    /// Sends the answers that are due, and says how to leave if there is nothing more to say. Their memory is that of uploads.
     async fn answer(&mut self, mut viewer: Viewer) -> Result<ControlFlow<Farewell, Viewer>> {
+        let mut share = self.sessions.share(Held::default());
+        let wanted = viewer.reply_bytes_max() as u64;
+        if self.sessions.grow(&mut share, wanted).is_err() {
+            let error = self.sessions.no_memory();
+            self.sender.send(error.to_json()).await?;
+            return Ok(ControlFlow::Break(farewell_of_error(&error)));
+        }
         let turn = self.sessions.turn().await;
         let tail = self.tail.clone();
         let answered = parsing::spawn(turn, move || {
@@ -92,6 +101,7 @@ impl<'a> Viewing<'a> {
         let Ok((viewer, replies)) = answered.await else {
             return Ok(ControlFlow::Break(FAILED_FAREWELL));
         };
+        share.set(replies.iter().map(|reply| reply.capacity() as u64).sum());
         for reply in replies {
             self.sender.send(reply).await?;
         }

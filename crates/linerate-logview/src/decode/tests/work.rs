@@ -75,8 +75,10 @@ fn file_of_the_ratio_is_taken_and_one_beyond_is_not() {
     let bytes = text.len() as u64;
     assert!(bytes > RATIO_FREE_BYTES);
     for file in [gzip(&text), zstd(&text)] {
-        let mut limits = Limits::default();
-        limits.ratio_max = bytes.div_ceil(file.len() as u64);
+        let mut limits = Limits {
+            ratio_max: bytes.div_ceil(file.len() as u64),
+            ..Limits::default()
+        };
         let (out, result) = decode(&file, file.len(), limits.clone());
         assert!(result.is_ok() && out.len() == text.len(), "{result:?}");
         limits.ratio_max -= 1;
@@ -90,8 +92,10 @@ fn file_of_the_ratio_is_taken_and_one_beyond_is_not() {
 
 #[test]
 fn first_16_mib_are_free_of_the_ratio_and_not_a_byte_more() {
-    let mut limits = Limits::default();
-    limits.ratio_max = 1;
+    let limits = Limits {
+        ratio_max: 1,
+        ..Limits::default()
+    };
     for (more, expected) in [(0, Ok(())), (1, Err(DecodeError::Ratio { ratio_max: 1 }))] {
         let text = vec![b'x'; RATIO_FREE_BYTES as usize + more];
         let file = zstd(&text);
