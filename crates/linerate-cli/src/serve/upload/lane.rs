@@ -217,8 +217,9 @@ impl Lane {
             }
             let mut inputs = self.take_inputs();
             let mut used = Vec::new();
-            match hosted.reserve(TURN_WORK, text_of(&inputs), sessions) {
-                Ok(()) => may_wait = true,
+            let mut promised = 0;
+            match self.reserve_turn(&mut hosted, text_of(&inputs), sessions) {
+                Ok(reply_bytes) => (promised, may_wait) = (reply_bytes, true),
                 Err(Lack::Soon) if may_wait => {
                     self.hand_back(inputs, used, Vec::new());
                     return Worked::Lacking(hosted);
@@ -226,7 +227,8 @@ impl Lane {
                 Err(_) => hosted.session.refuse(sessions.no_memory()),
             }
             let mut replies = perform(&mut hosted, &mut inputs, &mut used, sessions);
-            self.charge(&replies, &mut hosted);
+            self.charge(&replies, promised);
+            hosted.settle();
             // A text may want something of the connection, and with the last words it is closed.
             let is_looked_at =
                 matches!(used.last(), Some(Input::Text(_))) || hosted.session.is_finished();
@@ -260,16 +262,29 @@ impl Lane {
         inputs
     }
 
-    /// Takes the memory of replies over, which was set aside for the session's work.
-    fn charge(&self, replies: &[String], hosted: &mut Hosted) {
-        let bytes = replies.iter().map(|reply| reply.capacity() as u64).sum();
-        hosted.release(bytes);
+    /// Sets the memory of a turn aside; returns how much of it is for replies, on the lane.
+    fn reserve_turn(
+        &self,
+        hosted: &mut Hosted,
+        text: Option<&str>,
+        sessions: &Sessions,
+    ) -> Result<u64, Lack> {
+        let reply_bytes = hosted.reply_bytes_max(text);
+        sessions.grow(&mut self.traffic().share, reply_bytes)?;
+        if let Err(lack) = hosted.reserve(TURN_WORK, sessions) {
+            self.traffic().share.shrink(reply_bytes);
+            return Err(lack);
+        }
+        Ok(reply_bytes)
+    }
+
+    /// Keeps as much of the memory that was promised to replies as they take.
+    fn charge(&self, replies: &[String], promised: u64) {
+        let bytes: u64 = replies.iter().map(|reply| reply.capacity() as u64).sum();
         let mut traffic = self.traffic();
-        let charged = traffic.share.bytes() + bytes;
-        traffic.share.set(charged);
+        let kept = traffic.share.bytes().saturating_sub(promised) + bytes;
+        traffic.share.set(kept);
         traffic.reply_bytes += bytes;
-        drop(traffic);
-        hosted.settle();
     }
 
     /// Leaves what there is for the connection, and what was not parsed for the next turn; returns whether the session has
@@ -580,8 +595,7 @@ mod tests {
         let lane = lane(&sessions);
         push(&lane, start(), &sessions);
         let done = work(&lane, sessions.session(), &sessions);
-        let mut done = done;
-        lane.charge(&["x".repeat(1 << 20)], &mut done.hosted);
+        lane.charge(&["x".repeat(1 << 20)], 0);
         for _ in 0..4 {
             push(&lane, piece(TURN_WORK / LINE.len()), &sessions);
         }

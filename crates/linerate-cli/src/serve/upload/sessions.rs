@@ -501,18 +501,12 @@ impl Known {
 }
 
 impl Hosted {
-    /// Sets the memory aside that so much work may take, and the replies to it and to a text.
-    pub(super) fn reserve(
-        &mut self,
-        work: usize,
-        text: Option<&str>,
-        sessions: &Sessions,
-    ) -> Result<(), Lack> {
+    /// Sets the memory aside that so much work may take.
+    pub(super) fn reserve(&mut self, work: usize, sessions: &Sessions) -> Result<(), Lack> {
         if !self.session.has_files() {
             return Ok(());
         }
-        let growth = self.session.growth_bytes_max(work) + self.session.reply_bytes_max(text);
-        let growth = growth as u64;
+        let growth = self.session.growth_bytes_max(work) as u64;
         let needed = self.held_bytes().saturating_add(growth);
         let more = needed.saturating_sub(self.share.bytes());
         sessions.grow(&mut self.share, more)
@@ -523,9 +517,12 @@ impl Hosted {
         self.share.set(self.held_bytes());
     }
 
-    /// Gives up part of what was set aside, which another share takes over.
-    pub(super) fn release(&mut self, bytes: u64) {
-        self.share.shrink(bytes);
+    /// Returns how much memory replies may take, one to a text included if that is given.
+    pub(super) fn reply_bytes_max(&self, text: Option<&str>) -> u64 {
+        match self.session.has_files() {
+            true => self.session.reply_bytes_max(text) as u64,
+            false => 0,
+        }
     }
 
     /// Returns what the upload holds.

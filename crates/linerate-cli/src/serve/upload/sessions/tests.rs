@@ -151,10 +151,10 @@ async fn session_that_needs_more_than_is_left_is_refused_and_others_go_on() {
     let (mut small, _seat) = begin(&sessions).unwrap();
     let mut others = sessions.share(Held::default());
     sessions.grow(&mut others, 60 << 20).unwrap();
-    assert!(small.reserve(TURN_WORK, None, &sessions).is_err());
+    assert!(small.reserve(TURN_WORK, &sessions).is_err());
     assert!(sessions.memory_used() <= 64 << 20);
     drop(others);
-    small.reserve(TURN_WORK, None, &sessions).unwrap();
+    small.reserve(TURN_WORK, &sessions).unwrap();
     small.settle();
     assert!(sessions.memory_used() < 4 << 20);
 }
