@@ -36,7 +36,7 @@ const BACK_TO: u64 = 32 << 20;
 
 /// How long a line of an upload beside may take, and how much longer for each upload that has turns meanwhile.
 const NEIGHBOUR_P99_MAX: Duration = Duration::from_millis(50);
-const NEIGHBOUR_WAITS: Duration = Duration::from_millis(20);
+const NEIGHBOUR_WAITS: Duration = Duration::from_millis(30);
 
 /// An abuse by uploads, and what is to come of it.
 struct Plan {

@@ -7,7 +7,7 @@ use tokio::{
 };
 
 /// How far these threads stay behind those that serve connections, from 0 to 19.
-const NICE: i32 = 10;
+const NICE: i32 = 19;
 
 /// Does some work on such a thread, which ends the turn.
 pub(super) fn spawn<T: Send + 'static>(
