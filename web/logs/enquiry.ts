@@ -1,6 +1,6 @@
 // The questions of the page to the server: one at a time, and of each kind only the latest counts.
 
-import type { Answer, Question, Row } from "./protocol.js";
+import type { Answer, Misplaced, Question, Row } from "./protocol.js";
 import type { Query } from "./query.js";
 import type { Summary } from "./summary.js";
 
@@ -11,7 +11,7 @@ export interface EnquiryListener {
   figures(summary: Summary): void;
   comparison(summary: Summary): void;
   rows(total: number, rows: Row[]): void;
-  refused(topic: Topic, code: string, message: string): void;
+  refused(topic: Topic, message: string, at: Misplaced | undefined): void;
 }
 
 type Unnumbered =
@@ -82,7 +82,7 @@ export class Enquiry {
         this.#listener.rows(answer.total, answer.rows);
         break;
       case "refused":
-        this.#listener.refused(topic, answer.code, answer.message);
+        this.#listener.refused(topic, answer.message, answer.at);
         break;
     }
   }

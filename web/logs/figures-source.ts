@@ -3,7 +3,7 @@
 import { grouped, utcClock, utcDay } from "../shared/format.js";
 import { Enquiry } from "./enquiry.js";
 import type { Figures } from "./figures-view.js";
-import type { Answer, Question, Row } from "./protocol.js";
+import type { Answer, Misplaced, Question, Row } from "./protocol.js";
 import type { TimeRange } from "./query.js";
 import type { Summary } from "./summary.js";
 import { comparedRange, comparisonQueryOf, isPushed, isWhole, queryOf, type View } from "./view.js";
@@ -16,8 +16,11 @@ export interface FiguresSourceEvents {
   lines(total: number, rows: readonly Row[]): void;
   /** The lines can't be shown; the reason is the server's. */
   linesRefused(why: string): void;
-  /** The figures of the view can't be told, or not all; the reason, or empty when they can. */
-  objection(why: string): void;
+  /**
+   * The figures of the view can't be told, or not all; the reason, or empty when they can, and which filter is to
+   * blame, if one is.
+   */
+  objection(why: string, at?: Misplaced): void;
 }
 
 export class FiguresSource {
@@ -57,11 +60,11 @@ export class FiguresSource {
         this.#tell();
       },
       rows: (total, rows) => events.lines(total, rows),
-      refused: (topic, _code, message) => {
+      refused: (topic, message, at) => {
         if (topic === "rows") {
           events.linesRefused(message);
         } else {
-          events.objection(message);
+          events.objection(message, at);
           this.#fallBack(topic === "figures");
         }
       },

@@ -2,12 +2,12 @@
 
 import { element, setText } from "../shared/page.js";
 import { BytesChart } from "./bytes-chart.js";
-import { FilterBar, without } from "./filter-bar.js";
+import { FilterBar } from "./filter-bar.js";
 import { LatencyPanel } from "./latency.js";
 import { LinesTable } from "./lines-table.js";
 import { OverviewStrip } from "./overview-strip.js";
 import { Panels } from "./panels.js";
-import type { Row } from "./protocol.js";
+import type { Misplaced, Row } from "./protocol.js";
 import type { TimeRange } from "./query.js";
 import { RangeBar } from "./range-bar.js";
 import { RequestsChart } from "./requests-chart.js";
@@ -63,13 +63,9 @@ export class FiguresView {
       range: (range) => change({ range }),
       comparison: (comparison) => change({ comparison }),
     });
-    this.#filters = new FilterBar({
-      add: (condition) => events.view(withToggled(this.#view, condition)),
-      remove: (condition) => change({ conditions: without(this.#view.conditions, condition) }),
-      clear: () => change({ conditions: [] }),
-    });
+    this.#filters = new FilterBar({ change: (filters) => change({ filters }) });
     this.#panels = new Panels({
-      choose: (condition) => events.view(withToggled(this.#view, condition)),
+      choose: (choice) => events.view(withToggled(this.#view, choice)),
       more: (panel) => events.view(withMore(this.#view, panel)),
     });
     this.showView(view, undefined);
@@ -79,19 +75,19 @@ export class FiguresView {
   showView(view: View, whole: Summary | undefined): void {
     this.#view = view;
     document.body.dataset["compare"] = comparedRange(view) === null ? "off" : "on";
-    this.#filters.show(view.conditions);
+    this.#filters.show(view.filters);
     this.#range.show(view, spanOf(whole));
     this.#strip.mark(view.range, comparedRange(view));
   }
 
   show({ whole, shown, compared, fraction, isFinal }: Figures): void {
     document.body.dataset["figures"] = "some";
-    const { range, conditions, more } = this.#view;
+    const { range, filters, more } = this.#view;
     showTotals(shown, compared?.summary, whole);
     this.chart.show({ summary: shown, fraction, range, compared }, isFinal);
     this.#strip.show(whole, fraction);
     this.#range.show(this.#view, spanOf(whole));
-    this.#panels.show({ summary: shown, compared: compared?.summary, conditions, more });
+    this.#panels.show({ summary: shown, compared: compared?.summary, filters, more });
     this.#latency.show(shown, compared?.summary);
     this.#bytes.show(shown, range);
     showUnparsedLines(whole);
@@ -102,8 +98,9 @@ export class FiguresView {
   }
 
   /** Says that the figures shown aren't those of the view, and why; nothing when they are. */
-  showObjection(why: string): void {
+  showObjection(why: string, at?: Misplaced): void {
     setText(element("objection"), why);
+    this.#filters.showProblem(why, at);
   }
 
   clear(): void {

@@ -1,98 +1,133 @@
-// The filters in force as chips, each to be removed, and a form to add one by hand.
+// The filters in force as chips, each to be changed or removed, and a form to write one.
 
 import { create, element, setText } from "../shared/page.js";
-import {
-  type Condition,
-  type Dimension,
-  DIMENSION_NAME,
-  DIMENSIONS,
-  sameCondition,
-} from "./query.js";
+import type { Misplaced } from "./protocol.js";
 
 interface FilterBarEvents {
-  add(condition: Condition): void;
-  remove(condition: Condition): void;
-  clear(): void;
+  change(filters: readonly string[]): void;
 }
 
 export class FilterBar {
   readonly #chips = element("filters");
+  readonly #menu = element("add-filter") as HTMLDetailsElement;
+  readonly #text = element("filter-text") as HTMLInputElement;
   readonly #events: FilterBarEvents;
-  #conditions: Condition[] = [];
+  #filters: readonly string[] = [];
+  /** Which filter is being changed, rather than a new one written. */
+  #changed: number | undefined;
+  /** Which filter the form brought last. */
+  #written: number | undefined;
 
   constructor(events: FilterBarEvents) {
     this.#events = events;
-    const dimension = element("filter-dimension") as HTMLSelectElement;
-    for (const name of DIMENSIONS) {
-      const option = create("option", "", DIMENSION_NAME[name]);
-      option.value = name;
-      dimension.append(option);
-    }
     element("filter-form").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#submit(dimension.value as Dimension);
+      this.#submit(this.#text.value.trim());
     });
-    element("clear-filters").addEventListener("click", () => events.clear());
-    this.#chips.addEventListener("click", ({ target }) => this.#handleRemoval(target as Element));
+    this.#menu.addEventListener("toggle", () => this.#handleToggle());
+    this.#menu.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") {
+        this.#close();
+      }
+    });
+    element("clear-filters").addEventListener("click", () => events.change([]));
+    this.#chips.addEventListener("click", ({ target }) => this.#handleClick(target as Element));
   }
 
-  show(conditions: readonly Condition[]): void {
-    this.#conditions = [...conditions];
+  show(filters: readonly string[]): void {
+    if (filters.join("\n") === this.#filters.join("\n")) {
+      return;
+    }
+    this.#filters = [...filters];
     const had = this.#chips.contains(document.activeElement);
-    this.#chips.replaceChildren(...conditions.map(chip));
+    this.#chips.replaceChildren(...filters.map(chip));
     setText(
       element("filters-none"),
-      conditions.length === 0 ? "No filter: click any value below." : "",
+      filters.length === 0 ? "No filter: click any value below." : "",
     );
-    element("clear-filters").hidden = conditions.length === 0;
+    element("clear-filters").hidden = filters.length === 0;
     if (had) {
       const next = this.#chips.querySelector<HTMLElement>("button");
       (next ?? element("filter-open")).focus();
     }
   }
 
-  #submit(dimension: Dimension): void {
-    const value = element("filter-value") as HTMLInputElement;
-    const exclude = (element("filter-exclude") as HTMLSelectElement).value === "exclude";
-    if (value.value.trim() !== "") {
-      this.#events.add({ dimension, value: value.value.trim(), exclude });
-      value.value = "";
-      (element("add-filter") as HTMLDetailsElement).open = false;
-      element("filter-open").focus();
+  /** Marks the filter that the server refused; none when it took all. */
+  showProblem(message: string, at: Misplaced | undefined): void {
+    [...this.#chips.children].forEach((item, i) => {
+      item.classList.toggle("chip-bad", i === at?.filter);
+      item.querySelector(".chip-change")?.setAttribute("aria-invalid", String(i === at?.filter));
+    });
+    if (at !== undefined && at.filter === this.#written) {
+      // Whoever has just written it goes on writing, where it is wrong.
+      this.#open(at.filter, at.column);
+      setText(element("filter-problem"), message);
+      this.#text.setAttribute("aria-invalid", "true");
     }
+    this.#written = undefined;
   }
 
-  #handleRemoval(target: Element): void {
+  #submit(text: string): void {
+    if (text === "") {
+      return;
+    }
+    const at = this.#changed ?? this.#filters.length;
+    const filters = [...this.#filters.slice(0, at), text, ...this.#filters.slice(at + 1)];
+    const distinct = [...new Set(filters)];
+    this.#close();
+    this.#events.change(distinct);
+    this.#written = distinct.indexOf(text);
+  }
+
+  #open(filter: number, column?: number): void {
+    const text = this.#filters[filter] ?? "";
+    this.#menu.open = true;
+    this.#changed = filter;
+    this.#text.value = text;
+    setText(element("filter-submit"), "Change");
+    this.#text.focus();
+    // The server counts characters, the field counts units of UTF-16.
+    const at = [...text].slice(0, (column ?? Infinity) - 1).join("").length;
+    this.#text.setSelectionRange(at, at);
+  }
+
+  #close(): void {
+    this.#menu.open = false;
+    element("filter-open").focus();
+  }
+
+  #handleToggle(): void {
+    if (this.#menu.open) {
+      this.#text.focus();
+      return;
+    }
+    this.#changed = undefined;
+    this.#text.value = "";
+    this.#text.removeAttribute("aria-invalid");
+    setText(element("filter-problem"), "");
+    setText(element("filter-submit"), "Add");
+  }
+
+  #handleClick(target: Element): void {
     const item = target.closest("li");
     const place = item === null ? -1 : [...this.#chips.children].indexOf(item);
-    const condition = this.#conditions.find((_, i) => i === place);
-    if (condition !== undefined && target.closest("button") !== null) {
-      this.#events.remove(condition);
+    if (place >= 0 && target.closest(".chip-remove") !== null) {
+      this.#events.change(this.#filters.filter((_, i) => i !== place));
+    } else if (place >= 0 && target.closest(".chip-change") !== null) {
+      this.#open(place);
     }
   }
 }
 
-function chip(condition: Condition): HTMLLIElement {
-  const { dimension, value, exclude } = condition;
-  const item = create("li", exclude ? "chip chip-exclude" : "chip");
+function chip(filter: string): HTMLLIElement {
+  const item = create("li", "chip");
   item.dataset["testid"] = "filter";
-  const label = create("span", "chip-label");
-  const verb = exclude ? "is not" : "is";
-  label.append(
-    create("span", "chip-dimension", `${DIMENSION_NAME[dimension]} ${verb}`),
-    create("span", "chip-value", value === "" ? "(none)" : value),
-  );
+  const change = create("button", "chip-change", filter);
+  change.type = "button";
+  change.title = `${filter}\nClick to change it`;
   const remove = create("button", "chip-remove", "×");
   remove.type = "button";
-  remove.setAttribute(
-    "aria-label",
-    `Remove the filter ${DIMENSION_NAME[dimension]} ${verb} ${value}`,
-  );
-  item.append(label, remove);
+  remove.setAttribute("aria-label", `Remove the filter ${filter}`);
+  item.append(change, remove);
   return item;
-}
-
-/** Returns the conditions without `condition`. */
-export function without(conditions: readonly Condition[], condition: Condition): Condition[] {
-  return conditions.filter((it) => !sameCondition(it, condition));
 }

@@ -14,11 +14,12 @@ import { PAGE_LINES } from "./lines-table.js";
 import type { Ended, Source } from "./log-session.js";
 import { RunningSession } from "./running-session.js";
 import { explain, objection, type Trouble } from "./trouble.js";
-import { fragmentOf, isWhole, parseView, type View, WHOLE } from "./view.js";
+import { fragmentOf, isOutdated, isWhole, parseView, type View, WHOLE } from "./view.js";
 
 /** What the page is doing; its style sheet shows and hides by it. */
 type PageState = "idle" | "uploading" | "following" | "finished" | "cancelled" | "failed";
 
+const outdated = isOutdated(location.hash);
 let view: View = parseView(location.hash);
 let session: RunningSession | undefined;
 let source: FiguresSource | undefined;
@@ -47,6 +48,14 @@ if (view.follow === null) {
   listFollowable(follow);
 } else {
   follow(view.follow);
+}
+if (outdated) {
+  showTrouble({
+    title: "The filters of this link are not applied",
+    detail:
+      "It was made by an earlier version of this page, whose filters were others. Choose them anew.",
+    retry: false,
+  });
 }
 
 function handleOffer(offer: Offer): void {
@@ -124,7 +133,7 @@ function open(from: Source): void {
       figures: (shown) => figures.show(shown),
       lines: (total, rows) => figures.showLines(total, rows),
       linesRefused: (why) => figures.lines.refuse(sentence(why)),
-      objection: (why) => figures.showObjection(sentence(why)),
+      objection: (why, at) => figures.showObjection(sentence(why), at),
     },
   );
 }

@@ -3,7 +3,7 @@
 import { grouped, humanBytes, percentage, utcClock, utcDay } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
 import { changeOf, directionOf } from "./change.js";
-import type { Condition, Dimension } from "./query.js";
+import type { Field } from "./query.js";
 import { classOf, reasonOf } from "./status-classes.js";
 import {
   DISTINCT_ERROR,
@@ -19,7 +19,7 @@ import { MORE_TOP } from "./view.js";
 export interface Shown {
   summary: Summary;
   compared: Summary | undefined;
-  conditions: readonly Condition[];
+  filters: readonly string[];
   /** The panels of which many values are shown. */
   more: readonly string[];
 }
@@ -48,7 +48,7 @@ interface ValuePanelSpec {
   /** What a value is called, over its column. */
   heading: string;
   rows: number;
-  dimension: Dimension;
+  field: Field;
   /** How wide the panel is, in twelfths of the page. */
   width: number;
   figuresOf(summary: Summary): { top: ValueCount[]; figures?: PanelFigures };
@@ -64,15 +64,14 @@ interface ValuePanelSpec {
   errors?: "4xx" | "5xx";
 }
 
-const named =
-  (dimension: Exclude<Dimension, "bot" | "country" | "status_class">) => (summary: Summary) => ({
-    top: summary.panels[dimension].top,
-    figures: summary.panels[dimension],
-  });
+const named = (field: Exclude<Field, "bot" | "country">) => (summary: Summary) => ({
+  top: summary.panels[field].top,
+  figures: summary.panels[field],
+});
 
 const VALUE_PANELS: ValuePanelSpec[] = [
   {
-    ...{ id: "path", title: "Paths", heading: "Path", dimension: "path", rows: TALL, width: 7 },
+    ...{ id: "path", title: "Paths", heading: "Path", field: "path", rows: TALL, width: 7 },
     figuresOf: named("path"),
     why: () => "No request line has a path.",
   },
@@ -81,7 +80,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       id: "status",
       title: "Statuses",
       heading: "Status",
-      dimension: "status",
+      field: "status",
       rows: TALL,
       width: 5,
     },
@@ -95,7 +94,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       id: "address",
       title: "Addresses",
       heading: "Address",
-      dimension: "address",
+      field: "address",
       rows: TALL,
       width: 6,
     },
@@ -107,7 +106,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       id: "referrer",
       title: "Referrers",
       heading: "Referrer",
-      dimension: "referrer",
+      field: "referrer",
       rows: TALL,
       width: 6,
     },
@@ -119,7 +118,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       id: "country",
       title: "Countries",
       heading: "Country of the address",
-      dimension: "country",
+      field: "country",
       rows: SHORT,
       width: 12,
     },
@@ -131,7 +130,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
     meaningOf: (code, summary) => summary?.countries?.names[code] ?? "",
   },
   {
-    ...{ id: "agent", title: "Agents", heading: "Agent", dimension: "agent", rows: TALL, width: 7 },
+    ...{ id: "agent", title: "Agents", heading: "Agent", field: "agent", rows: TALL, width: 7 },
     figuresOf: named("agent"),
     why: () => "No request names its agent; the common format has none at all.",
   },
@@ -140,7 +139,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       id: "bots",
       title: "Bots",
       heading: "Bot, by its agent",
-      dimension: "bot",
+      field: "bot",
       rows: TALL,
       width: 5,
     },
@@ -152,7 +151,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       id: "errors-4xx",
       title: "Paths of client errors (4xx)",
       heading: "Path",
-      dimension: "path",
+      field: "path",
       rows: SHORT,
       width: 6,
     },
@@ -166,7 +165,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       id: "errors-5xx",
       title: "Paths of server errors (5xx)",
       heading: "Path",
-      dimension: "path",
+      field: "path",
       rows: SHORT,
       width: 6,
     },
@@ -180,7 +179,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       id: "method",
       title: "Methods",
       heading: "Method",
-      dimension: "method",
+      field: "method",
       rows: FEW,
       width: 6,
     },
@@ -188,7 +187,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
     why: () => "No request line has a method.",
   },
   {
-    ...{ id: "host", title: "Hosts", heading: "Host", dimension: "host", rows: FEW, width: 6 },
+    ...{ id: "host", title: "Hosts", heading: "Host", field: "host", rows: FEW, width: 6 },
     figuresOf: named("host"),
     why: () => "The format doesn't say which host was asked; nginx writes it as $host.",
   },
@@ -259,7 +258,7 @@ class ValuePanel implements Panel {
     const rows = top.map((entry) => this.#row(entry, shown, before));
     const isLong = shown?.more.includes(this.#spec.id) === true;
     this.#table.resize(isLong ? Math.max(rows.length, this.#spec.rows) : this.#spec.rows);
-    this.#table.show(rows, shown?.conditions ?? []);
+    this.#table.show(rows, shown?.filters ?? []);
     this.#more.disabled = !isLong && (figures?.distinct ?? top.length) <= this.#spec.rows;
     nameMore(this.#more, this.#spec, isLong);
     setText(
@@ -277,7 +276,7 @@ class ValuePanel implements Panel {
     shown: Shown | undefined,
     before: { top: ValueCount[]; figures?: PanelFigures } | undefined,
   ): ValueRow {
-    const { dimension, meaningOf, colourOf, errors } = this.#spec;
+    const { field, meaningOf, colourOf, errors } = this.#spec;
     const summary = shown?.summary;
     const all = errors === undefined ? summary?.requests : summary?.status_classes[errors];
     return {
@@ -292,7 +291,7 @@ class ValuePanel implements Panel {
         errors === undefined ? { text: humanBytes(bytes), exact: bytes } : { text: "", exact: 0 },
         changeCell(requests, value, before),
       ],
-      condition: { dimension, value, exclude: false },
+      choice: { field, value, exclude: false },
     };
   }
 }
@@ -350,7 +349,7 @@ class FirewallPanel implements Panel {
   show(shown: Shown | undefined): void {
     const entries = shown?.summary.firewall[this.#order] ?? [];
     const rows = entries.map((entry) => this.#row(entry));
-    this.#table.show(rows, shown?.conditions ?? []);
+    this.#table.show(rows, shown?.filters ?? []);
     const why =
       this.#order === "by_rate"
         ? "The format has no address."
@@ -373,7 +372,7 @@ class FirewallPanel implements Panel {
       length: byRate ? entry.peak_per_minute : entry.errors,
       colour: byRate ? "bar-plain" : "swatch-4xx",
       cells: byRate ? [peak, at, requests, errors] : [errors, share, requests, peak],
-      condition: { dimension: "address", value: entry.value, exclude: false },
+      choice: { field: "address", value: entry.value, exclude: false },
     };
   }
 }

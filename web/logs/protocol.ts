@@ -12,11 +12,17 @@ export interface Row {
   text: string;
 }
 
+/** Which filter of a query is wrong, from 0, and where in it, in characters from 1. */
+export interface Misplaced {
+  filter: number;
+  column: number;
+}
+
 /** What the server says to the question numbered `seq`. */
 export type Answer =
   | { type: "figures"; seq: number; summary: Summary }
   | { type: "rows"; seq: number; total: number; rows: Row[] }
-  | { type: "refused"; seq: number; code: string; message: string };
+  | { type: "refused"; seq: number; code: string; message: string; at?: Misplaced };
 
 /** Whether logs may be uploaded: `key` asks for one first, also to follow; `closed` is for nobody. */
 const UPLOADS = ["allowed", "closed", "key", "off"] as const;
@@ -96,6 +102,9 @@ export function parseServerMessage(text: string): ServerMessage {
         seq: message.count("seq"),
         code: message.string("code"),
         message: message.string("message"),
+        ...(message.has("filter") && {
+          at: { filter: message.count("filter"), column: message.count("column") },
+        }),
       };
     case "files":
       return {

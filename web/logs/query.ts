@@ -1,37 +1,12 @@
-// What a person asks of a log: a range of time and values to include or exclude.
+// What a person asks of a log: a range of time, and filters in the language of the server (docs/filters.md).
 
-/** What requests can be told apart by, in the order in which the page offers it. */
-export const DIMENSIONS = [
-  "path",
-  "status",
-  "status_class",
-  "address",
-  "method",
-  "host",
-  "referrer",
-  "agent",
-  "bot",
-  "country",
-] as const;
+/** The fields whose values the panels list. */
+export type Field =
+  "address" | "agent" | "bot" | "country" | "host" | "method" | "path" | "referrer" | "status";
 
-export type Dimension = (typeof DIMENSIONS)[number];
-
-export const DIMENSION_NAME: Record<Dimension, string> = {
-  address: "Address",
-  agent: "Agent",
-  bot: "Bot",
-  country: "Country",
-  host: "Host",
-  method: "Method",
-  path: "Path",
-  referrer: "Referrer",
-  status: "Status",
-  status_class: "Status class",
-};
-
-/** Requests whose `dimension` is `value`; a `*` at its beginning or end stands for anything. */
-export interface Condition {
-  dimension: Dimension;
+/** A value of a panel, to be shown alone or left out. */
+export interface Choice {
+  field: Field;
   value: string;
   exclude: boolean;
 }
@@ -42,18 +17,18 @@ export interface TimeRange {
   until: number;
 }
 
-/**
- * The query as the server takes it. Conditions of one dimension that include mean any of them; what
- * is left must satisfy all dimensions and none of the exclusions.
- */
+/** The query as the server takes it. Each filter must be true for a request. */
 export interface Query {
   from: number | null;
   until: number | null;
-  conditions: Condition[];
+  filters: readonly string[];
   /** How many values each list has; 20 unless given, at most 1,000. */
   top_max?: number;
 }
 
-export function sameCondition(a: Condition, b: Condition): boolean {
-  return a.dimension === b.dimension && a.value === b.value && a.exclude === b.exclude;
+/** Returns the filter that a choice means. */
+export function filterOf({ field, value, exclude }: Choice): string {
+  // Of the fields that panels list only the status is a number. Strings of JSON are strings of filters.
+  const constant = field === "status" ? String(Number(value)) : JSON.stringify(value);
+  return `${field} ${exclude ? "!=" : "=="} ${constant}`;
 }

@@ -1,7 +1,7 @@
 // The figures of a log or of a part of it, as the server sends them.
 
 import { Fields, isCount, NotUnderstood } from "./fields.js";
-import type { Dimension } from "./query.js";
+import type { Field } from "./query.js";
 import { STATUS_CLASSES, type StatusClass } from "./status-classes.js";
 
 export interface Timeline {
@@ -52,7 +52,7 @@ export interface PanelFigures {
 
 export const PANELS = ["address", "agent", "host", "method", "path", "referrer", "status"] as const;
 
-export type PanelName = (typeof PANELS)[number] & Dimension;
+export type PanelName = (typeof PANELS)[number] & Field;
 
 export interface Latency {
   count: number;

@@ -1,7 +1,7 @@
 // A table of values with bars: each can be shown alone or excluded, by pointer and by keyboard.
 
 import { create, setFigure, setText } from "../shared/page.js";
-import { type Condition, sameCondition } from "./query.js";
+import { type Choice, filterOf } from "./query.js";
 
 export interface Cell {
   text: string;
@@ -21,11 +21,11 @@ export interface ValueRow {
   colour: string;
   cells: Cell[];
   /** What a click on the row chooses. */
-  condition: Condition;
+  choice: Choice;
 }
 
 /** A click or key on a row: show only its value, or hide it. */
-export type Choose = (condition: Condition) => void;
+export type Choose = (choice: Choice) => void;
 
 /**
  * Rows are filled in place, and there always are as many as fit, so that nothing below moves while
@@ -85,12 +85,12 @@ export class ValueTable {
     scrolled?.classList.toggle("values-many", rowsMax > this.#rowsAtFirst);
   }
 
-  show(rows: ValueRow[], conditions: readonly Condition[]): void {
+  show(rows: ValueRow[], filters: readonly string[]): void {
     this.#rows = rows.slice(0, this.#rowsMax);
     this.#current = Math.max(0, Math.min(this.#current, this.#rows.length - 1));
     const longest = this.#rows.reduce((most, { length }) => Math.max(most, length), 0);
     [...this.#body.rows].forEach((row, i) => {
-      fill(row, this.#rows[i], longest, conditions, i === this.#current);
+      fill(row, this.#rows[i], longest, filters, i === this.#current);
     });
   }
 
@@ -100,7 +100,7 @@ export class ValueTable {
     const chosen = row === null || row === undefined ? undefined : this.#rows[row.sectionRowIndex];
     if (button !== null && chosen !== undefined) {
       this.#current = row?.sectionRowIndex ?? 0;
-      this.#choose({ ...chosen.condition, exclude: button.classList.contains("value-exclude") });
+      this.#choose({ ...chosen.choice, exclude: button.classList.contains("value-exclude") });
     }
   }
 
@@ -108,7 +108,7 @@ export class ValueTable {
     const chosen = this.#rows[this.#current];
     if ((event.key === "Delete" || event.key === "Backspace") && chosen !== undefined) {
       event.preventDefault();
-      this.#choose({ ...chosen.condition, exclude: true });
+      this.#choose({ ...chosen.choice, exclude: true });
       return;
     }
     const last = this.#rows.length - 1;
@@ -164,7 +164,7 @@ function fill(
   row: HTMLTableRowElement,
   data: ValueRow | undefined,
   longest: number,
-  conditions: readonly Condition[],
+  filters: readonly string[],
   isCurrent: boolean,
 ): void {
   const bar = row.querySelector<HTMLElement>(".bar");
@@ -184,7 +184,7 @@ function fill(
     it.tabIndex = isCurrent ? 0 : -1;
   }
   if (data !== undefined) {
-    const isOnly = conditions.some((c) => sameCondition(c, { ...data.condition, exclude: false }));
+    const isOnly = filters.includes(filterOf({ ...data.choice, exclude: false }));
     name.title = isOnly ? `Show all again, not only ${data.label}` : `Show only ${data.label}`;
     name.setAttribute("aria-pressed", String(isOnly));
     exclude.title = `Exclude ${data.label}`;

@@ -1,13 +1,6 @@
 // What a person has chosen to see: filters, a range of time, a comparison. It lives in the page's address.
 
-import {
-  type Condition,
-  type Dimension,
-  DIMENSIONS,
-  type Query,
-  sameCondition,
-  type TimeRange,
-} from "./query.js";
+import { type Choice, filterOf, type Query, type TimeRange } from "./query.js";
 
 /** What the figures are compared with. */
 export type Comparison =
@@ -16,7 +9,8 @@ export type Comparison =
 export interface View {
   /** Null is the whole log. */
   range: TimeRange | null;
-  conditions: Condition[];
+  /** Expressions, all of which must be true for a request. */
+  filters: readonly string[];
   comparison: Comparison;
   /** A file that the server follows, rather than one that was dropped. */
   follow: string | null;
@@ -26,20 +20,19 @@ export interface View {
 
 export const WHOLE: View = {
   range: null,
-  conditions: [],
+  filters: [],
   comparison: { kind: "none" },
   follow: null,
   more: [],
 };
 
-const EXCLUDED = "not-";
 /** So many values are asked for to compare with, since those shown may have been rare then. */
 const COMPARED_TOP = 1_000;
 /** How many values a panel has that shows many. */
 export const MORE_TOP = 200;
 
 /** Returns the fragment of an address that `parseView` reads; empty for the whole log. */
-export function fragmentOf({ range, conditions, comparison, follow, more }: View): string {
+export function fragmentOf({ range, filters, comparison, follow, more }: View): string {
   const fields = new URLSearchParams();
   if (follow !== null) {
     fields.append("follow", follow);
@@ -48,8 +41,8 @@ export function fragmentOf({ range, conditions, comparison, follow, more }: View
     fields.append("from", String(range.from));
     fields.append("until", String(range.until));
   }
-  for (const { dimension, value, exclude } of conditions) {
-    fields.append(`${exclude ? EXCLUDED : ""}${dimension}`, value);
+  for (const filter of filters) {
+    fields.append("filter", filter);
   }
   if (comparison.kind === "previous") {
     fields.append("compare", "previous");
@@ -65,25 +58,20 @@ export function fragmentOf({ range, conditions, comparison, follow, more }: View
 /** Reads a fragment, with or without its `#`; what makes no sense in it is passed over. */
 export function parseView(fragment: string): View {
   const fields = new URLSearchParams(fragment.replace(/^#/, ""));
-  const conditions: Condition[] = [];
-  for (const [name, value] of fields) {
-    const exclude = name.startsWith(EXCLUDED);
-    const dimension = exclude ? name.slice(EXCLUDED.length) : name;
-    if (isDimension(dimension)) {
-      conditions.push({ dimension, value, exclude });
-    }
-  }
   return {
     range: parseRange(`${fields.get("from") ?? ""}-${fields.get("until") ?? ""}`),
-    conditions,
+    filters: fields.getAll("filter"),
     comparison: parseComparison(fields.get("compare")),
     follow: fields.get("follow"),
     more: fields.getAll("more"),
   };
 }
 
-function isDimension(name: string): name is Dimension {
-  return (DIMENSIONS as readonly string[]).includes(name);
+/** Says whether a fragment has filters as they were written before they were expressions: `path=/a*`, `not-status=404`. */
+export function isOutdated(fragment: string): boolean {
+  const former =
+    /^(not-)?(address|agent|bot|country|host|method|path|referrer|status|status_class)$/;
+  return [...new URLSearchParams(fragment.replace(/^#/, "")).keys()].some((it) => former.test(it));
 }
 
 function parseComparison(text: string | null): Comparison {
@@ -101,14 +89,14 @@ function parseRange(text: string): TimeRange | null {
 }
 
 /** Returns the query of what is shown. */
-export function queryOf({ range, conditions, more }: View): Query {
-  const query = { from: range?.from ?? null, until: range?.until ?? null, conditions };
+export function queryOf({ range, filters, more }: View): Query {
+  const query = { from: range?.from ?? null, until: range?.until ?? null, filters };
   return more.length === 0 ? query : { ...query, top_max: MORE_TOP };
 }
 
 /** Says whether the view is of everything. */
-export function isWhole({ range, conditions }: View): boolean {
-  return range === null && conditions.length === 0;
+export function isWhole({ range, filters }: View): boolean {
+  return range === null && filters.length === 0;
 }
 
 /** Says whether the server pushes the figures of the view unasked. */
@@ -126,7 +114,7 @@ export function withMore(view: View, panel: string): View {
 /** Returns the query of what the figures are compared with, or null if there is nothing. */
 export function comparisonQueryOf(view: View): Query | null {
   const range = comparedRange(view);
-  return range === null ? null : { ...range, conditions: view.conditions, top_max: COMPARED_TOP };
+  return range === null ? null : { ...range, filters: view.filters, top_max: COMPARED_TOP };
 }
 
 /** Returns the range to compare with: the one chosen, or as much time before the view's own. */
@@ -141,12 +129,10 @@ export function comparedRange({ range, comparison }: View): TimeRange | null {
   }
 }
 
-/** Adds the condition, in place of its opposite; if it is there already, takes it away. */
-export function withToggled(view: View, condition: Condition): View {
-  const opposite = { ...condition, exclude: !condition.exclude };
-  const others = view.conditions.filter(
-    (c) => !sameCondition(c, condition) && !sameCondition(c, opposite),
-  );
-  const had = view.conditions.some((c) => sameCondition(c, condition));
-  return { ...view, conditions: had ? others : [...others, condition] };
+/** Adds the filter of a choice, in place of its opposite; if it is there already, takes it away. */
+export function withToggled(view: View, choice: Choice): View {
+  const filter = filterOf(choice);
+  const opposite = filterOf({ ...choice, exclude: !choice.exclude });
+  const others = view.filters.filter((it) => it !== filter && it !== opposite);
+  return { ...view, filters: view.filters.includes(filter) ? others : [...others, filter] };
 }

@@ -29,9 +29,11 @@ use report::Layout;
 const EXAMPLES: &str = "\
 Examples:
   linerate logs /var/log/nginx/access.log
-  linerate logs '/var/log/nginx/access.log*' --status 5xx --path '/api/*'
-  linerate logs access.log --address '!192.0.2.*' --from 2021-01-22T02:00 --json | jq .panels.path
-  linerate logs access.log --geoip countries.mmdb --country DE
+  linerate logs '/var/log/nginx/access.log*' --filter 'status >= 500 && path.startsWith(\"/api/\")'
+  linerate logs access.log --filter 'method in [\"POST\", \"PUT\"] || agent.contains(\"curl\")'
+  linerate logs access.log --filter '!address.startsWith(\"192.0.2.\")' --from 2021-01-22T02:00 --json | jq .panels.path
+  linerate logs access.log --filter 'duration_us > 1000000 && bot == \"\"'
+  linerate logs access.log --geoip countries.mmdb --filter 'country == \"DE\"'
   linerate logs access.log --watch
   ssh web tail -F /var/log/nginx/access.log | linerate logs - --watch
   linerate logs access.log --format '$remote_addr [$time_local] \"$request\" $status $request_time'
@@ -113,7 +115,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let files = files::expand(&arguments.files)?;
     let rows_max = usize::from(arguments.top);
     let view = View {
-        query: arguments.filters.query(rows_max.max(TOP_DEFAULT))?,
+        query: arguments
+            .filters
+            .query(rows_max.max(TOP_DEFAULT), arguments.geoip.is_some())?,
         is_json: arguments.json,
         rows_max,
         countries: arguments

@@ -44,5 +44,5 @@ pub use error::{ParseError, Problem};
 pub use filter::Filter;
 pub use json::JSON_DEPTH_MAX;
 pub use number::Number;
-pub use parse::{DEPTH_MAX, Limits, parse};
+pub use parse::{DEPTH_MAX, Limits, parse, parse_with_columns};
 pub use set::FilterSet;

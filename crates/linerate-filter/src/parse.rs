@@ -69,6 +69,37 @@ impl Default for Limits {
 /// # Errors
 /// The text is not an expression of the language, or is larger than allowed.
 pub fn parse(text: &str, limits: &Limits) -> Result<Node, ParseError> {
+    Ok(parse_leaves(text, limits)?.0)
+}
+
+/// Reads an expression, as [`parse`] does, and where its leaves are: for whoever compiles the tree and has errors of
+/// its own to tell.
+///
+/// The columns, in characters from 1, are those of constants and fields outside of lists, in the order in which a walk
+/// from left to right meets [`Node::Literal`], [`Node::Path`], [`Node::Has`] and the container of [`Node::In`].
+///
+/// ```
+/// use linerate_filter::{Limits, parse_with_columns};
+///
+/// let (_, columns) = parse_with_columns("level == 1 && has(data.user)", &Limits::default())?;
+/// assert_eq!(columns, [1, 10, 19]);
+/// # Ok::<(), linerate_filter::ParseError>(())
+/// ```
+///
+/// # Errors
+/// The text is not an expression of the language, or is larger than allowed.
+pub fn parse_with_columns(text: &str, limits: &Limits) -> Result<(Node, Vec<usize>), ParseError> {
+    let (root, leaves) = parse_leaves(text, limits)?;
+    let mut chars = text.char_indices().zip(1..).peekable();
+    let mut column_at = |leaf: usize| {
+        while chars.next_if(|((at, _), _)| *at < leaf).is_some() {}
+        chars.peek().map_or(1, |(_, column)| *column)
+    };
+    Ok((root, leaves.into_iter().map(&mut column_at).collect()))
+}
+
+/// Reads an expression and the places in bytes of its leaves.
+fn parse_leaves(text: &str, limits: &Limits) -> Result<(Node, Vec<usize>), ParseError> {
     let (bytes, bytes_max) = (text.len(), limits.expression_bytes_max);
     let lexer = Lexer::new(text);
     if bytes > bytes_max {
@@ -82,6 +113,7 @@ pub fn parse(text: &str, limits: &Limits) -> Result<Node, ParseError> {
         nodes: 0,
         nodes_max: limits.nodes_max,
         is_selection: false,
+        leaves: Vec::new(),
     };
     parser.advance()?;
     if parser.token == Token::End {
@@ -89,7 +121,7 @@ pub fn parse(text: &str, limits: &Limits) -> Result<Node, ParseError> {
     }
     let root = parser.expression(OR)?;
     match parser.token {
-        Token::End => Ok(root),
+        Token::End => Ok((root, parser.leaves)),
         _ => Err(parser.expected("an operator or the end")),
     }
 }
@@ -104,6 +136,8 @@ struct Parser<'t> {
     nodes_max: usize,
     /// True if what was read last ends in `.field`, which is what `has` takes.
     is_selection: bool,
+    /// Where constants and fields outside of lists begin.
+    leaves: Vec<usize>,
 }
 
 impl<'t> Parser<'t> {
@@ -303,6 +337,7 @@ impl<'t> Parser<'t> {
         self.is_selection = false;
         match std::mem::replace(&mut self.token, Token::End) {
             Token::Constant(literal) => {
+                self.leaves.push(at);
                 self.advance()?;
                 Ok(Node::Literal(literal))
             }
@@ -329,10 +364,11 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn name(&self, name: &str, at: usize) -> Result<Node, ParseError> {
+    fn name(&mut self, name: &str, at: usize) -> Result<Node, ParseError> {
         if let Some(word) = RESERVED.iter().find(|word| **word == name) {
             return Err(self.lexer.error(at, Problem::Reserved { word }));
         }
+        self.leaves.push(at);
         Ok(Node::Path(match name {
             WHOLE => Path::default(),
             name => Path(vec![Segment::Field(name.into())]),

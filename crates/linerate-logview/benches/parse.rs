@@ -14,7 +14,7 @@ use linerate_logview::aggregate::{Aggregator, Limits};
 use linerate_logview::format::{Format, Parser};
 use linerate_logview::lines::{Line, LineSplitter};
 use linerate_logview::parallel::Pool;
-use linerate_logview::query::{Condition, Dimension, Query};
+use linerate_logview::query::Query;
 use linerate_logview::summary::Summary;
 use linerate_simd::newline;
 
@@ -125,20 +125,30 @@ fn figures_by_all_cores(bencher: Bencher<'_, '_>) {
 }
 
 /// What a query costs that goes through all requests, and chooses a part or all of them.
-#[divan::bench(args = ["*", "POST"])]
-fn query(bencher: Bencher<'_, '_>, method: &str) {
+#[divan::bench(args = [
+    r#"method != """#,
+    r#"method == "POST""#,
+    r#"status >= 400 && path.contains("7") || bytes_sent > 60000 && method == "POST""#,
+])]
+fn query(bencher: Bencher<'_, '_>, filter: &str) {
+    ask(bencher, filter);
+}
+
+/// What a query costs that tests each request as often as may be.
+#[divan::bench]
+fn query_of_64_conditions(bencher: Bencher<'_, '_>) {
+    let pairs = (0..32).map(|n| format!("(path != \"/{n}\" && bytes_sent == {n})"));
+    ask(bencher, &pairs.collect::<Vec<_>>().join(" || "));
+}
+
+fn ask(bencher: Bencher<'_, '_>, filter: &str) {
     let mut aggregator = Aggregator::new(Limits::default());
     aggregator.handle_input(&SMALL.text);
     let query = Query {
-        conditions: vec![Condition {
-            dimension: Dimension::Method,
-            value: method.into(),
-            exclude: false,
-        }],
+        filters: vec![filter.into()],
         ..Query::default()
     };
-    let chosen = aggregator.figures(&query).expect("it is within the limits");
-    assert!(chosen.requests > 0);
+    aggregator.figures(&query).expect("it is within the limits");
     bencher
         .counter(ItemsCount::new(SMALL.summary.requests as usize))
         .bench(|| aggregator.figures(&query));

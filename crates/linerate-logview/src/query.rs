@@ -1,46 +1,77 @@
-//! What of a log is to be looked at: a range of time and values to keep or to leave out.
+//! What of a log is to be looked at: a range of time, and filters in the language of `docs/filters.md`.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+mod condition;
 mod error;
+mod field;
 pub(crate) mod filter;
-mod pattern;
+pub(crate) mod ranges;
+pub(crate) mod set;
+mod values;
 
-pub use error::QueryError;
+pub use error::{FilterError, FilterProblem, QueryError};
+pub use field::Field;
+
+use condition::Condition;
 
 /// How many values each list of a summary has unless a query asks for more.
 pub const TOP_DEFAULT: usize = 20;
 /// How many values a query may ask for in each list: what a page can still show.
 pub const TOP_MAX: usize = 1_000;
 
-/// Chooses requests by time and by value.
+/// Chooses requests by time and by expressions, each of which must be true for a request.
 ///
-/// A request is chosen if it lies within the range of time, has one of the included values in
-/// every dimension that has any, and none of the excluded ones.
+/// An expression is one of [`linerate_filter`], whose fields are those of [`Field`]. It means what it does for a
+/// publication that is an object with these fields.
 ///
 /// ```
-/// use linerate_logview::query::{Dimension, Query};
+/// use linerate_logview::query::{Field, Query};
 ///
 /// let query: Query = serde_json::from_str(
-///     r#"{"from":1611280020,"conditions":[{"dimension":"path","value":"/api/*"}]}"#,
+///     r#"{"from":1611280020,"filters":["status >= 500","path.startsWith(\"/api/\")"]}"#,
 /// )?;
-/// assert_eq!(query.from, Some(1_611_280_020));
-/// assert_eq!(query.conditions[0].dimension, Dimension::Path);
-/// assert!(!query.conditions[0].exclude);
-/// # Ok::<(), serde_json::Error>(())
+/// assert_eq!(query.fields()?, [Field::Path, Field::Status].into());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Query {
     /// The first moment that is chosen, in seconds since 1970-01-01 UTC; all from the beginning
     /// if `None`.
     pub from: Option<i64>,
     /// The first moment that isn't any more, likewise; all up to the end if `None`.
     pub until: Option<i64>,
-    /// What values are chosen and which are not.
-    pub conditions: Vec<Condition>,
+    /// What must be true for a request.
+    pub filters: Vec<String>,
     /// How many values each list has, up to [`TOP_MAX`]; [`TOP_DEFAULT`] unless given.
     pub top_max: usize,
+}
+
+impl Query {
+    /// Checks the query as far as that is possible without a log, and returns the fields that its filters name.
+    ///
+    /// # Errors
+    /// The query exceeds a limit, or a filter is not an expression, names an unknown field, or compares a field with
+    /// a value of another type.
+    pub fn fields(&self) -> Result<BTreeSet<Field>, QueryError> {
+        let mut fields = BTreeSet::new();
+        self.condition()?.name(&mut fields);
+        Ok(fields)
+    }
+
+    /// Returns what the filters ask of a request.
+    fn condition(&self) -> Result<Condition, QueryError> {
+        if self.top_max > TOP_MAX {
+            return Err(QueryError::TopTooLong {
+                top: self.top_max,
+                top_max: TOP_MAX,
+            });
+        }
+        condition::of_filters(&self.filters)
+    }
 }
 
 impl Default for Query {
@@ -48,69 +79,8 @@ impl Default for Query {
         Self {
             from: None,
             until: None,
-            conditions: Vec::new(),
+            filters: Vec::new(),
             top_max: TOP_DEFAULT,
-        }
-    }
-}
-
-/// A value to keep or to leave out.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Condition {
-    /// What the value is one of.
-    pub dimension: Dimension,
-    /// The value, as the lists of a [`Summary`](crate::summary::Summary) show it. A `*` at its
-    /// beginning or end stands for any text. The empty one stands for requests without a value.
-    pub value: String,
-    /// Whether requests with that value are left out.
-    #[serde(default)]
-    pub exclude: bool,
-}
-
-/// What requests can be told apart by.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Dimension {
-    /// The client's address.
-    Address,
-    /// The `User-Agent` header.
-    Agent,
-    /// The program that the agent is of, by its name in [`Summary::bots`].
-    ///
-    /// [`Summary::bots`]: crate::summary::Summary::bots
-    Bot,
-    /// The country of the address, by its ISO code. The empty one stands for addresses of which it is
-    /// not known.
-    Country,
-    /// The virtual host.
-    Host,
-    /// The method.
-    Method,
-    /// The path without its query.
-    Path,
-    /// The `Referer` header.
-    Referrer,
-    /// The status, three digits.
-    Status,
-    /// The class of the status: `1xx` to `5xx`, or `other`.
-    StatusClass,
-}
-
-impl Dimension {
-    /// Returns its name for people and on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Address => "address",
-            Self::Agent => "agent",
-            Self::Bot => "bot",
-            Self::Country => "country",
-            Self::Host => "host",
-            Self::Method => "method",
-            Self::Path => "path",
-            Self::Referrer => "referrer",
-            Self::Status => "status",
-            Self::StatusClass => "status_class",
         }
     }
 }
@@ -137,7 +107,7 @@ pub struct Row {
 
 #[cfg(test)]
 mod tests {
-    use super::{Condition, Dimension, Query, TOP_DEFAULT};
+    use super::{Query, TOP_DEFAULT};
 
     #[test]
     fn queries_are_read_with_their_defaults_and_written_back() {
@@ -147,35 +117,18 @@ mod tests {
         let query = Query {
             from: Some(-1),
             until: Some(60),
-            conditions: vec![Condition {
-                dimension: Dimension::StatusClass,
-                value: "5xx".into(),
-                exclude: true,
-            }],
+            filters: vec!["status >= 500".into()],
             top_max: 7,
         };
         let json = serde_json::to_value(&query).unwrap();
-        assert_eq!(json["conditions"][0]["dimension"], "status_class");
+        assert_eq!(json["filters"][0], "status >= 500");
         assert_eq!(serde_json::from_value::<Query>(json).unwrap(), query);
     }
 
     #[test]
-    fn names_of_dimensions_are_those_on_the_wire() {
-        for dimension in [
-            Dimension::Address,
-            Dimension::Agent,
-            Dimension::Bot,
-            Dimension::Country,
-            Dimension::Host,
-            Dimension::Method,
-            Dimension::Path,
-            Dimension::Referrer,
-            Dimension::Status,
-            Dimension::StatusClass,
-        ] {
-            let json = serde_json::to_value(dimension).unwrap();
-            assert_eq!(json, dimension.name());
-        }
-        assert!(serde_json::from_str::<Dimension>("\"city\"").is_err());
+    fn a_query_of_the_former_language_is_refused_rather_than_answered_with_everything() {
+        let former = r#"{"conditions":[{"dimension":"path","value":"/a*"}]}"#;
+        let error = serde_json::from_str::<Query>(former).unwrap_err();
+        assert!(error.to_string().contains("`conditions`"), "{error}");
     }
 }

@@ -27,7 +27,7 @@
 //! | `{"type":"snapshot","final":true,"summary":{…}}` | the figures of all files |
 //! | `{"type":"figures","seq":1,"summary":{…}}` | the figures that were asked for |
 //! | `{"type":"rows","seq":2,"total":9,"rows":[{"line":17,"text":"…"}]}` | the lines that were asked for, and how many there are |
-//! | `{"type":"refused","seq":1,"code":"columns_full","message":"…"}` | a question that can't be answered; the session goes on |
+//! | `{"type":"refused","seq":1,"code":"bad_filter","message":"…","filter":0,"column":8}` | a question that can't be answered; the session goes on. With `bad_filter`, which filter is wrong, from 0, and where, in characters from 1 |
 //! | `{"type":"error","code":"too_large","message":"…"}` | the session is over; the last message |
 //!
 //! Bytes are acknowledged at the end of each binary message and about every MiB within one. Of

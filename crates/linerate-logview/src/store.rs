@@ -9,7 +9,9 @@ mod block;
 mod lines;
 
 use block::ROWS_MAX;
-pub(crate) use block::{Block, STATUS};
+pub(crate) use block::{
+    BYTES_SENT, Block, COLUMNS, DURATION, STATUS, TIME, durations, numbers, to_time,
+};
 pub(crate) use lines::LineStore;
 
 use std::collections::VecDeque;

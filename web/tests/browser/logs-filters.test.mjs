@@ -67,7 +67,7 @@ test("a click shows one value only, another leaves one out, and chips take them 
   await assertShows(page, fewer);
   assert.deepEqual(await page.$$eval(byId("filter"), (chips) => chips.length), 2);
 
-  await page.click(`${byId("filter")}:first-child button`);
+  await page.click(`${byId("filter")}:first-child .chip-remove`);
   await assertShows(page, select(oracle.requests, { conditions: [not] }));
   await page.click(byId("clear-filters"));
   await assertShows(page, oracle.requests);
@@ -75,27 +75,80 @@ test("a click shows one value only, another leaves one out, and chips take them 
   await page.close();
 });
 
-test("a filter is typed, with a pattern", async () => {
-  const { page } = await openLog();
-  const value = `*${top(oracle.requests, "path").top[0].value.slice(2, 6)}*`;
-  await page.click(byId("filter-open"));
-  await page.select(byId("filter-dimension"), "path");
-  await page.type(byId("filter-value"), value);
+/** Writes a filter into the form, which is open, and sends it. */
+async function typeFilter(page, text) {
+  await page.$eval(byId("filter-text"), (input) => (input.value = ""));
+  await page.type(byId("filter-text"), text);
   await page.keyboard.press("Enter");
-  await assertShows(
-    page,
-    select(oracle.requests, { conditions: [{ dimension: "path", value, exclude: false }] }),
+}
+
+const filtersOf = (page) =>
+  page.$$eval(`${byId("filter")} .chip-change`, (chips) => chips.map((it) => it.textContent));
+
+test("a filter is typed, changed and taken away", async () => {
+  const { page, complaints } = await openLog();
+  const part = top(oracle.requests, "path").top[0].value.slice(2, 6);
+  const value = `*${part}*`;
+  await page.click(byId("filter-open"));
+  assert.equal(await focused(page), "filter-text");
+  await typeFilter(page, `path.contains(${JSON.stringify(part)})`);
+  const path = { dimension: "path", value, exclude: false };
+  await assertShows(page, select(oracle.requests, { conditions: [path] }));
+  await page.click(byId("filter-open"));
+  await typeFilter(page, "!(status >= 200 && status < 300)");
+  const notGood = { dimension: "status_class", value: "2xx", exclude: true };
+  await assertShows(page, select(oracle.requests, { conditions: [path, notGood] }));
+
+  await page.click(`${byId("filter")}:nth-child(2) .chip-change`);
+  assert.equal(
+    await page.$eval(byId("filter-text"), (input) => input.value),
+    "!(status >= 200 && status < 300)",
   );
+  await typeFilter(page, "status == 404 || status == 301");
+  const codes = ["404", "301"].map((value) => ({ dimension: "status", value, exclude: false }));
+  await assertShows(page, select(oracle.requests, { conditions: [path, ...codes] }));
+  assert.equal((await filtersOf(page)).length, 2);
+  await page.click(`${byId("filter")}:nth-child(1) .chip-remove`);
+  await assertShows(page, select(oracle.requests, { conditions: codes }));
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test("a filter that is wrong says where, and is put right", async () => {
+  const { page } = await openLog();
+  await clickValue(page, "method", "GET");
+  const get = { dimension: "method", value: "GET", exclude: false };
+  await assertShows(page, select(oracle.requests, { conditions: [get] }));
   await page.click(byId("filter-open"));
-  await page.select(byId("filter-dimension"), "status_class");
-  await page.select(byId("filter-exclude"), "exclude");
-  await page.type(byId("filter-value"), "2xx");
-  await page.keyboard.press("Enter");
-  const conditions = [
-    { dimension: "path", value, exclude: false },
-    { dimension: "status_class", value: "2xx", exclude: true },
-  ];
-  await assertShows(page, select(oracle.requests, { conditions }));
+  await typeFilter(page, "status >= 200 && pth == 5");
+  await page.waitForSelector(`${byId("filter-problem")}:not(:empty)`);
+  assert.match(
+    await textOf(page, "filter-problem"),
+    /^Filter 2, column 18: there is no field "pth"; fields are address, /,
+  );
+  assert.equal(await textOf(page, "objection"), await textOf(page, "filter-problem"));
+  const state = await page.$eval(byId("filter-text"), (input) => ({
+    at: input.selectionStart,
+    invalid: input.getAttribute("aria-invalid"),
+    isFocused: input === document.activeElement,
+  }));
+  assert.deepEqual(state, { at: 17, invalid: "true", isFocused: true });
+  const bad = await page.$$eval(byId("filter"), (chips) =>
+    chips.map((chip) => chip.classList.contains("chip-bad")),
+  );
+  assert.deepEqual(bad, [false, true]);
+
+  await typeFilter(page, "status == 200");
+  const ok = { dimension: "status", value: "200", exclude: false };
+  await assertShows(page, select(oracle.requests, { conditions: [get, ok] }));
+  assert.deepEqual(await filtersOf(page), ['method == "GET"', "status == 200"]);
+  assert.equal(await textOf(page, "objection"), "");
+  await page.close();
+});
+
+test("a link of the former filters says that they are not applied", async () => {
+  const { page } = await openPage(chromium.browser, `${server.url}/logs#path=/a*&not-status=404`);
+  assert.match(await textOf(page, "trouble-title"), /^The filters of this link are not applied/);
   await page.close();
 });
 
@@ -235,7 +288,7 @@ test("the keyboard alone filters, zooms and takes it back", async () => {
   await page.keyboard.press("Delete");
   const not = { dimension: "status", value: rows[1].value, exclude: true };
   await assertShows(page, select(oracle.requests, { conditions: [not] }));
-  await page.focus(`${byId("filter")} button`);
+  await page.focus(`${byId("filter")} .chip-remove`);
   await page.keyboard.press("Enter");
   await assertShows(page, oracle.requests);
   assert.equal(await focused(page), "filter-open", "focus isn't lost with the chip");

@@ -48,7 +48,8 @@ test("a followed file is listed, and its figures grow with it", async () => {
   await waitForValue(page, "errors", 2);
 
   // A link leads straight to it, and a filter holds while lines come in.
-  const link = `${server.url}/logs#follow=growing.log&status=404`;
+  const filter = encodeURIComponent("status == 404");
+  const link = `${server.url}/logs#follow=growing.log&filter=${filter}`;
   const other = await openPage(chromium.browser, link);
   await waitForValue(other.page, "requests", 2);
   await appendFile(file, lines(3, 404));

@@ -5,7 +5,7 @@ import type { Question } from "../../logs/protocol.js";
 import type { Query } from "../../logs/query.js";
 import { SUMMARY } from "./summary.js";
 
-const query = (from: number): Query => ({ from, until: null, conditions: [] });
+const query = (from: number): Query => ({ from, until: null, filters: [] });
 
 function begin() {
   const asked: Question[] = [];
@@ -14,7 +14,7 @@ function begin() {
     figures: ({ lines }) => heard.push(`figures ${lines}`),
     comparison: ({ lines }) => heard.push(`comparison ${lines}`),
     rows: (total) => heard.push(`rows ${total}`),
-    refused: (topic, code) => heard.push(`${topic} ${code}`),
+    refused: (topic, message, at) => heard.push(`${topic} ${message} ${at?.filter}`),
   });
   const answer = (seq: number, lines = 0) =>
     enquiry.handleAnswer({ type: "figures", seq, summary: { ...SUMMARY, lines } });
@@ -49,8 +49,9 @@ test("each topic has its turn", () => {
   enquiry.askForFigures("figures", query(1));
   enquiry.handleAnswer({ type: "rows", seq: 1, total: 5, rows: [] });
   answer(2, 22);
-  enquiry.handleAnswer({ type: "refused", seq: 3, code: "columns_full", message: "" });
-  assert.deepEqual(heard, ["rows 5", "figures 22", "comparison columns_full"]);
+  const at = { filter: 1, column: 7 };
+  enquiry.handleAnswer({ type: "refused", seq: 3, code: "bad_filter", message: "why", at });
+  assert.deepEqual(heard, ["rows 5", "figures 22", "comparison why 1"]);
   assert.equal(asked.length, 3);
 });
 

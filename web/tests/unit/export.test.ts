@@ -8,7 +8,7 @@ import { SUMMARY } from "./summary.js";
 test("the JSON holds the figures and what was asked", () => {
   const json = JSON.parse(figuresAsJson(SUMMARY, WHOLE, "access.log"));
   assert.equal(json.source, "access.log");
-  assert.deepEqual(json.query, { from: null, until: null, conditions: [] });
+  assert.deepEqual(json.query, { from: null, until: null, filters: [] });
   assert.deepEqual(json.figures, JSON.parse(JSON.stringify(SUMMARY)));
 });
 

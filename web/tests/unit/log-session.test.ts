@@ -5,7 +5,7 @@ import type { Answer } from "../../logs/protocol.js";
 import type { Summary } from "../../logs/summary.js";
 import { SUMMARY } from "./summary.js";
 
-const EVERYTHING = { from: null, until: null, conditions: [] };
+const EVERYTHING = { from: null, until: null, filters: [] };
 const MIB = 1024 * 1024;
 const READY = { type: "ready", id: "5a5a", bytes: 0 };
 

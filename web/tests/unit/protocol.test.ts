@@ -12,6 +12,11 @@ test("each message of the server is read", () => {
   const ready = { type: "ready", id: "5a5a", window_bytes: 16_777_216, bytes: 0 };
   const files = { type: "files", files: ["access.log"], uploads: "allowed" };
   const refused = { type: "refused", seq: 7, code: "unsupported", message: "no" };
+  const misplaced = { type: "refused", seq: 7, code: "bad_filter", message: "no" };
+  assert.deepEqual(parseServerMessage(JSON.stringify({ ...misplaced, filter: 1, column: 9 })), {
+    ...misplaced,
+    at: { filter: 1, column: 9 },
+  });
   for (const message of [ready, files, refused]) {
     assert.deepEqual(parseServerMessage(JSON.stringify(message)), message);
   }

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Condition } from "../../logs/query.js";
+import { type Choice, filterOf } from "../../logs/query.js";
 import { wholeSeconds, within } from "../../logs/ranges.js";
 import {
   comparedRange,
   comparisonQueryOf,
   fragmentOf,
+  isOutdated,
   isPushed,
   isWhole,
   parseView,
@@ -16,11 +17,11 @@ import {
   withToggled,
 } from "../../logs/view.js";
 
-const ONLY: Condition = { dimension: "path", value: "/a b&c=d#e/ä", exclude: false };
-const NOT: Condition = { dimension: "status_class", value: "5xx", exclude: true };
+const ONLY: Choice = { field: "path", value: "/a b&c=d#e/ä", exclude: false };
+const ONLY_FILTER = 'path == "/a b&c=d#e/ä"';
 const CHOSEN: View = {
   range: { from: 1_611_280_020, until: 1_611_283_620 },
-  conditions: [ONLY, NOT],
+  filters: [ONLY_FILTER, "status >= 500 || size(path) > 9"],
   comparison: { kind: "range", range: { from: 1_611_193_620, until: 1_611_197_220 } },
   follow: "access.log",
   more: ["path", "bots"],
@@ -47,12 +48,29 @@ test("what makes no sense in an address is passed over", () => {
   }
 });
 
-test("a condition takes the place of its opposite, and goes when it is chosen again", () => {
+test("filters of the former language are seen, and not applied", () => {
+  for (const fragment of ["#path=/a*", "#from=1&until=2&not-status=404", "#status_class=5xx"]) {
+    assert.equal(isOutdated(fragment), true, fragment);
+    assert.deepEqual(parseView(fragment).filters, [], fragment);
+  }
+  assert.equal(isOutdated(`#${fragmentOf(CHOSEN)}`), false);
+  assert.equal(isOutdated(""), false);
+});
+
+test("a choice is a filter, whose strings are quoted", () => {
+  const filter = (value: string, exclude = false) => filterOf({ field: "agent", value, exclude });
+  assert.equal(filter("a"), 'agent == "a"');
+  assert.equal(filter("", true), 'agent != ""');
+  assert.equal(filter("\"\\'*\n\u0001ä🦀"), 'agent == "\\"\\\\\'*\\n\\u0001ä🦀"');
+  assert.equal(filterOf({ field: "status", value: "099", exclude: false }), "status == 99");
+});
+
+test("a choice takes the place of its opposite, and goes when it is made again", () => {
   const excluded = { ...ONLY, exclude: true };
   const once = withToggled(WHOLE, ONLY);
-  assert.deepEqual(once.conditions, [ONLY]);
-  assert.deepEqual(withToggled(once, excluded).conditions, [excluded]);
-  assert.deepEqual(withToggled(once, ONLY).conditions, []);
+  assert.deepEqual(once.filters, [ONLY_FILTER]);
+  assert.deepEqual(withToggled(once, excluded).filters, [filterOf(excluded)]);
+  assert.deepEqual(withToggled(once, ONLY).filters, []);
   assert.equal(isWhole(once), false);
 });
 
@@ -60,7 +78,7 @@ test("the time before is as long as the range shown", () => {
   const view: View = { ...CHOSEN, comparison: { kind: "previous" } };
   assert.deepEqual(comparedRange(view), { from: 1_611_276_420, until: 1_611_280_020 });
   assert.equal(comparedRange({ ...view, range: null }), null);
-  assert.deepEqual(comparisonQueryOf(view)?.conditions, queryOf(view).conditions);
+  assert.deepEqual(comparisonQueryOf(view)?.filters, queryOf(view).filters);
   assert.equal(comparisonQueryOf(WHOLE), null);
 });
 
@@ -74,7 +92,7 @@ test("a range keeps within the log", () => {
 test("many values of a panel are asked for, and few again, which are pushed", () => {
   const many = withMore(WHOLE, "path");
   assert.deepEqual(many.more, ["path"]);
-  assert.deepEqual(queryOf(many), { from: null, until: null, conditions: [], top_max: 200 });
+  assert.deepEqual(queryOf(many), { from: null, until: null, filters: [], top_max: 200 });
   assert.deepEqual([isWhole(many), isPushed(many), isPushed(WHOLE)], [true, false, true]);
   assert.deepEqual(withMore(withMore(many, "agent"), "path").more, ["agent"]);
   assert.deepEqual(withMore(many, "path"), WHOLE);

@@ -1,53 +1,23 @@
-//! Which requests are looked at: `--status 5xx --path '!/health*' --from 2021-01-22T02:00`.
+//! Which requests are looked at: `--filter 'status >= 500' --from 2021-01-22T02:00`.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use linerate_logview::query::{Condition, Dimension, Query};
+use linerate_logview::query::{Field, Query, QueryError};
 use time::{Date, OffsetDateTime, PrimitiveDateTime, format_description};
 
-/// Options that choose requests. Each may be given several times; a `!` in front leaves out.
+/// Options that choose requests.
 #[derive(Args, Debug, Default)]
-#[command(
-    next_help_heading = "Filters (a `*` at the beginning or end stands for anything, a `!` in front leaves out)"
-)]
+#[command(next_help_heading = "Filters")]
 pub(super) struct Filters {
-    /// Only requests with this status or class of statuses: 404, 5xx, '!3xx'; several with commas.
-    #[arg(long, value_name = "STATUS", value_delimiter = ',')]
-    status: Vec<String>,
-
-    /// Only requests for this path (without its query): /login, '/api/*', '!*.png'.
-    #[arg(long, value_name = "PATH")]
-    path: Vec<String>,
-
-    /// Only requests from this address: 192.0.2.7, '2001:db8:*'.
-    #[arg(long, value_name = "ADDRESS")]
-    address: Vec<String>,
-
-    /// Only requests with this method: POST, '!GET'; several with commas.
-    #[arg(long, value_name = "METHOD", value_delimiter = ',')]
-    method: Vec<String>,
-
-    /// Only requests to this virtual host.
-    #[arg(long, value_name = "HOST")]
-    host: Vec<String>,
-
-    /// Only requests by this agent: '*bot*'. The empty one stands for requests without.
-    #[arg(long, value_name = "AGENT")]
-    agent: Vec<String>,
-
-    /// Only requests by this program, named as in the table of bots: Googlebot; '!*' leaves out
-    /// all of them.
-    #[arg(long, value_name = "BOT")]
-    bot: Vec<String>,
-
-    /// Only requests from this country, by the two letters of ISO 3166: DE, '!US'; needs --geoip. The
-    /// empty one stands for addresses of which it is not known.
-    #[arg(long, value_name = "CODE", requires = "geoip")]
-    country: Vec<String>,
-
-    /// Only requests with this referrer. The empty one stands for requests without.
-    #[arg(long, value_name = "REFERRER")]
-    referrer: Vec<String>,
+    /// Only requests for which this is true: 'status >= 500 && path.startsWith("/api/")'. May be given several times; then
+    /// all must be true.
+    ///
+    /// The language is that of the filters of subscribers, a subset of CEL: == != < <= > >= in && || ! startsWith endsWith
+    /// contains size. Fields are address, agent, bot (as in the table of bots), country (two letters of ISO 3166, needs --geoip),
+    /// host, method, path (without its query), referrer and status_class ("5xx"), which are strings, "" where there is
+    /// none; and bytes_sent, duration_us, status and time (seconds since 1970), which are numbers.
+    #[arg(long = "filter", value_name = "EXPRESSION")]
+    filters: Vec<String>,
 
     /// Only requests since then, in UTC unless a zone is given: 2021-01-22, 2021-01-22T01:47,
     /// 2021-01-22T01:47:05+01:00, or seconds since 1970.
@@ -63,57 +33,41 @@ impl Filters {
     /// Returns the query that asks for these requests, `None` for one that asks for all.
     ///
     /// # Errors
-    /// A status is none.
-    pub(super) fn query(&self, top_max: usize) -> anyhow::Result<Option<Query>> {
-        let mut conditions = Vec::new();
-        for status in &self.status {
-            conditions.push(status_condition(status)?);
-        }
-        for (dimension, values) in [
-            (Dimension::Path, &self.path),
-            (Dimension::Address, &self.address),
-            (Dimension::Method, &self.method),
-            (Dimension::Host, &self.host),
-            (Dimension::Agent, &self.agent),
-            (Dimension::Bot, &self.bot),
-            (Dimension::Country, &self.country),
-            (Dimension::Referrer, &self.referrer),
-        ] {
-            conditions.extend(values.iter().map(|value| condition(dimension, value)));
-        }
-        if conditions.is_empty() && self.from.is_none() && self.until.is_none() {
+    /// A filter is wrong, or names countries without a database of them.
+    pub(super) fn query(
+        &self,
+        top_max: usize,
+        has_countries: bool,
+    ) -> anyhow::Result<Option<Query>> {
+        if self.filters.is_empty() && self.from.is_none() && self.until.is_none() {
             return Ok(None);
         }
-        Ok(Some(Query {
+        let query = Query {
             from: self.from,
             until: self.until,
-            conditions,
+            filters: self.filters.clone(),
             top_max,
-        }))
+        };
+        let fields = query.fields().map_err(|error| self.explained(error))?;
+        if fields.contains(&Field::Country) && !has_countries {
+            bail!("--filter names country, which needs a database of countries: --geoip FILE");
+        }
+        Ok(Some(query))
     }
-}
 
-fn condition(dimension: Dimension, text: &str) -> Condition {
-    let value = text.strip_prefix('!');
-    Condition {
-        dimension,
-        value: value.unwrap_or(text).to_owned(),
-        exclude: value.is_some(),
+    /// Shows where in a filter an error is.
+    fn explained(&self, error: QueryError) -> anyhow::Error {
+        let text = match &error {
+            QueryError::Filter(error) => {
+                self.filters.get(error.filter).map(|it| (it, error.column))
+            }
+            _ => None,
+        };
+        match text.filter(|(text, _)| !text.contains(char::is_control)) {
+            Some((text, column)) => anyhow!("--filter: {error}\n  {text}\n  {:>column$}", '^'),
+            None => anyhow!("--filter: {error}"),
+        }
     }
-}
-
-fn status_condition(text: &str) -> anyhow::Result<Condition> {
-    let by_code = condition(Dimension::Status, text);
-    let dimension = match by_code.value.as_bytes() {
-        [b'1'..=b'5', b'x' | b'X', b'x' | b'X'] => Dimension::StatusClass,
-        [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9'] => Dimension::Status,
-        _ => bail!("--status {text}: a status has three digits, a class is 1xx to 5xx"),
-    };
-    Ok(Condition {
-        dimension,
-        value: by_code.value.to_ascii_lowercase(),
-        ..by_code
-    })
 }
 
 /// Reads a moment as people write it, in seconds since 1970-01-01 UTC.
@@ -164,32 +118,20 @@ mod tests {
         filters: Filters,
     }
 
-    fn query(line: &str) -> Option<Query> {
-        let words = std::iter::once("logs").chain(line.split_whitespace());
-        let line = Line::try_parse_from(words).unwrap();
-        line.filters.query(20).unwrap()
+    fn query(words: &[&str]) -> anyhow::Result<Option<Query>> {
+        let line = Line::try_parse_from([&["logs"], words].concat()).unwrap();
+        line.filters.query(20, false)
     }
 
     #[test]
-    fn options_become_conditions() {
-        assert_eq!(query(""), None);
-        let query =
-            query("--status 404,!5XX --path /api/* --path !*.png --method !GET --from 60").unwrap();
-        let seen: Vec<_> = query
-            .conditions
-            .iter()
-            .map(|it| format!("{} {} {}", it.dimension.name(), it.value, it.exclude))
-            .collect();
-        assert_eq!(
-            seen,
-            [
-                "status 404 false",
-                "status_class 5xx true",
-                "path /api/* false",
-                "path *.png true",
-                "method GET true"
-            ]
-        );
+    fn options_become_a_query() {
+        assert_eq!(query(&[]).unwrap(), None);
+        let filters = ["status >= 500", "path.startsWith(\"/api/\")"];
+        let words = [
+            "--filter", filters[0], "--from", "60", "--filter", filters[1],
+        ];
+        let query = query(&words).unwrap().unwrap();
+        assert_eq!(query.filters, filters);
         assert_eq!(
             (query.from, query.until, query.top_max),
             (Some(60), None, 20)
@@ -216,11 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_status_is_refused() {
-        for status in ["40", "6xx", "x", "!", "4x4"] {
-            let line = Line::try_parse_from(["logs", "--status", status]).unwrap();
-            let error = line.filters.query(20).unwrap_err().to_string();
-            assert!(error.contains("three digits"), "{error}");
-        }
+    fn filters_that_are_wrong_are_shown_with_the_place() {
+        let error = query(&["--filter", "true", "--filter", "status = 5"]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "--filter: filter 2, column 8: found =, expected ==\n  status = 5\n         ^"
+        );
+        let error = query(&["--filter", "country == \"DE\""]).unwrap_err();
+        assert!(error.to_string().contains("--geoip"), "{error}");
     }
 }

@@ -70,8 +70,8 @@ async fn log_is_shown_from_its_beginning_and_then_as_it_grows_and_is_rotated() {
     for ws in [&mut early, &mut late] {
         wait_for_requests(ws, 1_003).await;
     }
-    let conditions = [json!({"dimension": "path", "value": "/live"})];
-    let query = json!({"type": "query", "seq": 5, "query": {"conditions": conditions}});
+    let filters = [r#"path == "/live""#];
+    let query = json!({"type": "query", "seq": 5, "query": {"filters": filters}});
     late.send(query.to_string()).await.unwrap();
     let figures = loop {
         let reply = next(&mut late).await.unwrap();

@@ -229,20 +229,25 @@ fn filters_choose_requests() {
         let figures = figures(&arguments, log.as_bytes());
         figures["requests"].as_u64().unwrap()
     };
-    let all = requests(&["--path", "/page/*"]);
-    assert_eq!(all, 900);
-    assert_eq!(requests(&["--status", "4xx"]), 100);
-    assert_eq!(requests(&["--status", "!404,!5xx"]), 800);
-    let one = requests(&["--path", "/page/3"]);
+    let chosen = |filter: &str| requests(&["--filter", filter]);
+    assert_eq!(chosen(r#"path.startsWith("/page/")"#), 900);
+    assert_eq!(chosen("status >= 400 && status < 500"), 100);
+    assert_eq!(chosen(r#"status != 404 && status_class != "5xx""#), 800);
+    let one = chosen(r#"path == "/page/3""#);
     assert!((1..900).contains(&one));
     assert_eq!(
-        requests(&["--path", "/page/3", "--path", "/page/4"]),
-        one + requests(&["--path", "/page/4"])
+        chosen(r#"path in ["/page/3", "/page/4"]"#),
+        one + chosen(r#"path == "/page/4""#)
     );
-    assert_eq!(requests(&["--path", "!/page/3"]), 900 - one);
+    assert_eq!(chosen(r#"path != "/page/3""#), 900 - one);
+    assert_eq!(
+        requests(&["--filter", r#"path == "/page/3""#, "--filter", "false"]),
+        0
+    );
     assert_eq!(requests(&["--from", "2031-01-01"]), 0);
     assert_eq!(requests(&["--until", "2031-01-01"]), 900);
-    assert!(error(&["-", "--status", "44"], b"").contains("--status 44"));
+    let wrong = error(&["-", "--filter", "status == \"4xx\""], b"");
+    assert!(wrong.contains("column 1: status is a number"), "{wrong}");
 }
 
 #[test]
@@ -338,8 +343,14 @@ fn countries_are_shown_and_chosen_by_a_database() {
         text.contains(heading) && text.contains("  DE Germany\n"),
         "{text}"
     );
-    for (country, requests) in [("DE", 2), ("!DE", 2), ("", 1), ("FR", 1), ("XX", 0)] {
-        let arguments = [&arguments[..], &["--json", "--country", country]].concat();
+    for (filter, requests) in [
+        (r#"country == "DE""#, 2),
+        (r#"country != "DE""#, 2),
+        (r#"country == """#, 1),
+        (r#"country in ["FR", "XX"]"#, 1),
+        (r#"country == "XX""#, 0),
+    ] {
+        let arguments = [&arguments[..], &["--json", "--filter", filter]].concat();
         assert_eq!(figures(&arguments, ABROAD.as_bytes())["requests"], requests);
     }
     let without = figures(&["-", "--json"], ABROAD.as_bytes());
@@ -369,6 +380,6 @@ fn a_database_of_countries_that_is_none_is_named() {
             "{error}"
         );
     }
-    let output = logs(&["-", "--country", "DE"], ABROAD.as_bytes());
-    assert_eq!(output.status.code(), Some(2));
+    let message = error(&["-", "--filter", "country == \"DE\""], ABROAD.as_bytes());
+    assert!(message.contains("--geoip FILE"), "{message}");
 }

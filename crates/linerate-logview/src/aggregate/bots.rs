@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use super::dictionary::{Dictionary, FIRST, NONE, OTHER_NAME};
+use super::dictionary::{Dictionary, FIRST, NONE, OTHER, OTHER_NAME};
 use super::ranking::Counted;
 use super::tally::Tally;
 
@@ -70,14 +70,14 @@ const NAME_BYTES_SUM_MAX: usize = NAMES_MAX * NAME_BYTES_MAX;
 
 /// Which agents are programs: found out once for each.
 #[derive(Debug)]
-pub(super) struct BotNames {
+pub(crate) struct BotNames {
     names: Dictionary,
     /// The code of a name by that of an agent, from [`FIRST`].
     by_agent: Vec<u32>,
 }
 
 impl BotNames {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             names: Dictionary::new(NAMES_MAX, NAME_BYTES_SUM_MAX),
             by_agent: Vec::new(),
@@ -90,6 +90,24 @@ impl BotNames {
             let name = name(agent).unwrap_or_default();
             self.by_agent.push(self.names.code(name.as_bytes()));
         }
+    }
+
+    /// Returns for each agent, in the order of codes, whether `chooses` is true for the name of its program, which is empty
+    /// for others.
+    pub(crate) fn of_agents(
+        &self,
+        agents: &Dictionary,
+        chooses: impl Fn(&[u8]) -> bool,
+    ) -> Vec<bool> {
+        let (none, others) = ([&b""[..]; 2], self.names.values());
+        let by_name: Vec<bool> = none.into_iter().chain(others).map(&chooses).collect();
+        let codes = agents.values().zip(&self.by_agent);
+        codes
+            .map(|(agent, &code)| match code {
+                OTHER => chooses(name(agent).unwrap_or_default().as_bytes()),
+                code => by_name[code as usize],
+            })
+            .collect()
     }
 
     /// Sums up what was counted of agents by program. Agents without a code are looked at anew.

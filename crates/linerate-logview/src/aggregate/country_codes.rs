@@ -49,9 +49,13 @@ impl CountryCodes {
         }
     }
 
-    /// Returns the ISO codes of all addresses in the order of their codes, empty where none is known.
-    pub(crate) fn of_addresses(&self) -> impl Iterator<Item = &[u8]> {
-        self.by_address.iter().map(|&code| self.codes.value(code))
+    /// Returns for each address, in the order of codes, whether `chooses` is true for the ISO code of its country, which is
+    /// empty where none is known.
+    pub(crate) fn of_addresses(&self, chooses: impl Fn(&[u8]) -> bool) -> Vec<bool> {
+        let (none, others) = ([&b""[..]; 2], self.codes.values());
+        let by_code: Vec<bool> = none.into_iter().chain(others).map(chooses).collect();
+        let codes = self.by_address.iter();
+        codes.map(|&code| by_code[code as usize]).collect()
     }
 
     /// Returns what was counted of addresses by country. Addresses without a code are looked up anew if

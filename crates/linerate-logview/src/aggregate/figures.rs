@@ -13,9 +13,9 @@ use super::tallies::Tallies;
 use super::timeline::Timeline;
 use crate::format::{Reason, Record};
 use crate::parallel::Batch;
-use crate::query::filter::Filter;
+use crate::query::filter::{Filter, Names};
 use crate::query::{Query, QueryError, Rows};
-use crate::store::{LineStore, STATUS, Store};
+use crate::store::{LineStore, Store};
 use crate::summary::Summary;
 
 /// How many lines are given at once: more than a page shows.
@@ -132,7 +132,7 @@ impl Figures {
     /// Returns the figures of the requests that a query chooses.
     pub(super) fn chosen(&self, query: &Query) -> Result<Summary, QueryError> {
         let filter = self.filter(query)?;
-        let mut tallies = Tallies::new(self.timeline_of(query));
+        let mut tallies = Tallies::new(self.timeline_of(&filter));
         let mut fresh = Vec::with_capacity(FRESH_MAX);
         scan(&self.store, &filter, |_, row| {
             fresh.push(*row);
@@ -229,16 +229,15 @@ impl Figures {
     }
 
     fn filter(&self, query: &Query) -> Result<Filter, QueryError> {
-        let filter = Filter::new(
-            query,
-            &self.dictionaries,
-            self.countries.as_ref(),
-            STATUS,
-            |text| {
-                let others = self.tallies.by_code[text].get(OTHER as usize);
-                others.is_some_and(|tally| tally.requests > 0)
-            },
-        )?;
+        let names = Names {
+            dictionaries: &self.dictionaries,
+            bots: &self.bots,
+            countries: self.countries.as_ref(),
+        };
+        let filter = Filter::new(query, &names, |text| {
+            let others = self.tallies.by_code[text].get(OTHER as usize);
+            others.is_some_and(|tally| tally.requests > 0)
+        })?;
         match self.store.overflown_at() {
             None => Ok(filter),
             Some(requests_kept) => Err(QueryError::ColumnsFull {
@@ -249,20 +248,17 @@ impl Figures {
         }
     }
 
-    /// Returns an empty timeline: with finer buckets if the query is about a short time.
-    fn timeline_of(&self, query: &Query) -> Timeline {
+    /// Returns an empty timeline: with finer buckets if the filter is about a short time.
+    fn timeline_of(&self, filter: &Filter) -> Timeline {
         let buckets_max = self.limits.timeline_buckets_max;
         let timeline = &self.tallies.timeline;
         let (Some(first), Some(last)) = (timeline.first_time(), timeline.last_time()) else {
             return Timeline::new(buckets_max);
         };
-        if query.from.is_none() && query.until.is_none() {
+        if (filter.from, filter.last) == (i64::MIN, i64::MAX) {
             return Timeline::new(buckets_max);
         }
-        let first = query.from.map_or(first, |from| from.max(first));
-        let last = query
-            .until
-            .map_or(last, |until| until.saturating_sub(1).min(last));
+        let (first, last) = (filter.from.max(first), filter.last.min(last));
         Timeline::for_span(buckets_max, last.saturating_sub(first))
     }
 

@@ -3,16 +3,16 @@
 use super::dictionary::Dictionary;
 use super::limits::Limits;
 use crate::format::Record;
-use crate::query::Dimension;
+use crate::query::Field;
 
-/// The dimensions whose values are text, in the order in which codes lie in a row.
-pub(crate) const TEXTS: [Dimension; 6] = [
-    Dimension::Address,
-    Dimension::Agent,
-    Dimension::Host,
-    Dimension::Method,
-    Dimension::Path,
-    Dimension::Referrer,
+/// The fields that every line has as text, in the order in which codes lie in a row.
+pub(crate) const TEXTS: [Field; 6] = [
+    Field::Address,
+    Field::Agent,
+    Field::Host,
+    Field::Method,
+    Field::Path,
+    Field::Referrer,
 ];
 
 pub(crate) const ADDRESS: usize = 0;

@@ -1,8 +1,8 @@
 //! Going through the requests that a query chooses.
 
 use super::row::Row;
-use crate::query::filter::Filter;
-use crate::store::{Block, Store};
+use crate::query::filter::{Filter, Test};
+use crate::store::{Block, COLUMNS, Store};
 
 /// Calls `each` with every request that is chosen, and its number among all, from 0.
 pub(super) fn scan(store: &Store, filter: &Filter, mut each: impl FnMut(u64, &Row)) {
@@ -22,10 +22,23 @@ fn may_have_any(block: &Block, filter: &Filter) -> bool {
     let (first, last) = block.times();
     first <= filter.last
         && last >= filter.from
-        && filter.sets.iter().all(|(column, set)| {
+        && filter.tests.iter().all(|test| may_be_true(test, block))
+}
+
+fn may_be_true(test: &Test, block: &Block) -> bool {
+    match test {
+        Test::All(tests) => tests.iter().all(|test| may_be_true(test, block)),
+        Test::Any(tests) => tests.iter().any(|test| may_be_true(test, block)),
+        Test::Codes(column, set) => {
             let column = block.column(*column);
             set.has_any(column.lowest, column.highest)
-        })
+        }
+        Test::Constant(is_true) => *is_true,
+        Test::Numbers(column, numbers) => {
+            let column = block.column(*column);
+            numbers.has_any(column.lowest, column.highest)
+        }
+    }
 }
 
 /// What is known of the present block.
@@ -33,7 +46,7 @@ fn may_have_any(block: &Block, filter: &Filter) -> bool {
 struct Lists {
     /// Which requests are chosen.
     chosen: Vec<u32>,
-    codes: Vec<u32>,
+    columns: Columns,
     times: Vec<i64>,
     rows: Vec<Row>,
 }
@@ -42,15 +55,15 @@ impl Lists {
     fn choose(&mut self, block: &Block, filter: &Filter) {
         let Self {
             chosen,
-            codes,
+            columns,
             times,
             ..
         } = self;
         chosen.clear();
         chosen.extend(0..block.rows() as u32);
-        for (column, set) in &filter.sets {
-            block.read_codes(*column, codes);
-            chosen.retain(|&at| set.has(codes[at as usize]));
+        columns.forget();
+        for test in &filter.tests {
+            retain(test, block, columns, chosen);
         }
         if chosen.is_empty() {
             return;
@@ -76,5 +89,71 @@ impl Lists {
         for &at in &self.chosen {
             each(at, &self.rows[at as usize]);
         }
+    }
+}
+
+/// Keeps the requests for which a test is true.
+fn retain(test: &Test, block: &Block, columns: &mut Columns, chosen: &mut Vec<u32>) {
+    if chosen.is_empty() {
+        return;
+    }
+    match test {
+        Test::All(tests) => {
+            for test in tests {
+                retain(test, block, columns, chosen);
+            }
+        }
+        Test::Any(tests) => {
+            // Each test is asked for the requests for which those before are false.
+            let mut is_true = vec![false; block.rows()];
+            let mut rest = chosen.clone();
+            let mut found = Vec::new();
+            for test in tests {
+                found.clone_from(&rest);
+                retain(test, block, columns, &mut found);
+                found.iter().for_each(|&at| is_true[at as usize] = true);
+                rest.retain(|&at| !is_true[at as usize]);
+            }
+            chosen.retain(|&at| is_true[at as usize]);
+        }
+        Test::Codes(column, set) => {
+            let codes = columns.codes(*column, block);
+            chosen.retain(|&at| set.has(codes[at as usize]));
+        }
+        Test::Constant(true) => {}
+        Test::Constant(false) => chosen.clear(),
+        Test::Numbers(column, ranges) => {
+            let numbers = columns.numbers(*column, block);
+            chosen.retain(|&at| ranges.has(numbers[at as usize]));
+        }
+    }
+}
+
+/// The columns of the present block that were read, each once.
+#[derive(Default)]
+struct Columns {
+    is_read: [bool; COLUMNS],
+    codes: [Vec<u32>; COLUMNS],
+    numbers: [Vec<u64>; COLUMNS],
+}
+
+impl Columns {
+    /// Makes ready for another block.
+    fn forget(&mut self) {
+        self.is_read = [false; COLUMNS];
+    }
+
+    fn codes(&mut self, column: usize, block: &Block) -> &[u32] {
+        if !std::mem::replace(&mut self.is_read[column], true) {
+            block.read_codes(column, &mut self.codes[column]);
+        }
+        &self.codes[column]
+    }
+
+    fn numbers(&mut self, column: usize, block: &Block) -> &[u64] {
+        if !std::mem::replace(&mut self.is_read[column], true) {
+            block.read_numbers(column, &mut self.numbers[column]);
+        }
+        &self.numbers[column]
     }
 }

@@ -3,10 +3,12 @@
 use std::error::Error;
 use std::fmt;
 
-use super::Dimension;
+use linerate_filter::Problem;
+
+use super::Field;
 
 /// Why a query can't be answered. The figures of the whole log are not concerned.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum QueryError {
     /// The log has more requests than the columns may hold.
@@ -18,13 +20,15 @@ pub enum QueryError {
         /// How many bytes the columns may take up.
         bytes_max: usize,
     },
+    /// A filter can't be applied to any log.
+    Filter(FilterError),
     /// Countries are asked for, and there is no database of them.
     NoCountries,
-    /// The dimension has more values than are told apart, and the condition might concern those.
+    /// The field has more values than are told apart, and a filter might concern those.
     NotToldApart {
-        /// The dimension of the condition.
-        dimension: Dimension,
-        /// How many of its values are told apart.
+        /// The field that the filter names.
+        field: Field,
+        /// How many values are told apart.
         values_max: usize,
     },
     /// The lines themselves were not to be kept.
@@ -36,9 +40,9 @@ pub enum QueryError {
         /// How many bytes the lines may take up.
         bytes_max: usize,
     },
-    /// There are more conditions than one query may have.
+    /// There are more comparisons than one query may have.
     TooManyConditions {
-        /// The conditions.
+        /// The comparisons of all filters.
         conditions: usize,
         /// How many there may be.
         conditions_max: usize,
@@ -57,13 +61,80 @@ pub enum QueryError {
         /// How many may be.
         top_max: usize,
     },
-    /// The value of a condition is longer than any value that is kept.
-    ValueTooLong {
-        /// Its length in bytes.
-        bytes: usize,
-        /// How long it may be.
-        bytes_max: usize,
+}
+
+/// Which filter of a query can't be applied, where, and why.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct FilterError {
+    /// Its place in the query, from 0.
+    pub filter: usize,
+    /// Where in its text, in characters from 1.
+    pub column: usize,
+    /// What is wrong there.
+    pub problem: FilterProblem,
+}
+
+/// What is wrong with a filter.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum FilterProblem {
+    /// `has` of a field that all requests have.
+    AlwaysThere {
+        /// The field.
+        field: Field,
     },
+    /// A field of a field.
+    NoFields {
+        /// The outer one.
+        field: Field,
+    },
+    /// The size of a field that is not a string.
+    NoSize {
+        /// The field.
+        field: Field,
+    },
+    /// A field where a comparison has to be.
+    NotCompared {
+        /// The field.
+        field: Field,
+    },
+    /// The size of a field is compared with what is not a number.
+    SizeType {
+        /// The field.
+        field: Field,
+        /// What it is compared with.
+        found: &'static str,
+    },
+    /// It is not an expression.
+    Syntax(Problem),
+    /// A field is compared with a value of another type.
+    Type {
+        /// The field.
+        field: Field,
+        /// What it is compared with.
+        found: &'static str,
+    },
+    /// A field that requests don't have.
+    UnknownField {
+        /// The beginning of its name.
+        name: String,
+    },
+    /// A construct of the language that is not for logs.
+    Unsupported {
+        /// Its name.
+        construct: &'static str,
+    },
+}
+
+impl FilterProblem {
+    pub(super) fn unknown(name: &str) -> Self {
+        /// No field has a longer name.
+        const NAME_CHARS_MAX: usize = 32;
+        Self::UnknownField {
+            name: name.chars().take(NAME_CHARS_MAX).collect(),
+        }
+    }
 }
 
 impl QueryError {
@@ -71,6 +142,7 @@ impl QueryError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::ColumnsFull { .. } => "columns_full",
+            Self::Filter(_) => "bad_filter",
             Self::NoCountries => "no_countries",
             Self::NotToldApart { .. } => "not_told_apart",
             Self::RowsFull { .. } => "rows_full",
@@ -78,7 +150,6 @@ impl QueryError {
             Self::TooManyConditions { .. } => "too_many_conditions",
             Self::TooManyRows { .. } => "too_many_rows",
             Self::TopTooLong { .. } => "top_too_long",
-            Self::ValueTooLong { .. } => "value_too_long",
         }
     }
 }
@@ -95,17 +166,15 @@ impl fmt::Display for QueryError {
                 "the log can't be filtered: of its {requests} requests {requests_kept} fit into \
                  the {bytes_max} bytes that may be kept of it"
             ),
+            Self::Filter(error) => error.fmt(f),
             Self::NoCountries => f.write_str(
                 "the countries of addresses are not known: no database of them was given",
             ),
-            Self::NotToldApart {
-                dimension,
-                values_max,
-            } => write!(
+            Self::NotToldApart { field, values_max } => write!(
                 f,
                 "the log has more than the {values_max} values of {} that are told apart, and \
                  the filter may concern the others",
-                dimension.name()
+                field.name()
             ),
             Self::RowsFull { lines, bytes_max } => write!(
                 f,
@@ -118,7 +187,7 @@ impl fmt::Display for QueryError {
                 conditions_max,
             } => write!(
                 f,
-                "the filter has {conditions} conditions, {conditions_max} are allowed"
+                "the filters have {conditions} comparisons; at most {conditions_max} are allowed"
             ),
             Self::TooManyRows { rows, rows_max } => {
                 write!(f, "{rows} lines were asked for, {rows_max} are allowed")
@@ -127,25 +196,82 @@ impl fmt::Display for QueryError {
                 f,
                 "lists of {top} values were asked for, {top_max} are allowed"
             ),
-            Self::ValueTooLong { bytes, bytes_max } => write!(
-                f,
-                "a value of {bytes} bytes was asked for, {bytes_max} are allowed"
-            ),
         }
     }
 }
 
 impl Error for QueryError {}
 
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            filter,
+            column,
+            problem,
+        } = self;
+        write!(f, "filter {}, column {column}: {problem}", filter + 1)
+    }
+}
+
+impl Error for FilterError {}
+
+impl fmt::Display for FilterProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AlwaysThere { field } => {
+                let name = field.name();
+                write!(f, "every request has {name}")?;
+                match field.is_number() {
+                    true => Ok(()),
+                    false => write!(f, "; write {name} != \"\" for those with a value"),
+                }
+            }
+            Self::NoFields { field } => {
+                write!(f, "{} is {} and has no fields", field.name(), field.kind())
+            }
+            Self::NoSize { field } => {
+                write!(f, "{} is {} and has no size", field.name(), field.kind())
+            }
+            Self::NotCompared { field } => {
+                write!(f, "{} is not compared with anything", field.name())
+            }
+            Self::SizeType { field, found } => write!(
+                f,
+                "the size of {} is a number; it can't be compared with {found}",
+                field.name()
+            ),
+            Self::Syntax(problem) => problem.fmt(f),
+            Self::Type { field, found } => write!(
+                f,
+                "{} is {}; it can't be compared with {found}",
+                field.name(),
+                field.kind()
+            ),
+            Self::UnknownField { name } => {
+                write!(f, "there is no field {name:?}; fields are")?;
+                for (at, field) in Field::ALL.into_iter().enumerate() {
+                    let comma = if at == 0 { "" } else { "," };
+                    write!(f, "{comma} {}", field.name())?;
+                }
+                Ok(())
+            }
+            Self::Unsupported { construct } => write!(
+                f,
+                "{construct} is not supported; filters of logs compare a field with constants"
+            ),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::QueryError;
-    use crate::query::Dimension;
+    use crate::query::Field;
 
     #[test]
     fn errors_name_what_was_asked_and_the_limit() {
         let error = QueryError::NotToldApart {
-            dimension: Dimension::Path,
+            field: Field::Path,
             values_max: 131_072,
         };
         assert_eq!(
@@ -159,7 +285,7 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "the filter has 65 conditions, 64 are allowed"
+            "the filters have 65 comparisons; at most 64 are allowed"
         );
         assert_eq!(error.code(), "too_many_conditions");
     }

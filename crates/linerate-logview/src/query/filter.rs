@@ -1,18 +1,16 @@
-//! A query as sets of codes, made once and asked for every request.
+//! A query as tests of columns, made once and asked for every request.
 
-use super::pattern::Pattern;
-use super::{Condition, Dimension, Query, QueryError};
-use crate::aggregate::bots;
+use super::condition::Condition;
+use super::ranges::Ranges;
+use super::set::Set;
+use super::values::Values;
+use super::{Field, Query, QueryError};
+use crate::aggregate::bots::BotNames;
 use crate::aggregate::country_codes::CountryCodes;
 use crate::aggregate::counts::{CLASSES, STATUSES, class};
-use crate::aggregate::dictionary::{Dictionary, NONE, OTHER};
+use crate::aggregate::dictionary::{Dictionary, FIRST};
 use crate::aggregate::row::{ADDRESS, AGENT, Dictionaries, TEXTS};
-
-/// How many conditions a query may have: more than a person clicks together.
-pub(crate) const CONDITIONS_MAX: usize = 64;
-/// How long the value of a condition may be: a thousand characters of four bytes, as long as values are
-/// shown.
-pub(crate) const VALUE_BYTES_MAX: usize = 4_000;
+use crate::store::{BYTES_SENT, DURATION, STATUS, TIME, to_time};
 
 /// Which requests a query chooses.
 #[derive(Debug)]
@@ -20,335 +18,378 @@ pub(crate) struct Filter {
     pub(crate) from: i64,
     /// The last moment that is chosen; the query is empty if it lies before `from`.
     pub(crate) last: i64,
-    /// The columns with a condition, and which codes are chosen.
-    pub(crate) sets: Vec<(usize, Set)>,
+    /// What else must be true.
+    pub(crate) tests: Vec<Test>,
+}
+
+/// A test of columns.
+#[derive(Clone, Debug)]
+pub(crate) enum Test {
+    /// All of these are true; at least two.
+    All(Vec<Self>),
+    /// Any of these is true; at least two.
+    Any(Vec<Self>),
+    /// A column has one of some codes.
+    Codes(usize, Set),
+    /// It is so, or it is not. There is none within others.
+    Constant(bool),
+    /// A column has one of some numbers.
+    Numbers(usize, Ranges),
+}
+
+/// What is known of the values of a log.
+pub(crate) struct Names<'a> {
+    pub(crate) dictionaries: &'a Dictionaries,
+    pub(crate) bots: &'a BotNames,
+    pub(crate) countries: Option<&'a CountryCodes>,
 }
 
 impl Filter {
-    /// Finds out which codes a query chooses. `status` is the column of statuses, and `has_others` says
-    /// whether a dimension has values without a code.
+    /// Finds out which codes and numbers a query chooses. `has_others` says whether a column has values without a code.
     pub(crate) fn new(
         query: &Query,
-        dictionaries: &Dictionaries,
-        countries: Option<&CountryCodes>,
-        status: usize,
+        names: &Names<'_>,
         has_others: impl Fn(usize) -> bool,
     ) -> Result<Self, QueryError> {
-        check(query)?;
-        let mut sets = Vec::new();
-        for (text, dimension) in TEXTS.into_iter().enumerate() {
-            let wanted = Wanted::new(query, dimension);
-            if !wanted.is_empty() {
-                let dictionary = dictionaries.of(text);
-                if has_others(text) {
-                    wanted.refuse_others(dictionary)?;
-                }
-                sets.push((text, wanted.codes(dictionary)));
-            }
-        }
-        let bots = Wanted::new(query, Dimension::Bot);
-        if !bots.is_empty() {
-            let agents = dictionaries.of(AGENT);
-            if has_others(AGENT) {
-                return Err(bots.not_told_apart(agents));
-            }
-            sets.push((
-                AGENT,
-                bots.codes_by(agents.values().map(|it| bots::name(it).unwrap_or_default())),
-            ));
-        }
-        let wanted = Wanted::new(query, Dimension::Country);
-        if !wanted.is_empty() {
-            let countries = countries.ok_or(QueryError::NoCountries)?;
-            if has_others(ADDRESS) {
-                return Err(wanted.not_told_apart(dictionaries.of(ADDRESS)));
-            }
-            sets.push((ADDRESS, wanted.codes_by(countries.of_addresses())));
-        }
-        let by_status =
-            [Dimension::Status, Dimension::StatusClass].map(|it| Wanted::new(query, it));
-        if by_status.iter().any(|wanted| !wanted.is_empty()) {
-            sets.push((status, statuses(&by_status)));
-        }
-        Ok(Self {
+        let test = Test::new(&query.condition()?, names, &has_others)?;
+        let mut filter = Self {
             from: query.from.unwrap_or(i64::MIN),
             last: match query.until {
                 Some(until) => until.saturating_sub(1),
                 None => i64::MAX,
             },
-            sets,
-        })
-    }
-}
-
-/// A set of small numbers.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Set {
-    words: Vec<u64>,
-}
-
-impl Set {
-    fn insert(&mut self, number: usize) {
-        if number / 64 >= self.words.len() {
-            self.words.resize(number / 64 + 1, 0);
-        }
-        self.words[number / 64] |= 1 << (number % 64);
-    }
-
-    #[inline]
-    pub(crate) fn has(&self, number: u32) -> bool {
-        let word = self.words.get(number as usize / 64);
-        word.is_some_and(|word| word >> (number % 64) & 1 == 1)
-    }
-
-    /// Says whether any number of a range is in the set.
-    pub(crate) fn has_any(&self, lowest: u64, highest: u64) -> bool {
-        let mut words = (0..).zip(&self.words).skip((lowest / 64) as usize);
-        let mut words = words.by_ref().take_while(|(at, _)| *at <= highest / 64);
-        words.any(|(at, word)| {
-            let from = lowest.saturating_sub(at * 64);
-            let beyond = (highest - at * 64).min(63);
-            word & (u64::MAX << from) & (u64::MAX >> (63 - beyond)) != 0
-        })
-    }
-}
-
-fn check(query: &Query) -> Result<(), QueryError> {
-    let conditions = query.conditions.len();
-    if conditions > CONDITIONS_MAX {
-        return Err(QueryError::TooManyConditions {
-            conditions,
-            conditions_max: CONDITIONS_MAX,
-        });
-    }
-    if query.top_max > super::TOP_MAX {
-        return Err(QueryError::TopTooLong {
-            top: query.top_max,
-            top_max: super::TOP_MAX,
-        });
-    }
-    let longest = query.conditions.iter().map(|it| it.value.len()).max();
-    match longest {
-        Some(bytes) if bytes > VALUE_BYTES_MAX => Err(QueryError::ValueTooLong {
-            bytes,
-            bytes_max: VALUE_BYTES_MAX,
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// The conditions of one dimension.
-struct Wanted<'a> {
-    dimension: Dimension,
-    included: Vec<Pattern<'a>>,
-    excluded: Vec<Pattern<'a>>,
-}
-
-impl<'a> Wanted<'a> {
-    fn new(query: &'a Query, dimension: Dimension) -> Self {
-        let patterns = |exclude: bool| {
-            let of_kind = |it: &&Condition| it.dimension == dimension && it.exclude == exclude;
-            let conditions = query.conditions.iter().filter(of_kind);
-            conditions.map(|it| Pattern::new(&it.value)).collect()
+            tests: Vec::new(),
         };
-        Self {
-            dimension,
-            included: patterns(false),
-            excluded: patterns(true),
+        let tests = match test {
+            Test::All(tests) => tests,
+            Test::Constant(true) => Vec::new(),
+            test => vec![test],
+        };
+        for test in tests {
+            filter.add(test);
+        }
+        Ok(filter)
+    }
+
+    /// Adds a test. One of moments is one of the range of time, which also says which timeline is drawn.
+    fn add(&mut self, test: Test) {
+        match test {
+            Test::Constant(false) => (self.from, self.last) = (i64::MAX, i64::MIN),
+            Test::Numbers(TIME, times) if times.is_empty() => {
+                self.add(Test::Constant(false));
+            }
+            Test::Numbers(TIME, times) if times.only().is_some() => {
+                let (first, last) = times.only().unwrap_or_default();
+                self.from = self.from.max(to_time(first));
+                self.last = self.last.min(to_time(last));
+            }
+            test => self.tests.push(test),
         }
     }
+}
 
-    fn is_empty(&self) -> bool {
-        self.included.is_empty() && self.excluded.is_empty()
+impl Test {
+    fn new(
+        condition: &Condition,
+        names: &Names<'_>,
+        has_others: &impl Fn(usize) -> bool,
+    ) -> Result<Self, QueryError> {
+        let each = |conditions: &[Condition]| {
+            let conditions = conditions.iter();
+            conditions
+                .map(|it| Self::new(it, names, has_others))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        Ok(match condition {
+            Condition::All(conditions) => Self::combined(each(conditions)?, true),
+            Condition::Any(conditions) => Self::combined(each(conditions)?, false),
+            Condition::Constant(is_true) => Self::Constant(*is_true),
+            Condition::Number(Field::Status, statuses) => {
+                Self::Codes(STATUS, Set::of(STATUSES, |it| statuses.has(it as u64)))
+            }
+            Condition::Number(field, numbers) => {
+                let column = match field {
+                    Field::BytesSent => BYTES_SENT,
+                    Field::DurationUs => DURATION,
+                    _ => TIME,
+                };
+                Self::Numbers(column, numbers.clone())
+            }
+            Condition::Text {
+                field,
+                values,
+                negated,
+            } => {
+                let (column, mut codes) = names.codes(*field, values, has_others)?;
+                if *negated {
+                    codes.invert();
+                }
+                Self::Codes(column, codes)
+            }
+        })
     }
 
-    fn chooses(&self, value: &[u8]) -> bool {
-        (self.included.is_empty() || self.included.iter().any(|it| it.matches(value)))
-            && !self.excluded.iter().any(|it| it.matches(value))
-    }
-
-    /// Returns the codes that are chosen.
-    ///
-    /// Values without a code are chosen unless others are asked for: where a condition might concern
-    /// them, the query was refused.
-    fn codes(&self, dictionary: &Dictionary) -> Set {
-        self.codes_by(dictionary.values())
-    }
-
-    /// Returns the codes of the values that are chosen by what each of them is one of.
-    fn codes_by(&self, values: impl Iterator<Item = impl AsRef<[u8]>>) -> Set {
-        let mut set = Set::default();
-        if self.chooses(b"") {
-            set.insert(NONE as usize);
-        }
-        if self.included.is_empty() {
-            set.insert(OTHER as usize);
-        }
-        for (value, code) in values.zip(OTHER as usize + 1..) {
-            if self.chooses(value.as_ref()) {
-                set.insert(code);
+    /// Combines tests, all or any of which must be true: those of one column become one.
+    fn combined(tests: Vec<Self>, all: bool) -> Self {
+        let mut combined: Vec<Self> = Vec::new();
+        for test in tests {
+            match (test, all) {
+                (Self::All(tests), true) | (Self::Any(tests), false) => {
+                    tests.into_iter().for_each(|it| it.join(&mut combined, all));
+                }
+                (Self::Constant(is_true), _) if is_true == all => {}
+                (Self::Constant(is_true), _) => return Self::Constant(is_true),
+                (test, _) => test.join(&mut combined, all),
             }
         }
-        set
+        match combined.len() {
+            0 => Self::Constant(all),
+            1 => combined.swap_remove(0),
+            _ if all => Self::All(combined),
+            _ => Self::Any(combined),
+        }
     }
 
-    /// Refuses conditions that might concern values without a code: all but values that have one.
-    fn refuse_others(&self, dictionary: &Dictionary) -> Result<(), QueryError> {
-        let mut patterns = self.included.iter().chain(&self.excluded);
-        let is_known = |pattern: &Pattern<'_>| {
-            let literal = pattern.literal();
-            literal.is_some_and(|value| dictionary.find(value).is_some())
-        };
-        if patterns.all(is_known) {
-            return Ok(());
+    /// Joins others: into the one of the same column, if there is one.
+    fn join(self, others: &mut Vec<Self>, all: bool) {
+        for other in others.iter_mut() {
+            match (other, &self) {
+                (Self::Codes(column, codes), Self::Codes(own, more)) if column == own => {
+                    return if all {
+                        codes.intersect(more)
+                    } else {
+                        codes.unite(more)
+                    };
+                }
+                (Self::Numbers(column, numbers), Self::Numbers(own, more)) if column == own => {
+                    *numbers = match all {
+                        true => numbers.intersected(more),
+                        false => numbers.united(more),
+                    };
+                    return;
+                }
+                _ => {}
+            }
         }
-        Err(self.not_told_apart(dictionary))
-    }
-
-    fn not_told_apart(&self, dictionary: &Dictionary) -> QueryError {
-        QueryError::NotToldApart {
-            dimension: self.dimension,
-            values_max: dictionary.values_max(),
-        }
+        others.push(self);
     }
 }
 
-/// Returns the statuses that are chosen by code and by class.
-fn statuses([codes, classes]: &[Wanted<'_>; 2]) -> Set {
-    let mut set = Set::default();
-    for status in 0..STATUSES {
-        let code = format!("{status:03}");
-        if codes.chooses(code.as_bytes())
-            && classes.chooses(CLASSES[class(status as u16)].as_bytes())
-        {
-            set.insert(status);
+impl Names<'_> {
+    /// Returns which codes of a field's column have a value.
+    fn codes(
+        &self,
+        field: Field,
+        values: &Values,
+        has_others: &impl Fn(usize) -> bool,
+    ) -> Result<(usize, Set), QueryError> {
+        match field {
+            Field::Bot => {
+                self.refuse_others(field, AGENT, has_others)?;
+                let test = values.test();
+                let chosen = self.bots.of_agents(self.dictionaries.of(AGENT), &test);
+                Ok((AGENT, self.set(AGENT, test(b""), &chosen)))
+            }
+            Field::Country => {
+                let countries = self.countries.ok_or(QueryError::NoCountries)?;
+                self.refuse_others(field, ADDRESS, has_others)?;
+                let test = values.test();
+                let chosen = countries.of_addresses(&test);
+                Ok((ADDRESS, self.set(ADDRESS, test(b""), &chosen)))
+            }
+            Field::StatusClass => {
+                let test = values.test();
+                let classes = CLASSES.map(|name| test(name.as_bytes()));
+                Ok((STATUS, Set::of(STATUSES, |it| classes[class(it as u16)])))
+            }
+            field => {
+                let column = TEXTS.iter().position(|text| *text == field).unwrap_or(0);
+                let dictionary = self.dictionaries.of(column);
+                if let Some(literals) = values.literals() {
+                    let codes = literals.map(|value| dictionary.find(value));
+                    let codes: Vec<_> = codes.collect();
+                    if !has_others(column) || codes.iter().all(Option::is_some) {
+                        let mut set = Set::empty(length(dictionary));
+                        let codes = codes.into_iter().flatten();
+                        codes.for_each(|code| set.insert(code as usize));
+                        return Ok((column, set));
+                    }
+                }
+                self.refuse_others(field, column, has_others)?;
+                let test = values.test();
+                let chosen: Vec<bool> = dictionary.values().map(&test).collect();
+                Ok((column, self.set(column, test(b""), &chosen)))
+            }
         }
     }
-    set
+
+    /// Refuses a test that might concern values without a code.
+    fn refuse_others(
+        &self,
+        field: Field,
+        column: usize,
+        has_others: &impl Fn(usize) -> bool,
+    ) -> Result<(), QueryError> {
+        match has_others(column) {
+            true => Err(QueryError::NotToldApart {
+                field,
+                values_max: self.dictionaries.of(column).values_max(),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the codes of chosen values, given whether that of none is.
+    fn set(&self, column: usize, none: bool, chosen: &[bool]) -> Set {
+        // No request has a value without a code.
+        Set::of(length(self.dictionaries.of(column)), |code| {
+            match code.checked_sub(FIRST as usize) {
+                Some(at) => chosen.get(at).copied().unwrap_or(false),
+                None => none,
+            }
+        })
+    }
+}
+
+/// Returns how many codes there are.
+fn length(dictionary: &Dictionary) -> usize {
+    dictionary.len() + FIRST as usize
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CONDITIONS_MAX, Filter, Set, VALUE_BYTES_MAX};
+    use super::{Filter, Names, Test};
     use crate::aggregate::Limits;
+    use crate::aggregate::bots::BotNames;
     use crate::aggregate::row::{Dictionaries, PATH};
-    use crate::query::{Condition, Dimension, Query, QueryError, TOP_MAX};
+    use crate::query::{Field, Query, QueryError, TOP_MAX};
+    use crate::store::STATUS;
 
-    const STATUS: usize = 9;
-
-    fn condition(dimension: Dimension, value: &str, exclude: bool) -> Condition {
-        Condition {
-            dimension,
-            value: value.into(),
-            exclude,
-        }
-    }
-
-    fn paths(values: &[&str]) -> Dictionaries {
+    /// Compiles filters for a log with some paths.
+    fn filter(query: &Query, others: bool) -> Result<Filter, QueryError> {
         let mut dictionaries = Dictionaries::new(&Limits::default());
-        for value in values {
+        for value in ["/", "/a", "/b", "/a/c"] {
             dictionaries.of_mut(PATH).code(value.as_bytes());
         }
-        dictionaries
+        let names = Names {
+            dictionaries: &dictionaries,
+            bots: &BotNames::new(),
+            countries: None,
+        };
+        Filter::new(query, &names, |_| others)
+    }
+
+    fn of(filters: &[&str]) -> Query {
+        Query {
+            filters: filters.iter().map(|&it| it.to_owned()).collect(),
+            ..Query::default()
+        }
     }
 
     /// Returns which of the codes from 0 are chosen.
-    fn chosen(conditions: &[Condition], others: bool) -> Result<Vec<u32>, QueryError> {
-        let query = Query {
-            conditions: conditions.to_vec(),
-            ..Query::default()
+    fn chosen(filters: &[&str], others: bool) -> Result<Vec<u32>, QueryError> {
+        let filter = filter(&of(filters), others)?;
+        let [Test::Codes(PATH, set)] = &*filter.tests else {
+            panic!("{filter:?}");
         };
-        let dictionaries = paths(&["/", "/a", "/b", "/a/c"]);
-        let filter = Filter::new(&query, &dictionaries, None, STATUS, |_| others)?;
-        let (column, set) = &filter.sets[0];
-        assert_eq!(*column, PATH);
-        Ok((0..9).filter(|&code| set.has(code)).collect())
+        Ok((0..6).filter(|&code| set.has(code)).collect())
     }
 
     #[test]
-    fn conditions_of_one_dimension_include_any_and_exclude_all() {
-        let path = |value, exclude| condition(Dimension::Path, value, exclude);
-        let cases: [(&[Condition], &[u32]); 6] = [
-            (&[path("/a", false)], &[3]),
-            (&[path("/a", false), path("/b", false)], &[3, 4]),
-            (&[path("/a*", false), path("/a", true)], &[5]),
-            (&[path("/a", true)], &[0, 1, 2, 4, 5]),
-            (&[path("", false)], &[0]),
-            (&[path("/x", false)], &[]),
-        ];
-        for (conditions, codes) in cases {
-            assert_eq!(chosen(conditions, false).as_deref(), Ok(codes));
+    fn conditions_of_one_column_become_one() {
+        for (filters, codes) in [
+            (&[r#"path == "/a""#][..], &[3][..]),
+            (&[r#"path in ["/a", "/b"]"#], &[3, 4]),
+            (&[r#"path == "/a" || path == "/b""#], &[3, 4]),
+            (&[r#"path.startsWith("/a") && path != "/a""#], &[5]),
+            (&[r#"path.startsWith("/a")"#, r#"path != "/a""#], &[5]),
+            (
+                &[r#"!(path.startsWith("/a") && path != "/a")"#],
+                &[0, 1, 2, 3, 4],
+            ),
+            (&[r#"path != "/a""#], &[0, 1, 2, 4, 5]),
+            (&[r#"!(path in ["/a", ""])"#], &[1, 2, 4, 5]),
+            (&[r#"path == """#], &[0]),
+            (&[r#"path == "/x""#], &[]),
+            (&[r#""/a" < path"#], &[4, 5]),
+            (&[r#"size(path) > 2 || path.size() == 1"#], &[2, 5]),
+            (
+                &[r#"data.path.endsWith("c") || data["path"].contains("b")"#],
+                &[4, 5],
+            ),
+        ] {
+            assert_eq!(chosen(filters, false).as_deref(), Ok(codes), "{filters:?}");
         }
     }
 
     #[test]
     fn conditions_that_may_concern_others_are_refused() {
-        let path = |value, exclude| [condition(Dimension::Path, value, exclude)];
-        assert_eq!(chosen(&path("/a", false), true), Ok(vec![3]));
-        assert_eq!(chosen(&path("/a", true), true), Ok(vec![0, 1, 2, 4, 5]));
-        let refused = Err(QueryError::NotToldApart {
-            dimension: Dimension::Path,
-            values_max: 131_072,
-        });
-        for value in ["/x", "/a*", "*"] {
-            for exclude in [false, true] {
-                assert_eq!(chosen(&path(value, exclude), true), refused);
-            }
+        assert_eq!(chosen(&[r#"path == "/a""#], true), Ok(vec![3]));
+        assert_eq!(chosen(&[r#"path != "/a""#], true), Ok(vec![0, 1, 2, 4, 5]));
+        assert_eq!(chosen(&[r#"path in ["/a", "/b"]"#], true), Ok(vec![3, 4]));
+        let refused = |field| {
+            Err(QueryError::NotToldApart {
+                field,
+                values_max: 131_072,
+            })
+        };
+        for filter in [
+            r#"path == "/x""#,
+            r#"path in ["/a", "/x"]"#,
+            r#"path.startsWith("/a")"#,
+            r#"!path.contains("")"#,
+            r#"path > "/""#,
+        ] {
+            assert_eq!(chosen(&[filter], true), refused(Field::Path), "{filter}");
         }
+        assert!(chosen(&[r#"bot == "x""#], true).is_err());
     }
 
     #[test]
     fn statuses_are_chosen_by_code_and_class_at_once() {
-        let query = Query {
-            conditions: vec![
-                condition(Dimension::Status, "4*", false),
-                condition(Dimension::StatusClass, "5xx", true),
-                condition(Dimension::Status, "404", true),
-            ],
-            ..Query::default()
+        let filters = [
+            r#"status >= 400 && status < 500 && status_class != "5xx""#,
+            "status != 404",
+        ];
+        let filter = filter(&of(&filters), true).unwrap();
+        let [Test::Codes(STATUS, set)] = &*filter.tests else {
+            panic!("{filter:?}");
         };
-        let filter = Filter::new(&query, &paths(&[]), None, STATUS, |_| true).unwrap();
-        let (column, set) = &filter.sets[0];
-        let count = (0..1_000).filter(|&status| set.has(status)).count();
-        assert_eq!((*column, filter.sets.len(), count), (STATUS, 1, 99));
+        assert_eq!((0..1_000).filter(|&status| set.has(status)).count(), 99);
     }
 
     #[test]
-    fn queries_at_the_limits_are_taken_and_beyond_them_refused() {
-        let query = |conditions: usize, bytes: usize, top_max: usize| {
-            let value = "x".repeat(bytes);
-            let query = Query {
-                conditions: vec![condition(Dimension::Path, &value, false); conditions],
-                top_max,
-                ..Query::default()
-            };
-            Filter::new(&query, &paths(&[]), None, STATUS, |_| false).map(|_| ())
+    fn moments_are_a_range_of_time_and_what_is_always_so_is_no_test() {
+        let query = Query {
+            from: Some(100),
+            until: Some(200),
+            ..of(&["time >= 150 && 180 > time", "true || status == 1"])
         };
-        assert_eq!(query(CONDITIONS_MAX, VALUE_BYTES_MAX, TOP_MAX), Ok(()));
-        let conditions = QueryError::TooManyConditions {
-            conditions: 65,
-            conditions_max: 64,
+        let found = filter(&query, false).unwrap();
+        assert_eq!((found.from, found.last, found.tests.len()), (150, 179, 0));
+        for never in [
+            "false",
+            "true && false && status == 1",
+            "time > 9 && time < 9",
+        ] {
+            let found = filter(&of(&[never]), false).unwrap();
+            assert!(found.from > found.last && found.tests.is_empty(), "{never}");
+        }
+        let holes = filter(&of(&["time != 5"]), false).unwrap();
+        assert_eq!((holes.from, holes.tests.len()), (i64::MIN, 1));
+    }
+
+    #[test]
+    fn lists_as_long_as_may_be_are_asked_for_and_longer_ones_refused() {
+        let query = |top_max| Query {
+            top_max,
+            ..Query::default()
         };
-        assert_eq!(query(65, 1, 1), Err(conditions));
-        let bytes = QueryError::ValueTooLong {
-            bytes: 4_001,
-            bytes_max: 4_000,
-        };
-        assert_eq!(query(1, 4_001, 1), Err(bytes));
+        assert!(filter(&query(TOP_MAX), false).is_ok());
         let top = QueryError::TopTooLong {
             top: 1_001,
             top_max: 1_000,
         };
-        assert_eq!(query(1, 1, 1_001), Err(top));
-    }
-
-    #[test]
-    fn sets_know_what_is_in_a_range() {
-        let mut set = Set::default();
-        assert!(!set.has_any(0, u64::MAX));
-        set.insert(70);
-        assert!(set.has(70) && !set.has(69) && !set.has(u32::MAX));
-        assert!(set.has_any(0, u64::MAX) && set.has_any(70, 70));
-        assert!(!set.has_any(0, 69) && !set.has_any(71, 1 << 40));
+        assert_eq!(filter(&query(1_001), false).unwrap_err(), top);
     }
 }

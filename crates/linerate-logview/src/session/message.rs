@@ -104,6 +104,8 @@ pub(super) enum Reply {
         seq: u64,
         code: &'static str,
         message: String,
+        #[serde(flatten)]
+        place: Option<Place>,
     },
     Rows {
         seq: u64,
@@ -115,6 +117,15 @@ pub(super) enum Reply {
         is_final: bool,
         summary: Box<Summary>,
     },
+}
+
+/// Where a filter is wrong.
+#[derive(Debug, Serialize)]
+pub(super) struct Place {
+    /// Its place in the query, from 0.
+    pub(super) filter: usize,
+    /// In characters from 1.
+    pub(super) column: usize,
 }
 
 impl Reply {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     SessionError,
-    message::{Reply, RowsWanted},
+    message::{Place, Reply, RowsWanted},
 };
 use crate::{
     aggregate::Aggregator,
@@ -69,6 +69,7 @@ impl Question {
                 seq,
                 code: refusal.code(),
                 message: refusal.to_string(),
+                place: refusal.place(),
             };
             refused.to_json()
         })
@@ -111,12 +112,23 @@ impl Refusal {
             Self::TooLarge => "answer_too_large",
         }
     }
+
+    /// Returns which filter is wrong, and where.
+    fn place(&self) -> Option<Place> {
+        match self {
+            Self::Query(QueryError::Filter(error)) => Some(Place {
+                filter: error.filter,
+                column: error.column,
+            }),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Malformed(error) => write!(f, "the query is none: {error}"),
+            Self::Malformed(error) => write!(f, "malformed query: {error}"),
             Self::Query(error) => error.fmt(f),
             Self::TooLarge => write!(
                 f,

@@ -1,7 +1,10 @@
 //! A few thousand requests in columns.
 
 use super::bits;
+use crate::aggregate::counts::STATUSES;
 use crate::aggregate::row::{Row, TEXTS};
+use crate::query::Field;
+use crate::query::ranges::Ranges;
 
 /// How many requests a block has: few enough that their times and sizes are of one kind, so many
 /// that the head of the block doesn't count.
@@ -9,12 +12,35 @@ pub(crate) const ROWS_MAX: usize = 4_096;
 
 /// The columns: those of [`TEXTS`], and four more.
 pub(crate) const COLUMNS: usize = TEXTS.len() + 4;
-const BYTES_SENT: usize = TEXTS.len();
+pub(crate) const BYTES_SENT: usize = TEXTS.len();
 /// One more than the duration; 0 without.
-const DURATION: usize = TEXTS.len() + 1;
+pub(crate) const DURATION: usize = TEXTS.len() + 1;
 pub(crate) const STATUS: usize = TEXTS.len() + 2;
 /// Moved so that the order of moments is that of numbers without sign.
-const TIME: usize = TEXTS.len() + 3;
+pub(crate) const TIME: usize = TEXTS.len() + 3;
+
+/// Which number a column has for a value.
+type ToNumber = fn(i128) -> u64;
+
+/// Returns between which values a number lies, and which number its column has for each.
+pub(crate) fn numbers(field: Field) -> ((i128, i128), ToNumber) {
+    match field {
+        Field::DurationUs => ((0, i128::from(u64::MAX - 1)), |it| it as u64 + 1),
+        Field::Status => ((0, STATUSES as i128 - 1), |it| it as u64),
+        Field::Time => ((i64::MIN.into(), i64::MAX.into()), |it| {
+            from_time(it as i64)
+        }),
+        _ => ((0, u64::MAX.into()), |it| it as u64),
+    }
+}
+
+/// Returns the numbers of the column of durations for requests that have one, or for the others.
+pub(crate) fn durations(are_there: bool) -> Ranges {
+    match are_there {
+        true => Ranges::between(1, u64::MAX),
+        false => Ranges::between(0, 0),
+    }
+}
 
 /// Requests in columns.
 #[derive(Clone, Debug)]
@@ -88,6 +114,18 @@ impl Block {
         into.clear();
         bits::for_each(self.packed(column), width, self.rows, |number| {
             into.push((lowest + number) as u32);
+        });
+    }
+
+    /// Puts all numbers of a column into a list.
+    pub(crate) fn read_numbers(&self, column: usize, into: &mut Vec<u64>) {
+        let Column { lowest, width, .. } = self.columns[column];
+        let are_steps = column == TIME && self.times_rise;
+        into.clear();
+        let mut before = lowest;
+        bits::for_each(self.packed(column), width, self.rows, |number| {
+            before = if are_steps { before } else { lowest } + number;
+            into.push(before);
         });
     }
 
@@ -216,7 +254,7 @@ fn from_time(time: i64) -> u64 {
 }
 
 #[inline]
-fn to_time(number: u64) -> i64 {
+pub(crate) fn to_time(number: u64) -> i64 {
     (number ^ SIGN) as i64
 }
 

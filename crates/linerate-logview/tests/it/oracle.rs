@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::process::{Command, Stdio};
 
 use linerate_logview::aggregate::{Aggregator, Limits};
+use linerate_logview::query::Query;
 use linerate_logview::summary::Summary;
 use serde_json::{Value, json};
 
@@ -59,12 +60,17 @@ pub(crate) fn compare(log: &[u8]) {
     assert!(compare_members(figures(log), &expected) >= 20);
 }
 
-/// Compares every figure of the requests that a query chooses.
-pub(crate) fn compare_chosen(log: &[u8], mut query: Value) {
-    let asked = serde_json::from_value(query.clone()).expect("it is a query");
+/// Compares every figure of the requests that filters choose with those that conditions of the oracle choose.
+pub(crate) fn compare_chosen(log: &[u8], mut conditions: Value, filters: &[&str]) {
+    let asked = Query {
+        from: conditions["from"].as_i64(),
+        until: conditions["until"].as_i64(),
+        filters: filters.iter().map(|&it| it.to_owned()).collect(),
+        ..Query::default()
+    };
     let found = read(log).figures(&asked).expect("all requests are kept");
-    query["bucket_seconds"] = found.timeline.bucket_seconds.into();
-    let Some(expected) = oracle(log, &query) else {
+    conditions["bucket_seconds"] = found.timeline.bucket_seconds.into();
+    let Some(expected) = oracle(log, &conditions) else {
         return;
     };
     compare_members(found, &expected);
@@ -109,22 +115,38 @@ fn oracle_agrees_on_queries() {
         seed: 2,
     });
     let path = |value: &str, exclude: bool| json!({"dimension": "path", "value": value, "exclude": exclude});
+    let errors = [json!({"dimension": "status", "value": "502"})];
     let queries = [
-        json!({"from": 1_611_273_900}),
-        json!({"from": 1_611_273_900, "until": 1_611_274_321}),
-        json!({"conditions": [path("/shop/items/1*", false), path("*0.html", true)]}),
-        json!({"conditions": [path("*7.html", false), path("*8.html", false),
-            {"dimension": "status_class", "value": "4xx"}]}),
-        json!({"conditions": [{"dimension": "agent", "value": "*bot*"},
-            {"dimension": "method", "value": "GET", "exclude": true},
-            {"dimension": "address", "value": "2001:*"}]}),
-        json!({"until": 1_611_275_000, "conditions": [{"dimension": "status", "value": "502"}]}),
+        (json!({"from": 1_611_273_900}), &[][..]),
+        (json!({"from": 1_611_273_900, "until": 1_611_274_321}), &[]),
+        (
+            json!({"conditions": [path("/shop/items/1*", false), path("*0.html", true)]}),
+            &[r#"path.startsWith("/shop/items/1") && !path.endsWith("0.html")"#],
+        ),
+        (
+            json!({"conditions": [path("*7.html", false), path("*8.html", false),
+                {"dimension": "status_class", "value": "4xx"}]}),
+            &[
+                r#"path.endsWith("7.html") || path.endsWith("8.html")"#,
+                "status >= 400 && status < 500",
+            ],
+        ),
+        (
+            json!({"conditions": [{"dimension": "agent", "value": "*bot*"},
+                {"dimension": "method", "value": "GET", "exclude": true},
+                {"dimension": "address", "value": "2001:*"}]}),
+            &[r#"agent.contains("bot") && method != "GET" && address.startsWith("2001:")"#],
+        ),
+        (
+            json!({"until": 1_611_275_000, "conditions": errors}),
+            &["time < 1611275000 && status == 502"],
+        ),
     ];
-    for query in queries {
-        compare_chosen(&made.text, query);
+    for (conditions, filters) in queries {
+        compare_chosen(&made.text, conditions, filters);
     }
     let odd = json!({"conditions": [{"dimension": "agent", "value": "", "exclude": true}]});
-    compare_chosen(&odd_log(7), odd);
+    compare_chosen(&odd_log(7), odd, &[r#"agent != """#]);
 }
 
 fn odd_log(seed: u64) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use crate::aggregate::{Aggregator, Limits};
 use crate::countries::{Countries, tests::database};
-use crate::query::{Condition, Dimension, Query, QueryError};
+use crate::query::{Query, QueryError};
 use crate::summary::Panel;
 
 /// Addresses with how many requests each has, and which country it is in.
@@ -35,12 +35,9 @@ fn with_countries() -> Limits {
 }
 
 fn of_country(value: &str, exclude: bool) -> Query {
+    let operator = if exclude { "!=" } else { "==" };
     Query {
-        conditions: vec![Condition {
-            dimension: Dimension::Country,
-            value: value.into(),
-            exclude,
-        }],
+        filters: vec![format!("country {operator} \"{value}\"")],
         ..Query::default()
     }
 }

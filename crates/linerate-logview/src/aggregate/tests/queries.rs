@@ -1,10 +1,17 @@
-//! A query has the figures of a log that holds nothing but the lines it chooses.
+//! A query has the figures and the lines of a log that holds nothing but the lines it chooses.
 
+use linerate_filter::{Filter, Limits as FilterLimits};
 use proptest::prelude::*;
+use serde_json::json;
 
 use crate::aggregate::{Aggregator, Limits, bots};
-use crate::query::{Condition, Dimension, Query, QueryError};
-use crate::summary::{Filterable, Summary};
+use crate::format::Format;
+use crate::query::{Query, QueryError};
+use crate::summary::{Filterable, RowsKept, Summary};
+
+/// The format of the lines of these tests.
+const FORMAT: &str = "$remote_addr [$time_local] \"$request\" $status $body_bytes_sent \
+                      \"$http_referer\" \"$http_user_agent\" $request_time";
 
 /// A request of which every part is one of a few.
 #[derive(Clone, Debug)]
@@ -17,6 +24,7 @@ struct Request {
     bytes: u64,
     referrer: &'static str,
     agent: &'static str,
+    duration_ms: Option<u64>,
 }
 
 impl Request {
@@ -30,64 +38,59 @@ impl Request {
             bytes,
             referrer,
             agent,
+            duration_ms,
         } = self;
         let (hour, minute, second) = (time / 3_600, time / 60 % 60, time % 60);
+        let duration = match duration_ms {
+            Some(ms) => format!("{}.{:03}", ms / 1_000, ms % 1_000),
+            None => "-".to_owned(),
+        };
         format!(
-            "{address} - - [22/Jan/2021:{hour:02}:{minute:02}:{second:02} +0000] \
-             \"{method} {path} HTTP/1.1\" {status} {bytes} \"{referrer}\" \"{agent}\"\n"
+            "{address} [22/Jan/2021:{hour:02}:{minute:02}:{second:02} +0000] \
+             \"{method} {path} HTTP/1.1\" {status} {bytes} \"{referrer}\" \"{agent}\" {duration}\n"
         )
     }
 
-    fn value(&self, dimension: Dimension) -> String {
-        let text = match dimension {
-            Dimension::Address => self.address,
-            Dimension::Agent => self.agent,
-            Dimension::Bot => return bots::name(self.agent.as_bytes()).unwrap_or_default(),
-            // Which country an address is in is the business of other tests.
-            Dimension::Country => "",
-            Dimension::Host => "-",
-            Dimension::Method => self.method,
-            Dimension::Path => self.path,
-            Dimension::Referrer => self.referrer,
-            Dimension::Status => return format!("{:03}", self.status),
-            Dimension::StatusClass => return format!("{}xx", self.status / 100),
-        };
-        text.strip_prefix('-').unwrap_or(text).to_string()
+    /// Returns the object that filters see.
+    fn json(&self) -> String {
+        let text = |text: &'static str| text.strip_prefix('-').unwrap_or(text);
+        let mut object = json!({
+            "address": self.address,
+            "agent": text(self.agent),
+            "bot": bots::name(text(self.agent).as_bytes()).unwrap_or_default(),
+            "bytes_sent": self.bytes,
+            "host": "",
+            "method": self.method,
+            "path": self.path,
+            "referrer": text(self.referrer),
+            "status": self.status,
+            "status_class": format!("{}xx", self.status / 100),
+            "time": DAY + self.time,
+        });
+        if let Some(ms) = self.duration_ms {
+            object["duration_us"] = (ms * 1_000).into();
+        }
+        object.to_string()
     }
 
-    /// Says whether a query chooses the request, one condition after the other.
+    /// Returns whether a query chooses the request, by what filters mean for publications.
     fn is_chosen(&self, query: &Query) -> bool {
         let time = DAY + self.time;
-        let dimensions = query.conditions.iter().map(|it| it.dimension);
+        let json = self.json();
+        let is_true = |text: &String| {
+            let filter = Filter::new(text, &FilterLimits::new(1 << 20, 1 << 20)).unwrap();
+            filter.matches(json.as_bytes())
+        };
         query.from.is_none_or(|from| time >= from)
             && query.until.is_none_or(|until| time < until)
-            && dimensions.clone().all(|dimension| {
-                let value = self.value(dimension);
-                let matches = |exclude: bool| {
-                    let of = |it: &&Condition| it.dimension == dimension && it.exclude == exclude;
-                    let conditions: Vec<_> = query.conditions.iter().filter(of).collect();
-                    let any = conditions.iter().any(|it| glob(&it.value, &value));
-                    (conditions.len(), any)
-                };
-                let (included, any_included) = matches(false);
-                (included == 0 || any_included) && !matches(true).1
-            })
-    }
-}
-
-fn glob(pattern: &str, value: &str) -> bool {
-    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
-        (Some(tail), None) => value.ends_with(tail),
-        (None, Some(head)) => value.starts_with(head),
-        (None, None) => value == pattern,
-        (Some(_), Some(_)) => value.contains(pattern.trim_matches('*')),
+            && query.filters.iter().all(is_true)
     }
 }
 
 /// The start of the day of all requests.
 const DAY: i64 = 1_611_273_600;
 const ADDRESSES: [&str; 3] = ["192.0.2.7", "2001:db8::7", "192.0.2.70"];
-const PATHS: [&str; 4] = ["/", "/a", "/a/b", "/b"];
+const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/b", "/ä"];
 const AGENTS: [&str; 4] = ["-", "Firefox", "Googlebot/2.1", "xbot"];
 
 fn any_request() -> impl Strategy<Value = Request> {
@@ -100,9 +103,10 @@ fn any_request() -> impl Strategy<Value = Request> {
         0u64..1_000,
         prop::sample::select(vec!["-", "https://a.example/"]),
         prop::sample::select(&AGENTS[..]),
+        prop::option::of(0u64..3_000),
     )
         .prop_map(
-            |(address, time, method, path, status, bytes, referrer, agent)| Request {
+            |(address, time, method, path, status, bytes, referrer, agent, duration_ms)| Request {
                 address,
                 time,
                 method,
@@ -111,50 +115,105 @@ fn any_request() -> impl Strategy<Value = Request> {
                 bytes,
                 referrer,
                 agent,
+                duration_ms,
             },
         )
 }
 
-fn any_condition() -> impl Strategy<Value = Condition> {
-    let values = prop_oneof![
-        (
-            Just(Dimension::Address),
-            prop::sample::select(vec!["192.0.2.7", "192*", "x"])
-        ),
-        (
-            Just(Dimension::Agent),
-            prop::sample::select(vec!["", "*bot*", "Firefox", "*"])
-        ),
-        (
-            Just(Dimension::Bot),
-            prop::sample::select(vec!["", "Googlebot", "x*", "*"])
-        ),
-        (Just(Dimension::Host), prop::sample::select(vec!["", "x"])),
-        (
-            Just(Dimension::Method),
-            prop::sample::select(vec!["GET", "P*"])
-        ),
-        (
-            Just(Dimension::Path),
-            prop::sample::select(vec!["/", "/a*", "*b", "/a"])
-        ),
-        (
-            Just(Dimension::Referrer),
-            prop::sample::select(vec!["", "https*"])
-        ),
-        (
-            Just(Dimension::Status),
-            prop::sample::select(vec!["404", "2*"])
-        ),
-        (
-            Just(Dimension::StatusClass),
-            prop::sample::select(vec!["5xx", "4xx"])
-        ),
+/// Returns a comparison of a text.
+fn any_text() -> impl Strategy<Value = String> {
+    let fields = vec![
+        "address",
+        "agent",
+        "bot",
+        "data.host",
+        "method",
+        "data[\"path\"]",
+        "referrer",
+        "status_class",
     ];
-    (values, any::<bool>()).prop_map(|((dimension, value), exclude)| Condition {
-        dimension,
-        value: value.into(),
-        exclude,
+    let constants = vec![
+        "",
+        "/",
+        "/a",
+        "b",
+        "ä",
+        "GET",
+        "192.0.2.7",
+        "192",
+        "bot",
+        "Googlebot",
+        "4xx",
+        "Firefox",
+    ];
+    let tests = vec![
+        "@ == #",
+        "@ != #",
+        "# == @",
+        "@ < #",
+        "@ <= #",
+        "# < @",
+        "@ >= #",
+        "@.startsWith(#)",
+        "@.endsWith(#)",
+        "@.contains(#)",
+        "@ in [#, \"/a\", \"xbot\"]",
+        "@ in []",
+        "size(@) > 2",
+        "@.size() != 4",
+    ];
+    (
+        prop::sample::select(fields),
+        prop::sample::select(constants),
+        prop::sample::select(tests),
+    )
+        .prop_map(|(field, constant, test)| {
+            test.replace('@', field)
+                .replace('#', &format!("{constant:?}"))
+        })
+}
+
+/// Returns a comparison of a number.
+fn any_number() -> impl Strategy<Value = String> {
+    let constants = vec![
+        "0", "200", "404", "-1", "404.5", "1e6", "1e300", "600", "500000",
+    ];
+    let constants = prop_oneof![
+        prop::sample::select(constants).prop_map(str::to_owned),
+        (DAY..DAY + 86_400).prop_map(|it| it.to_string()),
+    ];
+    let tests = vec![
+        "@ == #",
+        "@ != #",
+        "# > @",
+        "@ < #",
+        "@ <= #",
+        "@ >= #",
+        "@ > #",
+        "@ in [#, 200, 502.0]",
+    ];
+    (
+        prop::sample::select(vec!["status", "bytes_sent", "duration_us", "time"]),
+        constants,
+        prop::sample::select(tests),
+    )
+        .prop_map(|(field, constant, test)| test.replace('@', field).replace('#', &constant))
+}
+
+fn any_filter() -> impl Strategy<Value = String> {
+    let others = vec!["true", "false", "has(data.duration_us)"];
+    let leaf = prop_oneof![
+        4 => any_text(),
+        3 => any_number(),
+        1 => prop::sample::select(others).prop_map(str::to_owned),
+    ];
+    leaf.prop_recursive(4, 16, 3, |inner| {
+        let some = prop::collection::vec(inner.clone(), 2..4);
+        prop_oneof![
+            some.clone().prop_map(|it| it.join(" && ")),
+            some.prop_map(|it| format!("({})", it.join(" || "))),
+            inner.prop_map(|it| format!("!({it})")),
+        ]
     })
 }
 
@@ -162,18 +221,22 @@ fn any_query() -> impl Strategy<Value = Query> {
     (
         prop::option::of(DAY..DAY + 86_400),
         prop::option::of(DAY..DAY + 86_400),
-        prop::collection::vec(any_condition(), 0..4),
+        prop::collection::vec(any_filter(), 0..3),
     )
-        .prop_map(|(from, until, conditions)| Query {
+        .prop_map(|(from, until, filters)| Query {
             from,
             until,
-            conditions,
+            filters,
             ..Query::default()
         })
 }
 
 fn log<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Aggregator {
-    let mut log = Aggregator::new(Limits::default());
+    let mut log = Aggregator::new(Limits {
+        line_bytes_sum_max: 1 << 20,
+        ..Limits::default()
+    });
+    log.set_format(Format::parse(FORMAT).unwrap());
     for request in requests {
         log.handle_input(request.line().as_bytes());
     }
@@ -183,27 +246,31 @@ fn log<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Aggregator {
 /// Takes out what a query says about the whole log.
 fn of_chosen(mut summary: Summary) -> Summary {
     (summary.lines, summary.bytes_read) = (0, 0);
-    summary.filterable = Filterable::default();
+    (summary.filterable, summary.rows_kept) = (Filterable::default(), RowsKept::default());
     summary
 }
 
 proptest! {
     #[test]
-    fn query_has_the_figures_of_the_lines_that_it_chooses(
+    fn query_has_the_figures_and_the_lines_that_filters_of_publications_choose(
         requests in prop::collection::vec(any_request(), 0..200),
         query in any_query(),
     ) {
-        let chosen = log(requests.iter().filter(|it| it.is_chosen(&query)));
-        let mut found = log(&requests).figures(&query).unwrap();
-        let mut expected = chosen.summary();
-        if query.from.is_some() || query.until.is_some() {
-            // Buckets may be shorter than a minute.
-            let sum = |summary: &Summary| -> u64 { summary.timeline.bytes.iter().sum() };
-            prop_assert_eq!(sum(&found), sum(&expected));
-            found.timeline = expected.timeline.clone();
-        }
-        expected = of_chosen(expected);
-        prop_assert_eq!(of_chosen(found), expected);
+        let chosen: Vec<_> = requests.iter().filter(|it| it.is_chosen(&query)).collect();
+        let whole = log(&requests);
+        let mut found = whole.figures(&query).unwrap();
+        let rows = whole.rows(&query, 0, 1_000).unwrap();
+        let lines = rows.rows.iter().map(|row| format!("{}\n", row.text));
+        prop_assert_eq!(
+            lines.collect::<Vec<_>>(),
+            chosen.iter().map(|it| it.line()).collect::<Vec<_>>()
+        );
+        let expected = log(chosen).summary();
+        // Buckets may be shorter than a minute.
+        let sum = |summary: &Summary| -> u64 { summary.timeline.bytes.iter().sum() };
+        prop_assert_eq!(sum(&found), sum(&expected));
+        found.timeline = expected.timeline.clone();
+        prop_assert_eq!(of_chosen(found), of_chosen(expected));
     }
 }
 
@@ -237,11 +304,7 @@ fn a_bot_has_the_requests_of_all_agents_of_its_name() {
     assert_eq!(bots.len(), 2);
     for bot in bots {
         let query = Query {
-            conditions: vec![Condition {
-                dimension: Dimension::Bot,
-                value: bot.value.clone(),
-                exclude: false,
-            }],
+            filters: vec![format!("bot == {:?}", bot.value)],
             ..Query::default()
         };
         let found = log.figures(&query).unwrap();
@@ -300,11 +363,7 @@ fn rows_are_the_lines_that_a_query_chooses() {
         log.handle_input(format!("{line}\r\n{}\n", if n % 3 == 0 { "odd" } else { "" }).as_bytes());
     }
     let query = Query {
-        conditions: vec![Condition {
-            dimension: Dimension::Address,
-            value: "::7".into(),
-            exclude: false,
-        }],
+        filters: vec!["address == \"::7\"".into()],
         ..Query::default()
     };
     let rows = |offset, rows_max| {
@@ -329,7 +388,7 @@ fn rows_are_the_lines_that_a_query_chooses() {
 
 #[test]
 fn rows_that_were_not_kept_are_refused() {
-    let log = log(&[]);
+    let log = Aggregator::new(Limits::default());
     assert_eq!(
         log.rows(&Query::default(), 0, 1),
         Err(QueryError::RowsNotKept)

@@ -10,8 +10,8 @@ const ROWS: &str = r#"{"type":"rows","seq":8,"query":{},"offset":0,"limit":100}"
 
 /// Asks for the requests of a status, and returns the only reply.
 fn figures_of(client: &mut Client, status: &str) -> Value {
-    let conditions = [json!({"dimension": "status", "value": status})];
-    let query = json!({"type": "query", "seq": 9, "query": {"conditions": conditions}});
+    let filters = [format!("status == {status}")];
+    let query = json!({"type": "query", "seq": 9, "query": {"filters": filters}});
     let mut replies = client.say(&query.to_string());
     assert_eq!(
         (types(&replies), &replies[0]["seq"]),
@@ -41,8 +41,13 @@ fn question_that_can_not_be_answered_is_refused_and_the_session_goes_on() {
             "top_too_long",
         ),
         (
-            r#"{"type":"query","seq":2,"query":{"conditions":"?"}}"#,
+            r#"{"type":"query","seq":2,"query":{"filters":"?"}}"#,
             2,
+            "malformed",
+        ),
+        (
+            r#"{"type":"query","seq":3,"query":{"conditions":[]}}"#,
+            3,
             "malformed",
         ),
         (ROWS, 8, "rows_not_kept"),
@@ -57,6 +62,24 @@ fn question_that_can_not_be_answered_is_refused_and_the_session_goes_on() {
     }
     client.send(LINE);
     assert_eq!(client.finish()[0]["summary"]["requests"], 1);
+}
+
+#[test]
+fn filter_that_is_wrong_is_refused_with_its_place() {
+    let mut client = Client::started(Limits::default(), LINE.len() as u64);
+    for (filters, filter, column) in [
+        (json!(["true", "status =="]), 1, 10),
+        (json!(["pth == 1", "true"]), 0, 1),
+        (json!(["status == 200 && method == 1"]), 0, 18),
+    ] {
+        let question = json!({"type": "query", "seq": 5, "query": {"filters": filters}});
+        let replies = client.say(&question.to_string());
+        assert_eq!(replies[0]["code"], "bad_filter", "{}", replies[0]);
+        assert_eq!(
+            (&replies[0]["filter"], &replies[0]["column"]),
+            (&filter.into(), &column.into())
+        );
+    }
 }
 
 #[test]

@@ -1,0 +1,111 @@
+//! The fields of a request that filters name.
+
+/// A field of a request.
+///
+/// Texts are always there: the empty one stands for a request without a value.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum Field {
+    /// The client's address.
+    Address,
+    /// The `User-Agent` header.
+    Agent,
+    /// The program that the agent is of, by its name in [`Summary::bots`].
+    ///
+    /// [`Summary::bots`]: crate::summary::Summary::bots
+    Bot,
+    /// The bytes of the response, a number.
+    BytesSent,
+    /// The country of the address, by its ISO code. The empty one stands for addresses of which it is
+    /// not known.
+    Country,
+    /// How long the request took, in microseconds; missing where the log does not say it.
+    DurationUs,
+    /// The virtual host.
+    Host,
+    /// The method.
+    Method,
+    /// The path without its query.
+    Path,
+    /// The `Referer` header.
+    Referrer,
+    /// The status, a number from 0 to 999.
+    Status,
+    /// The class of the status: `1xx` to `5xx`, or `other`.
+    StatusClass,
+    /// When the request was logged, in seconds since 1970-01-01 UTC.
+    Time,
+}
+
+impl Field {
+    /// All fields, by name.
+    pub const ALL: [Self; 13] = [
+        Self::Address,
+        Self::Agent,
+        Self::Bot,
+        Self::BytesSent,
+        Self::Country,
+        Self::DurationUs,
+        Self::Host,
+        Self::Method,
+        Self::Path,
+        Self::Referrer,
+        Self::Status,
+        Self::StatusClass,
+        Self::Time,
+    ];
+
+    /// Returns its name in filters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::Agent => "agent",
+            Self::Bot => "bot",
+            Self::BytesSent => "bytes_sent",
+            Self::Country => "country",
+            Self::DurationUs => "duration_us",
+            Self::Host => "host",
+            Self::Method => "method",
+            Self::Path => "path",
+            Self::Referrer => "referrer",
+            Self::Status => "status",
+            Self::StatusClass => "status_class",
+            Self::Time => "time",
+        }
+    }
+
+    /// Returns the field of a name.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|field| field.name() == name)
+    }
+
+    /// Returns whether it is a number rather than a text.
+    pub fn is_number(self) -> bool {
+        matches!(
+            self,
+            Self::BytesSent | Self::DurationUs | Self::Status | Self::Time
+        )
+    }
+
+    /// Returns what its values are called in errors.
+    pub(super) fn kind(self) -> &'static str {
+        match self.is_number() {
+            true => "a number",
+            false => "a string",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Field;
+
+    #[test]
+    fn fields_are_found_by_their_names_which_are_in_order() {
+        assert!(Field::ALL.is_sorted_by_key(|field| field.name()));
+        for field in Field::ALL {
+            assert_eq!(Field::find(field.name()), Some(field));
+        }
+        assert_eq!(Field::find("city"), None);
+    }
+}

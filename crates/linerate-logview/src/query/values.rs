@@ -1,0 +1,136 @@
+//! Tests of a text.
+
+use std::{borrow::Cow, cmp::Ordering, collections::HashSet};
+
+use linerate_filter::tree::{Comparison, TextTest};
+use memchr::memmem::Finder;
+
+use super::ranges::Ranges;
+use crate::aggregate::dictionary::VALUE_CHARS_MAX;
+use crate::aggregate::ranking::text;
+
+/// Whether a value is as wanted.
+type Test<'a> = Box<dyn Fn(&[u8]) -> bool + 'a>;
+
+/// What a text has to be or to hold.
+///
+/// Bytes that aren't UTF-8 are as people see them, replaced.
+#[derive(Clone, Debug)]
+pub(super) enum Values {
+    /// A text that is ordered so to another; neither equal nor unequal.
+    Ordered(Comparison, Box<str>),
+    /// One of some texts.
+    OneOf(HashSet<Box<str>>),
+    /// A text with a part.
+    Part(TextTest, Box<str>),
+    /// A text of so many characters.
+    Size(Ranges),
+}
+
+impl Values {
+    /// Returns the only values that match; `None` if a value that can't be shown as it is may match as well, or they are not
+    /// known.
+    pub(super) fn literals(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        match self {
+            Self::OneOf(values) if !values.iter().any(|it| may_be_excerpt(it)) => {
+                Some(values.iter().map(|it| it.as_bytes()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns a test of values.
+    pub(super) fn test(&self) -> Test<'_> {
+        match self {
+            Self::OneOf(values) => {
+                let has_excerpts = values.iter().any(|it| may_be_excerpt(it));
+                Box::new(move |value| {
+                    std::str::from_utf8(value).is_ok_and(|it| values.contains(it))
+                        || (has_excerpts && values.contains(&*text(value)))
+                })
+            }
+            Self::Ordered(comparison, than) => {
+                let (comparison, than) = (*comparison, than.as_bytes());
+                Box::new(move |value| is(comparison, shown(value).as_bytes().cmp(than)))
+            }
+            Self::Part(test, part) => {
+                // A part of whole characters is found in the bytes where it is found in the characters.
+                let is_shown = part.contains(char::REPLACEMENT_CHARACTER);
+                let (test, part, finder) = (*test, part.as_bytes(), Finder::new(&**part));
+                Box::new(move |value| {
+                    let shown = if is_shown {
+                        shown(value)
+                    } else {
+                        Cow::Borrowed("")
+                    };
+                    let value = if is_shown { shown.as_bytes() } else { value };
+                    match test {
+                        TextTest::Contains => finder.find(value).is_some(),
+                        TextTest::EndsWith => value.ends_with(part),
+                        TextTest::StartsWith => value.starts_with(part),
+                    }
+                })
+            }
+            Self::Size(sizes) => {
+                Box::new(move |value| sizes.has(shown(value).chars().count() as u64))
+            }
+        }
+    }
+}
+
+fn shown(value: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(value)
+}
+
+/// Returns whether a text may be what people see of a value that can't be shown as it is.
+fn may_be_excerpt(text: &str) -> bool {
+    text.contains(char::REPLACEMENT_CHARACTER) || text.chars().count() >= VALUE_CHARS_MAX
+}
+
+fn is(comparison: Comparison, ordering: Ordering) -> bool {
+    match comparison {
+        Comparison::Equal => ordering.is_eq(),
+        Comparison::Greater => ordering.is_gt(),
+        Comparison::GreaterOrEqual => ordering.is_ge(),
+        Comparison::Less => ordering.is_lt(),
+        Comparison::LessOrEqual => ordering.is_le(),
+        Comparison::NotEqual => ordering.is_ne(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_filter::tree::TextTest;
+
+    use super::Values;
+
+    fn one_of(text: &str) -> Values {
+        Values::OneOf([text.into()].into())
+    }
+
+    #[test]
+    fn what_is_shown_of_a_value_is_equal_to_it() {
+        let matches = |text: &str, value: &[u8]| one_of(text).test()(value);
+        assert!(matches("/\u{FFFD}", b"/\xE4") && !matches("/\u{FFFD}", b"/\xE4x"));
+        let shown = "x".repeat(1_000);
+        assert!(matches(&shown, "x".repeat(2_000).as_bytes()));
+        assert!(!matches(&shown[1..], "x".repeat(2_000).as_bytes()));
+        assert!(one_of("/a").literals().is_some() && one_of(&shown).literals().is_none());
+    }
+
+    #[test]
+    fn parts_are_found_in_what_is_not_utf_8() {
+        let matches = |test, part: &str| Values::Part(test, part.into()).test()(b"/\xE4x\xC3\xA4");
+        for (test, part) in [
+            (TextTest::StartsWith, "/\u{FFFD}x"),
+            (TextTest::StartsWith, "/"),
+            (TextTest::EndsWith, "xä"),
+            (TextTest::Contains, "x"),
+            (TextTest::Contains, "\u{FFFD}xä"),
+            (TextTest::Contains, ""),
+        ] {
+            assert!(matches(test, part), "{part}");
+        }
+        assert!(!matches(TextTest::Contains, "\u{FFFD}ä"));
+    }
+}
