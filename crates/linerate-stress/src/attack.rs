@@ -12,8 +12,8 @@ mod slow;
 mod stalled;
 pub(crate) mod streams;
 mod tls;
-pub(crate) mod waiting;
 pub(crate) mod upload;
+pub(crate) mod waiting;
 
 use std::{
     collections::BTreeMap,

@@ -87,11 +87,6 @@ impl Watch {
         })
     }
 
-    /// Returns how many bytes of memory there were at the beginning.
-    pub(crate) const fn memory_before(&self) -> u64 {
-        self.memory_before
-    }
-
     /// Does something during which there is abuse.
     pub(crate) fn during<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let (started, before) = (Instant::now(), self.usage.processor_time()?);
