@@ -1,0 +1,74 @@
+//! Which bytes of JSON are in strings.
+
+use super::block::Classes;
+
+/// What the blocks so far mean for the next one.
+#[derive(Clone, Debug)]
+pub(super) struct Strings {
+    /// All bits set if the next byte is in a string, and none otherwise.
+    is_open: u64,
+    /// 1 if the next byte is escaped.
+    is_escaped: u64,
+    backslashes: u64,
+}
+
+impl Strings {
+    pub(super) const fn new() -> Self {
+        Self {
+            is_open: 0,
+            is_escaped: 0,
+            backslashes: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open != 0
+    }
+
+    #[inline]
+    pub(super) fn has_backslashes(&self) -> bool {
+        self.backslashes != 0
+    }
+
+    /// Returns the quotes of the next block that are not escaped, and its bytes from each opening one
+    /// up to that before the closing one.
+    #[inline(always)]
+    pub(super) fn block(&mut self, classes: &Classes) -> (u64, u64) {
+        let quotes = classes.quotes & !self.escaped(classes.backslashes);
+        let in_string = prefix_xor(quotes) ^ self.is_open;
+        self.is_open = all(in_string >> 63);
+        (quotes, in_string)
+    }
+
+    /// Returns which bytes are escaped: those after an odd number of backslashes.
+    #[inline(always)]
+    fn escaped(&mut self, backslashes: u64) -> u64 {
+        const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+        if backslashes == 0 {
+            return core::mem::take(&mut self.is_escaped);
+        }
+        self.backslashes |= backslashes;
+        let possible = backslashes & !self.is_escaped;
+        // A borrow runs through each row of backslashes, and ends on odd or even bits by its length.
+        let codes = ((possible << 1 | ODD).wrapping_sub(possible)) ^ ODD;
+        let escaped = codes ^ (backslashes | self.is_escaped);
+        self.is_escaped = (codes & backslashes) >> 63;
+        escaped
+    }
+}
+
+/// Returns all bits set for 1, and none for 0.
+#[inline(always)]
+pub(super) fn all(bit: u64) -> u64 {
+    0_u64.wrapping_sub(bit)
+}
+
+/// Returns the sum, without carry, of each bit and all below it.
+#[inline(always)]
+fn prefix_xor(mut bits: u64) -> u64 {
+    for shift in [1, 2, 4, 8, 16, 32] {
+        bits ^= bits << shift;
+    }
+    bits
+}
