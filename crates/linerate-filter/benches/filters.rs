@@ -25,10 +25,12 @@ fn count(set: &FilterSet) -> usize {
     count
 }
 
-#[divan::bench]
-fn one_filter(bencher: Bencher<'_, '_>) {
-    let filter = filter(r#"level == "error" && bytes > 1000"#);
-    assert!(filter.matches(PAYLOAD));
+/// A payload that matches is validated as well.
+#[divan::bench(args = [true, false])]
+fn one_filter(bencher: Bencher<'_, '_>, is_match: bool) {
+    let bytes = if is_match { 1_000 } else { 2_000 };
+    let filter = filter(&format!(r#"level == "error" && bytes > {bytes}"#));
+    assert_eq!(filter.matches(PAYLOAD), is_match);
     bencher
         .counter(ItemsCount::new(1_usize))
         .bench(|| filter.matches(black_box(PAYLOAD)));
@@ -68,13 +70,46 @@ fn thousand_filters_one_by_one(bencher: Bencher<'_, '_>, kind: &str) {
     bencher.counter(ItemsCount::new(FILTERS)).bench(count);
 }
 
-/// A kibibyte of each.
-#[divan::bench(args = ["(", "!", "a.", "a||", "(a||b)&&", "a in [1,2,3,", "'\\x41", "🦀", "a.b.c.d&&", "1.5e10||", "a==b||"])]
-fn parse_hostile(bencher: Bencher<'_, '_>, part: &str) {
-    let limits = Limits::default();
-    let mut text = part.repeat(limits.expression_bytes_max / part.len());
-    if part.starts_with("a in") {
-        text = format!("a in [{}1]", "1,".repeat(508));
+/// Texts of up to a kibibyte: the longest of their shape that are filters, or hostile ones.
+fn shape(name: &str) -> String {
+    let fill = |part: &str, end: &str| {
+        let bytes = Limits::default().expression_bytes_max - end.len();
+        format!("{}{end}", part.repeat(bytes / part.len()))
+    };
+    match name {
+        "list of digits" => format!("a in [{}1]", "1,".repeat(508)),
+        "list of decimals" => format!("a in [{}1]", "1.5e1,".repeat(169)),
+        "list of negatives" => format!("a in [{}1]", "-1,".repeat(338)),
+        "list of strings" => format!("a in [{}'']", "'',".repeat(338)),
+        "list of words" => format!("a in [{}null]", "true,".repeat(202)),
+        "one string" => format!("a == '{}'", "x".repeat(1_016)),
+        "escapes" => format!(r"a == '{}'", r"\x41".repeat(254)),
+        "names" => vec!["abcdefghijklm"; 32].join("||"),
+        "steps" => fill("a.", "a"),
+        "indices" => format!("a{}", "['b']".repeat(62)),
+        "disjunction" => fill("a||", "a"),
+        "comparisons" => vec!["a==b"; 16].join("||"),
+        "nested" => format!("{}a{}", "(".repeat(32), ")".repeat(32)),
+        "brackets" => fill("(", ""),
+        "not" => fill("!", "a"),
+        "minus" => fill("- ", "1"),
+        "blanks" => fill(" ", "a"),
+        "comments" => fill("//\n", "a"),
+        "functions" => fill("size(", "a"),
+        "tests" => vec!["a.contains(b)"; 16].join("||"),
+        "no token" => fill("🦀", ""),
+        other => unreachable!("{other}"),
     }
+}
+
+#[divan::bench(args = [
+    "list of digits", "list of decimals", "list of negatives", "list of strings", "list of words", "one string",
+    "escapes", "names", "steps", "indices", "disjunction", "comparisons", "nested", "brackets", "not", "minus",
+    "blanks", "comments", "functions", "tests", "no token",
+])]
+fn parse_kibibyte(bencher: Bencher<'_, '_>, name: &str) {
+    let limits = Limits::default();
+    let text = shape(name);
+    assert!(text.len() <= limits.expression_bytes_max, "{}", text.len());
     bencher.bench(|| Filter::new(black_box(&text), &limits).is_ok());
 }

@@ -24,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cost;
 mod error;
 mod filter;
 mod guard;

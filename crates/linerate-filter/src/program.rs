@@ -22,6 +22,8 @@ enum Operation {
     /// Combines the last two results; that of the value given decides alone.
     Combine(bool),
     Compare(Comparison),
+    /// Compares the value of a slot with a literal.
+    CompareLiteral(Comparison, usize, usize),
     /// Asks whether the second slot has a value, if the first has an object.
     Has(usize, usize),
     In,
@@ -40,7 +42,7 @@ enum Operation {
 const SMALL_STACK: usize = 4;
 
 impl Program {
-    pub(crate) fn new(root: &Node) -> Self {
+    pub(crate) fn new(root: Node) -> Self {
         let mut program = Self {
             operations: Vec::new(),
             paths: Vec::new(),
@@ -78,6 +80,11 @@ impl Program {
                     };
                     top += 1;
                 }
+                Operation::CompareLiteral(comparison, slot, literal) => {
+                    let literal = Value::of(&self.literals[literal]);
+                    stack[top] = load(slot).compare(comparison, literal);
+                    top += 1;
+                }
                 Operation::Literal(literal) => {
                     stack[top] = Value::of(&self.literals[literal]);
                     top += 1;
@@ -110,60 +117,67 @@ impl Program {
     }
 
     /// Appends what computes `node` while `height` values are on the stack.
-    fn emit(&mut self, node: &Node, height: usize) {
+    fn emit(&mut self, node: Node, height: usize) {
         self.stack_max = self.stack_max.max(height + 1);
         let operation = match node {
             Node::All(nodes) => return self.emit_chain(nodes, height, false),
             Node::Any(nodes) => return self.emit_chain(nodes, height, true),
-            Node::Compare(comparison, left, right) => {
-                self.emit(left, height);
-                self.emit(right, height + 1);
-                Operation::Compare(*comparison)
-            }
+            Node::Compare(comparison, left, right) => match (*left, *right) {
+                (Node::Path(path), Node::Literal(literal)) => {
+                    self.literals.push(literal);
+                    let (slot, literal) = (self.slot(path), self.literals.len() - 1);
+                    Operation::CompareLiteral(comparison, slot, literal)
+                }
+                (left, right) => {
+                    self.emit(left, height);
+                    self.emit(right, height + 1);
+                    Operation::Compare(comparison)
+                }
+            },
             Node::Has(path) => {
                 let object = path.0.split_last().map_or(&[][..], |(_, object)| object);
-                let object = self.slot(&Path(object.to_vec()));
+                let object = self.slot(Path(object.to_vec()));
                 Operation::Has(object, self.slot(path))
             }
             Node::In(value, container) => {
-                self.emit(value, height);
+                self.emit(*value, height);
                 self.emit_path(container, height + 1);
                 Operation::In
             }
             Node::InList(value, list) => {
-                self.emit(value, height);
-                self.lists.push(list.clone());
+                self.emit(*value, height);
+                self.lists.push(list);
                 Operation::InList(self.lists.len() - 1)
             }
             Node::Literal(literal) => {
-                self.literals.push(literal.clone());
+                self.literals.push(literal);
                 Operation::Literal(self.literals.len() - 1)
             }
             Node::Negate(node) => {
-                self.emit(node, height);
+                self.emit(*node, height);
                 Operation::Negate
             }
             Node::Not(node) => {
-                self.emit(node, height);
+                self.emit(*node, height);
                 Operation::Not
             }
             Node::Path(path) => return self.emit_path(path, height),
             Node::Size(node) => {
-                self.emit(node, height);
+                self.emit(*node, height);
                 Operation::Size
             }
             Node::Text(test, text, part) => {
-                self.emit(text, height);
-                self.emit(part, height + 1);
-                Operation::Text(*test)
+                self.emit(*text, height);
+                self.emit(*part, height + 1);
+                Operation::Text(test)
             }
         };
         self.operations.push(operation);
     }
 
-    fn emit_chain(&mut self, nodes: &[Node], height: usize, decisive: bool) {
+    fn emit_chain(&mut self, nodes: Vec<Node>, height: usize, decisive: bool) {
         let mut skips = Vec::new();
-        for (place, node) in nodes.iter().enumerate() {
+        for (place, node) in nodes.into_iter().enumerate() {
             if place == 0 {
                 self.emit(node, height);
                 continue;
@@ -179,17 +193,17 @@ impl Program {
         }
     }
 
-    fn emit_path(&mut self, path: &Path, height: usize) {
+    fn emit_path(&mut self, path: Path, height: usize) {
         self.stack_max = self.stack_max.max(height + 1);
         let slot = self.slot(path);
         self.operations.push(Operation::Load(slot));
     }
 
     /// Returns the slot of a path.
-    pub(crate) fn slot(&mut self, path: &Path) -> usize {
-        let is_same = |known: &Path| *known == *path;
-        self.paths.iter().position(is_same).unwrap_or_else(|| {
-            self.paths.push(path.clone());
+    fn slot(&mut self, path: Path) -> usize {
+        let known = self.paths.iter().position(|known| *known == path);
+        known.unwrap_or_else(|| {
+            self.paths.push(path);
             self.paths.len() - 1
         })
     }

@@ -1,8 +1,7 @@
 //! One pass over a payload, which finds what is wanted of it.
 
 use crate::{
-    json::{Invalid, JSON_DEPTH_MAX, Reader},
-    text::Text,
+    json::Reader,
     value::Value,
     wanted::{ROOT, Wanted},
 };
@@ -12,7 +11,7 @@ use crate::{
 pub(crate) struct Found<'v> {
     slots: Vec<Slot<'v>>,
     /// The number of the value that was found last.
-    newest: u32,
+    newest: usize,
 }
 
 /// What was found at one place. Of several fields of one name the last one counts, and what was found in those before
@@ -20,18 +19,14 @@ pub(crate) struct Found<'v> {
 #[derive(Clone, Copy, Debug)]
 struct Slot<'v> {
     value: Value<'v>,
-    number: u32,
+    number: usize,
     /// The number of the value around it.
-    within: u32,
+    within: usize,
 }
 
 impl<'v> Found<'v> {
-    /// Scans a payload. `None` if it is not JSON.
-    pub(crate) fn scan(wanted: &Wanted, payload: &'v [u8]) -> Option<Self> {
-        // Values have numbers of 32 bits.
-        let text = std::str::from_utf8(payload)
-            .ok()
-            .filter(|text| u32::try_from(text.len()).is_ok())?;
+    /// Scans a payload. What is found means nothing unless the payload is JSON.
+    pub(crate) fn scan(wanted: &Wanted, payload: &'v [u8]) -> Self {
         let nothing = Slot {
             value: Value::Error,
             number: 0,
@@ -41,15 +36,13 @@ impl<'v> Found<'v> {
             slots: vec![nothing; wanted.len()],
             newest: 0,
         };
-        let mut reader = Reader::new(text);
         let mut scan = Scan {
             wanted,
-            reader: &mut reader,
+            reader: Reader::new(payload),
             found: &mut found,
         };
-        scan.value(ROOT, 0, 0).ok()?;
-        reader.next_token();
-        reader.is_at_end().then_some(found)
+        scan.value(0, ROOT, 0);
+        found
     }
 
     /// Returns the value at a place.
@@ -73,100 +66,63 @@ impl<'v> Found<'v> {
 
 struct Scan<'s, 'v> {
     wanted: &'s Wanted,
-    reader: &'s mut Reader<'v>,
+    reader: Reader<'v>,
     found: &'s mut Found<'v>,
 }
 
 impl<'v> Scan<'_, 'v> {
-    /// Reads a value that is wanted, or something in it.
-    fn value(&mut self, place: usize, within: u32, levels: usize) -> Result<(), Invalid> {
+    /// Reads the value at `at`, which is wanted, or something in it.
+    fn value(&mut self, at: usize, place: usize, within: usize) {
         let node = self.wanted.node(place);
         self.found.newest += 1;
         let number = self.found.newest;
-        let first = self.reader.next_token();
-        let from = self.reader.at();
-        let value = match first {
-            b'{' if !node.fields.is_empty() => {
-                self.object(place, number, levels + 1)?;
-                Value::Map(self.reader.since(from))
+        let value = match self.reader.first_byte(at) {
+            (at, b'{') if !node.fields.is_empty() => {
+                let close = self.object(place, number);
+                Value::Map(self.reader.between(at, close))
             }
-            b'[' if !node.items.is_empty() => {
-                self.list(place, number, levels + 1)?;
-                Value::List(self.reader.since(from))
+            (at, b'[') if !node.items.is_empty() => {
+                let close = self.list(place, number);
+                Value::List(self.reader.between(at, close))
             }
-            _ => self.reader.value(levels)?,
+            (at, _) => self.reader.value(at),
         };
         self.found.slots[place] = Slot {
             value,
             number,
             within,
         };
-        Ok(())
     }
 
-    fn object(&mut self, place: usize, number: u32, levels: usize) -> Result<(), Invalid> {
+    /// Reads an object; returns where its closing bracket is.
+    fn object(&mut self, place: usize, number: usize) -> usize {
         let fields = &self.wanted.node(place).fields;
-        self.open(levels)?;
-        if self.is_closed(b'}') {
-            return Ok(());
-        }
+        self.reader.enter();
         loop {
-            let key: Text<'v> = self.reader.key()?;
-            match fields.find(&key.decoded()) {
-                Some(child) => self.value(child, number, levels)?,
-                None => self.reader.skip(levels)?,
-            }
-            if self.is_over(b'}')? {
-                return Ok(());
+            match self.reader.next_key(|name| fields.may_have(name)) {
+                Ok((key, at)) => {
+                    if let Some(child) = fields.find(&key.decoded()) {
+                        self.value(at, child, number);
+                    }
+                }
+                Err(close) => return close,
             }
         }
     }
 
-    fn list(&mut self, place: usize, number: u32, levels: usize) -> Result<(), Invalid> {
-        let mut items = self.wanted.node(place).items.iter().peekable();
-        self.open(levels)?;
-        if self.is_closed(b']') {
-            return Ok(());
-        }
-        for index in 0.. {
-            match items.next_if(|item| item.0 == index) {
-                Some((_, child)) => self.value(*child, number, levels)?,
-                None => self.reader.skip(levels)?,
+    /// Reads a list; returns where its closing bracket is.
+    fn list(&mut self, place: usize, number: usize) -> usize {
+        let (mut index, mut next) = (0, self.reader.first_element());
+        for (wanted, child) in &self.wanted.node(place).items {
+            while index < *wanted && next.is_ok() {
+                next = self.reader.next_element();
+                index += 1;
             }
-            if self.is_over(b']')? {
-                break;
+            match next {
+                Ok(at) => self.value(at, *child, number),
+                Err(close) => return close,
             }
         }
-        Ok(())
-    }
-
-    #[inline]
-    fn open(&mut self, levels: usize) -> Result<(), Invalid> {
-        if levels > JSON_DEPTH_MAX {
-            return Err(Invalid);
-        }
-        self.reader.step();
-        Ok(())
-    }
-
-    /// Goes on behind the closing bracket if it is the next token.
-    #[inline]
-    fn is_closed(&mut self, bracket: u8) -> bool {
-        let is_closed = self.reader.next_token() == bracket;
-        if is_closed {
-            self.reader.step();
-        }
-        is_closed
-    }
-
-    /// Goes on behind a comma, or behind the closing bracket, which is the end.
-    #[inline]
-    fn is_over(&mut self, bracket: u8) -> Result<bool, Invalid> {
-        let next = self.reader.next_token();
-        if next != bracket && next != b',' {
-            return Err(Invalid);
-        }
-        self.reader.step();
-        Ok(next == bracket)
+        self.reader.skip()
     }
 }

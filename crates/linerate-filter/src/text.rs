@@ -44,17 +44,22 @@ impl<'v> Text<'v> {
     }
 
     pub(crate) fn starts_with(self, part: Self) -> bool {
-        match self.is_escaped {
-            // The part of a long text that follows is of no interest.
-            true if !part.is_escaped => {
-                let cut = self
-                    .raw
-                    .len()
-                    .min(part.raw.len() * ESCAPE_BYTES_MAX + ESCAPE_BYTES_MAX);
-                unescape(&self.raw[..cut]).starts_with(part.raw)
-            }
-            _ => self.decoded().starts_with(&part.decoded()),
+        self.beginning(part).starts_with(&part.decoded())
+    }
+
+    /// Returns what the string means, or of a long one so much that what follows makes no difference to a comparison
+    /// with `other`.
+    fn beginning(self, other: Self) -> Cow<'v, [u8]> {
+        if self.is_escaped && !other.is_escaped {
+            let cut = (other.raw.len() + 2) * ESCAPE_BYTES_MAX;
+            return Cow::Owned(unescape(&self.raw[..cut.min(self.raw.len())]));
         }
+        self.decoded()
+    }
+
+    /// Returns whether an escaped string can mean so many bytes: escapes are longer than what they mean.
+    fn may_mean(self, bytes: usize) -> bool {
+        (bytes..=bytes * ESCAPED_BYTES_MAX).contains(&self.raw.len())
     }
 
     pub(crate) fn ends_with(self, part: Self) -> bool {
@@ -66,10 +71,9 @@ impl PartialEq for Text<'_> {
     fn eq(&self, other: &Self) -> bool {
         match (self.is_escaped, other.is_escaped) {
             (false, false) => self.raw == other.raw,
-            // Escapes make a string longer, never shorter.
-            (true, false) if self.raw.len() < other.raw.len() => false,
-            (false, true) if self.raw.len() > other.raw.len() => false,
-            _ => self.decoded() == other.decoded(),
+            (true, false) => self.may_mean(other.raw.len()) && self.decoded() == other.raw,
+            (false, true) => other == self,
+            (true, true) => self.decoded() == other.decoded(),
         }
     }
 }
@@ -77,9 +81,12 @@ impl PartialEq for Text<'_> {
 impl PartialOrd for Text<'_> {
     /// Compares by code points, which have the order of their bytes.
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.decoded().cmp(&other.decoded()))
+        Some(self.beginning(*other).cmp(&other.beginning(*self)))
     }
 }
+
+/// How many bytes an escape can have for each that it means.
+const ESCAPED_BYTES_MAX: usize = 6;
 
 /// The longest escape, of two surrogates.
 const ESCAPE_BYTES_MAX: usize = 12;
@@ -98,6 +105,17 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
     }
     out.extend_from_slice(rest);
     out
+}
+
+/// Returns whether what follows each backslash is an escape of JSON.
+pub(crate) fn has_valid_escapes(mut rest: &[u8]) -> bool {
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        let Some((_, length)) = escape(&rest[at + 1..]) else {
+            return false;
+        };
+        rest = &rest[at + 1 + length..];
+    }
+    true
 }
 
 /// Reads what follows a backslash in JSON; returns its meaning and its length. `None` if it is malformed.
@@ -135,6 +153,8 @@ fn hex(digits: &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering::{Greater, Less};
+
     use super::{Text, escape};
 
     fn json(raw: &str) -> Text<'_> {
@@ -169,6 +189,31 @@ mod tests {
         assert!(text.ends_with(Text::plain("xc")) && !text.ends_with(Text::plain("bc")));
         assert!(text.contains(Text::plain("🦀")) && !text.contains(Text::plain("u0061")));
         assert_eq!(text.size(), 104);
+    }
+
+    #[test]
+    fn only_the_beginning_of_a_long_escaped_string_is_compared() {
+        let long = format!(r"\u0061b\ud83e\udd80{}", r"\u00fc".repeat(1_000));
+        let text = json(&long);
+        for (plain, expected) in [
+            ("", Greater),
+            ("a", Greater),
+            ("ab🦀", Greater),
+            ("ab🦀ü", Greater),
+            ("ab🦀v", Greater),
+            ("ac", Less),
+            ("b", Less),
+        ] {
+            let plain = Text::plain(plain);
+            assert_eq!(text.partial_cmp(&plain), Some(expected), "{plain:?}");
+            assert_eq!(plain.partial_cmp(&text), Some(expected.reverse()));
+            assert!(text != plain);
+            assert!(plain != text);
+            assert!(text.beginning(plain).len() < 150);
+        }
+        let exact = json(r"\u0061\u0062\u0063");
+        assert!(exact == Text::plain("abc") && Text::plain("abc") == exact);
+        assert!(exact != Text::plain("ab") && exact != Text::plain("abcd"));
     }
 
     #[test]

@@ -18,9 +18,9 @@ pub(crate) enum Value<'v> {
     /// A field that is missing, or an operation that its operands do not have.
     Error,
     /// A list as it stands in the payload.
-    List(&'v str),
+    List(&'v [u8]),
     /// An object as it stands in the payload.
-    Map(&'v str),
+    Map(&'v [u8]),
     Null,
     Number(Number),
     Text(Text<'v>),
@@ -103,10 +103,10 @@ impl<'v> Value<'v> {
 
     pub(crate) fn size(self) -> Self {
         let size = match self {
-            Self::List(list) => elements(list).count() as u64,
+            Self::List(list) => Reader::elements(list).count() as u64,
             Self::Map(map) => {
                 // Of several fields of one name there is only the last one.
-                let keys = keys(map).map(Text::decoded);
+                let keys = Reader::keys(map).map(Text::decoded);
                 keys.collect::<HashSet<Cow<'_, [u8]>, foldhash::fast::RandomState>>()
                     .len() as u64
             }
@@ -147,9 +147,9 @@ impl<'v> Value<'v> {
     }
 
     /// As a disjunction of comparisons: one that holds decides, otherwise an error is one.
-    fn is_element_of(self, list: &str) -> Option<bool> {
+    fn is_element_of(self, list: &[u8]) -> Option<bool> {
         let mut result = Some(false);
-        for element in elements(list) {
+        for element in Reader::elements(list) {
             match self.equals(element) {
                 Some(true) => return Some(true),
                 Some(false) => {}
@@ -159,39 +159,10 @@ impl<'v> Value<'v> {
         result
     }
 
-    fn is_key_of(self, map: &str) -> bool {
+    fn is_key_of(self, map: &[u8]) -> bool {
         match self {
-            Self::Text(text) => keys(map).any(|key| key == text),
+            Self::Text(text) => Reader::keys(map).any(|key| key == text),
             _ => false,
         }
     }
-}
-
-/// Returns the elements of a list, which was validated.
-fn elements(list: &str) -> impl Iterator<Item = Value<'_>> {
-    let mut reader = Reader::new(list);
-    std::iter::from_fn(move || {
-        next_item(&mut reader)?;
-        reader.value(0).ok()
-    })
-}
-
-/// Returns the keys of an object, which was validated.
-fn keys(map: &str) -> impl Iterator<Item = Text<'_>> {
-    let mut reader = Reader::new(map);
-    std::iter::from_fn(move || {
-        next_item(&mut reader)?;
-        let key = reader.key().ok()?;
-        reader.skip(0).ok()?;
-        Some(key)
-    })
-}
-
-/// Goes on behind the bracket or the comma before an item; `None` behind the last one.
-fn next_item(reader: &mut Reader<'_>) -> Option<()> {
-    let bracket_or_comma = reader.next_token();
-    reader.step();
-    let is_over =
-        matches!(bracket_or_comma, b']' | b'}') || matches!(reader.next_token(), b']' | b'}');
-    (!is_over).then_some(())
 }

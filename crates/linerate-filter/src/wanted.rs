@@ -30,8 +30,8 @@ pub(crate) struct Node {
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
     places: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
-    /// A bit for each length of a name; most names of a payload differ from all by that.
-    lengths: u64,
+    /// A bit for each mark of a name; most names of a payload differ from all by that.
+    marks: u64,
 }
 
 impl Wanted {
@@ -127,7 +127,7 @@ impl Node {
     fn learn(&mut self, segment: &Segment, place: usize) {
         match segment {
             Segment::Field(name) => {
-                self.fields.lengths |= Fields::length_bit(name.len());
+                self.fields.marks |= Fields::mark(name.as_bytes());
                 self.fields.places.insert(name.as_bytes().into(), place);
             }
             Segment::Index(index) => {
@@ -150,18 +150,31 @@ impl Fields {
     /// Returns the place of a field.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
-        match self.lengths & Self::length_bit(name.len()) {
-            0 => None,
-            _ => self.places.get(name).copied(),
+        match self.may_have(name) {
+            true => self.places.get(name).copied(),
+            false => None,
         }
+    }
+
+    /// Returns false for most names that are not wanted.
+    #[inline]
+    pub(crate) fn may_have(&self, name: &[u8]) -> bool {
+        self.marks & Self::mark(name) != 0
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    fn length_bit(length: usize) -> u64 {
-        1 << length.min(63)
+    /// Returns a bit by the length, the first and the last byte of a name.
+    #[inline]
+    fn mark(name: &[u8]) -> u64 {
+        let (first, last) = match name {
+            [first, .., last] => (*first, *last),
+            _ => (0, 0),
+        };
+        let sum = name.len() ^ usize::from(first) << 2 ^ usize::from(last) << 1;
+        1 << (sum % 64)
     }
 }
 

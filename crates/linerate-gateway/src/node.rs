@@ -213,6 +213,7 @@ impl Node {
             seed: rand::random(),
             blocks: budget.account(Consumer::Blocks),
             channel_filters_max: self.options.filter.channel_filters_max,
+            channel_searches_max: self.options.filter.channel_searches_max,
             client_filters_max: self.options.filter.client_filters_max,
             ..HubOptions::default()
         });

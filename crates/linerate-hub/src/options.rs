@@ -20,6 +20,9 @@ pub struct HubOptions {
     /// Distinct filters of a channel, because each may have to be evaluated for every publication, and remembers
     /// which of those in the ring it has let pass. 1,024.
     pub channel_filters_max: usize,
+    /// How often all distinct filters of a channel may go through values of a payload
+    /// ([`searches`](linerate_filter::Filter::searches)), because that takes longer the larger it is. 512.
+    pub channel_searches_max: usize,
     /// Distinct filters of a client, in all channels. 128.
     pub client_filters_max: usize,
     /// At most so many subscriptions of one client. 1,024.
@@ -35,6 +38,7 @@ impl Default for HubOptions {
             seed: 0,
             block_cache_bytes_max: 256 * 1024,
             channel_filters_max: 1_024,
+            channel_searches_max: 512,
             client_filters_max: 128,
             subscriptions_max: 1_024,
             blocks: Account::default(),

@@ -17,6 +17,8 @@ pub struct FilterOptions {
     pub cache_max: usize,
     /// Distinct filters of a channel, on each worker.
     pub channel_filters_max: usize,
+    /// How often all filters of a channel may go through values of a publication, on each worker.
+    pub channel_searches_max: usize,
     /// Distinct filters of a client.
     pub client_filters_max: usize,
 }
@@ -30,6 +32,11 @@ impl FilterOptions {
         );
         check.range("nodes_max", self.nodes_max, 1..=1_000);
         check.range("channel_filters_max", self.channel_filters_max, 1..=100_000);
+        check.range(
+            "channel_searches_max",
+            self.channel_searches_max,
+            0..=100_000,
+        );
         check.range("client_filters_max", self.client_filters_max, 1..=100_000);
         check.range("cache_max", self.cache_max, 1..=1_000_000);
     }
@@ -42,6 +49,7 @@ impl Default for FilterOptions {
             nodes_max: 64,
             cache_max: 10_000,
             channel_filters_max: 1_024,
+            channel_searches_max: 512,
             client_filters_max: 128,
         }
     }

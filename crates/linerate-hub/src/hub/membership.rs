@@ -2,11 +2,12 @@
 
 use std::{
     collections::{HashSet, btree_map::Entry},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use crate::{
-    ChannelName, ChannelOptions, EncodingId, SubscriptionOptions,
+    ChannelName, ChannelOptions, EncodingId, Filter, SubscriptionOptions,
     hub::{
         ClientId, Deliveries, Hub, SubscriptionId, Totals,
         group::{Group, Kind},
@@ -38,6 +39,17 @@ pub enum SubscribeError {
         filters: usize,
         /// The limit.
         channel_filters_max: usize,
+    },
+    /// The filters of the channel would search more of a payload than they may.
+    #[error(
+        "channel would have {searches} searches (contains, endsWith and two fields compared count 1, size and in 4), \
+         and at most {channel_searches_max} are allowed"
+    )]
+    TooManyChannelSearches {
+        /// How many there would be.
+        searches: usize,
+        /// The limit.
+        channel_searches_max: usize,
     },
     /// The client has as many distinct filters as it may have, and this one would be another.
     #[error("client has {filters} filters, and at most {client_filters_max} are allowed")]
@@ -254,28 +266,37 @@ impl Hub {
         let Some(filter) = &options.filter else {
             return Ok(());
         };
-        let stream = self.names.get(channel.as_str());
-        let stream = stream.map(|index| &self.streams[*index]);
-        let filters = stream.map_or(0, |stream| {
-            let classes = stream.classes.iter();
-            classes
-                .filter(|(_, class)| class.filter().is_some())
-                .count()
-        });
-        let is_known = |stream: &Stream| stream.find_class(options).is_some();
-        let channel_filters_max = self.options.channel_filters_max;
-        if filters >= channel_filters_max && !stream.is_some_and(is_known) {
-            return Err(SubscribeError::TooManyChannelFilters {
-                filters,
-                channel_filters_max,
-            });
-        }
         let own = self.filters_of(client);
         let (filters, client_filters_max) = (own.len(), self.options.client_filters_max);
         if filters >= client_filters_max && !own.contains(filter.expression()) {
             return Err(SubscribeError::TooManyClientFilters {
                 filters,
                 client_filters_max,
+            });
+        }
+        let stream = self.names.get(channel.as_str());
+        let stream = stream.map(|index| &self.streams[*index]);
+        if stream.is_some_and(|stream| stream.find_class(options).is_some()) {
+            return Ok(());
+        }
+        let classes = stream.iter().flat_map(|stream| stream.classes.iter());
+        let known = classes.filter_map(|(_, class)| class.filter());
+        let (filters, searches) = known.fold((0, 0), |(filters, searches), filter| {
+            (filters + 1, searches + searches_of(filter))
+        });
+        let channel_filters_max = self.options.channel_filters_max;
+        if filters >= channel_filters_max {
+            return Err(SubscribeError::TooManyChannelFilters {
+                filters,
+                channel_filters_max,
+            });
+        }
+        let (own, channel_searches_max) = (searches_of(filter), self.options.channel_searches_max);
+        let searches = searches + own;
+        if own > 0 && searches > channel_searches_max {
+            return Err(SubscribeError::TooManyChannelSearches {
+                searches,
+                channel_searches_max,
             });
         }
         Ok(())
@@ -388,4 +409,9 @@ impl Hub {
         let is_valid = |at, index| groups.contains(index) && groups[index].tick == Some(at);
         self.ticks.tidy(groups.len(), is_valid);
     }
+}
+
+/// Returns how often a filter goes through values of a payload.
+fn searches_of(filter: &Arc<dyn Filter>) -> usize {
+    filter.payload().map_or(0, |filter| filter.searches())
 }

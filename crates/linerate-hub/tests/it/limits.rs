@@ -85,6 +85,69 @@ fn r08_a_channel_has_as_many_filters_as_allowed_and_not_one_more() {
 }
 
 #[test]
+fn the_filters_of_a_channel_search_as_much_as_allowed_and_not_more() {
+    let mut world = World::with(HubOptions {
+        channel_searches_max: 5,
+        ..HubOptions::default()
+    });
+    let with = |filter: &str| {
+        let filter = linerate_filter::Filter::new(filter, &linerate_filter::Limits::default());
+        SubscriptionOptions {
+            filter: Some(Arc::new(Arc::new(filter.unwrap()))),
+            ..text()
+        }
+    };
+    let clients: Vec<_> = (0..5).map(|_| world.hub.connect()).collect();
+    let one = r#"a.contains("x")"#;
+    for (client, filter) in clients.iter().zip([one, "size(a) > 1", one]) {
+        assert_eq!(subscribe(&mut world, *client, "a", with(filter)), Ok(()));
+    }
+    let error = subscribe(&mut world, clients[3], "a", with(r#"b.endsWith("x")"#)).unwrap_err();
+    let expected = SubscribeError::TooManyChannelSearches {
+        searches: 6,
+        channel_searches_max: 5,
+    };
+    assert_eq!(error, expected);
+    let message = error.to_string();
+    assert!(
+        message.contains("6 searches") && message.contains("at most 5"),
+        "{message}"
+    );
+    let cheap = with("b == 1");
+    assert_eq!(
+        subscribe(&mut world, clients[3], "a", cheap),
+        Ok(()),
+        "nothing is searched"
+    );
+    world.hub.disconnect(clients[1]);
+    assert_eq!(
+        subscribe(&mut world, clients[4], "a", with(r#"b.endsWith("x")"#)),
+        Ok(())
+    );
+}
+
+#[test]
+fn what_a_client_may_is_asked_before_what_a_channel_may() {
+    let mut world = World::with(HubOptions {
+        channel_filters_max: 1,
+        client_filters_max: 1,
+        ..HubOptions::default()
+    });
+    let with = |filter: &str| SubscriptionOptions {
+        filter: Some(Arc::new(Nothing(filter.to_owned()))),
+        ..text()
+    };
+    let clients: Vec<_> = (0..2).map(|_| world.hub.connect()).collect();
+    assert_eq!(subscribe(&mut world, clients[0], "a", with("x")), Ok(()));
+    assert_eq!(subscribe(&mut world, clients[1], "b", with("y")), Ok(()));
+    let error = subscribe(&mut world, clients[1], "a", with("z")).unwrap_err();
+    assert!(
+        matches!(error, SubscribeError::TooManyClientFilters { .. }),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_client_has_as_many_distinct_filters_as_allowed_and_not_one_more() {
     let mut world = World::with(HubOptions {
         client_filters_max: 2,
