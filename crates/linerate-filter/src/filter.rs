@@ -1,14 +1,17 @@
 //! One compiled filter.
 
 use crate::{
-    Limits, ParseError, cost, guard::Guard, json::is_json, parse, program::Program, scan::Found,
-    tree::Node, wanted::Wanted,
+    Limits, ParseError, cost, guard::Guard, parse, program::Program, scan::Found, tree::Node,
+    wanted::Wanted,
 };
 
 /// A compiled filter.
 ///
-/// It matches a payload that is JSON and for which the expression is true. A field that is missing or of another type
-/// is an error, which `&&` and `||` pass over if the other side decides; a filter that ends in one does not match.
+/// It matches a payload for which the expression is true. A field that is missing or of another type is an error, which
+/// `&&` and `||` pass over if the other side decides; a filter that ends in one does not match.
+///
+/// Only what the filter names is read of a payload, and must be JSON. Of the rest, strings must be closed and brackets be
+/// pairs: other payloads match no filter.
 #[derive(Debug)]
 pub struct Filter {
     text: String,
@@ -60,13 +63,12 @@ impl Filter {
         self.searches
     }
 
-    /// Returns whether `payload` is JSON for which the expression is true.
+    /// Returns whether the expression is true for `payload`.
     ///
     /// For many filters [`FilterSet`](crate::FilterSet) is faster.
     pub fn matches(&self, payload: &[u8]) -> bool {
-        let found = Found::scan(&self.wanted, payload);
-        // Most publications match few filters, so that most are not validated.
-        self.is_true(&found, &self.wanted, &self.slots) && is_json(payload)
+        Found::scan(&self.wanted, payload)
+            .is_some_and(|found| self.is_true(&found, &self.wanted, &self.slots))
     }
 
     /// Evaluates with values that a scan for this and other filters has found.

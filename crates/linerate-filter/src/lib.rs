@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `lex`, `literal`, `parse` | text to [`tree`] |
 //! | `program` | tree to postfix operations over slots, and their evaluation |
-//! | `json` | reads and validates JSON |
+//! | `json` | reads JSON in place |
 //! | `scan`, `wanted` | finds the values that filters name, in one pass over a payload |
 //! | `set` | the filters of a channel: one scan for all, and a look-up instead of an evaluation where possible |
 //!

@@ -27,12 +27,17 @@ impl Number {
         }
     }
 
-    /// Reads a number in JSON's notation, which the caller has checked; `None` if it is too large for a double.
-    pub(crate) fn from_json(text: &[u8]) -> Option<Self> {
-        if let Some(int) = short_int(text) {
-            return Some(Self::Int(int));
-        }
-        let text = std::str::from_utf8(text).ok()?;
+    /// Returns the number that a text begins with, in JSON's notation, and its length; `None` if there is none, or it is
+    /// too large for a double.
+    #[inline]
+    pub(crate) fn from_json(text: &[u8]) -> Option<(Self, usize)> {
+        short_int(text).or_else(|| {
+            let text = notation(text)?;
+            Some((Self::from_notation(text)?, text.len()))
+        })
+    }
+
+    fn from_notation(text: &str) -> Option<Self> {
         // "-0" is a double, since an integer has no such value.
         if text != "-0" && !text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
             if let Ok(int) = text.parse() {
@@ -95,24 +100,51 @@ fn compare(integer: i128, double: f64) -> Option<Ordering> {
     Some(by_integer.then(0.0.partial_cmp(&(double - truncated))?))
 }
 
-/// Reads an integer of at most 18 digits: most numbers are.
-fn short_int(text: &[u8]) -> Option<i64> {
-    let (is_negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
+/// Reads an integer of less than 18 digits, and returns it with its length: most numbers are.
+#[inline]
+fn short_int(text: &[u8]) -> Option<(Number, usize)> {
+    let (sign, digits) = match text {
+        [b'-', digits @ ..] => (1, digits),
+        digits => (0, digits),
     };
-    if digits.len() > 18 || text == b"-0" {
-        return None;
-    }
-    let mut int: i64 = 0;
-    for byte in digits {
+    let (mut int, mut count) = (0_i64, 0_usize);
+    for byte in digits.iter().take(18) {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
-            return None;
+            break;
         }
         int = int * 10 + i64::from(digit);
+        count += 1;
     }
-    Some(if is_negative { -int } else { int })
+    let is_short =
+        (1..18).contains(&count) && !matches!(digits.get(count), Some(b'.' | b'e' | b'E'));
+    // "-0" is a double, and no other integer begins with 0.
+    let has_zero = digits.first() == Some(&b'0') && (count > 1 || sign > 0);
+    let int = if sign > 0 { -int } else { int };
+    (is_short && !has_zero).then_some((Number::Int(int), sign + count))
+}
+
+/// Returns the number that a text begins with.
+fn notation(text: &[u8]) -> Option<&str> {
+    let mut rest = text.strip_prefix(b"-").unwrap_or(text);
+    rest = match rest {
+        [b'0', rest @ ..] => rest,
+        _ => digits(rest)?,
+    };
+    if let [b'.', fraction @ ..] = rest {
+        rest = digits(fraction)?;
+    }
+    if let [b'e' | b'E', exponent @ ..] = rest {
+        let ([b'+' | b'-', exponent @ ..] | exponent) = exponent;
+        rest = digits(exponent)?;
+    }
+    std::str::from_utf8(&text[..text.len() - rest.len()]).ok()
+}
+
+/// Returns what follows at least one digit.
+fn digits(text: &[u8]) -> Option<&[u8]> {
+    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    (count > 0).then(|| &text[count..])
 }
 
 #[cfg(test)]
@@ -148,10 +180,14 @@ mod tests {
     #[test]
     fn numbers_of_json_are_integers_if_they_look_and_fit_so() {
         let is = |text: &str, expected: &str| {
-            assert_eq!(
-                format!("{:?}", Number::from_json(text.as_bytes()).unwrap()),
-                expected
-            );
+            for end in ["", " ", ",1", "}", "x"] {
+                let (number, length) =
+                    Number::from_json(format!("{text}{end}").as_bytes()).unwrap();
+                assert_eq!(
+                    (format!("{number:?}").as_str(), length),
+                    (expected, text.len())
+                );
+            }
         };
         is("7", "Int(7)");
         is("-7", "Int(-7)");
@@ -160,10 +196,22 @@ mod tests {
         is("-9223372036854775808", "Int(-9223372036854775808)");
         is("18446744073709551615", "Uint(18446744073709551615)");
         is("18446744073709551616", "Double(1.8446744073709552e19)");
+        is("12345678901234567", "Int(12345678901234567)");
+        is("123456789012345678", "Int(123456789012345678)");
+        is("0", "Int(0)");
         is("1.0", "Double(1.0)");
         is("1e2", "Double(100.0)");
+        is("-1E+2", "Double(-100.0)");
+        is("0e-999", "Double(0.0)");
         assert!(Number::from_json(b"1e999").is_none());
         assert!(Number::from_json(&[b'9'; 400]).is_none());
+        for text in ["", "-", "+1", ".5", "1.", "1.e1", "1e", "1e+", "x", "NaN"] {
+            assert!(Number::from_json(text.as_bytes()).is_none(), "{text}");
+        }
+        // What follows a leading 0 is not part of the number.
+        for (text, length) in [("01", 1), ("-01", 2), ("00.5", 1)] {
+            assert_eq!(Number::from_json(text.as_bytes()).unwrap().1, length);
+        }
     }
 
     #[test]

@@ -9,9 +9,18 @@ use crate::{
 /// What a scan has found, by the places of what was wanted.
 #[derive(Debug)]
 pub(crate) struct Found<'v> {
-    slots: Vec<Slot<'v>>,
+    slots: Slots<'v>,
     /// The number of the value that was found last.
     newest: usize,
+}
+
+/// So many slots need no memory of their own.
+const FEW: usize = 4;
+
+#[derive(Debug)]
+enum Slots<'v> {
+    Few([Slot<'v>; FEW]),
+    Many(Vec<Slot<'v>>),
 }
 
 /// What was found at one place. Of several fields of one name the last one counts, and what was found in those before
@@ -25,42 +34,63 @@ struct Slot<'v> {
 }
 
 impl<'v> Found<'v> {
-    /// Scans a payload. What is found means nothing unless the payload is JSON.
-    pub(crate) fn scan(wanted: &Wanted, payload: &'v [u8]) -> Self {
+    /// Scans a payload. `None` if it is not one value: a scalar, or a list or an object whose brackets are pairs.
+    pub(crate) fn scan(wanted: &Wanted, payload: &'v [u8]) -> Option<Self> {
         let nothing = Slot {
             value: Value::Error,
             number: 0,
             within: 0,
         };
         let mut found = Self {
-            slots: vec![nothing; wanted.len()],
+            slots: match wanted.len() {
+                0..=FEW => Slots::Few([nothing; FEW]),
+                len => Slots::Many(vec![nothing; len]),
+            },
             newest: 0,
         };
         let mut scan = Scan {
             wanted,
-            reader: Reader::new(payload),
+            reader: Reader::new(payload)?,
             found: &mut found,
         };
-        scan.value(0, ROOT, 0);
-        found
+        let end = scan.value(0, ROOT, 0);
+        let is_whole = scan.reader.first_byte(end).0 == payload.len();
+        drop(scan);
+        (is_whole && found.slot(ROOT).number > 0).then_some(found)
     }
 
     /// Returns the value at a place.
     pub(crate) fn value(&self, wanted: &Wanted, place: usize) -> Value<'v> {
-        let slot = &self.slots[place];
+        let slot = self.slot(place);
         if slot.number == 0 {
             return Value::Error;
         }
         let mut inner = (place, slot.within);
         while inner.0 != ROOT {
             let parent = wanted.node(inner.0).parent;
-            let around = &self.slots[parent];
+            let around = self.slot(parent);
             if around.number != inner.1 {
                 return Value::Error;
             }
             inner = (parent, around.within);
         }
         slot.value
+    }
+
+    #[inline]
+    fn slot(&self, place: usize) -> &Slot<'v> {
+        match &self.slots {
+            Slots::Few(slots) => &slots[place],
+            Slots::Many(slots) => &slots[place],
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, place: usize, slot: Slot<'v>) {
+        match &mut self.slots {
+            Slots::Few(slots) => slots[place] = slot,
+            Slots::Many(slots) => slots[place] = slot,
+        }
     }
 }
 
@@ -71,27 +101,35 @@ struct Scan<'s, 'v> {
 }
 
 impl<'v> Scan<'_, 'v> {
-    /// Reads the value at `at`, which is wanted, or something in it.
-    fn value(&mut self, at: usize, place: usize, within: usize) {
+    /// Reads the value at `at`, which is wanted, or something in it; returns its end.
+    fn value(&mut self, at: usize, place: usize, within: usize) -> usize {
         let node = self.wanted.node(place);
         self.found.newest += 1;
         let number = self.found.newest;
-        let value = match self.reader.first_byte(at) {
+        let (value, end) = match self.reader.first_byte(at) {
             (at, b'{') if !node.fields.is_empty() => {
-                let close = self.object(place, number);
-                Value::Map(self.reader.between(at, close))
+                let end = self.object(place, number) + 1;
+                (Value::Map(self.reader.between(at, end)), end)
             }
             (at, b'[') if !node.items.is_empty() => {
-                let close = self.list(place, number);
-                Value::List(self.reader.between(at, close))
+                let end = self.list(place, number) + 1;
+                (Value::List(self.reader.between(at, end)), end)
             }
             (at, _) => self.reader.value(at),
         };
-        self.found.slots[place] = Slot {
+        // What is not whole is not there, nor is what was found in it.
+        let is_whole = !matches!(value, Value::Error) && self.reader.ends_value(end);
+        let (value, number) = match is_whole {
+            true => (value, number),
+            false => (Value::Error, 0),
+        };
+        let slot = Slot {
             value,
             number,
             within,
         };
+        self.found.put(place, slot);
+        end
     }
 
     /// Reads an object; returns where its closing bracket is.
@@ -119,7 +157,9 @@ impl<'v> Scan<'_, 'v> {
                 index += 1;
             }
             match next {
-                Ok(at) => self.value(at, *child, number),
+                Ok(at) => {
+                    self.value(at, *child, number);
+                }
                 Err(close) => return close,
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Filter, guard::Index, json::is_json, scan::Found, wanted::Wanted};
+use crate::{Filter, guard::Index, scan::Found, wanted::Wanted};
 
 /// Filters that see the same payloads.
 ///
@@ -103,17 +103,14 @@ impl FilterSet {
         if self.is_empty() {
             return;
         }
-        let found = Found::scan(&self.wanted, payload);
-        // Most publications match few filters, so that it is validated only for the first one that matches.
-        let mut is_valid = None;
+        let Some(found) = Found::scan(&self.wanted, payload) else {
+            return;
+        };
         let indexed = self.indices.iter();
         let indexed =
             indexed.flat_map(|(place, index)| index.find(found.value(&self.wanted, *place)));
         for id in indexed.chain(&self.others) {
             if self.is_true(*id, &found) {
-                if !*is_valid.get_or_insert_with(|| is_json(payload)) {
-                    return;
-                }
                 matched(*id);
             }
         }

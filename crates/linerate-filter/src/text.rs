@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, cmp::Ordering};
 
+use linerate_simd::utf8;
 use memchr::memmem;
 
 /// A string of a payload, as it stands between the quotes, or of a filter.
@@ -14,13 +15,25 @@ pub(crate) struct Text<'v> {
 
 impl<'v> Text<'v> {
     pub(crate) fn plain(text: &'v str) -> Self {
-        Self::from_json(text.as_bytes(), false)
+        Self {
+            raw: text.as_bytes(),
+            is_escaped: false,
+        }
     }
 
-    /// Takes a string that was validated.
+    /// Takes what is between the quotes of a string of JSON; `None` if it has control characters, is not UTF-8, or has
+    /// escapes that JSON has not.
     #[inline]
-    pub(crate) fn from_json(raw: &'v [u8], is_escaped: bool) -> Self {
-        Self { raw, is_escaped }
+    pub(crate) fn from_json(raw: &'v [u8], may_be_escaped: bool) -> Option<Self> {
+        let is_escaped = may_be_escaped && memchr::memchr(b'\\', raw).is_some();
+        // All bytes instead of up to the first other one, many at once.
+        let is_plain = raw.iter().fold(true, |is_plain, byte| {
+            is_plain & (0x20..0x80).contains(byte)
+        });
+        if !is_plain && (raw.iter().any(|byte| *byte < 0x20) || utf8::validate(raw).is_err()) {
+            return None;
+        }
+        (!is_escaped || has_valid_escapes(raw)).then_some(Self { raw, is_escaped })
     }
 
     /// Returns what the string means.
@@ -108,7 +121,7 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
 }
 
 /// Returns whether what follows each backslash is an escape of JSON.
-pub(crate) fn has_valid_escapes(mut rest: &[u8]) -> bool {
+fn has_valid_escapes(mut rest: &[u8]) -> bool {
     while let Some(at) = memchr::memchr(b'\\', rest) {
         let Some((_, length)) = escape(&rest[at + 1..]) else {
             return false;
@@ -158,7 +171,7 @@ mod tests {
     use super::{Text, escape};
 
     fn json(raw: &str) -> Text<'_> {
-        Text::from_json(raw.as_bytes(), raw.contains('\\'))
+        Text::from_json(raw.as_bytes(), true).expect("is a string of JSON")
     }
 
     #[test]
@@ -217,6 +230,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_string_of_json_is_refused() {
+        for raw in [
+            &b"a\nb"[..],
+            b"\0",
+            b"\x1f",
+            b"\xff",
+            b"\xc3",
+            b"\xed\xa0\x80",
+        ] {
+            assert!(Text::from_json(raw, false).is_none(), "{raw:?}");
+        }
+        assert!(Text::from_json("\u{7f}\u{80}ü🦀".as_bytes(), false).is_some());
+    }
+
+    #[test]
     fn malformed_escapes_are_seen() {
         for rest in [
             "",
@@ -231,6 +259,8 @@ mod tests {
             r"ud800\ud80",
         ] {
             assert_eq!(escape(rest.as_bytes()), None, "{rest}");
+            let raw = format!("x\\{rest}");
+            assert!(Text::from_json(raw.as_bytes(), true).is_none(), "{raw}");
         }
     }
 }

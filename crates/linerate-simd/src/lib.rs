@@ -2,7 +2,7 @@
 //!
 //! Three things touch every byte that a WebSocket endpoint carries, and each is a module here:
 //! [`mask`] (RFC 6455 §5.3), [`utf8`] (RFC 6455 §8.1, RFC 3629) and [`newline`] (lines within
-//! messages). Lines of access logs are split at their [`marks`], and [`json`] finds the tokens of
+//! messages). Lines of access logs are split at their [`marks`], and [`json`] finds the marks of
 //! JSON. Frames are put together by [`append`]. All of the project's `unsafe` kernels live in this
 //! crate, behind safe functions; each
 //! is tested against a byte-wise twin.

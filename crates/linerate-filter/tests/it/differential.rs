@@ -285,6 +285,33 @@ fn literal_text(literal: &Literal) -> String {
     }
 }
 
+/// Where a payload is changed: a byte is replaced, put in or cut out.
+fn changes() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, Option<u8>)>> {
+    let byte = prop_oneof![prop::sample::select(&b"[]{},:\" \\1\n"[..]), any::<u8>()];
+    let change = (
+        any::<prop::sample::Index>(),
+        0..3_u8,
+        prop::option::of(byte),
+    );
+    prop::collection::vec(change, 1..4)
+}
+
+fn changed(payload: &str, changes: &[(prop::sample::Index, u8, Option<u8>)]) -> Vec<u8> {
+    let mut bytes = payload.as_bytes().to_vec();
+    for (at, kind, byte) in changes {
+        if bytes.is_empty() {
+            break;
+        }
+        let at = at.index(bytes.len());
+        match (kind, byte) {
+            (0, Some(byte)) => bytes.insert(at, *byte),
+            (_, Some(byte)) => bytes[at] = *byte,
+            (_, None) => drop(bytes.remove(at)),
+        }
+    }
+    bytes
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
@@ -303,7 +330,7 @@ proptest! {
     fn a_filter_matches_the_same_among_others(
         nodes in prop::collection::vec(node(), 1..20),
         removed in prop::collection::vec(any::<bool>(), 20),
-        payloads in prop::collection::vec(payload(), 1..4),
+        payloads in prop::collection::vec((payload(), changes()), 1..4),
     ) {
         let filters: Vec<Arc<Filter>> = nodes
             .iter()
@@ -316,32 +343,52 @@ proptest! {
         for id in (0..filters.len()).filter(|id| removed[*id]) {
             set.remove(id);
         }
-        for payload in &payloads {
-            let mut matched = Vec::new();
-            set.visit(payload.as_bytes(), |id| matched.push(id));
-            matched.sort_unstable();
-            let is_match = |id: &usize| !removed[*id] && filters[*id].matches(payload.as_bytes());
-            let expected: Vec<usize> = (0..filters.len()).filter(is_match).collect();
-            prop_assert_eq!(matched, expected, "{}", payload);
+        for (payload, changes) in &payloads {
+            // Whether it is JSON or not.
+            for payload in [payload.as_bytes(), &changed(payload, changes)] {
+                let mut matched = Vec::new();
+                set.visit(payload, |id| matched.push(id));
+                matched.sort_unstable();
+                let is_match = |id: &usize| !removed[*id] && filters[*id].matches(payload);
+                let expected: Vec<usize> = (0..filters.len()).filter(is_match).collect();
+                prop_assert_eq!(matched, expected, "{}", payload.escape_ascii());
+            }
         }
     }
 
     #[test]
-    fn whatever_is_cut_out_or_put_in_is_json_or_not_as_serde_json_says(
+    fn what_is_changed_and_still_json_means_what_the_naive_evaluator_says(
+        node in node(),
         payload in payload(),
-        at in any::<prop::sample::Index>(),
-        with in prop::option::of(any::<u8>()),
+        changes in changes(),
     ) {
-        let mut bytes = payload.into_bytes();
-        let at = at.index(bytes.len());
-        match with {
-            Some(byte) => bytes[at] = byte,
-            None => drop(bytes.remove(at)),
+        let bytes = changed(&payload, &changes);
+        let filter = Filter::new(&expression(&node), &limits()).expect("is one");
+        let is_match = filter.matches(&bytes);
+        if serde_json::from_slice::<Value>(&bytes).is_ok() {
+            let text = bytes.escape_ascii();
+            prop_assert_eq!(is_match, oracle::matches(&node, &bytes), "{} of {}", expression(&node), text);
         }
-        let is_json = serde_json::from_slice::<Value>(&bytes).is_ok();
-        for text in ["true", "true || a.b[1] == 7"] {
-            let filter = Filter::new(text, &limits()).expect("is one");
-            prop_assert_eq!(filter.matches(&bytes), is_json);
+    }
+
+    #[test]
+    fn a_value_that_is_not_json_is_not_there(
+        payload in payload(),
+        changes in changes(),
+    ) {
+        let bytes = changed(&payload, &changes);
+        let [mut text, key] = [br#"{"k":"#.to_vec(), b"}".to_vec()];
+        text.extend_from_slice(&bytes);
+        text.extend_from_slice(&key);
+        let is_scalar = matches!(
+            serde_json::from_slice(&bytes),
+            Ok(Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_))
+        );
+        let filter = Filter::new("k == 'x' || k != 'x'", &limits()).expect("is one");
+        let is_container = matches!(bytes.trim_ascii().first(), Some(b'[' | b'{'));
+        // What is put in may be more than one value.
+        if !is_container && !bytes.iter().any(|byte| b",:{}[]".contains(byte)) {
+            prop_assert_eq!(filter.matches(&text), is_scalar, "{}", text.escape_ascii());
         }
     }
 

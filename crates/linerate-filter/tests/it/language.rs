@@ -127,23 +127,74 @@ fn the_last_of_several_fields_of_one_name_counts() {
 }
 
 #[test]
-fn a_payload_that_is_not_json_matches_nothing_whatever_is_asked_of_it() {
+fn a_payload_that_is_not_one_value_matches_nothing_whatever_is_asked_of_it() {
     for payload in [
         &b""[..],
+        b" ",
         b"no JSON",
         b"\xff\xfe",
+        b"1 2",
+        b"1,",
         b"{\"a\":1",
         b"{\"a\":1} x",
-        b"{\"a\":1,\"b\":01}",
-        b"{\"a\":1,\"b\":\"\xff\"}",
-        b"{\"a\":1,\"b\":1e999}",
-        b"{\"a\":1,\"b\":\"\\ud800\"}",
+        b"{\"a\":1}}",
+        b"{\"a\":1,\"b\":[}",
+        b"{\"a\":1,\"b\":[1}]",
+        b"{\"a\":1,\"b\":\"}",
+        b"{\"a\":1,\"b\":\\}",
     ] {
         for text in ["a == 1", "true", "b == 2 || a == 1"] {
             let filter = Filter::new(text, &Limits::default()).unwrap();
             assert!(!filter.matches(payload), "{text} of {payload:?}");
         }
     }
+}
+
+#[test]
+fn what_is_named_must_be_json_and_the_rest_is_not_looked_at() {
+    for b in [
+        &b"01"[..],
+        b"1e999",
+        b"-",
+        b"truex",
+        b"",
+        b"1 2",
+        b"\"\xff\"",
+        b"\"\n\"",
+        b"\"\\ud800\"",
+        b"\"x\" 1",
+        b"[] 1",
+        b"1:2",
+    ] {
+        let payload = [b"{\"a\":1,\"b\":", b, b"}"].concat();
+        let shown = payload.escape_ascii();
+        for (text, expected) in [("a == 1", true), ("b != 7", false), ("has(data.b)", false)] {
+            let filter = Filter::new(text, &Limits::default()).unwrap();
+            assert_eq!(filter.matches(&payload), expected, "{text} of {shown}");
+        }
+    }
+    // A key is a string between an opening bracket or a comma and a colon.
+    for payload in [
+        r#"{"x" "a":1}"#,
+        r#"{"a" x:1}"#,
+        r#"{a:1}"#,
+        r#"{"x":"a":1}"#,
+        r#"{"a"}"#,
+        "{\"a\\u0\":1}",
+        r#"{"a"[]:1}"#,
+    ] {
+        assert!(!matches("a == 1", payload), "{payload}");
+    }
+    assert!(matches("a == 1", "{ ,\n\"a\" :\t1 ,}"));
+    // Elements are separated by commas.
+    assert!(matches(
+        "a[1] == 2 && size(a) == 3 && 2 in a",
+        r#"{"a":[x,2,]}"#
+    ));
+    assert!(!matches(
+        "a[0] != 7 || 3 in a || !(3 in a)",
+        r#"{"a":[x,2,]}"#
+    ));
 }
 
 #[test]

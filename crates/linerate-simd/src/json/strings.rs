@@ -10,6 +10,8 @@ pub(super) struct Strings {
     /// 1 if the next byte is escaped.
     is_escaped: u64,
     backslashes: u64,
+    /// Backslashes that were not in strings.
+    outside: u64,
 }
 
 impl Strings {
@@ -18,16 +20,18 @@ impl Strings {
             is_open: 0,
             is_escaped: 0,
             backslashes: 0,
+            outside: 0,
         }
     }
 
+    /// Whether no string is open, and no backslash was outside of strings.
     #[inline]
-    pub(super) fn is_open(&self) -> bool {
-        self.is_open != 0
+    pub(super) fn are_whole(&self) -> bool {
+        self.is_open == 0 && self.outside == 0
     }
 
     #[inline]
-    pub(super) fn has_backslashes(&self) -> bool {
+    pub(super) fn have_backslashes(&self) -> bool {
         self.backslashes != 0
     }
 
@@ -37,7 +41,8 @@ impl Strings {
     pub(super) fn block(&mut self, classes: &Classes) -> (u64, u64) {
         let quotes = classes.quotes & !self.escaped(classes.backslashes);
         let in_string = prefix_xor(quotes) ^ self.is_open;
-        self.is_open = all(in_string >> 63);
+        self.is_open = 0_u64.wrapping_sub(in_string >> 63);
+        self.outside |= classes.backslashes & !in_string;
         (quotes, in_string)
     }
 
@@ -56,12 +61,6 @@ impl Strings {
         self.is_escaped = (codes & backslashes) >> 63;
         escaped
     }
-}
-
-/// Returns all bits set for 1, and none for 0.
-#[inline(always)]
-pub(super) fn all(bit: u64) -> u64 {
-    0_u64.wrapping_sub(bit)
 }
 
 /// Returns the sum, without carry, of each bit and all below it.
