@@ -67,8 +67,8 @@ impl Filter {
     ///
     /// For many filters [`FilterSet`](crate::FilterSet) is faster.
     pub fn matches(&self, payload: &[u8]) -> bool {
-        Found::scan(&self.wanted, payload)
-            .is_some_and(|found| self.is_true(&found, &self.wanted, &self.slots))
+        let mut found = Found::new(&self.wanted);
+        found.scan(&self.wanted, payload) && self.is_true(&found, &self.wanted, &self.slots)
     }
 
     /// Evaluates with values that a scan for this and other filters has found.

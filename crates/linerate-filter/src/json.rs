@@ -75,7 +75,7 @@ impl<'v> Reader<'v> {
         let mut reader = Self::new(map);
         reader.as_mut().map(Self::enter);
         std::iter::from_fn(move || {
-            let (key, _) = reader.as_mut()?.next_key(|_| true).ok()?;
+            let (key, _) = reader.as_mut()?.next_key(u64::MAX, |_| true).ok()?;
             Some(key)
         })
     }
@@ -124,15 +124,22 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// Continues behind the next key of the object around it for which `is_wanted` may be true, and its colon; returns
-    /// it with where its value begins, or else the closing bracket. What `is_wanted` says of escaped keys is ignored.
+    /// Continues behind the next key of the object around it for which `is_wanted` is true, and its colon; returns it with
+    /// where its value begins, or else the closing bracket. `lengths` has a bit for each length that is wanted, of which
+    /// the last one stands for all beyond it. If there are escapes, the key may be any.
     ///
     /// A key is a string between an opening bracket or a comma and a colon.
     #[inline]
     pub(crate) fn next_key(
         &mut self,
+        lengths: u64,
         is_wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<(Text<'v>, usize), usize> {
+        let lengths = if self.has_backslashes {
+            u64::MAX
+        } else {
+            lengths
+        };
         while let Some(marks) = self.blocks.get(self.block).copied() {
             let mut found = (marks.colons | marks.brackets) & self.ahead;
             while found != 0 {
@@ -147,18 +154,22 @@ impl<'v> Reader<'v> {
                     break;
                 }
                 found ^= bit;
-                let from = match marks.opening & (bit - 1) {
-                    0 => self.opening_before(self.block),
-                    opening => self.block * BLOCK_LEN + last(opening),
+                let (from, to) = match marks.opening & (bit - 1) {
+                    0 => self.string_before(at),
+                    opening => {
+                        let block = self.block * BLOCK_LEN;
+                        (
+                            block + last(opening),
+                            block + last(marks.closing & (bit - 1)),
+                        )
+                    }
                 };
-                let raw = match self.bytes.get(from + 1..at).unwrap_or_default() {
-                    [raw @ .., b'"'] => raw,
-                    raw => match trim_end(raw) {
-                        [raw @ .., b'"'] => raw,
-                        _ => continue,
-                    },
-                };
+                if lengths >> to.wrapping_sub(from + 1).min(63) & 1 == 0 {
+                    continue;
+                }
+                let raw = self.bytes.get(from + 1..to).unwrap_or_default();
                 if (self.has_backslashes || is_wanted(raw))
+                    && self.first_byte(to + 1).0 == at
                     && self.begins_field(from)
                     && let Some(key) = Text::from_json(raw, self.has_backslashes)
                 {
@@ -174,12 +185,19 @@ impl<'v> Reader<'v> {
         Err(self.bytes.len())
     }
 
-    /// Returns where the last string before a block begins; the start of the text if there is none.
+    /// Returns the quotes of the last string before a colon, if it begins in an earlier block; those of none at all are
+    /// where the text begins.
     #[cold]
-    fn opening_before(&self, block: usize) -> usize {
-        let before = &self.blocks[..block];
-        let place = before.iter().rposition(|block| block.opening != 0);
-        place.map_or(0, |place| place * BLOCK_LEN + last(before[place].opening))
+    fn string_before(&self, colon: usize) -> (usize, usize) {
+        let (block, bit) = (colon / BLOCK_LEN, 1_u64 << (colon % BLOCK_LEN));
+        let find = |kind: fn(&Marks) -> u64| {
+            let own = kind(&self.blocks[block]) & (bit - 1);
+            let before = self.blocks[..block].iter().map(kind);
+            let mut backwards = (0..=block).rev().zip([own].into_iter().chain(before.rev()));
+            let found = backwards.find(|(_, marks)| *marks != 0);
+            found.map_or(0, |(place, marks)| place * BLOCK_LEN + last(marks))
+        };
+        (find(|marks| marks.opening), find(|marks| marks.closing))
     }
 
     /// Returns whether a string is where a field begins.
@@ -280,10 +298,10 @@ impl<'v> Reader<'v> {
     }
 }
 
-/// Returns the last bit of a mask that has one.
+/// Returns the last bit of a mask; 0 if it has none.
 #[inline]
 fn last(mask: u64) -> usize {
-    63_usize.saturating_sub(mask.leading_zeros() as usize)
+    (mask | 1).ilog2() as usize
 }
 
 /// Returns a text without the blanks at its end.

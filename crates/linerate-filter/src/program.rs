@@ -14,6 +14,8 @@ pub(crate) struct Program {
     lists: Vec<Vec<Literal>>,
     /// How many values are on the stack at most.
     stack_max: usize,
+    /// True if the whole is a conjunction of comparisons with literals, or one of them.
+    is_conjunction: bool,
 }
 
 /// Takes its operands from the stack and puts its result there. Numbers are places in the program's tables.
@@ -49,8 +51,16 @@ impl Program {
             literals: Vec::new(),
             lists: Vec::new(),
             stack_max: 0,
+            is_conjunction: false,
         };
         program.emit(root, 0);
+        program.is_conjunction = program.operations.iter().all(|operation| {
+            let is_chain = matches!(
+                operation,
+                Operation::SkipIf(false, _) | Operation::Combine(false)
+            );
+            is_chain || matches!(operation, Operation::CompareLiteral(..))
+        });
         program
     }
 
@@ -61,6 +71,16 @@ impl Program {
 
     /// Returns whether the expression is true, given the values of the slots.
     pub(crate) fn is_true<'v>(&'v self, load: impl Fn(usize) -> Value<'v>) -> bool {
+        if self.is_conjunction {
+            // An error makes it no more true than what is false does.
+            return self.operations.iter().all(|operation| match *operation {
+                Operation::CompareLiteral(comparison, slot, literal) => {
+                    let literal = Value::of(&self.literals[literal]);
+                    load(slot).compare(comparison, literal).is(true)
+                }
+                _ => true,
+            });
+        }
         match self.stack_max {
             0..=SMALL_STACK => self.run(&mut [Value::Error; SMALL_STACK], load),
             stack_max => self.run(&mut vec![Value::Error; stack_max], load),

@@ -34,29 +34,34 @@ struct Slot<'v> {
 }
 
 impl<'v> Found<'v> {
-    /// Scans a payload. `None` if it is not one value: a scalar, or a list or an object whose brackets are pairs.
-    pub(crate) fn scan(wanted: &Wanted, payload: &'v [u8]) -> Option<Self> {
+    /// Makes room for what is wanted.
+    pub(crate) fn new(wanted: &Wanted) -> Self {
         let nothing = Slot {
             value: Value::Error,
             number: 0,
             within: 0,
         };
-        let mut found = Self {
+        Self {
             slots: match wanted.len() {
                 0..=FEW => Slots::Few([nothing; FEW]),
                 len => Slots::Many(vec![nothing; len]),
             },
             newest: 0,
+        }
+    }
+
+    /// Scans a payload. Returns false if it is not one value: a scalar, or a list or an object whose brackets are pairs.
+    pub(crate) fn scan(&mut self, wanted: &Wanted, payload: &'v [u8]) -> bool {
+        let Some(reader) = Reader::new(payload) else {
+            return false;
         };
         let mut scan = Scan {
             wanted,
-            reader: Reader::new(payload)?,
-            found: &mut found,
+            reader,
+            found: self,
         };
         let end = scan.value(0, ROOT, 0);
-        let is_whole = scan.reader.first_byte(end).0 == payload.len();
-        drop(scan);
-        (is_whole && found.slot(ROOT).number > 0).then_some(found)
+        scan.reader.first_byte(end).0 == payload.len() && scan.found.slot(ROOT).number > 0
     }
 
     /// Returns the value at a place.
@@ -137,7 +142,10 @@ impl<'v> Scan<'_, 'v> {
         let fields = &self.wanted.node(place).fields;
         self.reader.enter();
         loop {
-            match self.reader.next_key(|name| fields.may_have(name)) {
+            match self
+                .reader
+                .next_key(fields.lengths(), |name| fields.may_have(name))
+            {
                 Ok((key, at)) => {
                     if let Some(child) = fields.find(&key.decoded()) {
                         self.value(at, child, number);

@@ -103,9 +103,10 @@ impl FilterSet {
         if self.is_empty() {
             return;
         }
-        let Some(found) = Found::scan(&self.wanted, payload) else {
+        let mut found = Found::new(&self.wanted);
+        if !found.scan(&self.wanted, payload) {
             return;
-        };
+        }
         let indexed = self.indices.iter();
         let indexed =
             indexed.flat_map(|(place, index)| index.find(found.value(&self.wanted, *place)));

@@ -32,6 +32,8 @@ pub(crate) struct Fields {
     places: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
     /// A bit for each mark of a name; most names of a payload differ from all by that.
     marks: u64,
+    /// A bit for each length, of which the last one stands for all beyond it.
+    lengths: u64,
 }
 
 impl Wanted {
@@ -128,6 +130,7 @@ impl Node {
         match segment {
             Segment::Field(name) => {
                 self.fields.marks |= Fields::mark(name.as_bytes());
+                self.fields.lengths |= 1 << name.len().min(63);
                 self.fields.places.insert(name.as_bytes().into(), place);
             }
             Segment::Index(index) => {
@@ -160,6 +163,11 @@ impl Fields {
     #[inline]
     pub(crate) fn may_have(&self, name: &[u8]) -> bool {
         self.marks & Self::mark(name) != 0
+    }
+
+    #[inline]
+    pub(crate) fn lengths(&self) -> u64 {
+        self.lengths
     }
 
     pub(crate) fn is_empty(&self) -> bool {
