@@ -63,7 +63,8 @@ impl<'v> Reader<'v> {
             .and_then(|reader| reader.first_element().ok());
         std::iter::from_fn(move || {
             let reader = reader.as_mut()?;
-            let (value, end) = reader.value(next?);
+            let mut value = Value::Error;
+            let end = reader.value(next?, &mut value);
             let is_whole = reader.ends_value(end);
             next = reader.next_element().ok();
             Some(if is_whole { value } else { Value::Error })
@@ -140,12 +141,14 @@ impl<'v> Reader<'v> {
         } else {
             lengths
         };
-        while let Some(marks) = self.blocks.get(self.block).copied() {
-            let mut found = (marks.colons | marks.brackets) & self.ahead;
+        while let Some(marks) = self.blocks.get(self.block) {
+            // One by one: a copy of all would wait for what was just written.
+            let (colons, opening, closing) = (marks.colons, marks.opening, marks.closing);
+            let mut found = (colons | marks.brackets) & self.ahead;
             while found != 0 {
                 let bit = found & found.wrapping_neg();
                 let at = self.block * BLOCK_LEN + found.trailing_zeros() as usize;
-                if marks.colons & bit == 0 {
+                if colons & bit == 0 {
                     self.ahead = !(bit | (bit - 1));
                     if !matches!(self.bytes.get(at), Some(b'[' | b'{')) {
                         return Err(at);
@@ -154,14 +157,11 @@ impl<'v> Reader<'v> {
                     break;
                 }
                 found ^= bit;
-                let (from, to) = match marks.opening & (bit - 1) {
+                let (from, to) = match opening & (bit - 1) {
                     0 => self.string_before(at),
                     opening => {
                         let block = self.block * BLOCK_LEN;
-                        (
-                            block + last(opening),
-                            block + last(marks.closing & (bit - 1)),
-                        )
+                        (block + last(opening), block + last(closing & (bit - 1)))
                     }
                 };
                 if lengths >> to.wrapping_sub(from + 1).min(63) & 1 == 0 {
@@ -225,29 +225,32 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// Returns the value that begins at `at`, and its end. Continues behind it if it is a list or an object.
-    pub(crate) fn value(&mut self, at: usize) -> (Value<'v>, usize) {
+    /// Reads the value that begins at `at`, and returns its end. Continues behind it if it is a list or an object.
+    #[inline]
+    pub(crate) fn value(&mut self, at: usize, value: &mut Value<'v>) -> usize {
         let rest = self.bytes.get(at..).unwrap_or_default();
-        match rest.first() {
-            Some(b'"') => self.string(at),
-            Some(b'[') => {
+        let (constant, length) = match rest.first() {
+            Some(b'"') => return self.string(at, value),
+            Some(open @ (b'[' | b'{')) => {
                 self.enter();
                 let end = self.skip() + 1;
-                (Value::List(self.between(at, end)), end)
+                let whole = self.between(at, end);
+                *value = match open {
+                    b'[' => Value::List(whole),
+                    _ => Value::Map(whole),
+                };
+                return end;
             }
-            Some(b'{') => {
-                self.enter();
-                let end = self.skip() + 1;
-                (Value::Map(self.between(at, end)), end)
-            }
-            Some(b'f') if rest.starts_with(b"false") => (Value::Bool(false), at + 5),
-            Some(b'n') if rest.starts_with(b"null") => (Value::Null, at + 4),
-            Some(b't') if rest.starts_with(b"true") => (Value::Bool(true), at + 4),
+            Some(b'f') if rest.starts_with(b"false") => (Value::Bool(false), 5),
+            Some(b'n') if rest.starts_with(b"null") => (Value::Null, 4),
+            Some(b't') if rest.starts_with(b"true") => (Value::Bool(true), 4),
             _ => match Number::from_json(rest) {
-                Some((number, length)) => (Value::Number(number), at + length),
-                None => (Value::Error, at),
+                Some((number, length)) => (Value::Number(number), length),
+                None => (Value::Error, 0),
             },
-        }
+        };
+        *value = constant;
+        at + length
     }
 
     /// Returns whether nothing but blanks is between the end of a value and that of its field, element or text.
@@ -266,20 +269,19 @@ impl<'v> Reader<'v> {
     }
 
     #[inline]
-    fn string(&self, at: usize) -> (Value<'v>, usize) {
+    fn string(&self, at: usize, value: &mut Value<'v>) -> usize {
         let mut place = at / BLOCK_LEN;
         let mut closing = self.blocks[place].closing & (u64::MAX << (at % BLOCK_LEN));
-        while closing == 0 {
+        // Each string is closed.
+        while closing == 0 && place + 1 < self.blocks.len() {
             place += 1;
-            match self.blocks.get(place) {
-                Some(block) => closing = block.closing,
-                None => return (Value::Error, at),
-            }
+            closing = self.blocks[place].closing;
         }
         let end = place * BLOCK_LEN + closing.trailing_zeros() as usize;
         let raw = self.bytes.get(at + 1..end).unwrap_or_default();
         let text = Text::from_json(raw, self.has_backslashes);
-        (text.map_or(Value::Error, Value::Text), end + 1)
+        *value = text.map_or(Value::Error, Value::Text);
+        end + 1
     }
 
     /// Continues behind the next mark of some kind, and returns where it is; the end if there is none.

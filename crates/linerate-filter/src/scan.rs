@@ -91,10 +91,10 @@ impl<'v> Found<'v> {
     }
 
     #[inline]
-    fn put(&mut self, place: usize, slot: Slot<'v>) {
+    fn slot_mut(&mut self, place: usize) -> &mut Slot<'v> {
         match &mut self.slots {
-            Slots::Few(slots) => slots[place] = slot,
-            Slots::Many(slots) => slots[place] = slot,
+            Slots::Few(slots) => &mut slots[place],
+            Slots::Many(slots) => &mut slots[place],
         }
     }
 }
@@ -111,29 +111,26 @@ impl<'v> Scan<'_, 'v> {
         let node = self.wanted.node(place);
         self.found.newest += 1;
         let number = self.found.newest;
-        let (value, end) = match self.reader.first_byte(at) {
-            (at, b'{') if !node.fields.is_empty() => {
+        let (at, byte) = self.reader.first_byte(at);
+        let end = match byte {
+            b'{' if !node.fields.is_empty() => {
                 let end = self.object(place, number) + 1;
-                (Value::Map(self.reader.between(at, end)), end)
+                self.found.slot_mut(place).value = Value::Map(self.reader.between(at, end));
+                end
             }
-            (at, b'[') if !node.items.is_empty() => {
+            b'[' if !node.items.is_empty() => {
                 let end = self.list(place, number) + 1;
-                (Value::List(self.reader.between(at, end)), end)
+                self.found.slot_mut(place).value = Value::List(self.reader.between(at, end));
+                end
             }
-            (at, _) => self.reader.value(at),
+            // The value is not moved around: that would take longer than reading it.
+            _ => (self.reader).value(at, &mut self.found.slot_mut(place).value),
         };
+        let slot = self.found.slot_mut(place);
         // What is not whole is not there, nor is what was found in it.
-        let is_whole = !matches!(value, Value::Error) && self.reader.ends_value(end);
-        let (value, number) = match is_whole {
-            true => (value, number),
-            false => (Value::Error, 0),
-        };
-        let slot = Slot {
-            value,
-            number,
-            within,
-        };
-        self.found.put(place, slot);
+        let is_whole = !matches!(slot.value, Value::Error) && self.reader.ends_value(end);
+        slot.number = if is_whole { number } else { 0 };
+        slot.within = within;
         end
     }
 

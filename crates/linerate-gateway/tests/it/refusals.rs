@@ -332,6 +332,36 @@ async fn filters_are_limited_for_a_client_and_for_a_channel_and_errors_say_so() 
 }
 
 #[tokio::test]
+async fn searches_of_a_channel_are_limited_and_the_error_names_both_numbers() {
+    let toml = "
+        [auth]
+        anonymous = true
+        [channel]
+        allow_subscribe = true
+        allow_anonymous = true
+        [filter]
+        channel_searches_max = 5";
+    let gateway = Gateway::guarded(toml).await;
+    let subscribe = |filter: &str| {
+        json!({"id": 3, "subscribe": {"channel": "a", "filter": filter}}).to_string()
+    };
+    let mut first = Json::connect(&gateway).await;
+    let reply = first.ask(&subscribe("size(n) > 1")).await;
+    assert!(reply["error"].is_null(), "{reply}");
+    let mut second = Json::connect(&gateway).await;
+    let many = r#"n.contains("x") || n.endsWith("y")"#;
+    let reply = second.ask(&subscribe(many)).await;
+    assert_eq!(error(&reply).0, 106, "{reply}");
+    let message = error(&reply).1;
+    assert!(
+        message.contains("6 searches") && message.contains("at most 5"),
+        "{reply}"
+    );
+    let reply = second.ask(&subscribe("n == 1")).await;
+    assert!(reply["error"].is_null(), "nothing is searched: {reply}");
+}
+
+#[tokio::test]
 async fn those_without_a_user_may_only_what_is_open_to_them() {
     let toml = "
         [auth]
