@@ -13,9 +13,9 @@ const ENVIRONMENT = {
   LINERATE_SERVER_MEMORY_BYTES_MAX: "33554432",
 };
 
-/** Bodies of 1 MiB that never end. */
-const BODIES = 27;
-const BODY_BYTES = 1 << 20;
+/** Bodies of 256 KiB that never end. Each takes less memory than the client that reads nothing, which is therefore sent away first. */
+const BODIES = 108;
+const BODY_BYTES = 1 << 18;
 
 /** How long the server is short of memory before it sends clients away, and a little more. */
 const SHORT_MS = 4_000;
