@@ -59,7 +59,7 @@ export class FilterBar {
       item.querySelector(".chip-change")?.setAttribute("aria-invalid", String(i === at?.filter));
     });
     if (at !== undefined && at.filter === this.#written) {
-      // Whoever has just written it goes on writing, where it is wrong.
+      // The filter has just been written: put the caret where the error is.
       this.#open(at.filter, at.column);
       setText(element("filter-problem"), message);
       this.#text.setAttribute("aria-invalid", "true");

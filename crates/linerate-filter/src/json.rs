@@ -16,7 +16,7 @@ thread_local! {
     static SPARE: Cell<Vec<Marks>> = const { Cell::new(Vec::new()) };
 }
 
-/// Readers of texts up to so many blocks leave their memory for the next one.
+/// The longest text, in blocks, whose marks stay allocated for the next reader.
 const SPARE_BLOCKS_MAX: usize = 1_024;
 
 /// Goes through the brackets, commas and colons of a text.

@@ -72,8 +72,8 @@ pub fn parse(text: &str, limits: &Limits) -> Result<Node, ParseError> {
     Ok(parse_leaves(text, limits)?.0)
 }
 
-/// Reads an expression, as [`parse`] does, and where its leaves are: for whoever compiles the tree and has errors of
-/// its own to tell.
+/// Reads an expression, as [`parse`] does, and where its leaves are: for callers that compile the tree and report their own
+/// errors.
 ///
 /// The columns, in characters from 1, are those of constants and fields outside of lists, in the order in which a walk
 /// from left to right meets [`Node::Literal`], [`Node::Path`], [`Node::Has`] and the container of [`Node::In`].

@@ -14,7 +14,7 @@ pub(crate) struct Found<'v> {
     newest: usize,
 }
 
-/// So many slots need no memory of their own.
+/// The number of slots that fit without a heap allocation.
 const FEW: usize = 4;
 
 #[derive(Debug)]

@@ -70,7 +70,7 @@ impl<'v> Text<'v> {
         self.decoded()
     }
 
-    /// Returns whether an escaped string can mean so many bytes: escapes are longer than what they mean.
+    /// Returns whether an escaped string can decode to this many bytes: an escape is longer than what it decodes to.
     fn may_mean(self, bytes: usize) -> bool {
         (bytes..=bytes * ESCAPED_BYTES_MAX).contains(&self.raw.len())
     }

@@ -77,7 +77,7 @@ pub(crate) enum Abuse {
     TinyFragments,
     /// Connecting by TLS, which is no abuse.
     Tls,
-    /// Connecting where there are no files, and waiting for the end.
+    /// Connecting to a server without file descriptors, and waiting to be closed.
     Waiting,
     /// Uploading small files that decompress to gigabytes, again and again.
     UploadBombs,

@@ -1,6 +1,11 @@
 //! What a process takes of the machine, as `/proc` tells.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
 use rustix::param::clock_ticks_per_second;
@@ -11,6 +16,9 @@ pub(crate) struct Usage {
     process: u32,
 }
 
+/// How soon after the last attacker has left its memory has to be back.
+pub(crate) const BACK_WITHIN: Duration = Duration::from_secs(10);
+
 impl Usage {
     pub(crate) const fn of(process: u32) -> Self {
         Self { process }
@@ -19,6 +27,24 @@ impl Usage {
     /// Returns the bytes of memory in use.
     pub(crate) fn resident_bytes(self) -> Result<u64> {
         self.bytes("VmRSS:")
+    }
+
+    /// Waits until at most `bytes_max` are in use, and does something again and again meanwhile; returns how long that is after
+    /// `since`, or `None` after [`BACK_WITHIN`].
+    pub(crate) fn wait_until_back(
+        self,
+        bytes_max: u64,
+        since: Instant,
+        mut meanwhile: impl FnMut() -> Result<()>,
+    ) -> Result<Option<Duration>> {
+        while since.elapsed() <= BACK_WITHIN {
+            if self.resident_bytes()? <= bytes_max {
+                return Ok(Some(since.elapsed()));
+            }
+            meanwhile()?;
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(None)
     }
 
     /// Returns the most bytes of memory that were in use since [`forget_peak`](Self::forget_peak).

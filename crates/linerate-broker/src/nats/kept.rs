@@ -1,5 +1,5 @@
-//! What nodes keep for each other: a stream that holds the newest message of each subject. Whoever reads it deletes what
-//! is over.
+//! What nodes keep for each other: a stream that holds the newest message of each subject. Each reader
+//! deletes the messages that have expired.
 
 use std::time::{Duration, SystemTime};
 

@@ -50,9 +50,9 @@ impl Tails {
     }
 }
 
-/// Lowers what a log may take to so many bytes of memory.
+/// Lowers the limits of a log until it takes at most `bytes_max` of memory.
 fn within(mut limits: Limits, bytes_max: u64) -> Limits {
-    // Whatever the allocator adds is part of it.
+    // The allocator's overhead is part of it.
     let bytes = usize::try_from(bytes_max / ALLOCATED_FOR_8 * 8).unwrap_or(usize::MAX);
     limits.aggregate = limits.aggregate.within(bytes);
     limits

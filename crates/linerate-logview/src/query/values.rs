@@ -23,7 +23,7 @@ pub(super) enum Values {
     OneOf(HashSet<Box<str>>),
     /// A text with a part.
     Part(TextTest, Box<str>),
-    /// A text of so many characters.
+    /// A text whose number of characters is in these ranges.
     Size(Ranges),
 }
 

@@ -21,7 +21,7 @@ pub(crate) const BODY_BYTES: usize = 1 << 20;
 /// Bytes of a message: what `client.message_bytes_max` allows.
 pub(crate) const MESSAGE_BYTES: usize = 64 << 10;
 
-/// Every so many peers have a body, the others a message.
+/// One peer in this many sends a body, the others a message.
 pub(crate) const BODY_EVERY: usize = 2;
 
 /// Peers that the server has refused or sent away, in the tally.

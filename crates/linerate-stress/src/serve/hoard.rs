@@ -1,9 +1,6 @@
 //! Bodies and messages that never end, and a server with little memory.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
@@ -18,7 +15,7 @@ use crate::{
     figures::{Effort, Figures, SLICE, Watch, median},
     live::Live,
     outcome::{Bounds, Finding, Outcome},
-    usage::Usage,
+    usage::BACK_WITHIN,
 };
 
 /// What the server may take for everything that clients make grow.
@@ -27,8 +24,7 @@ const BUDGET_BYTES: u64 = 128 << 20;
 /// Attackers, who want several times as much.
 const PEERS: usize = 900;
 
-/// How soon after the last attacker has gone memory must be back, and what may be left of it: buffers for reuse.
-const BACK_MAX: Duration = Duration::from_secs(10);
+/// What may be left of the memory after the last attacker: buffers for reuse.
 const LEFT_MAX: u64 = 32 << 20;
 
 pub(super) fn row() -> Row {
@@ -61,7 +57,11 @@ fn run(effort: &Effort) -> Result<Outcome> {
     let tally: Tally = serde_json::from_str(&attackers.ask(HOW)?)?;
     attackers.ask_meanwhile(OFF, || live.p99(SLICE / 50).map(|_| ()))?;
     let before = watch.memory_before();
-    let back = back(server.usage(), before + LEFT_MAX, &mut live)?;
+    let back = server
+        .usage()
+        .wait_until_back(before + LEFT_MAX, Instant::now(), || {
+            live.p99(SLICE / 50).map(|_| ())
+        })?;
     let figures = Figures {
         p99_alone: median(alone?),
         p99_with: median(with),
@@ -72,19 +72,6 @@ fn run(effort: &Effort) -> Result<Outcome> {
     attackers.end()?;
     server.end()?;
     Ok(outcome(figures, back))
-}
-
-/// Returns how long it takes until no more than this is in use, if that is soon enough.
-fn back(usage: Usage, bytes_max: u64, live: &mut Live) -> Result<Option<Duration>> {
-    let since = Instant::now();
-    while since.elapsed() <= BACK_MAX {
-        if usage.resident_bytes()? <= bytes_max {
-            return Ok(Some(since.elapsed()));
-        }
-        live.p99(SLICE / 50)?;
-        thread::sleep(Duration::from_millis(50));
-    }
-    Ok(None)
 }
 
 fn outcome(figures: Figures, back: Option<Duration>) -> Outcome {
@@ -114,7 +101,7 @@ fn outcome(figures: Figures, back: Option<Duration>) -> Outcome {
                 format!(
                     "memory is back to {} MiB more than before {took} ({} s)",
                     LEFT_MAX >> 20,
-                    BACK_MAX.as_secs()
+                    BACK_WITHIN.as_secs()
                 ),
                 back.is_some(),
             ),

@@ -1,9 +1,6 @@
 //! Point S1 of the audit: uploads of logs that would exhaust memory or keep others from their turns.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
@@ -15,7 +12,6 @@ use crate::{
     figures::{Effort, Figures, SLICE, Watch, median},
     live::{Live, neighbour::Neighbour},
     outcome::{Bounds, Finding, Outcome},
-    usage::Usage,
 };
 
 /// What all uploads may take up together, as `logs.memory_bytes_max` has it.
@@ -30,8 +26,7 @@ const ONE_UPLOAD: u64 = (256 + 40 + 80) << 20;
 /// What the columns of an upload keep at most.
 const COLUMNS: u64 = 40 << 20;
 
-/// How soon after the last client memory has to be back, and within how much of what it was.
-const BACK_WITHIN: Duration = Duration::from_secs(10);
+/// Within how much of what it was memory has to be back after the last client.
 const BACK_TO: u64 = 32 << 20;
 
 /// How long a line of an upload beside may take, and how much longer for each upload that has turns meanwhile.
@@ -135,7 +130,9 @@ fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
     attackers.ask(OFF)?;
     let left = Instant::now();
     let before = watch.memory_before();
-    let back = wait_until_back(server.usage(), before + BACK_TO, left)?;
+    let back = server
+        .usage()
+        .wait_until_back(before + BACK_TO, left, || Ok(()))?;
     let neighbour_max = NEIGHBOUR_P99_MAX + plan.let_in * NEIGHBOUR_WAITS;
     let figures = Figures {
         p99_alone: alone.0,
@@ -175,17 +172,6 @@ fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
         ],
         figures,
     })
-}
-
-/// Returns how soon the process had as little memory as that again, if it was in time.
-fn wait_until_back(usage: Usage, bytes: u64, since: Instant) -> Result<Option<Duration>> {
-    while since.elapsed() <= BACK_WITHIN {
-        if usage.resident_bytes()? <= bytes {
-            return Ok(Some(since.elapsed()));
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    Ok(None)
 }
 
 /// Judges how the server has ended uploads.

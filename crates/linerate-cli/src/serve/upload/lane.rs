@@ -60,7 +60,7 @@ pub(super) struct Lane {
     traffic: Mutex<Traffic>,
     /// Is told when there are replies, and when there is room again.
     news: Notify,
-    /// Whether the connection has ended, so that nobody waits for what comes of the inputs.
+    /// True once the connection has ended: the replies would go nowhere.
     is_abandoned: AtomicBool,
 }
 
@@ -82,7 +82,7 @@ struct Traffic {
 #[derive(Debug)]
 enum Worked {
     Done(Done),
-    /// There is no memory to go on yet.
+    /// Memory is short, and the work continues when another upload has released some.
     Lacking(Box<Hosted>),
 }
 

@@ -59,7 +59,7 @@ impl Memory {
         self.process.state() >= State::Tight
     }
 
-    /// Notes that an upload which held so many bytes was ended to make room.
+    /// Counts an upload that was ended to make room, with the bytes that it held.
     pub(super) fn note_shed(&self, bytes: u64) {
         self.process.note_shed(Consumer::Uploads, bytes);
     }

@@ -187,7 +187,7 @@ async fn a_worker_that_is_too_busy_for_jobs_tells_of_revocations_all_the_same() 
     for memo in [&ada, &bob] {
         assert!(matches!(memo.notice().await, Notice::Revoked));
     }
-    assert!(bob.has_no_notice(), "the others are no business of bob's");
+    assert!(bob.has_no_notice(), "bob is only told about himself");
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,7 +204,7 @@ async fn a_node_knows_of_revocations_once_it_has_read_what_the_broker_keeps() {
     tokio::task::yield_now().await;
     bus.keep_for_test(&Revocation::new(Target::All, 100, None));
     bus.is_away.store(false, Ordering::SeqCst);
-    assert!(waiting.await.unwrap(), "whoever waits goes on");
+    assert!(waiting.await.unwrap(), "the waiting task continues");
     assert_eq!(node.revocations().list(0).len(), 1);
 }
 

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{Findings, Guard, overflows, windows};
 
-/// Streams whose windows are open too far that are kept until somebody asks.
+/// Streams whose windows are open too far, kept until they are read.
 pub const OVERFLOWS_MAX: usize = overflows::WAITING_MAX;
 
 /// Streams of which it is known how far their windows have grown.

@@ -42,7 +42,7 @@ fn begin_from(sessions: &Arc<Sessions>, address: IpAddr) -> Result<(Box<Hosted>,
     Ok((hosted, seat))
 }
 
-/// Starts a session that holds so many bytes.
+/// Starts a session that holds this many bytes.
 fn begin_holding(sessions: &Arc<Sessions>, bytes: u64) -> (Box<Hosted>, Seat, Arc<Calls>) {
     let mut hosted = read_line(sessions);
     let calls = Arc::<Calls>::default();
