@@ -1,7 +1,13 @@
 //! One compiled filter.
 
 use crate::{
-    Limits, ParseError, cost, guard::Guard, parse, program::Program, scan::Found, tree::Node,
+    Limits, ParseError, cost,
+    evaluated::{AtOnce, Search},
+    guard::Guard,
+    parse,
+    program::Program,
+    scan::Found,
+    tree::Node,
     wanted::Wanted,
 };
 
@@ -68,13 +74,21 @@ impl Filter {
     /// For many filters [`FilterSet`](crate::FilterSet) is faster.
     pub fn matches(&self, payload: &[u8]) -> bool {
         let mut found = Found::new(&self.wanted);
-        found.scan(&self.wanted, payload) && self.is_true(&found, &self.wanted, &self.slots)
+        let is_scanned = found.scan(&self.wanted, payload);
+        is_scanned && self.is_true(&found, &self.wanted, &self.slots, &mut AtOnce) == Some(true)
     }
 
-    /// Evaluates with values that a scan for this and other filters has found.
-    pub(crate) fn is_true(&self, found: &Found<'_>, wanted: &Wanted, slots: &[usize]) -> bool {
+    /// Evaluates with values that a scan for this and other filters has found. `None` if `searches` is to be gone on with
+    /// later.
+    pub(crate) fn is_true(
+        &self,
+        found: &Found<'_>,
+        wanted: &Wanted,
+        slots: &[usize],
+        searches: &mut impl Search,
+    ) -> Option<bool> {
         self.program
-            .is_true(|slot| found.value(wanted, slots[slot]))
+            .is_true(|slot| found.value(wanted, slots[slot]), searches)
     }
 
     pub(crate) fn program(&self) -> &Program {

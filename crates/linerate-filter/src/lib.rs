@@ -11,7 +11,7 @@
 //! | `program` | tree to postfix operations over slots, and their evaluation |
 //! | `json` | reads JSON in place |
 //! | `scan`, `wanted` | finds the values that filters name, in one pass over a payload |
-//! | `set` | the filters of a channel: one scan for all, and a look-up instead of an evaluation where possible |
+//! | `set`, `evaluated` | the filters of a channel: one scan for all, a look-up instead of an evaluation where possible, and slices |
 //!
 //! ```
 //! use linerate_filter::{Filter, Limits};
@@ -26,6 +26,7 @@
 
 mod cost;
 mod error;
+mod evaluated;
 mod filter;
 mod guard;
 mod json;
@@ -42,6 +43,7 @@ mod value;
 mod wanted;
 
 pub use error::{ParseError, Problem};
+pub use evaluated::Evaluated;
 pub use filter::Filter;
 pub use json::JSON_DEPTH_MAX;
 pub use number::Number;

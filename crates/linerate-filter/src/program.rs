@@ -1,6 +1,7 @@
 //! An expression as postfix operations over slots, one for each path that it names.
 
 use crate::{
+    evaluated::Search,
     tree::{Comparison, Literal, Node, Path, TextTest},
     value::Value,
 };
@@ -69,25 +70,34 @@ impl Program {
         &self.paths
     }
 
-    /// Returns whether the expression is true, given the values of the slots.
-    pub(crate) fn is_true<'v>(&'v self, load: impl Fn(usize) -> Value<'v>) -> bool {
+    /// Returns whether the expression is true, given the values of the slots; `None` if a search is to be done later.
+    pub(crate) fn is_true<'v>(
+        &'v self,
+        load: impl Fn(usize) -> Value<'v>,
+        searches: &mut impl Search,
+    ) -> Option<bool> {
         if self.is_conjunction {
             // An error makes it no more true than what is false does.
-            return self.operations.iter().all(|operation| match *operation {
+            return Some(self.operations.iter().all(|operation| match *operation {
                 Operation::CompareLiteral(comparison, slot, literal) => {
                     let literal = Value::of(&self.literals[literal]);
                     load(slot).compare(comparison, literal).is(true)
                 }
                 _ => true,
-            });
+            }));
         }
         match self.stack_max {
-            0..=SMALL_STACK => self.run(&mut [Value::Error; SMALL_STACK], load),
-            stack_max => self.run(&mut vec![Value::Error; stack_max], load),
+            0..=SMALL_STACK => self.run(&mut [Value::Error; SMALL_STACK], load, searches),
+            stack_max => self.run(&mut vec![Value::Error; stack_max], load, searches),
         }
     }
 
-    fn run<'v>(&'v self, stack: &mut [Value<'v>], load: impl Fn(usize) -> Value<'v>) -> bool {
+    fn run<'v>(
+        &'v self,
+        stack: &mut [Value<'v>],
+        load: impl Fn(usize) -> Value<'v>,
+        searches: &mut impl Search,
+    ) -> Option<bool> {
         let (mut next, mut top) = (0, 0);
         while let Some(operation) = self.operations.get(next) {
             next += 1;
@@ -123,17 +133,19 @@ impl Program {
                 }
                 Operation::Negate => stack[top - 1] = stack[top - 1].negated(),
                 Operation::Not => stack[top - 1] = stack[top - 1].inverted(),
-                Operation::Size => stack[top - 1] = stack[top - 1].size(),
-                Operation::Combine(_)
-                | Operation::Compare(_)
-                | Operation::In
-                | Operation::Text(_) => {
+                Operation::Size => stack[top - 1] = searches.search(|| stack[top - 1].size())?,
+                Operation::Combine(decisive) => {
                     top -= 1;
-                    stack[top - 1] = apply(*operation, stack[top - 1], stack[top]);
+                    stack[top - 1] = stack[top - 1].combined(stack[top], decisive);
+                }
+                Operation::Compare(_) | Operation::In | Operation::Text(_) => {
+                    top -= 1;
+                    let (left, right) = (stack[top - 1], stack[top]);
+                    stack[top - 1] = searches.search(|| apply(*operation, left, right))?;
                 }
             }
         }
-        stack[0].is(true)
+        Some(stack[0].is(true))
     }
 
     /// Appends what computes `node` while `height` values are on the stack.
@@ -229,9 +241,8 @@ impl Program {
     }
 }
 
-fn apply<'v>(operation: Operation, left: Value<'v>, right: Value<'v>) -> Value<'v> {
+fn apply(operation: Operation, left: Value<'_>, right: Value<'_>) -> Value<'static> {
     match operation {
-        Operation::Combine(decisive) => left.combined(right, decisive),
         Operation::Compare(comparison) => left.compare(comparison, right),
         Operation::Text(test) => left.test(test, right),
         _ => left.is_in(right),

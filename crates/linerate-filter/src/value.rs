@@ -50,7 +50,7 @@ impl<'v> Value<'v> {
         }
     }
 
-    pub(crate) fn compare(self, comparison: Comparison, other: Self) -> Self {
+    pub(crate) fn compare(self, comparison: Comparison, other: Self) -> Value<'static> {
         let ordering = || match (self, other) {
             (Self::Bool(one), Self::Bool(other)) => Some(one.cmp(&other)),
             (Self::Number(one), Self::Number(other)) => one.partial_cmp(&other),
@@ -68,12 +68,12 @@ impl<'v> Value<'v> {
     }
 
     /// Returns whether a list has this element, or an object a field of this name.
-    pub(crate) fn is_in(self, container: Self) -> Self {
+    pub(crate) fn is_in(self, container: Self) -> Value<'static> {
         match (self, container) {
-            (Self::Error, _) => Self::Error,
+            (Self::Error, _) => Value::Error,
             (value, Self::List(list)) => Self::truth(value.is_element_of(list)),
-            (value, Self::Map(map)) => Self::Bool(value.is_key_of(map)),
-            _ => Self::Error,
+            (value, Self::Map(map)) => Value::Bool(value.is_key_of(map)),
+            _ => Value::Error,
         }
     }
 
@@ -101,7 +101,7 @@ impl<'v> Value<'v> {
         }
     }
 
-    pub(crate) fn size(self) -> Self {
+    pub(crate) fn size(self) -> Value<'static> {
         let size = match self {
             Self::List(list) => Reader::elements(list).count() as u64,
             Self::Map(map) => {
@@ -111,19 +111,19 @@ impl<'v> Value<'v> {
                     .len() as u64
             }
             Self::Text(text) => text.size(),
-            _ => return Self::Error,
+            _ => return Value::Error,
         };
-        Self::Number(Number::from_unsigned(size))
+        Value::Number(Number::from_unsigned(size))
     }
 
-    pub(crate) fn test(self, test: TextTest, part: Self) -> Self {
+    pub(crate) fn test(self, test: TextTest, part: Self) -> Value<'static> {
         match (self, part) {
-            (Self::Text(text), Self::Text(part)) => Self::Bool(match test {
+            (Self::Text(text), Self::Text(part)) => Value::Bool(match test {
                 TextTest::Contains => text.contains(part),
                 TextTest::EndsWith => text.ends_with(part),
                 TextTest::StartsWith => text.starts_with(part),
             }),
-            _ => Self::Error,
+            _ => Value::Error,
         }
     }
 
@@ -142,8 +142,8 @@ impl<'v> Value<'v> {
         matches!(self, Self::Bool(own) if own == bool)
     }
 
-    fn truth(result: Option<bool>) -> Self {
-        result.map_or(Self::Error, Self::Bool)
+    fn truth(result: Option<bool>) -> Value<'static> {
+        result.map_or(Value::Error, Value::Bool)
     }
 
     /// As a disjunction of comparisons: one that holds decides, otherwise an error is one.

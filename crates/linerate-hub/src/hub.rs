@@ -30,6 +30,7 @@ use std::{
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use linerate_filter::Evaluated;
 
 use self::{
     arena::{Arena, Key},
@@ -126,17 +127,46 @@ impl Hub {
         channel: &ChannelName,
         publication: Publication,
     ) -> bool {
-        self.publish_since(now, now, channel, publication)
+        self.publish_evaluated(now, now, channel, publication, &Evaluated::default())
+    }
+
+    /// Returns how many bytes of a publication's payload the filters of its channel would search, the same byte again for
+    /// each search. What is many takes long, and is better evaluated in slices ([`evaluate`](Self::evaluate)).
+    pub fn searched_bytes(&self, channel: &ChannelName, publication: &Publication) -> usize {
+        let index = self.names.get(channel.as_str());
+        index.map_or(0, |index| {
+            self.streams[*index].matcher.searched_bytes(publication)
+        })
+    }
+
+    /// Evaluates filters of a channel for what is to be published there, at least one of those of which nothing is known
+    /// yet, until `is_over`. Returns whether no filter is left.
+    ///
+    /// In between the hub may do anything else: what changes is taken into account.
+    pub fn evaluate(
+        &self,
+        channel: &ChannelName,
+        publication: &Publication,
+        known: &mut Evaluated,
+        is_over: impl FnMut() -> bool,
+    ) -> bool {
+        let index = self.names.get(channel.as_str());
+        index.is_none_or(|index| {
+            self.streams[*index]
+                .matcher
+                .evaluate(publication, known, is_over)
+        })
     }
 
     /// Publishes like [`publish`](Self::publish) what has been waiting since `since` to come here: that time is part
-    /// of how long it waited in all.
-    pub fn publish_since(
+    /// of how long it waited in all. What [`evaluate`](Self::evaluate) has found out is not evaluated again.
+    pub fn publish_evaluated(
         &mut self,
         now: Instant,
         since: Instant,
         channel: &ChannelName,
         publication: Publication,
+        known: &Evaluated,
     ) -> bool {
         let Some(index) = self.names.get(channel.as_str()).copied() else {
             return false;
@@ -152,7 +182,7 @@ impl Hub {
         }
         self.totals.published_messages += 1;
         self.totals.published_bytes += publication.payload().len() as u64;
-        stream.push(since, publication);
+        stream.push(since, publication, known);
         let is_pressing = stream.ring.is_half_full(stream.flushed);
         self.evict(index);
         self.touch(now, index);

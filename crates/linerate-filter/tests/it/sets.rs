@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use linerate_filter::{Filter, FilterSet, Limits};
+use linerate_filter::{Evaluated, Filter, FilterSet, Limits};
 
 fn set(texts: &[&str]) -> FilterSet {
     let mut set = FilterSet::default();
@@ -75,4 +75,65 @@ fn a_filter_that_is_removed_or_replaced_matches_no_more() {
     set.remove(3);
     assert!(set.is_empty());
     assert_eq!(matched(&set, payload), [0; 0]);
+}
+
+#[test]
+fn evaluation_in_slices_minds_filters_that_come_and_go() {
+    let mut set = set(&["a > 0", "a > 1", "a > 2", "a == 2", "a < 3"]);
+    let (payload, mut known) = (br#"{"a":2}"#, Evaluated::default());
+    assert!(!set.evaluate(payload, &mut known, || true));
+    let mut slices = 2;
+    set.remove(1);
+    set.remove(3);
+    for (id, text) in [(0, "a > 7"), (1, "a != 7"), (5, "a <= 2")] {
+        set.insert(id, Arc::new(Filter::new(text, &Limits::default()).unwrap()));
+    }
+    while !set.evaluate(payload, &mut known, || true) {
+        slices += 1;
+    }
+    assert_eq!(slices, 6, "one filter a slice");
+    let mut in_slices = Vec::new();
+    set.visit_evaluated(payload, &known, |id| in_slices.push(id));
+    in_slices.sort_unstable();
+    assert_eq!(in_slices, [1, 4, 5]);
+    assert_eq!(matched(&set, r#"{"a":2}"#), in_slices);
+    assert!(set.evaluate(b"{", &mut Evaluated::default(), || true));
+}
+
+#[test]
+fn evaluation_in_slices_goes_on_within_a_filter() {
+    let text =
+        "size(a) == 3 && !a.contains('x') && 'b' in l && !(2 in l) && (a == b || a.endsWith('c'))";
+    let set = set(&[text, "a != 1"]);
+    let payload = br#"{"a":"abc","b":"","l":["b",1]}"#;
+    let (mut known, mut slices) = (Evaluated::default(), 1);
+    while !set.evaluate(payload, &mut known, || true) {
+        slices += 1;
+    }
+    assert_eq!(slices, 8, "one operation that may search, or one filter without any");
+    let mut matched = Vec::new();
+    set.visit_evaluated(payload, &known, |id| matched.push(id));
+    assert_eq!(matched, [0, 1]);
+    let mut asked = 0;
+    let mut after_three = || {
+        asked += 1;
+        asked == 3
+    };
+    let mut known = Evaluated::default();
+    assert!(!set.evaluate(payload, &mut known, &mut after_three));
+    assert!(set.evaluate(payload, &mut known, || false));
+}
+
+#[test]
+fn searches_are_counted_as_filters_come_and_go() {
+    let mut set = set(&["a.contains('x')", "a == 1", "size(a) > 1"]);
+    assert_eq!(set.searches(), 5);
+    set.remove(0);
+    set.remove(0);
+    assert_eq!(set.searches(), 4);
+    set.insert(
+        2,
+        Arc::new(Filter::new("a == b", &Limits::default()).unwrap()),
+    );
+    assert_eq!(set.searches(), 1);
 }

@@ -6,7 +6,8 @@ use std::{
 };
 
 use linerate_broker::{Gap, GapReason};
-use linerate_hub::{GapCause, Hub, Transmit};
+use linerate_filter::Evaluated;
+use linerate_hub::{ChannelName, GapCause, Hub, Publication, Transmit};
 use tokio::{task::yield_now, time::sleep};
 
 use super::{
@@ -20,12 +21,19 @@ const TURN: Duration = Duration::from_millis(2);
 /// Clients that are handed their blocks between two looks at the clock.
 const CLIENTS_A_LOOK: usize = 16;
 
-/// Publications that go into the hub before their blocks are handed out, unless a ring is half full earlier:
+/// Publications and gaps that go into the hub before its blocks are handed out, unless a ring is half full earlier:
 /// a client that keeps up is never overtaken by its ring.
-const PUBLICATIONS_A_TURN: usize = 512;
+const ARRIVALS_A_TURN: usize = 512;
 
 /// Bytes of payload that go into the hub before their blocks are handed out.
 const BYTES_A_TURN: usize = 512 * 1024;
+
+/// Bytes that filters search in publications that go into the hub before the sockets are served again. A publication in
+/// which they search more is evaluated in slices.
+const SEARCHED_A_TURN: usize = 512 * 1024;
+
+/// How long filters are evaluated until the sockets are served again.
+const SLICE: Duration = Duration::from_micros(100);
 
 /// A worker rests that has been handing out for so long, if that gathers what goes together: a write costs the same for
 /// one publication as for many.
@@ -49,7 +57,8 @@ impl Worker {
             if arrivals.is_empty() {
                 self.inbox.take(&mut arrivals);
             }
-            self.absorb(&mut arrivals);
+            let known = self.evaluate(arrivals.front()).await;
+            self.absorb(&mut arrivals, &known);
             let handed = self.transmit().await;
             if arrivals.is_empty() {
                 if handed.is_worth_a_rest() {
@@ -71,26 +80,61 @@ impl Worker {
         }
     }
 
-    /// Lets the hub know what has arrived, as much as fits in a turn, and what time it is.
-    fn absorb(&self, arrivals: &mut VecDeque<Arrival>) {
+    /// Evaluates filters for what is to go into the hub next if that takes long, in slices between which sockets are
+    /// served. What follows waits, since publications stay in order.
+    async fn evaluate(&self, next: Option<&Arrival>) -> Evaluated {
+        let mut known = Evaluated::default();
+        let is_dear = |next: &&Arrival| searched_bytes(&self.state().hub, next) > SEARCHED_A_TURN;
+        if let Some(Arrival::Publication(channel, publication, _)) = next.filter(is_dear) {
+            while !self.evaluate_slice(channel, publication, &mut known) {
+                self.transmit().await;
+            }
+        }
+        known
+    }
+
+    /// Evaluates filters until the slice is over, and returns whether no filter is left.
+    fn evaluate_slice(
+        &self,
+        channel: &ChannelName,
+        publication: &Publication,
+        known: &mut Evaluated,
+    ) -> bool {
+        let begun = Instant::now();
+        let is_over = || begun.elapsed() >= SLICE;
+        self.state()
+            .hub
+            .evaluate(channel, publication, known, is_over)
+    }
+
+    /// Lets the hub know what has arrived, as much as fits in a turn, and what time it is. `known` are the filters that
+    /// have been evaluated for the first.
+    fn absorb(&self, arrivals: &mut VecDeque<Arrival>, known: &Evaluated) {
         let mut state = self.state();
         let now = Instant::now();
-        let (mut publications, mut bytes) = (0, 0);
-        while publications < PUBLICATIONS_A_TURN && bytes < BYTES_A_TURN {
-            match arrivals.pop_front() {
+        let hub = &mut state.hub;
+        let (mut taken, mut bytes, mut searched) = (0, 0, 0);
+        let nothing = Evaluated::default();
+        while taken < ARRIVALS_A_TURN && bytes < BYTES_A_TURN {
+            let next = arrivals.pop_front_if(|next| {
+                searched += searched_bytes(hub, next);
+                taken == 0 || searched <= SEARCHED_A_TURN
+            });
+            let known = if taken == 0 { known } else { &nothing };
+            taken += 1;
+            match next {
                 None => break,
-                Some(Arrival::Gap(gap)) => tell_gap(&mut state.hub, now, &gap),
+                Some(Arrival::Gap(gap)) => tell_gap(hub, now, &gap),
                 Some(Arrival::Publication(channel, publication, since)) => {
-                    publications += 1;
                     bytes += publication.payload().len();
-                    if state.hub.publish_since(now, since, &channel, publication) {
+                    if hub.publish_evaluated(now, since, &channel, publication, known) {
                         break;
                     }
                 }
             }
         }
-        if state.hub.poll_timeout().is_some_and(|due| due <= now) {
-            state.hub.handle_timeout(now);
+        if hub.poll_timeout().is_some_and(|due| due <= now) {
+            hub.handle_timeout(now);
         }
     }
 
@@ -167,6 +211,14 @@ impl Handed {
     /// makes it more. Otherwise it would only make them wait.
     fn is_worth_a_rest(self) -> bool {
         self.busy >= LONG && self.messages >= 2 * self.blocks
+    }
+}
+
+/// Returns how many bytes filters would search.
+fn searched_bytes(hub: &Hub, arrival: &Arrival) -> usize {
+    match arrival {
+        Arrival::Gap(_) => 0,
+        Arrival::Publication(channel, publication, _) => hub.searched_bytes(channel, publication),
     }
 }
 

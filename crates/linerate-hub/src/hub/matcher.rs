@@ -1,6 +1,6 @@
 //! Which classes a publication belongs to.
 
-use linerate_filter::FilterSet;
+use linerate_filter::{Evaluated, FilterSet};
 use slab::Slab;
 
 use crate::{Publication, hub::class::Class};
@@ -28,11 +28,31 @@ impl Matcher {
         self.others.retain(|other| *other != place);
     }
 
-    /// Calls `visit` with each class that sees `publication`, and its place.
+    /// Returns how many bytes of a payload are read to evaluate all filters, besides the scan.
+    pub(crate) fn searched_bytes(&self, publication: &Publication) -> usize {
+        self.payloads
+            .searches()
+            .saturating_mul(publication.payload().len())
+    }
+
+    /// Evaluates filters until `is_over`, and returns whether all are.
+    pub(crate) fn evaluate(
+        &self,
+        publication: &Publication,
+        known: &mut Evaluated,
+        is_over: impl FnMut() -> bool,
+    ) -> bool {
+        self.payloads
+            .evaluate(publication.payload(), known, is_over)
+    }
+
+    /// Calls `visit` with each class that sees `publication`, and its place. Evaluates only the filters of which nothing
+    /// is known yet.
     pub(crate) fn visit(
         &self,
         classes: &mut Slab<Class>,
         publication: &Publication,
+        known: &Evaluated,
         mut visit: impl FnMut(usize, &mut Class),
     ) {
         let mut visit = |place: usize| {
@@ -42,7 +62,8 @@ impl Matcher {
             }
         };
         self.others.iter().copied().for_each(&mut visit);
-        self.payloads.visit(publication.payload(), visit);
+        self.payloads
+            .visit_evaluated(publication.payload(), known, visit);
     }
 }
 
@@ -50,7 +71,7 @@ impl Matcher {
 mod tests {
     use std::sync::Arc;
 
-    use linerate_filter::Limits;
+    use linerate_filter::{Evaluated, Limits};
     use slab::Slab;
 
     use super::Matcher;
@@ -84,7 +105,8 @@ mod tests {
         publication: &Publication,
     ) -> Vec<usize> {
         let mut places = Vec::new();
-        matcher.visit(classes, publication, |place, _| places.push(place));
+        let known = Evaluated::default();
+        matcher.visit(classes, publication, &known, |place, _| places.push(place));
         places.sort_unstable();
         places
     }

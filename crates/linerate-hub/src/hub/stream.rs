@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, time::Instant};
 
+use linerate_filter::Evaluated;
 use slab::Slab;
 
 use crate::{
@@ -19,7 +20,7 @@ pub(crate) struct Stream {
     pub(crate) ring: Ring,
     /// Added and removed by [`Stream::add_class`] and [`Stream::remove_class`] only.
     pub(crate) classes: Slab<Class>,
-    matcher: Matcher,
+    pub(crate) matcher: Matcher,
     /// For each publication of the ring the places of the classes with a filter that it belongs to, or did: a
     /// class that is gone may still be named.
     matches: VecDeque<(u64, usize)>,
@@ -105,11 +106,11 @@ impl Stream {
         }
     }
 
-    /// Adds a publication that has been waiting since `since`.
-    pub(crate) fn push(&mut self, since: Instant, publication: Publication) {
+    /// Adds a publication that has been waiting since `since`, with what is known of the filters.
+    pub(crate) fn push(&mut self, since: Instant, publication: Publication, known: &Evaluated) {
         let number = self.ring.head();
         let (classes, matches, touched) = (&mut self.classes, &mut self.matches, &mut self.touched);
-        self.matcher.visit(classes, &publication, |place, class| {
+        let visit = |place: usize, class: &mut Class| {
             class.push(number, &publication);
             if place != ALL {
                 matches.push_back((number, place));
@@ -117,7 +118,8 @@ impl Stream {
             if !std::mem::replace(&mut class.is_touched, true) {
                 touched.push(place);
             }
-        });
+        };
+        self.matcher.visit(classes, &publication, known, visit);
         self.ring.push(since, publication);
     }
 
@@ -225,6 +227,8 @@ fn compare(newest: &StreamPosition, next: &StreamPosition) -> Continuity {
 mod tests {
     use std::time::Instant;
 
+    use linerate_filter::Evaluated;
+
     use super::{ALL, Continuity, Stream};
     use crate::{ChannelName, ChannelOptions, Epoch, Gap, GapCause, Publication, StreamPosition};
 
@@ -243,7 +247,7 @@ mod tests {
             let at = StreamPosition { epoch, offset };
             let publication = Publication::build("1".into()).with_position(at).finish();
             let continuity = stream.follow(&publication);
-            stream.push(Instant::now(), publication);
+            stream.push(Instant::now(), publication, &Evaluated::default());
             continuity
         };
         assert_eq!(publish("x", 1, false), Continuity::Next);
@@ -257,7 +261,8 @@ mod tests {
     fn gaps_are_forgotten_with_what_everybody_has_taken() {
         let name = ChannelName::new("a").unwrap();
         let mut stream = Stream::new(name, ChannelOptions::default(), 0);
-        stream.push(Instant::now(), Publication::new("1".into()));
+        let publication = Publication::new("1".into());
+        stream.push(Instant::now(), publication, &Evaluated::default());
         stream.mark(Gap {
             missed: None,
             cause: GapCause::LinkLost,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use linerate_filter::Evaluated;
 use linerate_hub::{EncodingId, Publication, SubscriptionOptions, hub::Deliveries};
 
 use crate::world::{World, text};
@@ -54,9 +55,13 @@ fn waiting_counts_from_when_a_publication_arrived() {
     world.now += Duration::from_millis(30);
     let channel = linerate_hub::ChannelName::new("a").unwrap();
     let publication = Publication::new("1".into());
-    world
-        .hub
-        .publish_since(world.now, since, &channel, publication);
+    world.hub.publish_evaluated(
+        world.now,
+        since,
+        &channel,
+        publication,
+        &Evaluated::default(),
+    );
     world.ready();
     world.now += Duration::from_millis(15);
     world.take(client);

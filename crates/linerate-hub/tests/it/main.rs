@@ -10,6 +10,7 @@ mod recovery;
 mod scope;
 mod sharing;
 mod simulation;
+mod slices;
 mod slow;
 mod ticks;
 mod world;

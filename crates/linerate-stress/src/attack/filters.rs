@@ -146,10 +146,16 @@ fn long(number: usize) -> String {
     parts.join(" && ")
 }
 
-/// Returns a filter that looks through the whole payload many times.
+/// Returns a filter that looks through the whole payload many times, for texts of which almost all is there again and
+/// again: there is hardly a search that is slower. Sixty-four in a row are distinct.
 fn dear(number: usize) -> String {
-    let part =
-        |place| format!(r#"payload.contains("abababababababababababababab{number}-{place}")"#);
+    let part = |place| {
+        let (before, after) = (
+            "ab".repeat(6 + number % 8),
+            "ab".repeat(4 + number / 8 % 8 + place % 3),
+        );
+        format!(r#"payload.contains("{before}b{after}")"#)
+    };
     let parts: Vec<String> = (0..PARTS).map(part).collect();
     parts.join(" || ")
 }

@@ -1,0 +1,94 @@
+//! Evaluation in slices: when one is over, and what the next one needs not do again.
+
+use crate::value::Value;
+
+/// What is known of the filters of a [`FilterSet`](crate::FilterSet) and one payload.
+#[derive(Debug, Default)]
+pub struct Evaluated {
+    /// The numbers of filters and how far each has come, by the filters' ids.
+    filters: Vec<Option<(u64, Progress)>>,
+}
+
+#[derive(Debug)]
+enum Progress {
+    /// It has been evaluated: whether it matches.
+    Match(bool),
+    /// What the searches that were done have come to, in order.
+    Searches(Vec<Value<'static>>),
+}
+
+/// Does searches, the operations that go through a value of the payload.
+pub(crate) trait Search {
+    /// Returns what a search comes to; `None` if it is to be done later.
+    fn search(&mut self, search: impl FnOnce() -> Value<'static>) -> Option<Value<'static>>;
+}
+
+/// Does all searches.
+#[derive(Debug)]
+pub(crate) struct AtOnce;
+
+impl Search for AtOnce {
+    #[inline]
+    fn search(&mut self, search: impl FnOnce() -> Value<'static>) -> Option<Value<'static>> {
+        Some(search())
+    }
+}
+
+/// Does the next searches of a filter until a slice is over.
+#[derive(Debug)]
+pub(crate) struct Slice<'s, F> {
+    is_over: F,
+    /// Those that were done in this slice or earlier ones.
+    known: &'s mut Vec<Value<'static>>,
+    /// How many of them this evaluation has asked for.
+    asked: usize,
+}
+
+impl<F: FnMut() -> bool> Search for Slice<'_, F> {
+    fn search(&mut self, search: impl FnOnce() -> Value<'static>) -> Option<Value<'static>> {
+        if self.asked == self.known.len() {
+            if (self.is_over)() {
+                return None;
+            }
+            self.known.push(search());
+        }
+        self.asked += 1;
+        Some(self.known[self.asked - 1])
+    }
+}
+
+impl Evaluated {
+    /// Returns whether the filter matches, if that is known of the one that has this number.
+    #[inline]
+    pub(crate) fn result(&self, id: usize, number: u64) -> Option<bool> {
+        match self.filters.get(id)? {
+            Some((known, Progress::Match(is_match))) if *known == number => Some(*is_match),
+            _ => None,
+        }
+    }
+
+    /// Goes on with a filter by `evaluate`, which returns whether it matches; `None` if the slice is over.
+    pub(crate) fn go_on<F: FnMut() -> bool>(
+        &mut self,
+        (id, number): (usize, u64),
+        is_over: F,
+        evaluate: impl FnOnce(&mut Slice<'_, F>) -> Option<bool>,
+    ) -> Option<bool> {
+        if self.filters.len() <= id {
+            self.filters.resize_with(id + 1, || None);
+        }
+        let filter = &mut self.filters[id];
+        let mut known = match filter.take() {
+            Some((known, Progress::Searches(searches))) if known == number => searches,
+            _ => Vec::new(),
+        };
+        let is_match = evaluate(&mut Slice {
+            is_over,
+            known: &mut known,
+            asked: 0,
+        });
+        let progress = is_match.map_or(Progress::Searches(known), Progress::Match);
+        *filter = Some((number, progress));
+        is_match
+    }
+}
