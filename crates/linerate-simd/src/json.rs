@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 use block::{BLOCK_LEN, Classes, classify_baseline};
 use brackets::Brackets;
-use strings::Strings;
+use strings::{Strings, prefix_xor};
 
 /// How deep lists and objects may be nested.
 pub const DEPTH_MAX: usize = 127;
@@ -55,7 +55,7 @@ pub struct Outline {
 #[inline]
 pub fn find_marks(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
     use std::arch::is_x86_feature_detected;
-    let has_bits = is_x86_feature_detected!("bmi1");
+    let has_bits = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("pclmulqdq");
     if has_bits && is_x86_feature_detected!("avx512bw") {
         // SAFETY: the processor was asked for what the function needs.
         unsafe { find_avx512(text, marks) }
@@ -63,7 +63,7 @@ pub fn find_marks(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
         // SAFETY: as above.
         unsafe { find_avx2(text, marks) }
     } else {
-        find_with(text, marks, classify_baseline)
+        find_with(text, marks, classify_baseline, prefix_xor)
     }
 }
 
@@ -72,45 +72,62 @@ pub fn find_marks(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
 /// closed, or if there is a backslash outside of strings. Nothing else is asked of the text.
 #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
 pub fn find_marks(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
-    find_with(text, marks, classify_baseline)
+    find_with(text, marks, classify_baseline, prefix_xor)
 }
 
 /// Does what [`find_with`] does, 64 bytes at a time.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
-#[target_feature(enable = "avx512bw,bmi1")]
+#[target_feature(enable = "avx512bw,bmi1,pclmulqdq")]
 fn find_avx512(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
     // A closure has the features of the function around it.
-    find_with(text, marks, |block| block::classify_avx512(block))
+    find_with(
+        text,
+        marks,
+        |block| block::classify_avx512(block),
+        |bits| strings::prefix_xor_pclmul(bits),
+    )
 }
 
 /// Does what [`find_with`] does, 32 bytes at a time.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
-#[target_feature(enable = "avx2,bmi1")]
+#[target_feature(enable = "avx2,bmi1,pclmulqdq")]
 fn find_avx2(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
-    find_with(text, marks, |block| block::classify_avx2(block))
+    find_with(
+        text,
+        marks,
+        |block| block::classify_avx2(block),
+        |bits| strings::prefix_xor_pclmul(bits),
+    )
 }
 
-/// Finds the marks of a text, whose bytes `classify` tells apart.
+/// Finds the marks of a text, whose bytes `classify` tells apart. `prefix_xor` does what the function of this name does.
 #[inline(always)]
 fn find_with(
     text: &[u8],
     marks: &mut Vec<Marks>,
     classify: impl Fn(&[u8; BLOCK_LEN]) -> Classes,
+    prefix_xor: impl Fn(u64) -> u64,
 ) -> Option<Outline> {
     let (mut strings, mut brackets) = (Strings::new(), Brackets::new());
     marks.clear();
     marks.reserve(text.len().div_ceil(BLOCK_LEN));
     let (blocks, rest) = text.as_chunks::<BLOCK_LEN>();
     for block in blocks {
-        let found = Marks::of(&classify(block), &mut strings);
+        let found = Marks::of(&classify(block), &mut strings, &prefix_xor);
         brackets.block(block, found.brackets);
         marks.push(found);
     }
     if !rest.is_empty() {
-        let mut block = [b' '; BLOCK_LEN];
-        block[..rest.len()].copy_from_slice(rest);
-        let found = Marks::of(&classify(&block), &mut strings);
-        brackets.block(&block, found.brackets);
+        let classes = match text.last_chunk() {
+            Some(last) => classify(last).without(BLOCK_LEN - rest.len()),
+            None => {
+                let mut block = [b' '; BLOCK_LEN];
+                block[..rest.len()].copy_from_slice(rest);
+                classify(&block)
+            }
+        };
+        let found = Marks::of(&classes, &mut strings, &prefix_xor);
+        brackets.block(rest, found.brackets);
         marks.push(found);
     }
     (strings.are_whole() && brackets.are_pairs()).then_some(Outline {
@@ -120,8 +137,8 @@ fn find_with(
 
 impl Marks {
     #[inline(always)]
-    fn of(classes: &Classes, strings: &mut Strings) -> Self {
-        let (quotes, in_string) = strings.block(classes);
+    fn of(classes: &Classes, strings: &mut Strings, prefix_xor: impl Fn(u64) -> u64) -> Self {
+        let (quotes, in_string) = strings.block(classes, prefix_xor);
         Self {
             brackets: classes.brackets & !in_string,
             closing: quotes & !in_string,

@@ -13,6 +13,20 @@ pub(super) struct Classes {
     pub(super) quotes: u64,
 }
 
+impl Classes {
+    /// Returns the masks of a block that begins after this one's first `count` bytes.
+    #[inline(always)]
+    pub(super) fn without(self, count: usize) -> Self {
+        Self {
+            backslashes: self.backslashes >> count,
+            brackets: self.brackets >> count,
+            colons: self.colons >> count,
+            commas: self.commas >> count,
+            quotes: self.quotes >> count,
+        }
+    }
+}
+
 /// Tells the bytes of a block apart.
 #[cfg(target_arch = "x86_64")]
 #[inline]

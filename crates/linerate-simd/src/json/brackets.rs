@@ -1,7 +1,6 @@
 //! Whether brackets are pairs.
 
 use super::DEPTH_MAX;
-use super::block::BLOCK_LEN;
 
 /// The brackets that are open after the blocks so far.
 #[derive(Clone, Debug)]
@@ -28,7 +27,7 @@ impl Brackets {
 
     /// Opens and closes the brackets of a block.
     #[inline(always)]
-    pub(super) fn block(&mut self, bytes: &[u8; BLOCK_LEN], mut brackets: u64) {
+    pub(super) fn block(&mut self, bytes: &[u8], mut brackets: u64) {
         const FULL: u128 = 1 << DEPTH_MAX;
         while brackets != 0 {
             let byte = bytes[brackets.trailing_zeros() as usize];

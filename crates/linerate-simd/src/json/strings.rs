@@ -38,7 +38,11 @@ impl Strings {
     /// Returns the quotes of the next block that are not escaped, and its bytes from each opening one
     /// up to that before the closing one.
     #[inline(always)]
-    pub(super) fn block(&mut self, classes: &Classes) -> (u64, u64) {
+    pub(super) fn block(
+        &mut self,
+        classes: &Classes,
+        prefix_xor: impl Fn(u64) -> u64,
+    ) -> (u64, u64) {
         let quotes = classes.quotes & !self.escaped(classes.backslashes);
         let in_string = prefix_xor(quotes) ^ self.is_open;
         self.is_open = 0_u64.wrapping_sub(in_string >> 63);
@@ -65,9 +69,22 @@ impl Strings {
 
 /// Returns the sum, without carry, of each bit and all below it.
 #[inline(always)]
-fn prefix_xor(mut bits: u64) -> u64 {
+pub(super) fn prefix_xor(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << shift;
     }
     bits
+}
+
+/// Returns what [`prefix_xor`] returns: the product with ones, which is added up without carry.
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+#[target_feature(enable = "pclmulqdq")]
+#[inline]
+pub(super) fn prefix_xor_pclmul(bits: u64) -> u64 {
+    use core::arch::x86_64::{
+        _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_set1_epi8,
+    };
+
+    let bits = _mm_cvtsi64_si128(bits.cast_signed());
+    _mm_cvtsi128_si64(_mm_clmulepi64_si128::<0>(bits, _mm_set1_epi8(-1))).cast_unsigned()
 }

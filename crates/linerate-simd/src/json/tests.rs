@@ -7,6 +7,7 @@ use std::{format, vec};
 use proptest::prelude::*;
 
 use super::block::{BLOCK_LEN, Classes, classify_baseline, classify_portable};
+use super::strings::prefix_xor;
 use super::{DEPTH_MAX, Marks, Outline, find_marks, find_with};
 
 /// Returns the marks of any text, and the outline of one whose strings and brackets are whole.
@@ -60,7 +61,8 @@ fn assert_equals_naive(text: &[u8]) -> bool {
     assert_eq!(find_marks(text, &mut found), outline, "{shown}");
     assert_eq!(found, expected, "{shown}");
     for kernel in kernels() {
-        assert_eq!(find_with(text, &mut found, kernel), outline, "{shown}");
+        let found_outline = find_with(text, &mut found, kernel, prefix_xor);
+        assert_eq!(found_outline, outline, "{shown}");
         assert_eq!(found, expected, "{shown}");
     }
     outline.is_some()
@@ -146,6 +148,21 @@ fn rows_of_backslashes_escape_what_is_behind_an_odd_number() {
             .concat();
             assert_eq!(assert_equals_naive(text.as_bytes()), count % 2 == 0);
         }
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+#[test]
+fn a_product_with_ones_is_the_sum_of_each_bit_and_all_below_it() {
+    if !std::arch::is_x86_feature_detected!("pclmulqdq") {
+        return;
+    }
+    let one = |bit: u32| 1_u64 << bit;
+    let pairs = (0..64).flat_map(|bit| (0..64).map(move |other| one(bit) | one(other)));
+    for bits in pairs.chain([0, u64::MAX, 0x1234_5678_9abc_def0]) {
+        // SAFETY: the processor was asked for what the function needs.
+        let product = unsafe { super::strings::prefix_xor_pclmul(bits) };
+        assert_eq!(product, prefix_xor(bits), "{bits:#x}");
     }
 }
 
