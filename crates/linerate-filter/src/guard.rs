@@ -133,8 +133,8 @@ impl Index {
     }
 
     /// Returns the filters that have this value among their constants.
-    pub(crate) fn find(&self, value: Value<'_>) -> &[usize] {
-        let scalar = match value {
+    pub(crate) fn find(&self, value: &Value<'_>) -> &[usize] {
+        let scalar = match *value {
             Value::Bool(bool) => Scalar::Bool(bool),
             Value::Null => Scalar::Null,
             Value::Number(number) => Scalar::of(number),

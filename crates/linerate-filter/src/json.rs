@@ -11,6 +11,9 @@ pub const JSON_DEPTH_MAX: usize = json::DEPTH_MAX;
 
 const BLOCK_LEN: usize = u64::BITS as usize;
 
+/// Keys of this length or more are looked at one by one: from the opening quote to the colon is a block or more.
+const LONG_KEY: usize = BLOCK_LEN - 2;
+
 thread_local! {
     /// The memory of the last reader.
     static SPARE: Cell<Vec<Marks>> = const { Cell::new(Vec::new()) };
@@ -40,29 +43,36 @@ impl Drop for Reader<'_> {
 }
 
 impl<'v> Reader<'v> {
-    /// Begins at the start of a text. `None` if its brackets are not pairs, or a string is not closed.
+    /// Makes a reader of a text, for [`Self::begin`].
     #[inline]
-    pub(crate) fn new(bytes: &'v [u8]) -> Option<Self> {
-        let mut blocks = SPARE.take();
-        let outline = find_marks(bytes, &mut blocks);
-        let reader = Self {
+    pub(crate) fn new(bytes: &'v [u8]) -> Self {
+        Self {
             bytes,
-            blocks,
-            has_backslashes: outline.is_some_and(|outline| outline.has_backslashes),
+            blocks: SPARE.take(),
+            has_backslashes: false,
             block: 0,
             ahead: u64::MAX,
-        };
-        outline.map(|_| reader)
+        }
+    }
+
+    /// Begins at the start of the text. Returns false if its brackets are not pairs, or a string is not closed.
+    ///
+    /// This is not part of [`Self::new`], because a reader in an `Option` would be moved right after it was written.
+    #[inline]
+    pub(crate) fn begin(&mut self) -> bool {
+        let outline = find_marks(self.bytes, &mut self.blocks);
+        self.has_backslashes = outline.is_some_and(|outline| outline.has_backslashes);
+        outline.is_some()
     }
 
     /// Returns the elements of a list.
     pub(crate) fn elements(list: &'v [u8]) -> impl Iterator<Item = Value<'v>> {
         let mut reader = Self::new(list);
-        let mut next = reader
-            .as_mut()
-            .and_then(|reader| reader.first_element().ok());
+        let mut next = match reader.begin() {
+            false => None,
+            true => reader.first_element().ok(),
+        };
         std::iter::from_fn(move || {
-            let reader = reader.as_mut()?;
             let mut value = Value::Error;
             let end = reader.value(next?, &mut value);
             let is_whole = reader.ends_value(end);
@@ -71,14 +81,13 @@ impl<'v> Reader<'v> {
         })
     }
 
-    /// Returns the keys of an object.
-    pub(crate) fn keys(map: &'v [u8]) -> impl Iterator<Item = Text<'v>> {
+    /// Calls `visit` with each key of an object.
+    pub(crate) fn keys(map: &'v [u8], mut visit: impl FnMut(Text<'v>)) {
         let mut reader = Self::new(map);
-        reader.as_mut().map(Self::enter);
-        std::iter::from_fn(move || {
-            let (key, _) = reader.as_mut()?.next_key(u64::MAX, |_| true).ok()?;
-            Some(key)
-        })
+        if reader.begin() {
+            reader.enter();
+            reader.fields(u64::MAX, Text::from_json, |_, key, _| visit(key));
+        }
     }
 
     /// Returns the first byte that is not a blank, from an offset on; 0 at the end.
@@ -125,64 +134,97 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// Continues behind the next key of the object around it for which `is_wanted` is true, and its colon; returns it with
-    /// where its value begins, or else the closing bracket. `lengths` has a bit for each length that is wanted, of which
-    /// the last one stands for all beyond it. If there are escapes, the key may be any.
+    /// Continues behind the object around it, and returns where its closing bracket is. Calls `visit` with each key of which
+    /// `read` makes something, and with where the value begins. `read` is given what is between the quotes, and whether there
+    /// may be escapes in it. `lengths` has a bit for each length of a key that is wanted, of which the last one stands for
+    /// all beyond it; if there are escapes, the key may be any.
     ///
     /// A key is a string between an opening bracket or a comma and a colon.
     #[inline]
-    pub(crate) fn next_key(
+    pub(crate) fn fields<T>(
         &mut self,
         lengths: u64,
-        is_wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<(Text<'v>, usize), usize> {
-        let lengths = if self.has_backslashes {
-            u64::MAX
-        } else {
-            lengths
+        read: impl Fn(&'v [u8], bool) -> Option<T>,
+        mut visit: impl FnMut(&mut Self, T, usize),
+    ) -> usize {
+        let lengths = match self.has_backslashes {
+            false => lengths,
+            true => u64::MAX,
         };
-        while let Some(marks) = self.blocks.get(self.block) {
-            // One by one: a copy of all would wait for what was just written.
-            let (colons, opening, closing) = (marks.colons, marks.opening, marks.closing);
-            let mut found = (colons | marks.brackets) & self.ahead;
-            while found != 0 {
-                let bit = found & found.wrapping_neg();
-                let at = self.block * BLOCK_LEN + found.trailing_zeros() as usize;
-                if colons & bit == 0 {
-                    self.ahead = !(bit | (bit - 1));
+        'blocks: while let Some(marks) = self.blocks.get(self.block) {
+            let (block, brackets) = (self.block, marks.brackets);
+            let mut left = (brackets | self.colons_after(lengths)) & self.ahead;
+            while left != 0 {
+                let at = block * BLOCK_LEN + left.trailing_zeros() as usize;
+                let bit = left & left.wrapping_neg();
+                self.ahead = !(bit | (bit - 1));
+                if brackets & bit != 0 {
                     if !matches!(self.bytes.get(at), Some(b'[' | b'{')) {
-                        return Err(at);
+                        return at;
                     }
                     self.skip();
-                    break;
+                } else if let Some(key) = self.key_before(at, lengths, &read) {
+                    visit(self, key, at + 1);
                 }
-                found ^= bit;
-                let (from, to) = match opening & (bit - 1) {
-                    0 => self.string_before(at),
-                    opening => {
-                        let block = self.block * BLOCK_LEN;
-                        (block + last(opening), block + last(closing & (bit - 1)))
-                    }
-                };
-                if lengths >> to.wrapping_sub(from + 1).min(63) & 1 == 0 {
-                    continue;
+                if self.block != block {
+                    continue 'blocks;
                 }
-                let raw = self.bytes.get(from + 1..to).unwrap_or_default();
-                if (self.has_backslashes || is_wanted(raw))
-                    && self.first_byte(to + 1).0 == at
-                    && self.begins_field(from)
-                    && let Some(key) = Text::from_json(raw, self.has_backslashes)
-                {
-                    self.ahead = !(bit | (bit - 1));
-                    return Ok((key, at + 1));
-                }
+                left &= self.ahead;
             }
-            if found == 0 {
-                self.block += 1;
-                self.ahead = u64::MAX;
-            }
+            self.block += 1;
+            self.ahead = u64::MAX;
         }
-        Err(self.bytes.len())
+        self.bytes.len()
+    }
+
+    /// Reads the key before a colon of the block, if its length is wanted.
+    #[inline]
+    fn key_before<T>(
+        &self,
+        colon: usize,
+        lengths: u64,
+        read: impl Fn(&'v [u8], bool) -> Option<T>,
+    ) -> Option<T> {
+        let marks = &self.blocks[self.block];
+        let before = (1 << (colon % BLOCK_LEN)) - 1;
+        let (from, to) = match marks.opening & before {
+            0 => self.string_before(colon),
+            opening => {
+                let block = colon - colon % BLOCK_LEN;
+                (block + last(opening), block + last(marks.closing & before))
+            }
+        };
+        if lengths >> to.wrapping_sub(from + 1).min(63) & 1 == 0 {
+            return None;
+        }
+        let raw = self.bytes.get(from + 1..to)?;
+        read(raw, self.has_backslashes)
+            .filter(|_| self.first_byte(to + 1).0 == colon && self.begins_field(from))
+    }
+
+    /// Returns the colons of the block that may follow a string of one of these lengths: a quote opens that far before the
+    /// colon, or something is between the string and the colon. Returns all colons if long keys are wanted.
+    #[inline]
+    fn colons_after(&self, mut lengths: u64) -> u64 {
+        let marks = &self.blocks[self.block];
+        if lengths >> LONG_KEY != 0 {
+            return marks.colons;
+        }
+        let (opening, closing) = match self.block {
+            0 => (0, 0),
+            block => (
+                self.blocks[block - 1].opening,
+                self.blocks[block - 1].closing,
+            ),
+        };
+        let mut after = !(marks.closing << 1 | closing >> (BLOCK_LEN - 1));
+        while lengths != 0 {
+            // From the opening quote to the colon.
+            let far = lengths.trailing_zeros() as usize + 2;
+            after |= marks.opening << far | opening >> (BLOCK_LEN - far);
+            lengths &= lengths - 1;
+        }
+        marks.colons & after
     }
 
     /// Returns the quotes of the last string before a colon, if it begins in an earlier block; those of none at all are
@@ -245,7 +287,10 @@ impl<'v> Reader<'v> {
             Some(b'n') if rest.starts_with(b"null") => (Value::Null, 4),
             Some(b't') if rest.starts_with(b"true") => (Value::Bool(true), 4),
             _ => match Number::from_json(rest) {
-                Some((number, length)) => (Value::Number(number), length),
+                Some((number, length)) => {
+                    *value = Value::Number(number);
+                    return at + length;
+                }
                 None => (Value::Error, 0),
             },
         };
@@ -278,9 +323,11 @@ impl<'v> Reader<'v> {
             closing = self.blocks[place].closing;
         }
         let end = place * BLOCK_LEN + closing.trailing_zeros() as usize;
-        let raw = self.bytes.get(at + 1..end).unwrap_or_default();
-        let text = Text::from_json(raw, self.has_backslashes);
-        *value = text.map_or(Value::Error, Value::Text);
+        let raw = self.bytes.get(at + 1..end);
+        *value = match raw.and_then(|raw| Text::from_json(raw, self.has_backslashes)) {
+            Some(text) => Value::Text(text),
+            None => Value::Error,
+        };
         end + 1
     }
 

@@ -71,9 +71,10 @@ impl Program {
     }
 
     /// Returns whether the expression is true, given the values of the slots; `None` if a search is to be done later.
+    #[inline]
     pub(crate) fn is_true<'v>(
         &'v self,
-        load: impl Fn(usize) -> Value<'v>,
+        load: impl Fn(usize) -> &'v Value<'v>,
         searches: &mut impl Search,
     ) -> Option<bool> {
         if self.is_conjunction {
@@ -81,7 +82,7 @@ impl Program {
             return Some(self.operations.iter().all(|operation| match *operation {
                 Operation::CompareLiteral(comparison, slot, literal) => {
                     let literal = Value::of(&self.literals[literal]);
-                    load(slot).compare(comparison, literal).is(true)
+                    load(slot).holds(comparison, &literal) == Some(true)
                 }
                 _ => true,
             }));
@@ -95,7 +96,7 @@ impl Program {
     fn run<'v>(
         &'v self,
         stack: &mut [Value<'v>],
-        load: impl Fn(usize) -> Value<'v>,
+        load: impl Fn(usize) -> &'v Value<'v>,
         searches: &mut impl Search,
     ) -> Option<bool> {
         let (mut next, mut top) = (0, 0);
@@ -112,7 +113,7 @@ impl Program {
                 }
                 Operation::CompareLiteral(comparison, slot, literal) => {
                     let literal = Value::of(&self.literals[literal]);
-                    stack[top] = load(slot).compare(comparison, literal);
+                    stack[top] = load(slot).compare(comparison, &literal);
                     top += 1;
                 }
                 Operation::Literal(literal) => {
@@ -120,7 +121,7 @@ impl Program {
                     top += 1;
                 }
                 Operation::Load(slot) => {
-                    stack[top] = load(slot);
+                    stack[top] = *load(slot);
                     top += 1;
                 }
                 Operation::SkipIf(result, place) => {
@@ -243,7 +244,7 @@ impl Program {
 
 fn apply(operation: Operation, left: Value<'_>, right: Value<'_>) -> Value<'static> {
     match operation {
-        Operation::Compare(comparison) => left.compare(comparison, right),
+        Operation::Compare(comparison) => left.compare(comparison, &right),
         Operation::Text(test) => left.test(test, right),
         _ => left.is_in(right),
     }

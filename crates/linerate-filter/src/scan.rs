@@ -52,34 +52,35 @@ impl<'v> Found<'v> {
 
     /// Scans a payload. Returns false if it is not one value: a scalar, or a list or an object whose brackets are pairs.
     pub(crate) fn scan(&mut self, wanted: &Wanted, payload: &'v [u8]) -> bool {
-        let Some(reader) = Reader::new(payload) else {
+        let mut reader = Reader::new(payload);
+        if !reader.begin() {
             return false;
-        };
+        }
         let mut scan = Scan {
             wanted,
-            reader,
             found: self,
         };
-        let end = scan.value(0, ROOT, 0);
-        scan.reader.first_byte(end).0 == payload.len() && scan.found.slot(ROOT).number > 0
+        let end = scan.value(&mut reader, 0, ROOT, 0);
+        reader.first_byte(end).0 == payload.len() && self.slot(ROOT).number > 0
     }
 
     /// Returns the value at a place.
-    pub(crate) fn value(&self, wanted: &Wanted, place: usize) -> Value<'v> {
+    #[inline]
+    pub(crate) fn value(&self, wanted: &Wanted, place: usize) -> &Value<'v> {
         let slot = self.slot(place);
         if slot.number == 0 {
-            return Value::Error;
+            return &Value::Error;
         }
         let mut inner = (place, slot.within);
         while inner.0 != ROOT {
             let parent = wanted.node(inner.0).parent;
             let around = self.slot(parent);
             if around.number != inner.1 {
-                return Value::Error;
+                return &Value::Error;
             }
             inner = (parent, around.within);
         }
-        slot.value
+        &slot.value
     }
 
     #[inline]
@@ -101,73 +102,67 @@ impl<'v> Found<'v> {
 
 struct Scan<'s, 'v> {
     wanted: &'s Wanted,
-    reader: Reader<'v>,
     found: &'s mut Found<'v>,
 }
 
 impl<'v> Scan<'_, 'v> {
     /// Reads the value at `at`, which is wanted, or something in it; returns its end.
-    fn value(&mut self, at: usize, place: usize, within: usize) -> usize {
+    fn value(&mut self, reader: &mut Reader<'v>, at: usize, place: usize, within: usize) -> usize {
         let node = self.wanted.node(place);
         self.found.newest += 1;
         let number = self.found.newest;
-        let (at, byte) = self.reader.first_byte(at);
+        let (at, byte) = reader.first_byte(at);
         let end = match byte {
             b'{' if !node.fields.is_empty() => {
-                let end = self.object(place, number) + 1;
-                self.found.slot_mut(place).value = Value::Map(self.reader.between(at, end));
+                let end = self.object(reader, place, number) + 1;
+                self.found.slot_mut(place).value = Value::Map(reader.between(at, end));
                 end
             }
             b'[' if !node.items.is_empty() => {
-                let end = self.list(place, number) + 1;
-                self.found.slot_mut(place).value = Value::List(self.reader.between(at, end));
+                let end = self.list(reader, place, number) + 1;
+                self.found.slot_mut(place).value = Value::List(reader.between(at, end));
                 end
             }
             // The value is not moved around: that would take longer than reading it.
-            _ => (self.reader).value(at, &mut self.found.slot_mut(place).value),
+            _ => reader.value(at, &mut self.found.slot_mut(place).value),
         };
         let slot = self.found.slot_mut(place);
         // What is not whole is not there, nor is what was found in it.
-        let is_whole = !matches!(slot.value, Value::Error) && self.reader.ends_value(end);
+        let is_whole = !matches!(slot.value, Value::Error) && reader.ends_value(end);
         slot.number = if is_whole { number } else { 0 };
         slot.within = within;
         end
     }
 
     /// Reads an object; returns where its closing bracket is.
-    fn object(&mut self, place: usize, number: usize) -> usize {
+    #[inline(never)]
+    fn object(&mut self, reader: &mut Reader<'v>, place: usize, number: usize) -> usize {
         let fields = &self.wanted.node(place).fields;
-        self.reader.enter();
-        loop {
-            match self
-                .reader
-                .next_key(fields.lengths(), |name| fields.may_have(name))
-            {
-                Ok((key, at)) => {
-                    if let Some(child) = fields.find(&key.decoded()) {
-                        self.value(at, child, number);
-                    }
-                }
-                Err(close) => return close,
-            }
-        }
+        reader.enter();
+        reader.fields(
+            fields.lengths(),
+            |raw, may_be_escaped| fields.find_key(raw, may_be_escaped),
+            |reader, child, at| {
+                self.value(reader, at, child, number);
+            },
+        )
     }
 
     /// Reads a list; returns where its closing bracket is.
-    fn list(&mut self, place: usize, number: usize) -> usize {
-        let (mut index, mut next) = (0, self.reader.first_element());
+    fn list(&mut self, reader: &mut Reader<'v>, place: usize, number: usize) -> usize {
+        let (mut index, mut next) = (0, reader.first_element());
         for (wanted, child) in &self.wanted.node(place).items {
             while index < *wanted && next.is_ok() {
-                next = self.reader.next_element();
+                next = reader.next_element();
                 index += 1;
             }
             match next {
                 Ok(at) => {
-                    self.value(at, *child, number);
+                    self.value(reader, at, *child, number);
                 }
                 Err(close) => return close,
             }
         }
-        self.reader.skip()
+        reader.skip()
     }
 }

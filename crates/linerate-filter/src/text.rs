@@ -26,14 +26,7 @@ impl<'v> Text<'v> {
     #[inline]
     pub(crate) fn from_json(raw: &'v [u8], may_be_escaped: bool) -> Option<Self> {
         let is_escaped = may_be_escaped && memchr::memchr(b'\\', raw).is_some();
-        // All bytes instead of up to the first other one, many at once.
-        let is_plain = raw.iter().fold(true, |is_plain, byte| {
-            is_plain & (0x20..0x80).contains(byte)
-        });
-        if !is_plain && (raw.iter().any(|byte| *byte < 0x20) || utf8::validate(raw).is_err()) {
-            return None;
-        }
-        (!is_escaped || has_valid_escapes(raw)).then_some(Self { raw, is_escaped })
+        is_valid(raw, is_escaped).then_some(Self { raw, is_escaped })
     }
 
     /// Returns what the string means.
@@ -81,6 +74,7 @@ impl<'v> Text<'v> {
 }
 
 impl PartialEq for Text<'_> {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         match (self.is_escaped, other.is_escaped) {
             (false, false) => self.raw == other.raw,
@@ -118,6 +112,21 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
     }
     out.extend_from_slice(rest);
     out
+}
+
+/// How many bytes are looked at one by one sooner than many at once.
+const SHORT: usize = 16;
+
+/// Returns whether a string of JSON is UTF-8 without control characters, and has no escapes that JSON has not.
+fn is_valid(raw: &[u8], is_escaped: bool) -> bool {
+    let is_plain = |byte: &u8| (0x20..0x80).contains(byte);
+    let are_plain = match raw.len() {
+        0..SHORT => raw.iter().all(is_plain),
+        // All bytes instead of up to the first other one, many at once.
+        _ => raw.iter().fold(true, |are, byte| are & is_plain(byte)),
+    };
+    (are_plain || raw.iter().all(|byte| *byte >= 0x20) && utf8::validate(raw).is_ok())
+        && (!is_escaped || has_valid_escapes(raw))
 }
 
 /// Returns whether what follows each backslash is an escape of JSON.

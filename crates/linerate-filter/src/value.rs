@@ -27,6 +27,7 @@ pub(crate) enum Value<'v> {
 }
 
 impl<'v> Value<'v> {
+    #[inline]
     pub(crate) fn of(literal: &'v Literal) -> Self {
         match literal {
             Literal::Bool(bool) => Self::Bool(*bool),
@@ -37,7 +38,8 @@ impl<'v> Value<'v> {
     }
 
     /// Returns whether two values are equal; `None` if that is an error. Values of different types are different.
-    pub(crate) fn equals(self, other: Self) -> Option<bool> {
+    #[inline]
+    pub(crate) fn equals(&self, other: &Self) -> Option<bool> {
         match (self, other) {
             (Self::Error, _) | (_, Self::Error) => None,
             // Comparing lists and objects would take longer than reading them.
@@ -50,21 +52,27 @@ impl<'v> Value<'v> {
         }
     }
 
-    pub(crate) fn compare(self, comparison: Comparison, other: Self) -> Value<'static> {
+    pub(crate) fn compare(&self, comparison: Comparison, other: &Self) -> Value<'static> {
+        Self::truth(self.holds(comparison, other))
+    }
+
+    /// Returns whether a comparison holds; `None` if that is an error.
+    #[inline]
+    pub(crate) fn holds(&self, comparison: Comparison, other: &Self) -> Option<bool> {
         let ordering = || match (self, other) {
-            (Self::Bool(one), Self::Bool(other)) => Some(one.cmp(&other)),
-            (Self::Number(one), Self::Number(other)) => one.partial_cmp(&other),
-            (Self::Text(one), Self::Text(other)) => one.partial_cmp(&other),
+            (Self::Bool(one), Self::Bool(other)) => Some(one.cmp(other)),
+            (Self::Number(one), Self::Number(other)) => one.partial_cmp(other),
+            (Self::Text(one), Self::Text(other)) => one.partial_cmp(other),
             _ => None,
         };
-        Self::truth(match comparison {
+        match comparison {
             Comparison::Equal => self.equals(other),
             Comparison::Greater => ordering().map(Ordering::is_gt),
             Comparison::GreaterOrEqual => ordering().map(Ordering::is_ge),
             Comparison::Less => ordering().map(Ordering::is_lt),
             Comparison::LessOrEqual => ordering().map(Ordering::is_le),
             Comparison::NotEqual => self.equals(other).map(|is_equal| !is_equal),
-        })
+        }
     }
 
     /// Returns whether a list has this element, or an object a field of this name.
@@ -81,7 +89,7 @@ impl<'v> Value<'v> {
         match self {
             Self::Error => Self::Error,
             value => {
-                let is_equal = |literal| value.equals(Value::of(literal)) == Some(true);
+                let is_equal = |literal| value.equals(&Value::of(literal)) == Some(true);
                 Self::Bool(list.iter().any(is_equal))
             }
         }
@@ -106,9 +114,12 @@ impl<'v> Value<'v> {
             Self::List(list) => Reader::elements(list).count() as u64,
             Self::Map(map) => {
                 // Of several fields of one name there is only the last one.
-                let keys = Reader::keys(map).map(Text::decoded);
-                keys.collect::<HashSet<Cow<'_, [u8]>, foldhash::fast::RandomState>>()
-                    .len() as u64
+                let mut keys: HashSet<Cow<'_, [u8]>, foldhash::fast::RandomState> =
+                    HashSet::default();
+                Reader::keys(map, |key| {
+                    keys.insert(key.decoded());
+                });
+                keys.len() as u64
             }
             Self::Text(text) => text.size(),
             _ => return Value::Error,
@@ -150,7 +161,7 @@ impl<'v> Value<'v> {
     fn is_element_of(self, list: &[u8]) -> Option<bool> {
         let mut result = Some(false);
         for element in Reader::elements(list) {
-            match self.equals(element) {
+            match self.equals(&element) {
                 Some(true) => return Some(true),
                 Some(false) => {}
                 None => result = None,
@@ -161,7 +172,11 @@ impl<'v> Value<'v> {
 
     fn is_key_of(self, map: &[u8]) -> bool {
         match self {
-            Self::Text(text) => Reader::keys(map).any(|key| key == text),
+            Self::Text(text) => {
+                let mut is_key = false;
+                Reader::keys(map, |key| is_key |= key == text);
+                is_key
+            }
             _ => false,
         }
     }

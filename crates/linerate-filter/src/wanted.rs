@@ -2,7 +2,10 @@
 
 use hashbrown::HashMap;
 
-use crate::tree::{Path, Segment};
+use crate::{
+    text::Text,
+    tree::{Path, Segment},
+};
 
 /// The place of the whole payload.
 pub(crate) const ROOT: usize = 0;
@@ -26,14 +29,24 @@ pub(crate) struct Node {
     uses: usize,
 }
 
+/// How many names of an object are compared one by one.
+const FEW: usize = 8;
+
+/// If names have more lengths than this, keys are looked at one by one.
+const FEW_LENGTHS: u32 = 4;
+
 /// The wanted fields of an object, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
-    places: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
+    /// The first names; comparing with few takes less time than a look-up.
+    few: Vec<(Box<[u8]>, usize)>,
+    others: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
     /// A bit for each mark of a name; most names of a payload differ from all by that.
     marks: u64,
-    /// A bit for each length, of which the last one stands for all beyond it.
+    /// A bit for each length, of which the last one stands for all beyond it, and is set if there are many.
     lengths: u64,
+    /// Whether there was a name with control characters.
+    have_controls: bool,
 }
 
 impl Wanted {
@@ -129,9 +142,7 @@ impl Node {
     fn learn(&mut self, segment: &Segment, place: usize) {
         match segment {
             Segment::Field(name) => {
-                self.fields.marks |= Fields::mark(name.as_bytes());
-                self.fields.lengths |= 1 << name.len().min(63);
-                self.fields.places.insert(name.as_bytes().into(), place);
+                self.fields.insert(name.as_bytes(), place);
             }
             Segment::Index(index) => {
                 let at = self.items.partition_point(|item| item.0 < *index);
@@ -142,7 +153,7 @@ impl Node {
 
     fn forget(&mut self, segment: Option<Segment>) {
         match segment {
-            Some(Segment::Field(name)) => drop(self.fields.places.remove(name.as_bytes())),
+            Some(Segment::Field(name)) => self.fields.remove(name.as_bytes()),
             Some(Segment::Index(index)) => self.items.retain(|item| item.0 != index),
             None => {}
         }
@@ -153,16 +164,31 @@ impl Fields {
     /// Returns the place of a field.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
-        match self.may_have(name) {
-            true => self.places.get(name).copied(),
-            false => None,
+        if self.marks & Self::mark(name) == 0 {
+            return None;
+        }
+        let few = self.few.iter().find(|(few, _)| **few == *name);
+        match few {
+            Some((_, place)) => Some(*place),
+            None if self.others.is_empty() => None,
+            None => self.find_other(name),
         }
     }
 
-    /// Returns false for most names that are not wanted.
+    #[inline(never)]
+    fn find_other(&self, name: &[u8]) -> Option<usize> {
+        self.others.get(name).copied()
+    }
+
+    /// Returns the place of a field by its key in JSON: what is between the quotes.
     #[inline]
-    pub(crate) fn may_have(&self, name: &[u8]) -> bool {
-        self.marks & Self::mark(name) != 0
+    pub(crate) fn find_key(&self, raw: &[u8], may_be_escaped: bool) -> Option<usize> {
+        if may_be_escaped && raw.contains(&b'\\') {
+            return self.find(&Text::from_json(raw, true)?.decoded());
+        }
+        // What equals a name is UTF-8, as the name is; control characters are always escaped in JSON.
+        let place = self.find(raw)?;
+        (!self.have_controls || raw.iter().all(|byte| *byte >= b' ')).then_some(place)
     }
 
     #[inline]
@@ -171,7 +197,25 @@ impl Fields {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.few.is_empty() && self.others.is_empty()
+    }
+
+    fn insert(&mut self, name: &[u8], place: usize) {
+        self.marks |= Self::mark(name);
+        self.lengths |= 1 << name.len().min(63);
+        if self.lengths.count_ones() > FEW_LENGTHS {
+            self.lengths |= 1 << 63;
+        }
+        self.have_controls |= name.iter().any(|byte| *byte < b' ');
+        match self.few.len() {
+            0..FEW => self.few.push((name.into(), place)),
+            _ => drop(self.others.insert(name.into(), place)),
+        }
+    }
+
+    fn remove(&mut self, name: &[u8]) {
+        self.few.retain(|(few, _)| **few != *name);
+        self.others.remove(name);
     }
 
     /// Returns a bit by the length, the first and the last byte of a name.

@@ -110,7 +110,10 @@ fn evaluation_in_slices_goes_on_within_a_filter() {
     while !set.evaluate(payload, &mut known, || true) {
         slices += 1;
     }
-    assert_eq!(slices, 8, "one operation that may search, or one filter without any");
+    assert_eq!(
+        slices, 8,
+        "one operation that may search, or one filter without any"
+    );
     let mut matched = Vec::new();
     set.visit_evaluated(payload, &known, |id| matched.push(id));
     assert_eq!(matched, [0, 1]);
