@@ -127,6 +127,28 @@ fn the_last_of_several_fields_of_one_name_counts() {
 }
 
 #[test]
+fn a_field_is_found_wherever_it_is_and_however_long_its_name() {
+    for length in [0, 1, 2, 7, 60, 61, 62, 63, 64, 65, 130] {
+        let (name, other) = ("k".repeat(length), "x".repeat(length));
+        let filter = format!("data['{name}'] == 1");
+        for offset in 0..130 {
+            let blanks = " ".repeat(offset);
+            for colon in [":", " :", ": ", "\n:\t"] {
+                let payload = |last: &str| {
+                    format!(r#"{{"a":"{name}",{blanks}"{other}"{colon}[2],"{last}"{colon}1}}"#)
+                };
+                let payloads = [payload(&name), payload("\\u006b")];
+                assert!(matches(&filter, &payloads[0]), "{length} at {offset}");
+                assert_eq!(matches(&filter, &payloads[1]), length == 1, "{length}");
+            }
+        }
+    }
+    // No string of JSON has a control character that is not escaped.
+    assert!(matches(r#"data["a\tb"] == 1"#, r#"{"a\tb":1}"#));
+    assert!(!matches(r#"data["a\tb"] == 1"#, "{\"a\tb\":1}"));
+}
+
+#[test]
 fn a_payload_that_is_not_one_value_matches_nothing_whatever_is_asked_of_it() {
     for payload in [
         &b""[..],

@@ -56,6 +56,23 @@ fn filters_are_found_by_every_kind_of_constant() {
 }
 
 #[test]
+fn many_fields_of_one_object_are_found() {
+    let name = |number: usize| format!("{}{number}", "n".repeat(number));
+    let texts: Vec<String> = (0..20)
+        .map(|number| format!("{} == {number}", name(number + 1)))
+        .collect();
+    let mut set = set(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let fields: Vec<String> = (0..20)
+        .map(|number| format!(r#""{}":{number}"#, name(number + 1)))
+        .collect();
+    let payload = format!("{{{}}}", fields.join(","));
+    assert_eq!(matched(&set, &payload), (0..20).collect::<Vec<_>>());
+    (0..20).step_by(2).for_each(|id| set.remove(id));
+    let odd: Vec<usize> = (1..20).step_by(2).collect();
+    assert_eq!(matched(&set, &payload), odd);
+}
+
+#[test]
 fn a_filter_that_is_removed_or_replaced_matches_no_more() {
     let mut set = set(&["a == 1", "a == 1 && b == 2", "b == 2", "a > 0"]);
     let payload = r#"{"a":1,"b":2}"#;
