@@ -22,8 +22,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use linerate::{Scheme, axum::speaks_http2};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt, Interest},
     net::TcpStream,
+    sync::Semaphore,
     time::{sleep, timeout},
 };
 use tower_service::Service;
@@ -52,8 +53,15 @@ pub(crate) const REQUESTS_TIMEOUT: Duration = Duration::from_secs(60);
 const LAST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a client that is refused may take to read why.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
+/// How many bytes that such a client sends are read and discarded at once.
+const DISCARDED_BYTES: usize = 16 << 10;
+/// The time between two such reads, over all clients that send more than that.
+const DISCARD_PAUSE: Duration = Duration::from_millis(1);
 /// How long data may be under way without an acknowledgement, and how long after silence the peer is asked.
 pub(crate) const DEAD_PEER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Which refused client's turn it is to have more of its input discarded.
+static DISCARDS: Semaphore = Semaphore::const_new(1);
 
 /// What is known of a connection before its first request.
 #[derive(Clone, Debug)]
@@ -369,8 +377,34 @@ async fn refuse(mut stream: TcpStream, why: &[u8], is_tls: bool) {
         stream.write_all(why).await?;
         stream.shutdown().await?;
         // Reading on keeps unread input from resetting the connection before the answer is read.
-        tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
+        discard(&stream).await
     };
     // A client that is gone needs no answer.
     _ = timeout(REFUSAL_TIMEOUT, send).await;
+}
+
+/// Reads to the end and discards what was read. Clients that send more than a piece take turns, so that a flood of them does
+/// not keep others waiting.
+async fn discard(stream: &TcpStream) -> io::Result<()> {
+    while let bytes @ 1.. = discard_piece(stream).await? {
+        if bytes < DISCARDED_BYTES {
+            continue;
+        }
+        tokio::select! {
+            _turn = DISCARDS.acquire() => sleep(DISCARD_PAUSE).await,
+            // It was reset.
+            _ = stream.ready(Interest::ERROR) => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+async fn discard_piece(stream: &TcpStream) -> io::Result<usize> {
+    loop {
+        stream.readable().await?;
+        match stream.try_read(&mut [0; DISCARDED_BYTES]) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return result,
+        }
+    }
 }
