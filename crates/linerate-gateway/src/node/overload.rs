@@ -29,6 +29,15 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How many clients of a worker are closed in one look.
 const CLIENTS_A_LOOK: usize = 64;
 
+/// How many are ended at once, unless they are many: workers serve others in between, as freeing memory takes time.
+const ENDED_AT_ONCE: usize = 4;
+
+/// The time until more are ended.
+const END_PAUSE: Duration = Duration::from_millis(1);
+
+/// How many pauses there are at most: the more there is to be ended, the sooner it must be.
+const END_PAUSES_MAX: usize = 64;
+
 /// What takes less is not ended: that would free nothing.
 const COST_BYTES_MIN: u64 = 4 << 10;
 
@@ -129,6 +138,16 @@ impl Node {
                 "closed what took most memory"
             );
         }
+        let at_once = ENDED_AT_ONCE.max(costs.len().div_ceil(END_PAUSES_MAX));
+        let mut costs = costs.into_iter();
+        while costs.len() > 0 {
+            self.end(costs.by_ref().take(at_once)).await;
+            sleep(END_PAUSE).await;
+        }
+    }
+
+    /// Ends all of these.
+    async fn end(&self, costs: impl Iterator<Item = Cost>) {
         let mut clients = Vec::new();
         for cost in costs {
             self.budget().note_shed(cost.consumer, cost.bytes);
