@@ -33,7 +33,7 @@ const BYTES_A_TURN: usize = 512 * 1024;
 const SEARCHED_A_TURN: usize = 512 * 1024;
 
 /// How long filters are evaluated until the sockets are served again.
-const SLICE: Duration = Duration::from_micros(100);
+const SLICE: Duration = Duration::from_micros(50);
 
 /// A worker rests that has been handing out for so long, if that gathers what goes together: a write costs the same for
 /// one publication as for many.
@@ -88,6 +88,8 @@ impl Worker {
         if let Some(Arrival::Publication(channel, publication, _)) = next.filter(is_dear) {
             while !self.evaluate_slice(channel, publication, &mut known) {
                 self.transmit().await;
+                // Once more: after its look at the sockets, the runtime polls this task before those that it has woken.
+                yield_now().await;
             }
         }
         known
