@@ -17,10 +17,6 @@ use super::listener::listen;
 /// system when it ends, with mimalloc.
 const BLOCKING_IDLE: Duration = Duration::from_secs(1);
 
-/// How many tasks run before a worker looks at its sockets again. With tokio's 61, a body that arrives as fast as it is
-/// read, 64 KiB each time its task runs, keeps others waiting until it is whole.
-const TASKS_A_LOOK: u32 = 8;
-
 /// Listeners on one address, one for each worker; the kernel spreads connections over them.
 #[derive(Debug)]
 pub struct Workers {
@@ -90,7 +86,6 @@ impl Workers {
                 let _ended = Ended(ended);
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
-                    .event_interval(TASKS_A_LOOK)
                     .thread_keep_alive(BLOCKING_IDLE)
                     .build()?;
                 runtime.block_on(async {
