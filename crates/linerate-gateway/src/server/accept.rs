@@ -12,6 +12,7 @@ use axum::Router;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc,
+    task::yield_now,
     time::sleep,
 };
 
@@ -47,8 +48,10 @@ pub(super) async fn serve(front: Arc<Front>, listener: TcpListener, app: Router)
                 Err(error) => wait_out(error, &listener, &front.spares).await?,
             }
             let rate = front.admission.accepts_per_second_max() as usize / front.workers;
-            if let Some(wait) = pace.step(Instant::now(), rate.max(1)) {
-                sleep(wait).await;
+            match pace.step(Instant::now(), rate.max(1)) {
+                Some(wait) => sleep(wait).await,
+                // Other sockets are served between two connections, however many come at once.
+                None => yield_now().await,
             }
         }
     }
