@@ -1,11 +1,11 @@
 //! Any publication for any expression to judge: JSON as a naive evaluator on what was parsed does, and all others the same
-//! with other filters as without.
+//! with other filters as without, and in slices as at once.
 #![no_main]
 
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use linerate_filter::{Filter, FilterSet, Limits, parse};
+use linerate_filter::{Evaluated, Filter, FilterSet, Limits, parse};
 
 #[path = "../../crates/linerate-filter/tests/it/oracle.rs"]
 mod oracle;
@@ -34,8 +34,12 @@ fuzz_target!(|data: &[u8]| {
         expected.extend(is_match.then_some(id));
         set.insert(id, Arc::new(filter));
     }
-    let mut matched = Vec::new();
-    set.visit(payload, |id| matched.push(id));
-    matched.sort_unstable();
-    assert_eq!(matched, expected, "{texts}");
+    let mut evaluated = Evaluated::default();
+    while !set.evaluate(payload, &mut evaluated, || true) {}
+    for known in [Evaluated::default(), evaluated] {
+        let mut matched = Vec::new();
+        set.visit_evaluated(payload, &known, |id| matched.push(id));
+        matched.sort_unstable();
+        assert_eq!(matched, expected, "{texts}");
+    }
 });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use linerate_filter::{
-    Filter, FilterSet, Limits, Number, parse,
+    Evaluated, Filter, FilterSet, Limits, Number, parse,
     tree::{Comparison, Literal, Node, Path, Segment, TextTest},
 };
 use proptest::prelude::*;
@@ -346,12 +346,16 @@ proptest! {
         for (payload, changes) in &payloads {
             // Whether it is JSON or not.
             for payload in [payload.as_bytes(), &changed(payload, changes)] {
-                let mut matched = Vec::new();
-                set.visit(payload, |id| matched.push(id));
-                matched.sort_unstable();
+                let mut evaluated = Evaluated::default();
+                while !set.evaluate(payload, &mut evaluated, || true) {}
                 let is_match = |id: &usize| !removed[*id] && filters[*id].matches(payload);
                 let expected: Vec<usize> = (0..filters.len()).filter(is_match).collect();
-                prop_assert_eq!(matched, expected, "{}", payload.escape_ascii());
+                for known in [Evaluated::default(), evaluated] {
+                    let mut matched = Vec::new();
+                    set.visit_evaluated(payload, &known, |id| matched.push(id));
+                    matched.sort_unstable();
+                    prop_assert_eq!(&matched, &expected, "{}", payload.escape_ascii());
+                }
             }
         }
     }
