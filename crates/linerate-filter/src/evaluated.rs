@@ -67,17 +67,20 @@ impl Evaluated {
         }
     }
 
-    /// Goes on with a filter by `evaluate`, which returns whether it matches; `None` if the slice is over.
+    /// Keeps whether a filter matches.
+    pub(crate) fn learn(&mut self, (id, number): (usize, u64), is_match: bool) {
+        *self.filter(id) = Some((number, Progress::Match(is_match)));
+    }
+
+    /// Goes on with a filter by `evaluate`, which returns whether it matches, or `None` if the slice is over. Returns
+    /// whether the filter is done.
     pub(crate) fn go_on<F: FnMut() -> bool>(
         &mut self,
         (id, number): (usize, u64),
         is_over: F,
         evaluate: impl FnOnce(&mut Slice<'_, F>) -> Option<bool>,
-    ) -> Option<bool> {
-        if self.filters.len() <= id {
-            self.filters.resize_with(id + 1, || None);
-        }
-        let filter = &mut self.filters[id];
+    ) -> bool {
+        let filter = self.filter(id);
         let mut known = match filter.take() {
             Some((known, Progress::Searches(searches))) if known == number => searches,
             _ => Vec::new(),
@@ -89,6 +92,13 @@ impl Evaluated {
         });
         let progress = is_match.map_or(Progress::Searches(known), Progress::Match);
         *filter = Some((number, progress));
-        is_match
+        is_match.is_some()
+    }
+
+    fn filter(&mut self, id: usize) -> &mut Option<(u64, Progress)> {
+        if self.filters.len() <= id {
+            self.filters.resize_with(id + 1, || None);
+        }
+        &mut self.filters[id]
     }
 }

@@ -177,12 +177,16 @@ impl FilterSet {
             if known.result(id, entry.number).is_some() {
                 return true;
             }
-            if entry.filter.searches() == 0 && is_over() {
-                return false;
+            if entry.filter.searches() == 0 {
+                if is_over() {
+                    return false;
+                }
+                let is_match = self.is_true(entry, found, &mut AtOnce) == Some(true);
+                known.learn((id, entry.number), is_match);
+                return true;
             }
             let evaluate = |slice: &mut Slice<'_, _>| self.is_true(entry, found, slice);
-            let result = known.go_on((id, entry.number), &mut is_over, evaluate);
-            result.is_some()
+            known.go_on((id, entry.number), &mut is_over, evaluate)
         })
     }
 

@@ -145,6 +145,24 @@ fn evaluation_in_slices_goes_on_within_a_filter() {
 }
 
 #[test]
+fn evaluation_in_slices_gets_on_with_what_searches_no_payload() {
+    // An operation that may search, with an operand that makes it cost nothing.
+    let set = set(&[
+        "size('abc') == 3",
+        "('a' == 'b') != true",
+        "'abc'.startsWith('a') && 'b' == 'b'",
+    ]);
+    let (mut known, mut slices) = (Evaluated::default(), 1);
+    while !set.evaluate(b"{}", &mut known, || true) {
+        slices += 1;
+        assert!(slices < 10, "it does not get on");
+    }
+    let mut matched = Vec::new();
+    set.visit_evaluated(b"{}", &known, |id| matched.push(id));
+    assert_eq!(matched, [0, 1, 2]);
+}
+
+#[test]
 fn searches_are_counted_as_filters_come_and_go() {
     let mut set = set(&["a.contains('x')", "a == 1", "size(a) > 1"]);
     assert_eq!(set.searches(), 5);
