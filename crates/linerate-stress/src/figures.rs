@@ -11,8 +11,9 @@ use anyhow::Result;
 use crate::{
     attack::{HOW, OFF, ON, Tally, WELL},
     child::Child,
+    cores,
     live::Live,
-    usage::Usage,
+    usage::{Usage, stolen_time},
 };
 
 /// The length of a slice.
@@ -54,6 +55,8 @@ pub(crate) struct Figures {
     pub(crate) files: Span,
     /// Of one processor, while there was abuse.
     pub(crate) processor_share: f64,
+    /// Of the machine, while this was measured: what its host gave to others.
+    pub(crate) stolen_share: f64,
     /// Medians over the slices of the 99th percentiles.
     pub(crate) p99_alone: Duration,
     pub(crate) p99_with: Duration,
@@ -64,6 +67,8 @@ pub(crate) struct Figures {
 /// A server that is watched while it is abused.
 pub(crate) struct Watch {
     usage: Usage,
+    begun: Instant,
+    stolen_before: Duration,
     memory_before: u64,
     files: Span,
     processor_time: Duration,
@@ -75,6 +80,8 @@ impl Watch {
         usage.forget_peak()?;
         let files = usage.files()?;
         Ok(Self {
+            begun: Instant::now(),
+            stolen_before: stolen_time()?,
             memory_before: usage.resident_bytes()?,
             files: Span {
                 before: files,
@@ -113,6 +120,11 @@ impl Watch {
         self.processor_time.as_secs_f64() / self.abused.as_secs_f64()
     }
 
+    fn stolen_share(&self) -> Result<f64> {
+        let stolen = stolen_time()?.saturating_sub(self.stolen_before);
+        Ok(stolen.as_secs_f64() / (self.begun.elapsed().as_secs_f64() * cores::count() as f64))
+    }
+
     /// Waits until the files are as before, if they come to be so in time; what is not measured here is
     /// zero.
     pub(crate) fn end(self) -> Result<Figures> {
@@ -135,6 +147,7 @@ impl Watch {
         thread::sleep(Duration::from_millis(500));
         Ok(Figures {
             processor_share: self.processor_share(),
+            stolen_share: self.stolen_share()?,
             memory_bytes: Span {
                 before: self.memory_before,
                 peak,

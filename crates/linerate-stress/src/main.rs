@@ -36,7 +36,8 @@ use self::{figures::Effort, outcome::Outcome};
 
 /// What abusive clients do to our servers and to the other clients.
 ///
-/// Leave the machine alone meanwhile. The exit status is 1 if a bound is broken.
+/// Leave the machine alone meanwhile. The exit status is 1 if a bound is broken. On a virtual machine whose host gives
+/// more than a hundredth of its time to others, it is not said that live clients wait too long: that row has no verdict.
 #[derive(Debug, Parser)]
 #[command(name = "linerate-stress")]
 struct Cli {

@@ -20,6 +20,9 @@ pub(crate) fn text(name: &str, outcome: &Outcome) -> String {
     for finding in &outcome.also {
         _ = writeln!(text, "  {}", finding.text);
     }
+    if let Some(why) = undecided(outcome) {
+        _ = writeln!(text, "  NO VERDICT on p99: {why}");
+    }
     match &outcome.broken()[..] {
         [] => text.push_str("  good"),
         broken => _ = write!(text, "  BROKEN: {}", broken.join("; ")),
@@ -35,7 +38,8 @@ pub(crate) fn markdown(outcomes: &[(String, Outcome)]) -> String {
     );
     for (name, outcome) in outcomes {
         let [memory, files, processor, waiting] = cells(outcome);
-        let also: Vec<&str> = outcome.also.iter().map(|also| also.text.as_str()).collect();
+        let mut also: Vec<_> = outcome.also.iter().map(|also| also.text.clone()).collect();
+        also.extend(undecided(outcome).map(|why| format!("no verdict on p99: {why}")));
         let broken = match &outcome.broken()[..] {
             [] => String::new(),
             broken => format!(" **{}**", broken.join("; ")),
@@ -56,11 +60,24 @@ pub(crate) fn markdown(outcomes: &[(String, Outcome)]) -> String {
     text
 }
 
+/// Returns why nothing can be said about how long others wait, if that is so.
+fn undecided(outcome: &Outcome) -> Option<String> {
+    outcome.is_undecided().then(|| {
+        let percent = outcome.figures.stolen_share * 100.0;
+        format!("{percent:.1} % of the machine's time went to others")
+    })
+}
+
 /// Returns all rows for programs.
 pub(crate) fn json(outcomes: &[(String, Outcome)]) -> Result<String> {
-    let rows = outcomes.iter().map(
-        |(name, outcome)| json!({ "row": name, "outcome": outcome, "broken": outcome.broken() }),
-    );
+    let rows = outcomes.iter().map(|(name, outcome)| {
+        json!({
+            "row": name,
+            "outcome": outcome,
+            "broken": outcome.broken(),
+            "undecided": undecided(outcome),
+        })
+    });
     Ok(serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?)
 }
 

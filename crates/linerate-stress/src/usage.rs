@@ -89,6 +89,17 @@ impl Usage {
     }
 }
 
+/// Returns for how long the host has run others while this machine had something to do, over all its cores (proc(5)).
+pub(crate) fn stolen_time() -> Result<Duration> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    // The label, then user, nice, system, idle, iowait, irq, softirq, steal.
+    let ticks = stat
+        .split_whitespace()
+        .nth(8)
+        .context("a stat without steal")?;
+    Ok(Duration::from_secs(ticks.parse()?) / u32::try_from(clock_ticks_per_second())?)
+}
+
 #[cfg(test)]
 mod tests {
     use std::{fs::File, hint, process};
