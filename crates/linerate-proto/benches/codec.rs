@@ -1,8 +1,8 @@
 //! The codec and the engine: frames per second and time per frame.
 //!
-//! `cargo bench -p linerate-proto --bench codec`. Each item is one frame. The buffer is warm, as that
-//! of a worker is which reads for one connection after the other. All answers are checked before any
-//! time is taken.
+//! Run with `cargo bench -p linerate-proto --bench codec`. Each item is one frame. The buffer is
+//! warm, like that of a worker that reads for one connection after the other. All results are
+//! checked before anything is measured.
 
 use core::time::Duration;
 use std::{hint::black_box, sync::Arc};
@@ -16,10 +16,10 @@ use linerate_proto::{
     frame::{BulkEncoder, listen},
 };
 
-/// The size of the buffer that frames are read from and written to, as a read would give it.
+/// The size in bytes of the buffer that frames are read from and written to, like that of a read.
 const BUFFER_BYTES: usize = 60_000;
-/// Reading unmasks in place, and reading again masks. This key turns ASCII into ASCII, so that the
-/// same buffer is valid text each time.
+/// The masking key. Reading unmasks in place, and reading again masks. This key turns ASCII into
+/// ASCII, so that the same buffer is valid text each time.
 const KEY: MaskKey = MaskKey([0x37, 0x5A, 0x21, 0x3D]);
 /// Payload lengths: single values, quotes, small JSON, the longest short frame, and a page of text.
 const SIZES: [usize; 5] = [5, 13, 20, 125, 1024];
@@ -45,7 +45,7 @@ fn frames(payload_bytes: usize, opcode: Opcode, mask: Option<MaskKey>) -> (Vec<u
     (buffer, count)
 }
 
-/// Checks that each way to read what was written gives all of it back.
+/// Checks that each way of reading returns everything that was written.
 fn check(payload_bytes: usize) {
     let payload = vec![b'x'; payload_bytes];
     for (role, mask) in [(Role::Server, Some(KEY)), (Role::Client, None)] {
@@ -83,7 +83,7 @@ fn server() -> Engine<Server> {
     Engine::new(Server, Arc::new(Config::default()), Duration::ZERO)
 }
 
-/// Reading with the frame listener, payloads borrowed.
+/// Reading with the frame listener, which borrows payloads.
 #[divan::bench(args = SIZES)]
 fn decode_listen_masked(bencher: Bencher<'_, '_>, payload_bytes: usize) {
     let (mut wire, count) = frames(payload_bytes, Opcode::Binary, Some(KEY));
@@ -97,13 +97,13 @@ fn decode_listen_masked(bencher: Bencher<'_, '_>, payload_bytes: usize) {
         });
 }
 
-/// Reading with the engine: what `listen` does and the rules of messages.
+/// Reading with the engine, which also checks the rules for messages, unlike `listen`.
 #[divan::bench(args = SIZES)]
 fn decode_engine_binary(bencher: Bencher<'_, '_>, payload_bytes: usize) {
     decode_engine(bencher, payload_bytes, Opcode::Binary);
 }
 
-/// Reading with the engine, text validated.
+/// Reading text with the engine, which validates it.
 #[divan::bench(args = SIZES)]
 fn decode_engine_text(bencher: Bencher<'_, '_>, payload_bytes: usize) {
     decode_engine(bencher, payload_bytes, Opcode::Text);

@@ -1,7 +1,7 @@
-//! Messages that are compressed each for itself: by the engine, and by zlib-rs, begun anew for each.
+//! Compression of messages without takeover: by the engine, and by zlib-rs, reset for each message.
 //!
-//! `cargo bench -p linerate-proto --features deflate,std --bench deflate`. An item is a message; what the messages become is
-//! printed before any time is taken.
+//! Run with `cargo bench -p linerate-proto --features deflate,std --bench deflate`. An item is a
+//! message. The compressed sizes are printed before anything is measured.
 
 use core::time::Duration;
 use std::{cell::Cell, hint::black_box, sync::Arc};
@@ -14,16 +14,16 @@ use linerate_proto::{
 };
 use zlib_rs::DeflateFlush;
 
-/// Bytes of a message; the last is the longest that our own encoder takes.
+/// Message lengths in bytes; the last is the longest that our own encoder takes.
 const SIZES: [usize; 6] = [100, 250, 1_000, 3_000, 8_000, 16_384];
 
-/// Messages that take turns.
+/// The number of different messages, which are used in turn.
 const MESSAGES: usize = 32;
 
-/// The header of a frame of less than 64 KiB, at most.
+/// The maximum length of the header of a frame of less than 64 KiB, in bytes.
 const HEADER_BYTES_MAX: usize = 4;
 
-/// The bytes that end a flush and are not sent.
+/// The number of bytes at the end of a flush that are not sent.
 const TAIL_BYTES: usize = 4;
 
 const CONTEXT: Context = Context {
@@ -43,7 +43,7 @@ fn main() {
     divan::main();
 }
 
-/// Rows as dashboards get them.
+/// Returns JSON rows like those sent to dashboards.
 fn messages(bytes: usize) -> Vec<Vec<u8>> {
     let mut state = 7_u64;
     let mut random = |below: u64| {
@@ -67,7 +67,7 @@ fn messages(bytes: usize) -> Vec<Vec<u8>> {
     (0..MESSAGES).map(message).collect()
 }
 
-/// Returns what compresses a message with the defaults and says how long it has become.
+/// Returns a function that compresses a message with the default settings and returns its length.
 fn own() -> impl FnMut(&[u8]) -> usize {
     let agreement = Agreement {
         sending: CONTEXT,
@@ -84,7 +84,7 @@ fn own() -> impl FnMut(&[u8]) -> usize {
     }
 }
 
-/// The same with zlib-rs.
+/// Returns the same for zlib-rs.
 fn zlib() -> impl FnMut(&[u8]) -> usize {
     let level = Deflate::default().level.into();
     let mut deflate = zlib_rs::Deflate::new(level, false, CONTEXT.window_bits);

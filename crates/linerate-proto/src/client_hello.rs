@@ -1,8 +1,9 @@
-//! The first message of a TLS client, looked at before the library that speaks TLS (RFC 8446 §4.1.2, §5.1).
+//! Inspects the first message of a TLS client before the TLS library sees it (RFC 8446 §4.1.2,
+//! §5.1).
 //!
-//! For what can't be a hello, or asks for a version that must not be spoken, the standards have exact alerts, which
-//! rustls does not always send: see [`HelloError`]. What is looked at is passed on unchanged; all else is for the
-//! library to judge.
+//! For a message that cannot be a ClientHello, or that offers only prohibited versions, the
+//! standards require specific alerts, which rustls does not always send: see [`HelloError`]. The
+//! inspected bytes are passed on unchanged; the TLS library checks everything else.
 
 #[cfg(test)]
 mod tests;
@@ -10,14 +11,14 @@ mod tests;
 use alloc::vec::Vec;
 use core::{error::Error, fmt};
 
-/// Types of records (§5.1).
+/// Record types (§5.1).
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 
 /// The type of a handshake message (§4).
 const CLIENT_HELLO: u8 = 1;
 
-/// TLS 1.2, which stands in the hello of all newer versions, too (§4.1.2).
+/// TLS 1.2; newer versions also put this number in the version field of their hello (§4.1.2).
 const TLS12: u16 = 0x0303;
 
 /// The extension that lists versions (§4.2.1).
@@ -26,33 +27,33 @@ const SUPPORTED_VERSIONS: u16 = 43;
 const RECORD_HEADER_BYTES: usize = 5;
 const MESSAGE_HEADER_BYTES: usize = 4;
 
-/// Why a connection ends with its first message.
+/// Why a TLS connection must be closed during the client's first message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum HelloError {
-    /// The peer sends an alert, and no hello: it has ended the connection (§6).
+    /// The peer sent an alert instead of a hello, which ends the connection (§6).
     Alerted,
-    /// A record of another type stands between the parts of the hello (§5.1).
+    /// A record of another type arrived between the parts of the hello (§5.1).
     Interrupted {
-        /// The type.
+        /// The type of that record.
         record_type: u8,
     },
-    /// It is announced to be longer than any hello is.
+    /// The length of the hello exceeds the limit.
     TooLong {
-        /// How long it would be.
+        /// The length in the header of the message, in bytes.
         bytes: usize,
-        /// The limit.
+        /// The limit, in bytes.
         bytes_max: usize,
     },
-    /// Only versions are offered that must not be spoken (RFC 7568, RFC 8996).
+    /// The client offers only prohibited versions (RFC 7568, RFC 8996).
     Version {
-        /// The newest of them, as in the hello.
+        /// The newest of them, as encoded in the hello.
         version: u16,
     },
 }
 
 impl HelloError {
-    /// Returns the alert that says so (§6.2), if there is somebody to tell.
+    /// Returns the alert to send (§6.2); `None` if the peer has already ended the connection.
     pub const fn alert(&self) -> Option<u8> {
         match self {
             Self::Alerted => None,
@@ -62,7 +63,7 @@ impl HelloError {
         }
     }
 
-    /// Returns the record to send before the connection is closed.
+    /// Returns the record to send before closing the connection; `None` if none is to be sent.
     pub const fn record(&self) -> Option<[u8; 7]> {
         match self.alert() {
             Some(alert) => Some([ALERT, 3, 3, 0, 2, 2, alert]),
@@ -74,24 +75,29 @@ impl HelloError {
 impl fmt::Display for HelloError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Alerted => f.write_str("TLS alert in place of a hello"),
+            Self::Alerted => f.write_str("TLS alert instead of a ClientHello"),
             Self::Interrupted { record_type } => {
-                write!(f, "TLS record of type {record_type} inside of a hello")
+                write!(f, "TLS record of type {record_type} inside a ClientHello")
             }
             Self::TooLong { bytes, bytes_max } => {
                 write!(
                     f,
-                    "TLS hello of {bytes} bytes; at most {bytes_max} are taken"
+                    "TLS ClientHello of {bytes} bytes exceeds the limit of {bytes_max}"
                 )
             }
-            Self::Version { version } => write!(f, "TLS hello of version {version:#06x}"),
+            Self::Version { version } => {
+                write!(
+                    f,
+                    "TLS ClientHello offers no version newer than {version:#06x}"
+                )
+            }
         }
     }
 }
 
 impl Error for HelloError {}
 
-/// Looks at the bytes of a TLS client up to the end of its hello.
+/// Inspects the bytes of a TLS client up to the end of its hello.
 ///
 /// ```
 /// use linerate_proto::client_hello::{HelloError, HelloReader};
@@ -104,28 +110,30 @@ impl Error for HelloError {}
 pub struct HelloReader {
     header: [u8; RECORD_HEADER_BYTES],
     header_len: usize,
-    /// Bytes of the record that are still to come.
+    /// Bytes of the record that have not arrived yet.
     record_left: usize,
-    /// The start of the message: up to its version, and to its end if that version is an old one.
+    /// The start of the message: up to its version, or up to its end if that version is old.
     message: Vec<u8>,
-    /// Bytes of the message that are still to come, once its start is known.
+    /// Bytes of the message that have not arrived yet, once its start is known.
     skipping: Option<usize>,
 }
 
 impl HelloReader {
-    /// The longest hello, as for rustls.
+    /// The maximum length of a hello in bytes, the same as in rustls.
     pub const BYTES_MAX: usize = 0xFFFF;
 
-    /// Creates a reader of a connection of which nothing has been read.
+    /// Creates a reader for a connection from which nothing has been read yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes what was read; `true` if there is nothing more to look at: the hello is there, or it is for the library
-    /// that speaks TLS to say that it is none.
+    /// Takes the bytes of a read; returns `true` once there is nothing more to inspect.
+    ///
+    /// That is the case if the hello is complete, or if the bytes are not a hello, which the TLS
+    /// library then reports.
     ///
     /// # Errors
-    /// The connection is to be closed, after [`HelloError::record`].
+    /// Fails if the connection must be closed, after sending [`HelloError::record`].
     pub fn handle_input(&mut self, mut input: &[u8]) -> Result<bool, HelloError> {
         while let Some((&byte, rest)) = input.split_first() {
             if self.record_left == 0 {
@@ -146,13 +154,13 @@ impl HelloReader {
         Ok(false)
     }
 
-    /// Returns how many bytes of memory are taken, beside those of the reader itself.
+    /// Returns how many bytes of memory are allocated, in addition to the reader itself.
     #[cfg(fuzzing)]
     pub fn kept_bytes(&self) -> usize {
         self.message.capacity()
     }
 
-    /// Takes a byte of a record's header; `true` if no record of a handshake follows.
+    /// Takes a byte of a record's header; returns `true` if the record is not a handshake record.
     fn take_header_byte(&mut self, byte: u8) -> Result<bool, HelloError> {
         self.header[self.header_len] = byte;
         self.header_len += 1;
@@ -170,7 +178,7 @@ impl HelloReader {
         }
     }
 
-    /// Takes some of the message; returns how many bytes, and whether the rest is of no interest.
+    /// Takes some bytes of the message; returns how many, and whether the rest can be ignored.
     fn take_message(&mut self, bytes: &[u8]) -> Result<(usize, bool), HelloError> {
         if let Some(left) = &mut self.skipping {
             let taken = bytes.len().min(*left);
@@ -190,7 +198,7 @@ impl HelloReader {
         Ok((taken, self.judge()?))
     }
 
-    /// Judges what is there of the message; `true` if the rest is of no interest.
+    /// Checks the part of the message that is available; returns `true` if the rest can be ignored.
     fn judge(&mut self) -> Result<bool, HelloError> {
         let [kind, ..] = self.message[..] else {
             return Ok(false);
@@ -206,7 +214,7 @@ impl HelloReader {
             });
         }
         let Some(version) = self.message.get(MESSAGE_HEADER_BYTES..VERSION_END) else {
-            // It has room for none, or it has not come yet.
+            // The message is too short for a version, or the version has not arrived yet.
             return Ok(announced < VERSION_END - MESSAGE_HEADER_BYTES);
         };
         let version = u16::from_be_bytes([version[0], version[1]]);
@@ -215,14 +223,14 @@ impl HelloReader {
             self.skipping = Some(left);
             return Ok(left == 0);
         }
-        // §4.2.1: where versions are listed, only these count.
+        // §4.2.1: if the extension that lists versions is present, only these versions count.
         if left == 0 && lists_versions(&self.message[VERSION_END..]) == Some(false) {
             return Err(HelloError::Version { version });
         }
         Ok(left == 0)
     }
 
-    /// Returns how long the message is without its header.
+    /// Returns the length of the message without its header, in bytes.
     fn announced_bytes(&self) -> Option<usize> {
         let &[_, high, middle, low] = self.message.first_chunk()?;
         Some(u32::from_be_bytes([0, high, middle, low]) as usize)
@@ -232,7 +240,9 @@ impl HelloReader {
 /// Where the version of a hello ends.
 const VERSION_END: usize = MESSAGE_HEADER_BYTES + 2;
 
-/// Returns whether a hello, behind its version, has the extension that lists versions; `None` if it is malformed.
+/// Returns whether a hello has the extension that lists versions; `None` if it is malformed.
+///
+/// `hello` is the part after the version field.
 fn lists_versions(hello: &[u8]) -> Option<bool> {
     const RANDOM_BYTES: usize = 32;
     let hello = hello.get(RANDOM_BYTES..)?;
@@ -252,7 +262,7 @@ fn lists_versions(hello: &[u8]) -> Option<bool> {
     Some(false)
 }
 
-/// Splits off a vector whose length stands in `N` bytes (§3.4).
+/// Splits off a vector whose length is encoded in `N` bytes (§3.4).
 fn split_vector<const N: usize>(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<N>()?;
     let length = length

@@ -6,38 +6,38 @@ use crate::error::{ProtocolError, SendError};
 
 /// The status code of a Close frame (RFC 6455 §7.4).
 ///
-/// Holds only codes that may stand on the wire; 1005, 1006 and 1015 are not among them (§7.4.1).
+/// Holds only codes that may be sent, which excludes 1005, 1006 and 1015 (§7.4.1).
 #[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct CloseCode(u16);
 
 impl CloseCode {
-    /// 1000: the purpose of the connection is fulfilled.
+    /// 1000: the connection has fulfilled its purpose.
     pub const NORMAL: Self = Self(1000);
-    /// 1001: the endpoint goes away (a server stops, a page is left).
+    /// 1001: the endpoint is going away (a server shuts down, the user leaves a page).
     pub const GOING_AWAY: Self = Self(1001);
-    /// 1002: the peer broke the protocol.
+    /// 1002: the peer violated the protocol.
     pub const PROTOCOL_ERROR: Self = Self(1002);
-    /// 1003: a kind of data that the endpoint does not accept.
+    /// 1003: the endpoint received a kind of data that it does not accept.
     pub const UNSUPPORTED_DATA: Self = Self(1003);
-    /// 1007: data that does not fit its type, such as text that is not UTF-8.
+    /// 1007: the data is not consistent with its type, such as text that is not UTF-8.
     pub const INVALID_PAYLOAD: Self = Self(1007);
-    /// 1008: a message that violates the endpoint's policy.
+    /// 1008: a message violates the endpoint's policy.
     pub const POLICY_VIOLATION: Self = Self(1008);
-    /// 1009: a message too big to process.
+    /// 1009: a message is too big to process.
     pub const MESSAGE_TOO_BIG: Self = Self(1009);
-    /// 1010: an extension that the client needs was not negotiated.
+    /// 1010: an extension that the client requires was not negotiated.
     pub const MANDATORY_EXTENSION: Self = Self(1010);
-    /// 1011: the endpoint met an unexpected condition.
+    /// 1011: the endpoint encountered an unexpected condition.
     pub const INTERNAL_ERROR: Self = Self(1011);
-    /// 1012: the service restarts (IANA registry).
+    /// 1012: the service is restarting (IANA registry).
     pub const SERVICE_RESTART: Self = Self(1012);
     /// 1013: try again later (IANA registry).
     pub const TRY_AGAIN_LATER: Self = Self(1013);
 
-    /// Returns the code if it may stand in a Close frame, `None` otherwise.
+    /// Returns the code if it may be sent in a Close frame, `None` otherwise.
     ///
-    /// Allowed are the codes that RFC 6455 §7.4.1 and the IANA registry define for the wire
-    /// (1000–1003, 1007–1014) and those for libraries and applications (3000–4999, §7.4.2).
+    /// The codes defined by RFC 6455 §7.4.1 and the IANA registry (1000–1003, 1007–1014) and those
+    /// for libraries and applications (3000–4999, §7.4.2) are allowed.
     pub const fn new(code: u16) -> Option<Self> {
         match code {
             1000..=1003 | 1007..=1014 | 3000..=4999 => Some(Self(code)),
@@ -63,23 +63,24 @@ impl fmt::Display for CloseCode {
     }
 }
 
-/// What a Close frame says; the reason borrows from the frame.
+/// The code and the reason of a Close frame; the reason borrows from the frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CloseFrame<'a> {
     /// The status code; `None` if the frame has no payload (locally reported as 1005).
     pub code: Option<CloseCode>,
-    /// The reason, at most 123 bytes; text that the peer controls.
+    /// The reason, at most 123 bytes. The peer controls this text.
     pub reason: &'a str,
 }
 
 impl<'a> CloseFrame<'a> {
-    /// The most bytes that a reason can have: a control frame's 125 less the code (§5.5.1).
+    /// The maximum length of a reason in bytes: the 125 of a control frame less the code (§5.5.1).
     pub const REASON_BYTES_MAX: usize = 123;
 
     /// Parses the unmasked payload of a Close frame.
     ///
     /// # Errors
-    /// A payload of one byte, a code that must not stand on the wire, a reason that is not UTF-8.
+    /// Fails if the payload has exactly one byte, the code must not be sent, or the reason is not
+    /// UTF-8.
     pub fn decode(payload: &'a [u8]) -> Result<Self, ProtocolError> {
         match payload {
             [] => Ok(Self {
@@ -104,7 +105,7 @@ impl<'a> CloseFrame<'a> {
     }
 }
 
-/// The payload of a control frame: at most 125 bytes, held in place (RFC 6455 §5.5).
+/// The payload of a control frame: at most 125 bytes, stored inline (RFC 6455 §5.5).
 #[derive(Clone, Copy)]
 pub(crate) struct ControlPayload {
     bytes: [u8; 125],
@@ -164,7 +165,7 @@ impl fmt::Debug for ControlPayload {
 mod tests {
     use super::*;
 
-    /// An oracle that is a table, not the `match` above.
+    /// Compares with a table, independently of the `match` above.
     #[test]
     fn close_codes_equal_the_registry() {
         let mut allowed = [false; 65_536];

@@ -1,17 +1,18 @@
 //! Compressed messages: permessage-deflate (RFC 7692).
 //!
-//! [`Deflate`] says what an endpoint is willing to do; the opening handshake makes an
-//! [`Agreement`] of it ([`Acceptance::with_deflate`](crate::handshake::Acceptance::with_deflate),
-//! [`ClientHandshake::with_deflate`](crate::handshake::ClientHandshake::with_deflate)), and
-//! [`Engine::with_deflate`](crate::Engine::with_deflate) keeps to it.
+//! [`Deflate`] holds the settings of an endpoint. The opening handshake negotiates an [`Agreement`]
+//! from them ([`Acceptance::with_deflate`](crate::handshake::Acceptance::with_deflate),
+//! [`ClientHandshake::with_deflate`](crate::handshake::ClientHandshake::with_deflate)), which
+//! [`Engine::with_deflate`](crate::Engine::with_deflate) applies.
 //!
-//! A connection keeps no compressor, only what the next message may refer back to: the last
-//! 2^`window_bits` bytes of each direction, and nothing before the first message. Compressors and
-//! decompressors come from a [`Pool`] and are told these bytes. All windows of a process are
-//! counted by a [`Budget`].
+//! A connection does not hold a compressor, only the bytes that the next message may refer back to:
+//! the last 2^`window_bits` bytes of each direction. It allocates nothing before the first message.
+//! Compressors and decompressors come from a [`Pool`] and are loaded with these bytes. A [`Budget`]
+//! counts all windows of a process.
 //!
-//! Streams are compressed by zlib-rs; messages of up to 16 KiB that refer to no others by an encoder
-//! of our own (`short`), since zlib clears 128 KiB for each of them.
+//! Messages that refer back to earlier ones, and messages of more than 16 KiB, are compressed by
+//! zlib-rs. Shorter messages that do not refer back use our own encoder (`short`), because zlib
+//! clears 128 KiB for each message.
 
 mod agreement;
 mod budget;
@@ -41,10 +42,10 @@ pub(crate) use codec::{Codec, Part, Round, Spent};
 /// The name of the extension (RFC 7692 §7).
 pub(crate) const NAME: &str = "permessage-deflate";
 
-/// What an endpoint is willing to do; the same for both roles.
+/// The compression settings of an endpoint, for both roles.
 ///
-/// Compression tells who can see the lengths of messages something about their content: never let
-/// what an attacker can choose and what is secret share a context (RFC 7692 §8). Send secrets
+/// The length of a compressed message reveals something about its content. Never compress secrets
+/// and data that an attacker can choose in the same context (RFC 7692 §8); send secrets
 /// uncompressed ([`Engine::send_uncompressed`](crate::Engine::send_uncompressed)).
 ///
 /// ```
@@ -55,29 +56,33 @@ pub(crate) const NAME: &str = "permessage-deflate";
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Deflate {
-    /// How hard to try, 1 to 9. Default: 4. On JSON messages of 250 bytes to 3 KB, levels 3 to 6 differ by
-    /// some percent in time and bytes, and with 2, messages are up to a tenth longer. With takeover, 1
-    /// makes no codes of its own for a message, takes a tenth to a third of the time, and messages are
-    /// 6 to 50 % longer; without, it takes no less than 2.
+    /// The compression level, 1 (fastest) to 9 (smallest). Default: 4.
+    ///
+    /// For JSON messages of 250 bytes to 3 KB, levels 3 to 6 differ by a few percent in time and
+    /// size, and at level 2 messages are up to a tenth longer. With takeover, level 1 uses the
+    /// fixed codes, takes a tenth to a third of the time, and messages are 6 to 50 % longer;
+    /// without takeover, it takes as long as level 2.
     pub level: u8,
-    /// Shorter messages are sent as they are, in bytes. Default: 64; below it even a good
-    /// compressor saves less than a header.
+    /// Messages shorter than this, in bytes, are not compressed. Default: 64; below that, even a
+    /// good compressor saves less than the size of a header.
     pub message_bytes_min: usize,
-    /// The window that our messages may refer back to: 2^`window_bits` bytes, 8 to 15; the peer may
-    /// ask for less. Default: 12 (4 KiB), which holds several messages of some hundred bytes.
+    /// The size of the window that our messages may refer back to: 2^`window_bits` bytes, 8 to 15.
+    /// The peer may ask for less. Default: 12 (4 KiB), which holds several messages of a few
+    /// hundred bytes.
     pub window_bits: u8,
-    /// The window that the peer's messages may refer back to, 8 to 15. A client that can't keep to
-    /// less than 15 bits then has to begin each message anew. Default: 12.
+    /// The same for the peer's messages, 8 to 15. A client that cannot limit itself to fewer than
+    /// 15 bits must then compress each message on its own. Default: 12.
     pub peer_window_bits: u8,
-    /// Whether our messages may refer back to earlier ones. Default: `true`.
+    /// True if our messages may refer back to earlier ones. Default: `true`.
     pub takeover: bool,
-    /// Whether the peer's messages may refer back to earlier ones. Default: `true`.
+    /// True if the peer's messages may refer back to earlier ones. Default: `true`.
     pub peer_takeover: bool,
-    /// How many times as long as what has arrived of it an inflated message may be, from 64 KiB on;
-    /// `None` leaves it to [`Limits::message_bytes_max`](crate::Limits::message_bytes_max). Default:
-    /// `None`, because an honest message of zeros shrinks to a thousandth, as a hostile one does.
+    /// The largest allowed ratio of a message's inflated size to its compressed size, checked once
+    /// 64 KiB have been inflated. `None` leaves only the limit of
+    /// [`Limits::message_bytes_max`](crate::Limits::message_bytes_max). Default: `None`, because an
+    /// honest message of zeros shrinks to a thousandth of its size, just like a hostile one.
     pub ratio_max: Option<u32>,
-    /// What counts and bounds the memory of windows. Default: [`Budget::global`].
+    /// The budget that counts and limits the memory of windows. Default: [`Budget::global`].
     pub budget: &'static Budget,
 }
 

@@ -1,9 +1,9 @@
 //! The connection after the opening handshake, as a state machine (RFC 6455 §5–§7).
 //!
-//! [`Engine::handle_input`] takes what a read gave and lends [`Event`]s; [`Engine::poll_transmit`]
-//! and the `send_*` methods append frames to a buffer of the caller; [`Engine::poll_timeout`] says
-//! when to call [`Engine::handle_timeout`]. Time is a `Duration` since any fixed moment that the
-//! caller chose.
+//! [`Engine::handle_input`] takes the bytes of a read and yields [`Event`]s that borrow from them;
+//! [`Engine::poll_transmit`] and the `send_*` methods append frames to the caller's buffer;
+//! [`Engine::poll_timeout`] returns when to call [`Engine::handle_timeout`]. Times are `Duration`s
+//! since a fixed moment that the caller chooses.
 
 mod closing;
 #[cfg(feature = "deflate")]
@@ -34,7 +34,7 @@ pub use receive::Events;
 
 /// The kind of a message (RFC 6455 §5.6).
 ///
-/// Complete: all other opcodes are those of control frames or reserved.
+/// This enum is exhaustive: all other opcodes belong to control frames or are reserved.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum MessageKind {
     /// Arbitrary bytes.
@@ -44,7 +44,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    /// Returns the opcode of the first frame of such a message.
+    /// Returns the opcode of the first frame of a message of this kind.
     #[inline]
     pub const fn opcode(self) -> Opcode {
         match self {
@@ -54,7 +54,7 @@ impl MessageKind {
     }
 }
 
-/// One end of an open WebSocket connection, without its I/O.
+/// One end of an open WebSocket connection, without I/O.
 #[derive(Debug)]
 pub struct Engine<E> {
     endpoint: E,
@@ -63,17 +63,18 @@ pub struct Engine<E> {
     /// The kind of the fragmented message that is being sent.
     sending: Option<MessageKind>,
     aside: Option<Box<Aside>>,
-    /// The opcode of the answer, until it is handed out.
+    /// The opcode of the queued answer, until [`Engine::poll_transmit`] appends it.
     answer_due: Option<Opcode>,
     input: Direction,
     output: Direction,
-    /// The code of the peer's Close frame: 0 before, [`Closed::NO_STATUS`] if it had none.
+    /// The code of the peer's Close frame: 0 before it arrives, [`Closed::NO_STATUS`] if it has no
+    /// code.
     peer_code: u16,
     keepalive: keepalive::Keepalive,
 }
 
-/// What a connection that nobody has pinged, and that does not compress, does without; kept allocated
-/// once there was any.
+/// State that a connection needs only once it is pinged or if it compresses; stays allocated from
+/// then on.
 #[derive(Debug)]
 struct Aside {
     /// The answer to the newest Ping, or our Close frame, after which no Ping is answered.
@@ -82,37 +83,37 @@ struct Aside {
     deflate: Option<Box<crate::deflate::Codec>>,
 }
 
-/// How far one direction of the connection has come.
+/// The state of one direction of the connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Direction {
-    /// A Close frame has passed.
+    /// A Close frame was sent or received.
     Closed,
     /// The connection failed: input is ignored.
     Failed,
-    /// Messages may pass.
+    /// Messages may be sent or received.
     Open,
 }
 
-/// What is known of the frame and the message that are arriving.
+/// The state of the frame and the message that are arriving.
 #[derive(Debug, Default)]
 struct Receiving {
-    /// Nothing once input means nothing any more.
+    /// Always [`Arriving::Nothing`] once all input is ignored.
     frame: Arriving,
     message: Option<Unfinished>,
     utf8: Validator,
-    /// The first bytes of a control payload that is not whole yet.
+    /// The first bytes of a control payload that is not complete yet.
     control: Option<Box<ControlPayload>>,
-    /// The reserved bits that have a meaning, as in [`Header::rsv`].
+    /// The reserved bits to which an extension gives a meaning, as in [`Header::rsv`].
     rsv_known: u8,
 }
 
 /// The part of a frame that is arriving.
 #[derive(Debug, Default)]
 enum Arriving {
-    /// None: the next byte begins a frame.
+    /// No frame has begun: the next byte is the first of one.
     #[default]
     Nothing,
-    /// A header, of which these first bytes have come.
+    /// A header whose first `len` bytes have arrived.
     Header {
         bytes: [u8; Header::BYTES_MAX],
         len: u8,
@@ -124,9 +125,9 @@ enum Arriving {
 /// A frame whose payload is arriving.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
-    /// Bytes of the payload that are still to come.
+    /// Bytes of the payload that have not arrived yet.
     left: u64,
-    /// Bytes of the payload that have arrived, for the masking key; wraps.
+    /// Bytes of the payload that have arrived, modulo 256: the offset for the masking key.
     phase: u8,
     mask: Option<MaskKey>,
     opcode: Opcode,
@@ -140,14 +141,14 @@ struct Unfinished {
     /// The sum of the payload lengths of the frames so far.
     bytes: u64,
     fragments: u32,
-    /// Whether any event of this message was lent.
+    /// True if any event of this message was returned to the caller.
     begun: bool,
-    /// Whether it is compressed (RFC 7692 §6).
+    /// True if the message is compressed (RFC 7692 §6).
     compressed: bool,
 }
 
 impl Aside {
-    /// Returns what is in `place`, which is made if there is nothing.
+    /// Returns the value in `place`, creating it if there is none.
     fn of(place: &mut Option<Box<Self>>) -> &mut Self {
         place.get_or_insert_with(|| {
             Box::new(Self {
@@ -159,7 +160,7 @@ impl Aside {
     }
 }
 
-/// Nanoseconds since the caller's fixed moment.
+/// Nanoseconds since the moment that the caller chose as zero.
 type Time = u64;
 
 fn time(now: Duration) -> Time {
@@ -169,7 +170,7 @@ fn time(now: Duration) -> Time {
 impl<E: Endpoint> Engine<E> {
     /// Creates an engine for a connection whose opening handshake ended at `now`.
     ///
-    /// An `Arc` of one configuration may serve any number of engines.
+    /// Any number of engines can share one `Config` through clones of the `Arc`.
     pub fn new(endpoint: E, config: Arc<Config>, now: Duration) -> Self {
         Self {
             endpoint,
@@ -185,10 +186,10 @@ impl<E: Endpoint> Engine<E> {
         }
     }
 
-    /// Takes what a read gave, at most once each byte, and lends what it means.
+    /// Processes the bytes of a read and yields the events that they contain.
     ///
-    /// The input is unmasked in place. Iterate until `None`, or else keep the bytes behind
-    /// [`Events::consumed`] and hand them in again before any others.
+    /// The input is unmasked in place. Pass each byte only once: iterate until `None`, or keep the
+    /// bytes after [`Events::consumed`] and pass them again before any new ones.
     #[inline]
     pub fn handle_input<'e, 'i>(
         &'e mut self,
@@ -211,19 +212,19 @@ impl<E: Endpoint> Engine<E> {
         &self.endpoint
     }
 
-    /// Returns the time from the newest answered keepalive Ping to its Pong.
+    /// Returns the time between the most recent answered keepalive Ping and its Pong.
     pub fn latency(&self) -> Option<Duration> {
         self.keepalive.latency()
     }
 
-    /// Queues our Close frame and starts the budget of the closing handshake.
+    /// Queues our Close frame and starts the timeout of the closing handshake.
     fn queue_close(&mut self, payload: ControlPayload, now: Time) {
         self.queue_answer(Opcode::Close, payload.as_slice());
         self.output = Direction::Closed;
         self.keepalive.handle_close(now);
     }
 
-    /// Queues a control frame in the place of one that is still queued.
+    /// Queues a control frame; replaces one that is still queued.
     fn queue_answer(&mut self, opcode: Opcode, payload: &[u8]) {
         Aside::of(&mut self.aside).answer.set(payload);
         self.answer_due = Some(opcode);

@@ -1,34 +1,34 @@
-//! What can go wrong on an open connection: the peer's fault and ours.
+//! Errors on an open connection: those of the peer and those of the caller.
 
 use core::{error::Error, fmt, time::Duration};
 
 use crate::{close::CloseCode, frame::Opcode};
 
-/// The peer broke the rules; the connection must be failed (RFC 6455 §7.1.7).
+/// The peer violated the protocol or a limit; the connection must be failed (RFC 6455 §7.1.7).
 ///
-/// [`close_code`](Self::close_code) is the only map from these errors to the wire.
+/// [`close_code`](Self::close_code) maps each error to the code that is sent to the peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ProtocolError {
     /// A Close frame carries a code that must not be sent (§7.4).
     CloseCode {
-        /// The code as it came.
+        /// The code that was received.
         code: u16,
     },
     /// A Close frame has a payload of one byte (§5.5.1).
     CloseTooShort,
-    /// A compressed message that has to wait for its rest finds no room in the
+    /// The memory to inflate an unfinished compressed message does not fit into the
     /// [`Budget`](crate::deflate::Budget).
     #[cfg(feature = "deflate")]
     CompressionMemory {
-        /// What it would take.
+        /// The bytes that the message needs.
         bytes: usize,
-        /// The limit for all connections together.
+        /// The limit for all connections together, in bytes.
         bytes_max: usize,
     },
     /// A control frame is fragmented (§5.5).
     ControlFragmented {
-        /// Which control frame.
+        /// The opcode of the control frame.
         opcode: Opcode,
     },
     /// A control frame has more than 125 bytes (§5.5).
@@ -38,80 +38,82 @@ pub enum ProtocolError {
     },
     /// A new message begins inside a fragmented one (§5.4).
     ExpectedContinuation {
-        /// The opcode of the frame that came instead.
+        /// The opcode of the frame that was received instead of a continuation.
         opcode: Opcode,
     },
     /// A frame is larger than [`Limits::frame_bytes_max`](crate::Limits::frame_bytes_max).
     FrameTooBig {
-        /// The length that its header claims.
+        /// The payload length in the frame's header, in bytes.
         bytes: u64,
-        /// The limit.
+        /// The limit, in bytes.
         bytes_max: u64,
     },
-    /// A message shrank by more than [`Deflate::ratio_max`](crate::deflate::Deflate::ratio_max).
+    /// The compression ratio of a message exceeds
+    /// [`Deflate::ratio_max`](crate::deflate::Deflate::ratio_max).
     #[cfg(feature = "deflate")]
     InflateRatio {
-        /// Its bytes so far as they came.
+        /// The compressed bytes received so far.
         bytes: u64,
-        /// Its bytes so far, inflated.
+        /// The bytes that these inflated to.
         inflated_bytes: u64,
-        /// The limit.
+        /// The largest allowed ratio of `inflated_bytes` to `bytes`.
         ratio_max: u32,
     },
-    /// A compressed message is malformed, refers back too far, or is not whole (RFC 7692 §7.2.2).
+    /// A compressed message is malformed, refers back too far, or is incomplete (RFC 7692 §7.2.2).
     #[cfg(feature = "deflate")]
     InvalidCompression {
-        /// How many bytes could be inflated.
+        /// The number of bytes that were inflated before the error.
         offset: u64,
     },
     /// Text, or the reason of a Close frame, is not UTF-8 (§8.1).
     InvalidUtf8 {
-        /// The offset of the first byte that can't be part of valid text.
+        /// The offset, in bytes, of the first byte that cannot be part of valid text.
         offset: u64,
     },
     /// Nothing arrived after a keepalive Ping.
     KeepaliveTimeout {
-        /// How long the peer had.
+        /// How long the peer had to respond.
         timeout: Duration,
     },
     /// The 64-bit length has its most significant bit set (§5.2).
     LengthOverflow {
-        /// The length as it came.
+        /// The length that was received, in bytes.
         bytes: u64,
     },
     /// A server sent a masked frame (§5.1).
     MaskedFrame,
     /// A message is larger than [`Limits::message_bytes_max`](crate::Limits::message_bytes_max).
     MessageTooBig {
-        /// The bytes of the message so far and the length that the newest header claims.
+        /// The size of the message so far, in bytes, including the length in the newest header.
         bytes: u64,
-        /// The limit.
+        /// The limit, in bytes.
         bytes_max: u64,
     },
-    /// The bit of compressed messages on a frame that does not begin a message (RFC 7692 §6).
+    /// The bit that marks a compressed message is set on a frame that does not begin a message
+    /// (RFC 7692 §6).
     MisplacedCompression {
-        /// Which frame.
+        /// The opcode of the frame.
         opcode: Opcode,
     },
-    /// A length does not use the shortest form (§5.2).
+    /// A length is not encoded in its shortest form (§5.2).
     NonMinimalLength {
-        /// The length.
+        /// The length, in bytes.
         bytes: u64,
     },
     /// A reserved bit is set and no extension gives it a meaning (§5.2).
     ReservedBits {
-        /// RSV1, RSV2 and RSV3 as the bits 4, 2 and 1.
+        /// RSV1, RSV2 and RSV3 as bits with the values 4, 2 and 1.
         rsv: u8,
     },
-    /// An opcode is one of the reserved (§5.2).
+    /// A frame has a reserved opcode (§5.2).
     ReservedOpcode {
-        /// The opcode's four bits.
+        /// The four bits of the opcode.
         opcode: u8,
     },
-    /// A compressed message has more blocks that say that they are the last than are accepted.
+    /// A compressed message contains too many blocks that are marked as final.
     #[cfg(feature = "deflate")]
     TooManyFinalBlocks {
-        /// The limit.
+        /// The largest allowed number of final blocks in one message.
         blocks_max: u32,
     },
     /// A message has more frames than [`Limits::fragments_max`](crate::Limits::fragments_max).
@@ -119,9 +121,9 @@ pub enum ProtocolError {
         /// The limit.
         fragments_max: u32,
     },
-    /// A continuation frame where no message is in progress (§5.4).
+    /// A continuation frame arrived while no message was in progress (§5.4).
     UnexpectedContinuation,
-    /// A client sent a frame that is not masked (§5.1).
+    /// A client sent an unmasked frame (§5.1).
     UnmaskedFrame,
 }
 
@@ -142,7 +144,7 @@ impl ProtocolError {
             | Self::ReservedOpcode { .. }
             | Self::UnexpectedContinuation
             | Self::UnmaskedFrame => CloseCode::PROTOCOL_ERROR,
-            // RFC 7692 names no code.
+            // RFC 7692 does not specify a code.
             #[cfg(feature = "deflate")]
             Self::InvalidCompression { .. } => CloseCode::INVALID_PAYLOAD,
             #[cfg(feature = "deflate")]
@@ -167,7 +169,7 @@ impl fmt::Display for ProtocolError {
             #[cfg(feature = "deflate")]
             Self::CompressionMemory { bytes, bytes_max } => write!(
                 f,
-                "{bytes} bytes to inflate an unfinished message exceed the budget of {bytes_max}"
+                "no room for {bytes} bytes in the compression budget of {bytes_max} bytes"
             ),
             Self::ControlFragmented { opcode } => write!(f, "fragmented {opcode} frame"),
             Self::ControlTooLong { .. } => f.write_str("control frame of more than 125 bytes"),
@@ -184,11 +186,11 @@ impl fmt::Display for ProtocolError {
                 ratio_max,
             } => write!(
                 f,
-                "{bytes} bytes inflate to {inflated_bytes}, more than {ratio_max} times as many"
+                "{bytes} bytes inflated to {inflated_bytes}, over the ratio limit of {ratio_max}"
             ),
             #[cfg(feature = "deflate")]
             Self::InvalidCompression { offset } => {
-                write!(f, "malformed compression after {offset} inflated bytes")
+                write!(f, "invalid compressed data after {offset} inflated bytes")
             }
             Self::InvalidUtf8 { offset } => write!(f, "invalid UTF-8 at byte {offset}"),
             Self::KeepaliveTimeout { timeout } => {
@@ -230,7 +232,7 @@ impl fmt::Display for ProtocolError {
 
 impl Error for ProtocolError {}
 
-/// We were asked to send what can't be sent; the connection is unharmed.
+/// The caller asked to send something that cannot be sent; the connection is not affected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum SendError {
@@ -246,12 +248,12 @@ pub enum SendError {
         /// Its length in bytes.
         bytes: usize,
     },
-    /// The fragmented message that is being sent is compressed, so that its fragments can't be sent
-    /// from where they are.
+    /// The fragmented message that is being sent is compressed, so its fragments cannot be sent
+    /// from the caller's memory unchanged.
     MessageCompressed,
-    /// A fragmented message is being sent; it must end before another one begins (§5.4).
+    /// A fragmented message is being sent; it must end before another message begins (§5.4).
     MessageInProgress,
-    /// A fragment is to continue a message, and none is being sent.
+    /// A fragment should continue a message, but no message is being sent.
     NoMessageInProgress,
 }
 
@@ -268,7 +270,9 @@ impl fmt::Display for SendError {
                     "control payload of {bytes} bytes exceeds the limit of 125"
                 )
             }
-            Self::MessageCompressed => f.write_str("the message that is being sent is compressed"),
+            Self::MessageCompressed => {
+                f.write_str("the message being sent is compressed; continue it with send_fragment")
+            }
             Self::MessageInProgress => f.write_str("a fragmented message is still being sent"),
             Self::NoMessageInProgress => f.write_str("no fragmented message is being sent"),
         }

@@ -1,18 +1,19 @@
-//! The opening handshake over HTTP/1.1 (RFC 6455 §4) and HTTP/2 (RFC 8441), for client and server.
+//! The opening handshake over HTTP/1.1 (RFC 6455 §4) and HTTP/2 (RFC 8441), for clients and
+//! servers.
 //!
-//! Like the rest of this crate it sees no socket and no clock: bytes go in as they arrive,
-//! messages are appended to a buffer of the caller, and what the peer sent behind its head is
-//! left to the caller untouched.
+//! Like the rest of this crate it does not use sockets or clocks. It takes bytes as they arrive,
+//! appends messages to the caller's buffer, and leaves the bytes after the peer's head to the
+//! caller.
 //!
-//! - A server feeds a [`RequestReader`], asks the [`Request`] for its [`Upgrade`]
-//!   ([`Request::websocket`]), asks an [`OriginPolicy`], and writes an [`Acceptance`]
+//! - A server passes its input to a [`RequestReader`], gets the [`Upgrade`] of the [`Request`]
+//!   ([`Request::websocket`]), checks an [`OriginPolicy`], and writes an [`Acceptance`]
 //!   ([`Upgrade::accept`]) or a [`Refusal`].
-//! - A client writes a [`ClientHandshake`] and feeds it the response; behind a proxy there is a
-//!   [`TunnelHandshake`] first.
+//! - A client writes a [`ClientHandshake`] and passes the response to it. Behind a proxy, a
+//!   [`TunnelHandshake`] comes first.
 //!
-//! Where the RFCs leave a choice between lenient and strict, this is strict: the two ends of a
-//! WebSocket are programs, and what two parsers read differently is how requests are smuggled
-//! past proxies.
+//! Where the RFCs leave a choice between lenient and strict parsing, this module is strict: both
+//! ends of a WebSocket are programs, and messages that two parsers read differently allow attackers
+//! to smuggle requests past proxies.
 //!
 //! ```
 //! use linerate_proto::handshake::{

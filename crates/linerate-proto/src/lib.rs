@@ -1,18 +1,19 @@
 //! The sans-IO WebSocket engine of linerate (RFC 6455), for both roles.
 //!
-//! Three levels, each usable alone; none of them sees a socket, a clock or a task:
+//! The crate has several parts, each of which can be used alone. None of them touches a socket, a
+//! clock or a task:
 //!
-//! - [`frame`] is the codec (L0): headers, ways to write frames into memory of the caller, and a
-//!   listener for whole frames. It allocates nothing.
+//! - [`frame`] is the codec (L0): it encodes and decodes headers, writes frames into the caller's
+//!   memory, and passes whole frames to a listener. It never allocates.
 //! - [`Engine`] is the connection after the opening handshake (L1): bytes in, [`Event`]s out,
-//!   output appended to a buffer of the caller. It never buffers a payload; what it keeps of an
-//!   unfinished frame is at most a header or the payload of a control frame.
-//! - [`handshake`] is the opening handshake over HTTP/1.1, for client and server.
-//! - [`client_hello`] looks at what a TLS client says first, for servers.
+//!   output appended to the caller's buffer. It does not buffer the payloads of messages; of an
+//!   unfinished frame it keeps at most a header or the payload of a control frame.
+//! - [`handshake`] is the opening handshake over HTTP/1.1, for clients and servers.
+//! - [`client_hello`] inspects the first message of a TLS client, for servers.
 //! - [`relay`] passes frames from one connection to another.
 //!
-//! With the feature `deflate` messages can be compressed (RFC 7692); with `std` as well, the states
-//! for that can be shared by all connections of a thread.
+//! The feature `deflate` adds compressed messages (RFC 7692). With `std` as well, all connections
+//! of a thread can share a pool of compression states.
 //!
 //! ```
 //! use core::time::Duration;

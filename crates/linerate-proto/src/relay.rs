@@ -1,10 +1,10 @@
-//! Frames from one connection to another, without looking at what they carry (RFC 6455 §5).
+//! Passes frames from one connection to another without inspecting their payloads (RFC 6455 §5).
 //!
-//! A relay looks at headers only. Payloads are neither validated nor inflated nor put together: where
-//! they stay as long as they are, which is wherever a relay is a server to the one side and a client to
-//! the other, they are changed in place, in one pass with `k1 ^ k2`, the key that they came with and the
-//! key that they go with; where neither side masks they are not touched at all. Extensions are up to the
-//! two ends: reserved bits pass as they are, so both handshakes must have agreed on the same.
+//! A relay reads only headers. It does not validate, inflate or reassemble payloads. If it is a
+//! server on one side and a client on the other, headers keep their length, and it masks each
+//! payload again in place, in one pass with `k1 ^ k2`: the old and the new masking key. If a frame
+//! is masked on neither side, its payload is not touched. Extensions are up to the two ends:
+//! reserved bits are passed unchanged, so both handshakes must have negotiated the same extensions.
 
 use linerate_simd::mask;
 
@@ -14,25 +14,25 @@ use crate::{
     role::{Endpoint, Role},
 };
 
-/// Who answers Pings.
+/// Which endpoint answers Pings.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Pings {
-    /// The relay does; neither Pings nor Pongs pass. So each of its connections is kept alive, or found
-    /// dead, for itself.
+    /// The relay answers; it forwards neither Pings nor Pongs. Each of its two connections is kept
+    /// alive, or found dead, separately.
     Answer,
-    /// The other end does; Pings and Pongs pass, so that they say something about the whole way.
+    /// The other end answers; the relay forwards Pings and Pongs, so that they test the whole path.
     #[default]
     Forward,
 }
 
-/// One direction of a relay, without its I/O: makes frames for the sink of frames from the source.
+/// One direction of a relay, without I/O: turns frames from the source into frames for the sink.
 ///
 /// ```
 /// use linerate_proto::{Client, MaskKey, Role, relay::{Pings, Relay, Step}};
 ///
 /// # fn main() -> Result<(), linerate_proto::ProtocolError> {
-/// // To the source we are the server, to the sink the client.
+/// // We are the server of the source, and the client of the sink.
 /// let keys = || MaskKey([1, 2, 3, 4]);
 /// let mut relay = Relay::new(Role::Server, Client::new(keys), Pings::Forward);
 /// let mut input = *b"\x81\x84\x09\x09\x09\x09Zyhd\x81"; // "Spam" and the beginning of a header
@@ -49,88 +49,90 @@ pub struct Relay<E> {
     source: Role,
     sink: E,
     pings: Pings,
-    /// The frame whose payload is next, unless a header is.
+    /// The frame whose payload is next; `None` if a header is next.
     frame: Option<Passing>,
     is_closed: bool,
 }
 
-/// The payload of a frame that passes.
+/// The payload of the frame that is being forwarded.
 #[derive(Clone, Copy, Debug)]
 struct Passing {
     left: u64,
-    /// What to mask with to come from the key of the source to that of the sink.
+    /// The XOR of the source's and the sink's masking keys.
     key: [u8; 4],
     phase: usize,
 }
 
 /// What to do with the first bytes of the input.
 ///
-/// Complete: there is nothing else that could be done with them.
+/// This enum is exhaustive.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Step {
-    /// They are a Ping for the relay to answer, or a Pong that nobody waits for: drop them.
+    /// They are a Ping that the relay must answer, or a Pong: do not forward them.
     Answer {
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
-        /// Where the payload of a Ping is among them, unmasked by now; `None` for a Pong.
+        /// The range of a Ping's payload, which is unmasked, in these bytes; `None` for a Pong.
         ping: Option<PayloadRange>,
     },
-    /// They are a Close frame, made ready for the sink. Send them; nothing follows.
+    /// They are a Close frame, ready for the sink. Send them; no frame follows.
     Close {
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
-        /// A header to send in place of their first bytes, if it has another length.
+        /// A header to send instead of the first bytes, if its length differs.
         header: Option<NewHeader>,
-        /// The code; `None` if there is none.
+        /// The close code; `None` if the frame has none.
         code: Option<u16>,
     },
     /// They are ready for the sink: send them.
     Forward {
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
     },
-    /// They are a header; send another in its place.
+    /// They are a header; send another header instead.
     Header {
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
-        /// What to send.
+        /// The header to send.
         header: NewHeader,
     },
 }
 
-/// Where a payload is in the input.
+/// The range of a payload in the input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PayloadRange {
-    /// Its first byte.
+    /// The offset of its first byte.
     pub start: usize,
-    /// The byte behind it.
+    /// The offset after its last byte.
     pub end: usize,
 }
 
-/// A header for the sink, encoded.
+/// An encoded header for the sink.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct NewHeader {
     bytes: [u8; Header::BYTES_MAX],
     len: u8,
-    /// How many bytes of the input it takes the place of.
+    /// How many bytes of the input it replaces.
     replaced: u8,
 }
 
 impl NewHeader {
-    /// Returns the bytes.
+    /// Returns the encoded bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len.into()]
     }
 
-    /// Returns how many bytes of the input it takes the place of.
+    /// Returns how many bytes of the input this header replaces.
     pub const fn replaced(&self) -> usize {
         self.replaced as usize
     }
 }
 
 impl<E: Endpoint> Relay<E> {
-    /// Starts between two frames; `source` is the role in which we face the source, `sink` that in
-    /// which we face the sink.
+    /// Creates a relay that starts at a frame boundary.
+    ///
+    /// `source` is our role on the connection to the source, `sink` our endpoint on the connection
+    /// to the sink.
     pub const fn new(source: Role, sink: E, pings: Pings) -> Self {
         Self {
             source,
@@ -141,37 +143,40 @@ impl<E: Endpoint> Relay<E> {
         }
     }
 
-    /// Says what to do with the first bytes of `input`; call again with what follows them. What it
-    /// forwards it has changed in place.
+    /// Returns what to do with the first bytes of `input`; call this again with the bytes after
+    /// them. Bytes to forward have been changed in place.
     ///
-    /// `None` asks for more input: what is left, at most [`HELD_BYTES_MAX`](Self::HELD_BYTES_MAX), has
-    /// to come again in front of it. After a Close frame all input is left.
+    /// Returns `None` if it needs more input: pass the remaining bytes, at most
+    /// [`HELD_BYTES_MAX`](Self::HELD_BYTES_MAX), again together with what follows. After a Close
+    /// frame no input is used.
     ///
     /// # Errors
-    /// A header breaks the rules that say where frames end and how they are masked. All rules about what
-    /// frames carry, and in which order, are for the ends to judge.
+    /// Fails if a header violates the rules for frame lengths or masking. The two ends must check
+    /// all rules about the content and the order of frames.
     pub fn next(&mut self, input: &mut [u8]) -> Result<Option<Step>, ProtocolError> {
         self.step(input, false)
     }
 
-    /// Does as [`next`](Self::next), but goes no further than to the end of a frame, for somebody who
-    /// has a frame of his own to send.
+    /// Like [`next`](Self::next), but stops at the end of a frame, so that the caller can insert
+    /// a frame there.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// Same as for [`next`](Self::next).
     pub fn next_frame(&mut self, input: &mut [u8]) -> Result<Option<Step>, ProtocolError> {
         self.step(input, true)
     }
 
-    /// The most bytes of input that are not taken until more comes: a control frame's, less one.
+    /// The most bytes of input that can remain unused until more arrives: the longest masked
+    /// control frame, less one byte.
     pub const HELD_BYTES_MAX: usize = 6 + 125 - 1;
 
-    /// Returns whether the sink has whole frames once it has been sent what was forwarded.
+    /// Returns whether the output to the sink ends at a frame boundary, once everything forwarded
+    /// so far is sent.
     pub const fn is_between_frames(&self) -> bool {
         self.frame.is_none()
     }
 
-    /// Returns whether a Close frame has passed.
+    /// Returns whether a Close frame has been forwarded.
     pub const fn is_closed(&self) -> bool {
         self.is_closed
     }
@@ -200,7 +205,7 @@ impl<E: Endpoint> Relay<E> {
                 }
                 continue;
             }
-            // What is ready goes before what comes of the next header.
+            // Forward what is ready before reporting the next header, or an error in it.
             let decoded = match self.decode(&input[done..]) {
                 Err(_) | Ok(None) if done > 0 => break,
                 decoded => decoded?,
@@ -230,7 +235,7 @@ impl<E: Endpoint> Relay<E> {
     }
 
     fn decode(&self, input: &[u8]) -> Result<Option<(Header, usize)>, ProtocolError> {
-        // Told by the second byte, before the rest of the header is there.
+        // The second byte is enough to tell; do not wait for the rest of the header.
         if let [_, second, ..] = input
             && (second & 0x80 != 0) != self.source.expects_masked()
         {
@@ -242,7 +247,7 @@ impl<E: Endpoint> Relay<E> {
         Header::decode(input)
     }
 
-    /// Begins a frame whose header keeps its length: only its key changes.
+    /// Begins a frame whose header keeps its length; only the masking key changes.
     fn rewrite(&mut self, header: Header, wire: &mut [u8]) {
         let key = self.sink.next_mask_key();
         if let (Some(MaskKey(key)), Some(place)) = (key, wire.last_chunk_mut()) {
@@ -251,7 +256,7 @@ impl<E: Endpoint> Relay<E> {
         self.begin(header, key);
     }
 
-    /// Begins a frame whose header gets another length.
+    /// Begins a frame whose header changes its length.
     fn replace(&mut self, header: Header, bytes: usize) -> Step {
         let key = self.sink.next_mask_key();
         self.begin(header, key);
@@ -266,7 +271,7 @@ impl<E: Endpoint> Relay<E> {
         self.frame = (frame.left > 0).then_some(frame);
     }
 
-    /// Takes a control frame that must be whole.
+    /// Takes a control frame; `None` if it is not complete yet.
     fn control(&mut self, header: Header, bytes: usize, input: &mut [u8]) -> Option<Step> {
         let end = bytes + header.payload_bytes as usize;
         let (head, payload) = input.get_mut(..end)?.split_at_mut(bytes);
@@ -307,20 +312,20 @@ impl Passing {
         }
     }
 
-    /// Passes as much of `input` as belongs to the payload; returns how much that is.
+    /// Masks the part of `input` that belongs to the payload; returns its length in bytes.
     fn pass(&mut self, input: &mut [u8]) -> usize {
         let bytes = self.left.min(input.len() as u64) as usize;
         if self.key != [0; 4] {
             mask::apply(self.key, self.phase, &mut input[..bytes]);
         }
         self.left -= bytes as u64;
-        // The key has four bytes.
+        // The key has four bytes, so only the offset modulo 4 matters.
         self.phase = self.phase.wrapping_add(bytes) % 4;
         bytes
     }
 }
 
-/// Encodes the header that takes the place of one of `replaced` bytes.
+/// Encodes the header that replaces one of `replaced` bytes.
 fn new_header(header: Header, replaced: usize, key: Option<MaskKey>) -> NewHeader {
     let mut bytes = [0; Header::BYTES_MAX];
     let header = Header {

@@ -4,17 +4,17 @@ use crate::frame::MaskKey;
 
 /// Which side of the connection an endpoint is.
 ///
-/// Complete: the protocol knows these two and no other.
+/// This enum is exhaustive: the protocol has only these two roles.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Role {
-    /// The side that opened the connection; it masks each frame that it sends.
+    /// The side that opened the connection; it masks every frame that it sends.
     Client,
     /// The side that accepted the connection; it never masks.
     Server,
 }
 
 impl Role {
-    /// Returns whether frames that arrive at this role must be masked (RFC 6455 §5.1).
+    /// Returns whether the frames that this role receives must be masked (RFC 6455 §5.1).
     pub const fn expects_masked(self) -> bool {
         matches!(self, Self::Server)
     }
@@ -22,10 +22,10 @@ impl Role {
 
 /// A role together with the source of its masking keys.
 ///
-/// [`Server`] and [`Client`] decide the role at compile time. An implementation may also decide at
-/// run time, as long as the answer of [`role`](Self::role) never changes.
+/// [`Server`] and [`Client`] fix the role at compile time. Another implementation may choose the
+/// role at run time, as long as the result of [`role`](Self::role) never changes.
 pub trait Endpoint {
-    /// Returns the role; the same each time.
+    /// Returns the role, which must be the same on every call.
     fn role(&self) -> Role;
 
     /// Returns the masking key for the next frame: `Some` for clients, `None` for servers.
@@ -35,7 +35,7 @@ pub trait Endpoint {
     fn next_mask_key(&mut self) -> Option<MaskKey>;
 }
 
-/// The server's side of a connection.
+/// The server side of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Server;
 
@@ -51,16 +51,16 @@ impl Endpoint for Server {
     }
 }
 
-/// The client's side of a connection, with the function that makes its masking keys.
+/// The client side of a connection, with the function that generates its masking keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Client<K> {
     keys: K,
 }
 
 impl<K: FnMut() -> MaskKey> Client<K> {
-    /// Creates a client whose masking keys are made by `keys`, one call a frame.
+    /// Creates a client that calls `keys` once per frame to get its masking key.
     ///
-    /// `keys` must be a cryptographically strong generator outside of tests (RFC 6455 §10.3).
+    /// Outside tests, `keys` must be a cryptographically strong generator (RFC 6455 §10.3).
     pub const fn new(keys: K) -> Self {
         Self { keys }
     }

@@ -1,6 +1,6 @@
 //! Nothing is allocated per frame, in the codec or in the engine.
 //!
-//! A test binary of its own, because it counts what the global allocator does.
+//! This is a separate test binary, because it counts the calls of the global allocator.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn assert_no_allocation(name: &str, work: impl FnOnce()) {
     assert_eq!(info.count_total, 0, "{name}: {info:?}");
 }
 
-/// Feeds `wire` in reads of `read_bytes`, takes every event, and returns how many there were.
+/// Feeds `wire` in reads of `read_bytes` bytes, takes every event, and returns their number.
 fn drive<E: Endpoint>(engine: &mut Engine<E>, wire: &mut [u8], read_bytes: usize) -> usize {
     let mut count = 0;
     for read in wire.chunks_mut(read_bytes) {
@@ -43,7 +43,7 @@ fn drive<E: Endpoint>(engine: &mut Engine<E>, wire: &mut [u8], read_bytes: usize
     count
 }
 
-/// Messages whole and in fragments, of all lengths, without control frames.
+/// Messages of all lengths, whole and in fragments, without control frames.
 fn messages(role: Role) -> Vec<u8> {
     [
         Frame::new(0x1, b"Hello"),
@@ -295,7 +295,7 @@ mod deflate {
     #[test]
     fn x12_an_idle_compressed_connection_keeps_its_windows_and_little_else() {
         let mut wire = Vec::with_capacity(1_000);
-        // The states that all connections of the thread share are as many as there may be.
+        // The pool that all connections of the thread share is full.
         for _ in 0..10 {
             let mut others = (engine(Server, true), engine(Client::new(|| KEY), true));
             exchange(&mut others, &mut wire);

@@ -7,7 +7,7 @@ fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     [&[kind, 3, 1], &length[..], content].concat()
 }
 
-/// A hello with this version and these extensions.
+/// Returns a hello with this version and these extensions.
 fn hello(version: u16, extensions: &[u8]) -> Vec<u8> {
     let mut body = version.to_be_bytes().to_vec();
     body.extend([7; 32]);
@@ -20,7 +20,7 @@ fn hello(version: u16, extensions: &[u8]) -> Vec<u8> {
     [&[1], &length[1..], &body].concat()
 }
 
-/// Takes an input in pieces of each size; they all come to the same, and at the same byte.
+/// Passes an input in pieces of each size; checks that the outcome is always the same.
 fn take(input: &[u8]) -> Result<bool, HelloError> {
     let outcomes = (1..=input.len()).map(|bytes| {
         let mut reader = HelloReader::new();
@@ -65,7 +65,7 @@ fn t10_versions_that_must_not_be_spoken_are_refused_with_protocol_version() {
 fn listed_versions_count_whatever_the_old_field_says() {
     let listed = [0, 23, 0, 0, 0, 43, 0, 3, 2, 3, 4];
     assert_eq!(take(&record(22, &hello(0x0301, &listed))), Ok(true));
-    // What is malformed is for the library to say.
+    // The TLS library reports a malformed hello.
     let cut = [0, 23, 0, 9];
     assert_eq!(take(&record(22, &hello(0x0301, &cut))), Ok(true));
     assert_eq!(take(&record(22, &[1, 0, 0, 1, 3])), Ok(true));
@@ -76,7 +76,8 @@ fn t10_extensions_of_more_than_a_byte_can_count_are_looked_through() {
     let padding = [&[0, 21, 1, 44][..], &[0; 300]].concat();
     let refused = Err(HelloError::Version { version: 0x0301 });
     assert_eq!(take(&record(22, &hello(0x0301, &padding))), refused);
-    // With another length, these would end where a part of the padding looks like extensions.
+    // If the length were read wrongly, these would end where a part of the padding looks like
+    // extensions.
     let listed = [&padding[..], &[0, 43, 0, 3, 2, 3, 4, 0, 35, 0, 1, 0]].concat();
     assert_eq!(take(&record(22, &hello(0x0301, &listed))), Ok(true));
 }
@@ -160,7 +161,10 @@ fn t01_memory_is_for_what_has_come() {
     let mut reader = HelloReader::new();
     let begun = [&[22, 3, 1, 0x40, 0, 1, 0, 0xFF, 0xFF, 3, 1][..], &[7; 50]].concat();
     assert_eq!(reader.handle_input(&begun), Ok(false));
-    assert!(reader.message.capacity() < 256, "an old hello is gathered");
+    assert!(
+        reader.message.capacity() < 256,
+        "an old hello is buffered as it arrives"
+    );
     let mut reader = HelloReader::new();
     let begun = [
         &[22, 3, 1, 0x40, 0, 1, 0, 0xFF, 0xFF, 3, 3][..],
@@ -168,5 +172,8 @@ fn t01_memory_is_for_what_has_come() {
     ]
     .concat();
     assert_eq!(reader.handle_input(&begun), Ok(false));
-    assert!(reader.message.capacity() < 64, "one of today is not");
+    assert!(
+        reader.message.capacity() < 64,
+        "a modern hello is not buffered"
+    );
 }

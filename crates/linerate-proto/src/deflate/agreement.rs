@@ -1,4 +1,4 @@
-//! What the opening handshake agrees on (RFC 7692 §5, §7.1).
+//! Negotiates the compression parameters in the opening handshake (RFC 7692 §5, §7.1).
 
 use alloc::string::String;
 use core::fmt;
@@ -9,26 +9,26 @@ use super::{
 };
 use crate::handshake::{ExtensionOffer, HandshakeError};
 
-/// What the two ends agreed on, as one of them sees it.
+/// The negotiated parameters, from the point of view of one end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Agreement {
-    /// What our messages keep to.
+    /// The parameters of our messages.
     pub sending: Context,
-    /// What the peer's messages keep to.
+    /// The parameters of the peer's messages.
     pub receiving: Context,
 }
 
-/// What the messages of one direction may refer back to.
+/// The parameters of one direction: how far back its messages may refer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Context {
-    /// How far: 2^`window_bits` bytes, 8 to 15.
+    /// The size of the window: 2^`window_bits` bytes, 8 to 15.
     pub window_bits: u8,
-    /// Whether into earlier messages.
+    /// True if messages may refer back to earlier messages.
     pub takeover: bool,
 }
 
 impl Deflate {
-    /// Returns the window that we send with, brought into its range.
+    /// Returns the window bits for sending, clamped to the valid range.
     fn sending_bits(&self) -> u8 {
         self.window_bits.clamp(8, 15)
     }
@@ -37,16 +37,17 @@ impl Deflate {
         self.peer_window_bits.clamp(8, 15)
     }
 
-    /// Returns whether the peer's messages may refer back to others, if it keeps to so many bits.
+    /// Returns whether the peer's messages may refer back to others with a window of 2^`bits`
+    /// bytes.
     fn allows_takeover(&self, bits: u8) -> bool {
         self.peer_takeover && self.budget.has_room(1 << bits)
     }
 }
 
-/// Takes the first of a client's offers that is one (§5: "a server accepts one or declines all"), and
-/// returns what to answer.
+/// Accepts the first valid offer of a client (§5: "a server accepts one or declines all"), and
+/// returns the agreement with the response header.
 ///
-/// Offers with a parameter that we don't know, or whose value is none, are passed over (§7.1).
+/// Offers with an unknown parameter or an invalid value are skipped (§7.1).
 pub(crate) fn choose(
     offers: &[ExtensionOffer<'_>],
     options: &Deflate,
@@ -83,7 +84,7 @@ pub(crate) fn choose(
     Some((Agreement { sending, receiving }, answer.to_header()))
 }
 
-/// Returns what a client offers: what it would like, and then what any server can do.
+/// Returns a client's offers: the preferred one first, then one that any server can accept.
 pub(crate) fn offers(options: &Deflate) -> String {
     let wanted = wanted(options);
     let header = wanted.to_header();
@@ -97,7 +98,7 @@ pub(crate) fn offers(options: &Deflate) -> String {
     [header, modest.to_header()].join(", ")
 }
 
-/// Returns the better of the offers.
+/// Returns the preferred offer.
 fn wanted(options: &Deflate) -> Parameters {
     let receiving_bits = options.receiving_bits();
     let sending = match options.sending_bits() {
@@ -112,10 +113,10 @@ fn wanted(options: &Deflate) -> Parameters {
     }
 }
 
-/// Judges a server's answer to [`offers`], `None` if it declined.
+/// Checks a server's answer to [`offers`]; returns `None` if the server declined.
 ///
-/// §7.1: the client "MUST fail the WebSocket connection" if a parameter is not one that may answer
-/// the offer.
+/// §7.1: the client "MUST fail the WebSocket connection" if a parameter is not valid in a response
+/// to the offer.
 pub(crate) fn judge(
     answers: &[ExtensionOffer<'_>],
     options: &Deflate,
@@ -128,7 +129,7 @@ pub(crate) fn judge(
     let invalid = |Invalid { name }| HandshakeError::ExtensionParameterInvalid { name };
     let answer = Parameters::read(answer, Author::Server).map_err(invalid)?;
     let wanted = wanted(options);
-    // §7.1.1.1: an offer with it is accepted by an answer with it.
+    // §7.1.1.1: a server that accepts an offer with this parameter must include it in its response.
     if wanted.server_no_context_takeover && !answer.server_no_context_takeover {
         let name = "server_no_context_takeover";
         return Err(HandshakeError::ExtensionParameterInvalid { name });
@@ -143,7 +144,8 @@ pub(crate) fn judge(
             takeover: options.takeover && !answer.client_no_context_takeover,
         },
         receiving: Context {
-            // Whichever of our two offers it took: without the parameter it may use all bits.
+            // Whichever of our two offers the server accepted: without the parameter it may use all
+            // 15 bits.
             window_bits: answer.server_max_window_bits.unwrap_or(15),
             takeover: !answer.server_no_context_takeover,
         },

@@ -1,18 +1,18 @@
-//! The memory that compression may hold in a process.
+//! Limits the memory that compression holds in a process.
 
 use core::{
     fmt,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// A bound on the memory that connections hold for compression between two inputs.
+/// A limit on the memory that connections hold for compression between two inputs.
 ///
-/// The windows of what peers send are reserved when a connection is agreed on, because they can't
-/// be given up; when there is no room, the peer has to begin each message anew. The windows of what
-/// we send grow as there is room and are given up by idle connections when it gets tight, which
-/// costs the next message some of its compression. A message of which only a part has arrived
-/// counts with the state that inflates it. The states of a [`Pool`](super::Pool) are not counted:
-/// they are bounded for each thread.
+/// The receiving window of a connection is reserved during the opening handshake, because it cannot
+/// be released later; if there is no room, the peer must compress each message on its own. Sending
+/// windows grow while there is room. When memory gets tight, idle connections release theirs, which
+/// makes the next message compress less well. A message that has arrived only in part counts with
+/// the state that inflates it. The states in a [`Pool`](super::Pool) are not counted, because their
+/// number per thread is limited.
 pub struct Budget {
     bytes_max: AtomicUsize,
     used: AtomicUsize,
@@ -21,7 +21,7 @@ pub struct Budget {
 static GLOBAL: Budget = Budget::new(256 << 20);
 
 impl Budget {
-    /// Creates a budget of so many bytes.
+    /// Creates a budget of `bytes_max` bytes.
     pub const fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max: AtomicUsize::new(bytes_max),
@@ -29,13 +29,14 @@ impl Budget {
         }
     }
 
-    /// Returns the budget of the process: 256 MiB, which are the windows of 32,000 connections at
-    /// the default of 4 KiB each way.
+    /// Returns the budget of the process: 256 MiB, enough for the windows of 32,000 connections at
+    /// the default of 4 KiB per direction.
     pub fn global() -> &'static Self {
         &GLOBAL
     }
 
-    /// Changes the limit. What exceeds a lower one is held until it is given back.
+    /// Changes the limit. If more than a new, lower limit is in use, it stays in use until it is
+    /// released.
     pub fn set_bytes_max(&self, bytes_max: usize) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
@@ -45,17 +46,17 @@ impl Budget {
         self.bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Returns how many bytes are held.
+    /// Returns how many bytes are in use.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Returns whether so many bytes more would fit.
+    /// Returns whether `bytes` more bytes would fit.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         self.used().saturating_add(bytes) <= self.bytes_max()
     }
 
-    /// Returns whether more than three quarters are held.
+    /// Returns whether more than three quarters of the budget are in use.
     pub(super) fn is_tight(&self) -> bool {
         self.used() > self.bytes_max() / 4 * 3
     }
@@ -80,7 +81,7 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// Bytes of a budget, given back on drop.
+/// A part of a budget, released on drop.
 #[derive(Debug)]
 pub(super) struct Share {
     budget: &'static Budget,
@@ -88,12 +89,12 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Creates a share of no bytes.
+    /// Creates an empty share.
     pub(super) const fn new(budget: &'static Budget) -> Self {
         Self { budget, bytes: 0 }
     }
 
-    /// Grows to `bytes` if there is room; returns whether it has at least so many now.
+    /// Grows to `bytes` if there is room; returns whether the share now has at least that size.
     pub(super) fn grow_to(&mut self, bytes: usize) -> bool {
         if bytes <= self.bytes {
             return true;
@@ -105,7 +106,7 @@ impl Share {
         fits
     }
 
-    /// Grows to `bytes`, beyond the limit if it must be.
+    /// Grows to `bytes`, even beyond the limit of the budget.
     pub(super) fn insist_on(&mut self, bytes: usize) {
         let more = bytes.saturating_sub(self.bytes);
         self.budget.used.fetch_add(more, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Compression on one connection: both directions, and where their states come from.
+//! Compression on one connection: both directions, and the pool of their states.
 
 use linerate_simd::mask;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{config::Limits, error::ProtocolError, frame::MaskKey};
 
-/// Both directions of a connection.
+/// The compression state of both directions of a connection.
 pub(crate) struct Codec {
     pool: &'static dyn Pool,
     message_bytes_min: usize,
@@ -20,45 +20,45 @@ pub(crate) struct Codec {
     receiving: Receiving,
     /// The message that is arriving.
     message: Option<Message>,
-    /// How the fragmented message that we send began.
+    /// True while we are sending a fragmented message that is compressed.
     pub(crate) is_sending: bool,
 }
 
-/// A message of which a part is inflated.
+/// A message that is partly inflated.
 struct Message {
     decompressor: Decompressor,
-    /// Held once the message has not come in one piece.
+    /// The memory of the decompressor, counted once the message has to wait for more input.
     parked: Share,
-    /// Bytes at the start of the next input that are unmasked already.
+    /// Bytes at the start of the next input that are already unmasked.
     unmasked: usize,
-    /// How many of these are inflated already: 0 or 1.
+    /// How many of these are already inflated: 0 or 1.
     eaten: usize,
 }
 
-/// A part of a frame's payload, as it arrives.
+/// The result of inflating a part of a frame's payload.
 pub(crate) struct Round {
     /// Bytes of the payload that were used up.
     pub(crate) taken: usize,
-    /// Where the output stands in the inflated message.
+    /// The offset of the output in the inflated message.
     pub(crate) offset: u64,
-    /// The decompressor with the last of the output, if the message ends.
+    /// The decompressor with the last part of the output, if the message ends.
     pub(crate) spent: Option<Spent>,
 }
 
-/// What there is of a frame.
+/// The available part of a frame.
 pub(crate) struct Part<'i> {
-    /// The payload as far as it is there.
+    /// The available part of the payload.
     pub(crate) payload: &'i mut [u8],
     pub(crate) mask: Option<MaskKey>,
-    /// Where it stands in the whole payload of the frame.
+    /// Its offset in the whole payload of the frame.
     pub(crate) phase: usize,
-    /// Whether this is all that is left of the frame.
+    /// True if this part reaches to the end of the frame.
     pub(crate) is_rest: bool,
-    /// Whether the message ends with the frame.
+    /// True if the message ends with this frame.
     pub(crate) fin: bool,
 }
 
-/// A decompressor that goes back to its pool once nobody looks at its output any more.
+/// A decompressor that returns to its pool on drop, when its output is no longer borrowed.
 pub(crate) struct Spent {
     decompressor: Option<Decompressor>,
     pool: &'static dyn Pool,
@@ -77,30 +77,31 @@ impl Codec {
         }
     }
 
-    /// Returns whether a message that begins with `payload` is to be compressed.
+    /// Returns whether a message that begins with `payload` should be compressed.
     ///
-    /// Decided before anything is compressed: once the peer's window has moved there is no way back.
+    /// This is decided before compressing: once the peer's window has moved, it cannot be undone.
     pub(crate) fn is_worth(&self, payload: &[u8]) -> bool {
         payload.len() >= self.message_bytes_min && worth::is_compressible(payload)
     }
 
-    /// Compresses a message, or a fragment of one; `ends` says whether it is the last.
+    /// Compresses a message or a fragment; `ends` is true for the end of a message.
     pub(crate) fn compress(&self, payload: &[u8], ends: bool) -> Compressor {
         self.sending.compress(self.pool, payload, ends)
     }
 
-    /// Takes note that what was made of `payload` is sent.
+    /// Records that the compressed form of `payload` is sent, and returns the compressor to its
+    /// pool.
     pub(crate) fn keep(&mut self, compressor: Compressor, payload: &[u8]) {
         self.sending.keep(self.pool, compressor, payload);
     }
 
-    /// Takes note that what was made is not sent.
+    /// Returns a compressor to its pool without sending its output.
     pub(crate) fn discard(&self, compressor: Compressor) {
         Sending::give(self.pool, compressor);
     }
 
-    /// Returns the compressed form of a message for many if this connection can take it, and takes
-    /// note that it is sent.
+    /// Returns the compressed form of a prepared message if this connection can take it, and
+    /// records that it is sent.
     pub(crate) fn keep_prepared<'p>(&mut self, prepared: &'p Prepared) -> Option<&'p [u8]> {
         let compressed = prepared.compressed_for(self.sending.context().window_bits)?;
         self.sending.keep_prepared(prepared.payload());
@@ -111,26 +112,26 @@ impl Codec {
         self.sending.context()
     }
 
-    /// Gives up, now and then, what can be given up.
+    /// Releases memory that an idle connection can do without; called from time to time.
     pub(crate) fn tick(&mut self) {
         self.sending.tick();
     }
 
-    /// Forgets the message that is arriving.
+    /// Discards the message that is arriving.
     pub(crate) fn stop(&mut self) {
         if let Some(message) = self.message.take() {
             self.pool.give_decompressor(message.decompressor);
         }
     }
 
-    /// Gives back what the message that is arriving does not need until there is more of it.
+    /// Releases the memory that the arriving message does not need until there is more input.
     pub(crate) fn rest(&mut self) {
         if let Some(message) = &mut self.message {
             message.decompressor.rest(self.pool);
         }
     }
 
-    /// Returns what was inflated last of the message that is arriving.
+    /// Returns the last inflated part of the arriving message.
     pub(crate) fn output(&mut self) -> &mut [u8] {
         match &mut self.message {
             Some(message) => message.decompressor.output(),
@@ -140,8 +141,8 @@ impl Codec {
 
     /// Inflates as much of a frame's payload as fits into the output.
     ///
-    /// While more may come of what was taken, its last byte is not used up, so that callers whose
-    /// input seems to be at its end ask again.
+    /// While the input already taken may yield more output, its last byte is not reported as used
+    /// up, so that callers do not stop at the apparent end of their input.
     pub(crate) fn inflate(
         &mut self,
         part: Part<'_>,
@@ -203,7 +204,7 @@ impl Message {
         }
     }
 
-    /// Counts the memory of a message that has to wait for more.
+    /// Counts the memory of a message that has to wait for more input.
     fn park(&mut self) -> Result<(), ProtocolError> {
         if self.parked.grow_to(PARKED_BYTES) {
             return Ok(());
@@ -261,7 +262,7 @@ mod tests {
     use super::*;
     use crate::deflate::{Output, Stock, Wanted};
 
-    /// A pool that several threads could share, and that knows what it was given.
+    /// A pool that several threads can share and that counts what was returned to it.
     struct Counting(Mutex<(Stock, [usize; 3])>);
 
     impl Counting {
@@ -319,7 +320,7 @@ mod tests {
         Codec::new(agreement, &Deflate::default(), pool)
     }
 
-    /// Inflates a part of a message, whose end it may be.
+    /// Inflates a part of a message; `ends` is true for its last part.
     fn inflate(codec: &mut Codec, payload: &mut [u8], ends: bool) -> Option<Spent> {
         let part = Part {
             payload,
@@ -346,17 +347,29 @@ mod tests {
         assert_eq!(POOL.given(), [1, 0, 1]);
         assert!(ours.output().is_empty());
         ours.rest();
-        assert_eq!(POOL.given(), [1, 0, 1], "there is nothing more to give");
+        assert_eq!(
+            POOL.given(),
+            [1, 0, 1],
+            "an output must be given back once only"
+        );
         let spent = inflate(&mut ours, second, true);
         assert!(spent.is_some());
         drop(spent);
         assert_eq!(POOL.given(), [1, 1, 1]);
         assert!(inflate(&mut ours, &mut wire.clone()[..half], false).is_none());
         ours.stop();
-        assert_eq!(POOL.given(), [1, 2, 1], "nobody wants the rest of it");
+        assert_eq!(
+            POOL.given(),
+            [1, 2, 1],
+            "stop must give the decompressor back"
+        );
         assert!(inflate(&mut ours, &mut wire[..half], false).is_none());
         drop(ours);
-        assert_eq!(POOL.given(), [1, 3, 1], "nor if the connection is gone");
+        assert_eq!(
+            POOL.given(),
+            [1, 3, 1],
+            "drop must give the decompressor back"
+        );
         theirs.discard(theirs.compress(&text, true));
         assert_eq!(POOL.given(), [2, 3, 1]);
     }

@@ -10,8 +10,9 @@ use super::{
     window::Window,
 };
 
-/// A place in what one endpoint sends. A compressor that stands there need not be told what it may
-/// refer back to.
+/// A position in the messages that one connection sends.
+///
+/// A compressor that is at this position already knows the bytes that it may refer back to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Place {
     stream: u64,
@@ -19,7 +20,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Returns the start of a stream that no other has the name of.
+    /// Returns the start of a new stream with a unique number.
     pub(super) fn start() -> Self {
         static STREAMS: AtomicU64 = AtomicU64::new(0);
         Self {
@@ -29,7 +30,7 @@ impl Place {
     }
 }
 
-/// What we send: the window, and how to go on from it.
+/// The state of the sending direction: the window and the position of the next message.
 #[derive(Debug)]
 pub(super) struct Sending {
     context: Context,
@@ -37,7 +38,7 @@ pub(super) struct Sending {
     window: Window,
     share: Share,
     place: Place,
-    /// Whether nothing was compressed since the last tick.
+    /// True if nothing was compressed since the last tick.
     is_idle: bool,
 }
 
@@ -59,7 +60,7 @@ impl Sending {
 
     /// Compresses a message, or with `ends: false` a fragment that is not the last.
     ///
-    /// Nothing has happened until [`keep`](Self::keep) says that the output is sent.
+    /// This changes no state: call [`keep`](Self::keep) if the output is sent.
     pub(super) fn compress(&self, pool: &dyn Pool, payload: &[u8], ends: bool) -> Compressor {
         let wanted = self.wanted(payload.len());
         let taken = pool.take_compressor(&wanted);
@@ -69,7 +70,7 @@ impl Sending {
         compressor
     }
 
-    /// Returns what compresses so many bytes.
+    /// Returns which compressor is suitable for `bytes` bytes.
     fn wanted(&self, bytes: usize) -> Wanted {
         let window_bits = self.context.window_bits;
         let is_short = !self.context.takeover && bytes <= short::BYTES_MAX;
@@ -84,7 +85,7 @@ impl Sending {
         }
     }
 
-    /// Takes note that what `compressor` made of `payload` is sent.
+    /// Records that the output of `compressor` for `payload` is sent.
     pub(super) fn keep(&mut self, pool: &dyn Pool, mut compressor: Compressor, payload: &[u8]) {
         if self.context.takeover {
             self.remember(payload);
@@ -93,7 +94,7 @@ impl Sending {
         Self::give(pool, compressor);
     }
 
-    /// Takes note that `payload` is sent, as another compressor made it without our window.
+    /// Records that `payload` is sent in a form that was compressed without our window.
     pub(super) fn keep_prepared(&mut self, payload: &[u8]) {
         if self.context.takeover {
             self.remember(payload);
@@ -105,8 +106,8 @@ impl Sending {
         pool.give_compressor(compressor);
     }
 
-    /// Gives the window up if memory is tight and nothing was compressed since the last tick: the
-    /// next message refers back to nothing, which it is always free to do.
+    /// Releases the window if memory is tight and nothing was compressed since the last tick. The
+    /// next message then refers back to nothing, which is always valid.
     pub(super) fn tick(&mut self) {
         if mem::replace(&mut self.is_idle, true) && self.share.budget().is_tight() {
             self.forget();
@@ -119,7 +120,7 @@ impl Sending {
         if self.share.grow_to(self.window.bytes_for(payload.len())) {
             self.window.append(payload);
         } else {
-            // A window with a hole in it would be wrong.
+            // A window with a gap would be wrong, so start over with an empty one.
             self.forget();
         }
     }

@@ -1,4 +1,4 @@
-//! The states that compress: zlib's for streams, our own for short messages.
+//! The compression states: zlib's for streams, our own for short messages.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
@@ -7,17 +7,17 @@ use zlib_rs::{Deflate, DeflateFlush};
 
 use super::{Wanted, compress::Place, short};
 
-/// What a sync flush ends with: an empty stored block without its first byte, taken off the end of
-/// each message.
+/// The end of a sync flush: an empty stored block without its first byte. It is removed from the
+/// end of each message.
 pub(super) const TAIL: [u8; 4] = [0x00, 0x00, 0xFF, 0xFF];
 
-/// Compressed output is kept for the next message unless it was longer than this.
+/// The output buffer is kept for the next message unless it is longer than this, in bytes.
 const OUTPUT_BYTES_KEPT_MAX: usize = 256 << 10;
 
-/// Room that is left at the end of a flush, so that it is over.
+/// Space that must be left in the output after a flush; if it is full, the flush is not complete.
 const OUTPUT_BYTES_SPARE: usize = 16;
 
-/// The state of a compressor, with the output of the last message.
+/// The state of a compressor, together with the output for the last message.
 pub struct Compressor {
     state: State,
     output: Output,
@@ -33,23 +33,23 @@ struct Stream {
     deflate: Deflate,
     level: u8,
     window_bits: u8,
-    /// The place whose last bytes it knows.
+    /// The position up to which the state knows the bytes sent.
     place: Option<Place>,
 }
 
-/// Which state is asked for.
+/// Which kind of state is requested.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Machine {
-    /// For a message of at most [`short::BYTES_MAX`] bytes that refers back to no other.
+    /// For a message of at most [`short::BYTES_MAX`] bytes that does not refer back to others.
     Short,
-    /// Best one that stands at this place.
+    /// For a stream; preferably a state that is at this position.
     Stream(Place),
 }
 
-/// What a message has become.
+/// A compressed message.
 #[derive(Default)]
 struct Output {
-    /// All initialized; the first `len` are output.
+    /// The buffer; its first `len` bytes are output.
     bytes: Vec<u8>,
     len: usize,
 }
@@ -94,10 +94,11 @@ impl Compressor {
         }
     }
 
-    /// Compresses `input` up to a byte boundary, where it may refer back to `history`; with `ends` as
+    /// Compresses `input` up to a byte boundary; it may refer back to `history`. `ends` is true for
     /// the last part of a message.
     ///
-    /// It stands nowhere until [`stand_at`](Self::stand_at): it knows bytes that the peer does not.
+    /// Afterwards the state has no position until [`stand_at`](Self::stand_at) is called, because
+    /// it knows bytes that the peer may never receive.
     pub(super) fn run(&mut self, wanted: &Wanted, history: [&[u8]; 2], input: &[u8], ends: bool) {
         if let State::Stream(stream) = &mut self.state
             && stream.place.take().map(Machine::Stream) != Some(wanted.machine)
@@ -107,7 +108,8 @@ impl Compressor {
         let output = &mut self.output;
         output.len = 0;
         if input.is_empty() {
-            // Nothing to flush: the first byte of an empty stored block, or nothing at all.
+            // There is nothing to flush. The end of a message is the first byte of an empty stored
+            // block; any other fragment is empty.
             output.reserve(1);
             output.bytes[0] = 0;
             output.len = ends.into();
@@ -129,14 +131,14 @@ impl Compressor {
         }
     }
 
-    /// Takes note that the peer knows what has been compressed, and that this is the place.
+    /// Records that the compressed bytes are sent, so that the state is now at `place`.
     pub(super) fn stand_at(&mut self, place: Place) {
         if let State::Stream(stream) = &mut self.state {
             stream.place = Some(place);
         }
     }
 
-    /// Gives memory up that messages seldom need.
+    /// Releases an output buffer that is larger than most messages need.
     pub(super) fn rest(&mut self) {
         if self.output.bytes.len() > OUTPUT_BYTES_KEPT_MAX {
             self.output = Output::default();
@@ -155,8 +157,8 @@ impl Stream {
         }
     }
 
-    /// zlib has no window of 8 bits. With 9 it refers back 512 - 262 bytes at most: it leaves room for
-    /// the longest match and what it looks ahead.
+    /// Returns the window bits for zlib, which does not support 8. With 9 it refers back at most
+    /// 512 - 262 bytes, because it leaves space for the longest match and its lookahead.
     fn window_bits(wanted: &Wanted) -> u8 {
         wanted.window_bits.max(9)
     }

@@ -8,51 +8,51 @@ use zlib_rs::{Inflate, InflateFlush, Status};
 use super::{Budget, Context, Pool, compressor::TAIL, window::Window};
 use crate::error::ProtocolError;
 
-/// The most that is lent at a time, in bytes.
+/// The size of the output buffer, in bytes: the largest piece that is returned at a time.
 const OUTPUT_BYTES: usize = 16 << 10;
 
-/// More than four bytes, and the bits before them, can be inflated to: 80 bits, of which two are
-/// the shortest code of the longest match, 258 bytes.
+/// More bytes than [`TAIL`], and the bits before it, can inflate to: these are up to 80 bits, and
+/// the longest match, 258 bytes, takes at least two bits.
 const TAIL_OUTPUT_BYTES: usize = 12 << 10;
 
-/// Blocks that say that they are the last, in one message. Each makes the decompressor start anew,
-/// which takes a microsecond; without a limit two bytes would.
+/// The limit on blocks that are marked as final in one message. Each restarts the decompressor,
+/// which takes a microsecond; without a limit, two bytes of input would be enough to cause that.
 const FINAL_BLOCKS_MAX: u16 = 1_024;
 
-/// A final block without content: only at the end of another block does it end the stream.
+/// An empty final block: it ends the stream only if the block before it is complete.
 const PROBE: [u8; 2] = [0x03, 0x00];
 
-/// The memory that a decompressor takes between two inputs, in bytes.
+/// The memory that a decompressor holds between two inputs, in bytes.
 pub(super) const PARKED_BYTES: usize = 48 << 10;
 
-/// From here on the ratio is looked at.
+/// The ratio is checked once this many bytes have been inflated.
 const RATIO_BYTES_MIN: u64 = 64 << 10;
 
-/// The state of a decompressor, with the output that is being lent.
+/// The state of a decompressor, together with its output.
 pub struct Decompressor(Box<State>);
 
-/// What a decompressor inflates into. It needs that only while there is input.
+/// The output buffer of a decompressor, which needs it only while there is input.
 pub struct Output(Box<[u8]>);
 
 struct State {
     inflate: Inflate,
     /// Empty while it waits for input.
     output: Box<[u8]>,
-    /// How much of `output` is lent.
+    /// How many bytes of `output` hold inflated data.
     len: usize,
-    /// What the message may refer back to where the connection keeps nothing.
+    /// The bytes that the message may refer back to, if the connection does not keep a window.
     history: Window,
-    /// Bytes of the message so far, compressed and not.
+    /// The compressed (`taken`) and inflated bytes of the message so far.
     taken: u64,
     inflated: u64,
-    /// The last bytes of the message so far.
+    /// The last four compressed bytes of the message so far.
     last: [u8; 4],
-    /// Whether nothing follows the last final block, or the start.
+    /// True if there was no input since the start or the last final block.
     is_fresh: bool,
     final_blocks: u16,
 }
 
-/// Bounds on one inflated message.
+/// Limits on one inflated message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) message_bytes_max: u64,
@@ -62,8 +62,8 @@ pub(super) struct Bounds {
 impl Decompressor {
     pub(super) fn new() -> Self {
         Self(Box::new(State {
-            // All bits, because a smaller window would cost a state of its own; the memory goes
-            // back with the message.
+            // Always 15 bits, because a smaller window would need a separate state. The memory is
+            // returned at the end of the message.
             inflate: Inflate::new(false, 15),
             output: Box::default(),
             len: 0,
@@ -76,19 +76,19 @@ impl Decompressor {
         }))
     }
 
-    /// Returns what the last step has inflated.
+    /// Returns the bytes that the last step inflated.
     pub(crate) fn output(&mut self) -> &mut [u8] {
         &mut self.0.output[..self.0.len]
     }
 
-    /// Sees to it that there is something to inflate into.
+    /// Ensures that there is an output buffer.
     pub(super) fn prepare(&mut self, pool: &dyn Pool) {
         if self.0.output.is_empty() {
             self.0.output = pool.take_output().unwrap_or_default().0;
         }
     }
 
-    /// Gives back what is not needed until there is more input; what was lent is gone.
+    /// Returns the output buffer to the pool until there is more input; its content is lost.
     pub(super) fn rest(&mut self, pool: &dyn Pool) {
         self.0.len = 0;
         if !self.0.output.is_empty() {
@@ -101,7 +101,7 @@ impl Decompressor {
         self.0.inflated
     }
 
-    /// Returns whether the output of the message's end fits behind what is there.
+    /// Returns whether the output of the message's end fits after the current output.
     pub(super) const fn has_room_for_end(&self) -> bool {
         self.0.len + TAIL_OUTPUT_BYTES <= OUTPUT_BYTES
     }
@@ -129,9 +129,9 @@ impl State {
     }
 
     /// Inflates until the input is used up, the output is full, or a final block ends; returns how
-    /// much of the input was taken and whether it was such an end.
+    /// many bytes of the input were taken and whether a final block ended.
     fn step(&mut self, input: &[u8], bounds: &Bounds) -> Result<(usize, bool), ProtocolError> {
-        // One byte beyond the limit shows that it is exceeded.
+        // Allow one byte beyond the limit, to detect that it is exceeded.
         let allowed = bounds.message_bytes_max.saturating_sub(self.inflated);
         let room = (self.output.len() - self.len) as u64;
         let end = self.len + room.min(allowed.saturating_add(1)) as usize;
@@ -206,7 +206,7 @@ impl fmt::Debug for Decompressor {
     }
 }
 
-/// What we receive: the window in which messages refer back.
+/// The state of the receiving direction: the window that messages may refer back to.
 #[derive(Debug)]
 pub(super) struct Receiving {
     takeover: bool,
@@ -236,8 +236,8 @@ impl Receiving {
         decompressor.start(&self.window);
     }
 
-    /// Inflates until `input` is used up or the output is full; returns how much was taken, and
-    /// whether the output is full, so that there may be more to come of what was taken.
+    /// Inflates until `input` is used up or the output is full; returns how many bytes were taken,
+    /// and whether the output is full, in which case the bytes taken may yield more output.
     pub(super) fn inflate(
         &mut self,
         decompressor: &mut Decompressor,
@@ -263,8 +263,8 @@ impl Receiving {
                         blocks_max: FINAL_BLOCKS_MAX.into(),
                     });
                 }
-                // §7.2.3.4: a block with BFINAL may stand anywhere. What follows may refer back to
-                // what came before.
+                // §7.2.3.4: a block with BFINAL may occur anywhere. The blocks after it may refer
+                // back to the bytes before it.
                 let history = core::mem::take(&mut state.history);
                 let window = if takeover { &self.window } else { &history };
                 state.restart(window);
@@ -281,8 +281,8 @@ impl Receiving {
         }
     }
 
-    /// Ends the message, whose bytes have all been inflated; what that adds is behind the output,
-    /// where there must be room for it.
+    /// Ends the message, whose input has all been inflated. Any further output is appended to the
+    /// current output, which must have room for it.
     pub(super) fn finish(
         &mut self,
         decompressor: &mut Decompressor,
@@ -290,7 +290,7 @@ impl Receiving {
     ) -> Result<(), ProtocolError> {
         let state = &mut *decompressor.0;
         let before = state.len;
-        // Nothing behind a final block, or at all, needs no end.
+        // An empty message, and one that ends with a final block, are already complete.
         if !state.is_fresh {
             // §7.2.2: "Append 4 octets of 0x00 0x00 0xff 0xff to the tail end". Some leave them on.
             let mut is_final = false;
@@ -302,7 +302,7 @@ impl Receiving {
                 }
             }
             let end = state.len;
-            // Whether that was the end of a block: in the middle of one the probe means something
+            // Check that a block has just ended: inside a block, the probe would mean something
             // else.
             if !is_final && state.step(&PROBE, bounds)? != (PROBE.len(), true) || state.len != end {
                 return Err(state.invalid());

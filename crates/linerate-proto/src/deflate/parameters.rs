@@ -14,7 +14,7 @@ pub(super) enum Author {
     Server,
 }
 
-/// The parameters of one offer, or of a response.
+/// The parameters of an offer or a response.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Parameters {
     pub(super) client_max_window_bits: Option<WindowBits>,
@@ -23,18 +23,18 @@ pub(super) struct Parameters {
     pub(super) server_no_context_takeover: bool,
 }
 
-/// What `client_max_window_bits` says.
+/// The value of `client_max_window_bits`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum WindowBits {
-    /// A client that can keep to whatever it is told.
+    /// No value: the client accepts any number that the server chooses.
     Any,
     /// 8 to 15.
     AtMost(u8),
 }
 
 impl Parameters {
-    /// Reads the parameters; fails with the name of the first that is unknown, doubled, or has a
-    /// value that it must not have.
+    /// Reads the parameters; fails with the name of the first one that is unknown, duplicated, or
+    /// has an invalid value.
     pub(super) fn read(offer: &ExtensionOffer<'_>, author: Author) -> Result<Self, Invalid> {
         let mut parameters = Self::default();
         for (name, value) in offer.parameters() {
@@ -61,7 +61,7 @@ impl Parameters {
                 SERVER_NO_CONTEXT_TAKEOVER,
             ),
             CLIENT_MAX_WINDOW_BITS => {
-                // §7.1.2.2: in an offer it "may have no value", in a response it has one.
+                // §7.1.2.2: in an offer it "may have no value"; in a response it must have one.
                 let bits = match (value, author) {
                     (None, Author::Client) => Some(WindowBits::Any),
                     (value, _) => value.and_then(window_bits).map(WindowBits::AtMost),
@@ -83,14 +83,14 @@ impl Parameters {
         }
     }
 
-    /// Returns the extension with these parameters, as it stands in a header.
+    /// Returns the extension with these parameters, formatted for a header.
     pub(super) fn to_header(self) -> String {
         let mut header = String::from(NAME);
         let mut add = |name: &str, bits: Option<u8>| {
             header.push_str("; ");
             header.push_str(name);
             if let Some(bits) = bits {
-                // Writing to a string can't fail.
+                // Writing to a string cannot fail.
                 _ = write!(header, "={bits}");
             }
         };
@@ -112,10 +112,10 @@ impl Parameters {
     }
 }
 
-/// A parameter that can't be.
+/// An invalid parameter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Invalid {
-    /// Its name, `unknown` if it is none of the four.
+    /// Its name; `unknown` if it is not one of the four.
     pub(super) name: &'static str,
 }
 
@@ -124,6 +124,8 @@ const CLIENT_NO_CONTEXT_TAKEOVER: &str = "client_no_context_takeover";
 const SERVER_MAX_WINDOW_BITS: &str = "server_max_window_bits";
 const SERVER_NO_CONTEXT_TAKEOVER: &str = "server_no_context_takeover";
 
+/// Parses a number of window bits.
+///
 /// §7.1.2.1: "a decimal integer value without leading zeroes between 8 to 15, inclusive".
 fn window_bits(value: &str) -> Option<u8> {
     if value.starts_with(['0', '+']) {

@@ -1,39 +1,41 @@
-//! Where the states of compression come from and go back to.
+//! Pools of compression states.
 
 use alloc::vec::Vec;
 
 use super::{Compressor, Decompressor, Output, compressor::Machine};
 
-/// Lends the states of compression: some 200 KiB to compress, 50 KiB for short messages that refer to
-/// no others, 64 KiB to decompress. Shared by any number of connections, of which each needs one only
-/// while a message passes.
+/// Lends compression states to connections.
+///
+/// A state takes about 200 KiB to compress, 50 KiB to compress short messages that do not refer
+/// back to others, and 64 KiB to decompress. Any number of connections can share a pool, because
+/// each needs a state only while it processes a message.
 pub trait Pool: Sync {
-    /// Returns a compressor that suits, best the one that did the message
-    /// before; `None` makes a new one.
+    /// Returns a suitable compressor, preferably the one that compressed the previous message of
+    /// the same connection. If this returns `None`, the connection creates a new one.
     fn take_compressor(&self, wanted: &Wanted) -> Option<Compressor>;
 
     /// Takes a compressor back.
     fn give_compressor(&self, compressor: Compressor);
 
-    /// Returns a decompressor; `None` makes a new one.
+    /// Returns a decompressor. If this returns `None`, the connection creates a new one.
     fn take_decompressor(&self) -> Option<Decompressor>;
 
     /// Takes a decompressor back.
     fn give_decompressor(&self, decompressor: Decompressor);
 
-    /// Returns the memory to inflate into, for a decompressor that has waited without; `None` makes it
-    /// anew.
+    /// Returns an output buffer for a decompressor that continues after waiting for input. If this
+    /// returns `None`, the connection creates a new one.
     fn take_output(&self) -> Option<Output> {
         None
     }
 
-    /// Takes the memory of a decompressor that waits for more input.
+    /// Takes back the output buffer of a decompressor that waits for more input.
     fn give_output(&self, output: Output) {
         drop(output);
     }
 }
 
-/// Which compressor is asked for.
+/// Describes which compressor is requested.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Wanted {
     pub(super) level: u8,
@@ -41,7 +43,7 @@ pub struct Wanted {
     pub(super) machine: Machine,
 }
 
-/// Keeps nothing: each message makes a state of its own.
+/// A pool that keeps nothing: each message creates its own state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unpooled;
 
@@ -59,19 +61,20 @@ impl Pool for Unpooled {
     fn give_decompressor(&self, _: Decompressor) {}
 }
 
-/// The states that a pool keeps, for implementations of [`Pool`]: a bounded number of each, and of
-/// the compressors those that were used last.
+/// The states that a pool keeps, for implementations of [`Pool`].
+///
+/// Keeps a limited number of states of each kind; of the compressors, those that were used last.
 #[derive(Debug)]
 pub struct Stock {
     states_max: usize,
-    /// The one that was used last comes last.
+    /// In order of use; the most recently used one is last.
     compressors: Vec<Compressor>,
     decompressors: Vec<Decompressor>,
     outputs: Vec<Output>,
 }
 
 impl Stock {
-    /// Creates a stock of at most `states_max` compressors, and as many decompressors and outputs.
+    /// Creates a stock of at most `states_max` compressors, decompressors and outputs each.
     pub const fn new(states_max: usize) -> Self {
         Self {
             states_max,
@@ -81,7 +84,7 @@ impl Stock {
         }
     }
 
-    /// As [`Pool::take_compressor`].
+    /// Like [`Pool::take_compressor`].
     pub fn take_compressor(&mut self, wanted: &Wanted) -> Option<Compressor> {
         let own = |kept: &Compressor| kept.is_owned(wanted);
         let found = self.compressors.iter().rposition(own).or_else(|| {
@@ -92,7 +95,7 @@ impl Stock {
         found.map(|at| self.compressors.remove(at))
     }
 
-    /// As [`Pool::give_compressor`].
+    /// Like [`Pool::give_compressor`].
     pub fn give_compressor(&mut self, compressor: Compressor) {
         if self.compressors.len() >= self.states_max && !self.compressors.is_empty() {
             self.compressors.remove(0);
@@ -102,24 +105,24 @@ impl Stock {
         }
     }
 
-    /// As [`Pool::take_decompressor`].
+    /// Like [`Pool::take_decompressor`].
     pub fn take_decompressor(&mut self) -> Option<Decompressor> {
         self.decompressors.pop()
     }
 
-    /// As [`Pool::give_decompressor`].
+    /// Like [`Pool::give_decompressor`].
     pub fn give_decompressor(&mut self, decompressor: Decompressor) {
         if self.decompressors.len() < self.states_max {
             self.decompressors.push(decompressor);
         }
     }
 
-    /// As [`Pool::take_output`].
+    /// Like [`Pool::take_output`].
     pub fn take_output(&mut self) -> Option<Output> {
         self.outputs.pop()
     }
 
-    /// As [`Pool::give_output`].
+    /// Like [`Pool::give_output`].
     pub fn give_output(&mut self, output: Output) {
         if self.outputs.len() < self.states_max {
             self.outputs.push(output);
@@ -127,7 +130,7 @@ impl Stock {
     }
 }
 
-/// A pool for each thread: at most 16 states of each kind, which are 5 MiB.
+/// A pool for each thread: at most 16 states of each kind, which take up to 5 MiB.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadPool;
@@ -184,7 +187,7 @@ mod tests {
         wanted(Machine::Stream(place))
     }
 
-    /// Gives a compressor that stands at this place.
+    /// Gives a compressor that is at this place.
     fn give(stock: &mut Stock, place: Place) {
         let mut compressor = Compressor::new(&stream(place));
         compressor.stand_at(place);
@@ -228,7 +231,7 @@ mod tests {
             ..stream(b)
         };
         assert!(stock.take_compressor(&other_level).is_none());
-        // There is room for one more: that of another place is left to it.
+        // There is room for one more, so the compressor of another place is not taken from it.
         assert!(stock.take_compressor(&stream(c)).is_none());
         assert!(stock.take_compressor(&wanted(Machine::Short)).is_none());
         assert!(stock.take_compressor(&stream(b)).is_some());
@@ -245,7 +248,10 @@ mod tests {
         stock.give_compressor(taken);
         give(&mut stock, d);
         let taken = stock.take_compressor(&stream(b)).expect("it is full");
-        assert!(taken.is_owned(&stream(a)), "that of b made room");
+        assert!(
+            taken.is_owned(&stream(a)),
+            "the one of b was dropped to make room"
+        );
         assert!(stock.take_compressor(&stream(d)).is_some());
     }
 

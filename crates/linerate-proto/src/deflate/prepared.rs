@@ -1,4 +1,4 @@
-//! A message that is compressed once and sent to many.
+//! A message that is compressed once and sent to many connections.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -7,9 +7,8 @@ use crate::engine::MessageKind;
 
 /// A message for many connections, compressed once.
 ///
-/// It refers back to no earlier message, so that it is valid whatever was sent on a connection
-/// before. Each connection that takes it remembers its payload, so that later messages may refer
-/// back to it.
+/// It does not refer back to earlier messages, so it can be sent on any connection at any time.
+/// Each connection adds the payload to its window, so that later messages can refer back to it.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     kind: MessageKind,
@@ -19,7 +18,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Compresses a message, unless that is not worth it. `payload` of a text message must be UTF-8.
+    /// Creates a message and compresses it if that is worth it. The `payload` of a text message
+    /// must be UTF-8.
     pub fn new(
         kind: MessageKind,
         payload: impl Into<Vec<u8>>,
@@ -54,17 +54,18 @@ impl Prepared {
         self.kind
     }
 
-    /// Returns the payload as it is.
+    /// Returns the uncompressed payload.
     pub fn payload(&self) -> &[u8] {
         &self.payload
     }
 
-    /// Returns whether it is shorter than its payload.
+    /// Returns whether there is a compressed form, which is shorter than the payload.
     pub const fn is_compressed(&self) -> bool {
         self.compressed.is_some()
     }
 
-    /// Returns the compressed payload, if a connection with such a window can inflate it.
+    /// Returns the compressed payload if a peer with a window of 2^`window_bits` bytes can inflate
+    /// it.
     pub(super) fn compressed_for(&self, window_bits: u8) -> Option<&[u8]> {
         let reaches_no_further =
             window_bits >= self.window_bits || self.payload.len() <= 1 << window_bits;

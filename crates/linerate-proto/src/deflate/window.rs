@@ -1,17 +1,17 @@
-//! The last bytes of a direction, before compression: what the next message may refer back to.
+//! The last uncompressed bytes of a direction, which the next message may refer back to.
 
 use alloc::vec::Vec;
 
-/// The smallest memory that is not empty.
+/// The smallest allocation of a window, in bytes.
 const BYTES_MIN: usize = 256;
 
-/// A ring that grows with what it holds, up to its size.
+/// A ring buffer that grows with its content, up to `bytes_max`.
 ///
 /// INVARIANT: `start` is 0 until the ring is full.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     bytes: Vec<u8>,
-    /// Where the oldest byte is.
+    /// The index of the oldest byte.
     start: usize,
     bytes_max: usize,
 }
@@ -44,26 +44,26 @@ impl Window {
         }
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Clears the window but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.start = 0;
     }
 
-    /// Forgets everything and gives the memory back.
+    /// Clears the window and frees the memory.
     pub(super) fn free(&mut self) {
         self.bytes = Vec::new();
         self.start = 0;
     }
 
-    /// Returns the memory that the window will have when `more` bytes have been appended.
+    /// Returns the memory that the window takes once `more` bytes are appended, in bytes.
     pub(super) fn bytes_for(&self, more: usize) -> usize {
         let bytes = self.bytes.len().saturating_add(more).min(self.bytes_max);
         let rounded = bytes.next_power_of_two().clamp(BYTES_MIN, self.bytes_max);
         rounded.max(self.bytes.len())
     }
 
-    /// Returns what the window holds, the oldest first.
+    /// Returns the content of the window in two parts, the older one first.
     pub(super) fn parts(&self) -> [&[u8]; 2] {
         let (newer, older) = self.bytes.split_at(self.start);
         [older, newer]

@@ -1,19 +1,19 @@
-//! Whether a message is worth compressing, found out before any of it is compressed.
+//! Estimates whether a message is worth compressing, without compressing it.
 
-/// Shorter messages are too short for a judgement.
+/// Shorter messages have too few bytes for an estimate.
 const JUDGED_BYTES_MIN: usize = 256;
 
-/// Bytes that are looked at, in [`PLACES`] runs.
+/// The number of bytes to sample, in [`PLACES`] runs.
 const SAMPLE_BYTES: usize = 512;
 
 const PLACES: usize = 4;
 
-/// Returns whether the bytes are unevenly distributed, as those of text and of most formats are; what
-/// is compressed or encrypted already is not.
+/// Returns whether the byte values are unevenly distributed, as in text and most formats, but not
+/// in compressed or encrypted data.
 ///
-/// Counts how often two bytes of a sample are equal. In random bytes 1 of 256 pairs are, in English
-/// and JSON 15; below twice the former nothing can be gained by coding frequent bytes shorter.
-/// Repetitions of such bytes are not seen.
+/// Counts how many pairs of bytes in a sample are equal: 1 in 256 in random data, about 15 in 256
+/// in English text and JSON. Below twice the value of random data, shorter codes for frequent bytes
+/// save nothing. This does not detect repeated sequences of random bytes.
 pub(super) fn is_compressible(bytes: &[u8]) -> bool {
     if bytes.len() < JUDGED_BYTES_MIN {
         return true;

@@ -1,4 +1,4 @@
-//! The closing handshake and its one time budget (RFC 6455 §1.4, §7).
+//! The closing handshake and its timeout (RFC 6455 §1.4, §7).
 
 use core::time::Duration;
 
@@ -9,27 +9,28 @@ use crate::{
     role::{Endpoint, Role},
 };
 
-/// Where a connection is in its life (RFC 6455 §4.1, §7.1). `Connecting` is the business of
-/// [`handshake`](crate::handshake).
+/// The state of a connection after the opening handshake (RFC 6455 §4.1, §7.1).
 ///
-/// Complete: the states of the RFC.
+/// This enum is exhaustive: it has the states of the RFC except `Connecting`, which
+/// [`handshake`](crate::handshake) covers.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum State {
     /// Messages may be sent and received.
     Open,
-    /// A Close frame was sent or received, or the connection failed, and it is not all over.
+    /// A Close frame was sent or received, or the connection failed, but the closing handshake is
+    /// not complete.
     Closing,
-    /// Both Close frames have passed; nothing but the end of the stream is left.
+    /// Both Close frames were exchanged; only the end of the stream is left.
     Closed,
 }
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Closed {
-    /// The code of the peer's Close frame, or one of those that never stand on the wire:
-    /// [`NO_STATUS`](Self::NO_STATUS), [`ABNORMAL`](Self::ABNORMAL).
+    /// The code of the peer's Close frame, or a code that is never sent:
+    /// [`NO_STATUS`](Self::NO_STATUS) or [`ABNORMAL`](Self::ABNORMAL).
     pub code: u16,
-    /// Whether Close frames went both ways (§7.1.4).
+    /// True if both sides sent a Close frame (§7.1.4).
     pub clean: bool,
 }
 
@@ -44,11 +45,11 @@ impl<E: Endpoint> Engine<E> {
     /// Starts the closing handshake: queues a Close frame for
     /// [`poll_transmit`](Self::poll_transmit).
     ///
-    /// Messages go on arriving until the peer's Close frame; nothing more can be sent. Does nothing
-    /// if the connection is closing already.
+    /// Messages keep arriving until the peer's Close frame; nothing more can be sent. Does nothing
+    /// if the connection is already closing.
     ///
     /// # Errors
-    /// A reason of more than 123 bytes.
+    /// Fails if `reason` has more than 123 bytes.
     pub fn close(&mut self, code: CloseCode, reason: &str, now: Duration) -> Result<(), SendError> {
         let payload = ControlPayload::close(Some(code), reason)?;
         if self.output == Direction::Open {
@@ -60,8 +61,8 @@ impl<E: Endpoint> Engine<E> {
     /// Fails the connection (§7.1.7): queues a Close frame with the error's code and ignores all
     /// further input.
     ///
-    /// Errors that the engine finds itself do this on their own; call it for one that a caller
-    /// finds in what [`Events::next_raw`](super::Events::next_raw) lent.
+    /// The engine does this itself for the errors that it finds. Call it only for an error that
+    /// the caller finds in the data of [`Events::next_raw`](super::Events::next_raw).
     pub fn fail(&mut self, error: &ProtocolError) {
         self.fail_at(error, self.keepalive.last_input());
     }
@@ -75,7 +76,7 @@ impl<E: Endpoint> Engine<E> {
         }
     }
 
-    /// Takes note that the stream ended and tells how the connection did.
+    /// Records that the stream ended and returns how the connection ended.
     pub fn handle_eof(&mut self) -> Closed {
         let clean = self.state() == State::Closed;
         if self.input == Direction::Open {
@@ -102,21 +103,22 @@ impl<E: Endpoint> Engine<E> {
         }
     }
 
-    /// Returns whether input means nothing any more: the peer's Close frame has arrived or the
+    /// Returns whether further input is ignored: the peer's Close frame has arrived, or the
     /// connection failed.
     pub fn is_input_over(&self) -> bool {
         self.input != Direction::Open
     }
 
-    /// Returns whether our Close frame was handed out, so that no output will ever follow.
+    /// Returns whether [`poll_transmit`](Self::poll_transmit) has appended our Close frame, after
+    /// which there is never any output.
     pub fn is_output_over(&self) -> bool {
         self.output != Direction::Open && self.answer_due.is_none()
     }
 
-    /// Returns whether, once the output is written, our side is the one to end the stream.
+    /// Returns whether our side should end the stream once the output is written.
     ///
-    /// §7.1.1: the server closes the TCP connection first; a client waits for that within the
-    /// budget of the closing handshake, unless the peer broke the protocol.
+    /// §7.1.1: the server closes the TCP connection first. A client waits for that until the
+    /// closing handshake times out, unless the peer violated the protocol.
     pub fn ends_stream(&self) -> bool {
         self.is_output_over()
             && self.is_input_over()

@@ -19,10 +19,11 @@ use crate::{
 const RSV1: u8 = 0x4;
 
 impl<E: Endpoint> Engine<E> {
-    /// Compresses messages as the opening handshake agreed, with states from `pool`.
+    /// Enables compression with the parameters that the opening handshake negotiated, taking
+    /// compression states from `pool`.
     ///
-    /// Messages that are not worth it are sent as they are; `options` says what else there is to
-    /// choose. Call it before any input.
+    /// Messages that are not worth compressing are sent uncompressed; `options` holds the remaining
+    /// settings. Call this before passing any input.
     pub fn with_deflate(
         mut self,
         agreement: Agreement,
@@ -33,7 +34,7 @@ impl<E: Endpoint> Engine<E> {
         self
     }
 
-    /// As [`with_deflate`](Self::with_deflate), for an engine that lies somewhere already.
+    /// Like [`with_deflate`](Self::with_deflate), but changes the engine in place.
     pub fn set_deflate(
         &mut self,
         agreement: Agreement,
@@ -45,7 +46,7 @@ impl<E: Endpoint> Engine<E> {
         self.receiving.rsv_known = RSV1;
     }
 
-    /// Returns what our compressed messages keep to, `None` if there are none.
+    /// Returns the parameters of our compressed messages; `None` if compression is off.
     pub fn deflates(&self) -> Option<Context> {
         self.codec().map(Codec::sending)
     }
@@ -56,11 +57,11 @@ impl<E: Endpoint> Engine<E> {
         self.codec().is_some_and(|codec| codec.is_worth(payload))
     }
 
-    /// Appends a message to `out` that was compressed for many, or its payload as it is where the
-    /// connection can't take that.
+    /// Appends a prepared message to `out`: its compressed form if this connection can take it,
+    /// else the uncompressed payload.
     ///
     /// # Errors
-    /// The connection is closing, or a fragmented message is being sent.
+    /// Fails if the connection is closing, or a fragmented message is being sent.
     pub fn send_prepared(
         &mut self,
         out: &mut Vec<u8>,
@@ -78,7 +79,7 @@ impl<E: Endpoint> Engine<E> {
         Ok(())
     }
 
-    /// Appends a message in one frame, compressed if that makes it shorter; returns whether it did.
+    /// Appends a compressed message in one frame if that makes it shorter; returns whether it did.
     #[inline(never)]
     pub(super) fn try_send_compressed(
         &mut self,
@@ -104,8 +105,8 @@ impl<E: Endpoint> Engine<E> {
         sent
     }
 
-    /// Appends a fragment if its message is compressed, which the first one decides; returns
-    /// whether it is.
+    /// Appends a compressed fragment if its message is compressed, which is decided on the first
+    /// fragment; returns whether it is.
     pub(super) fn try_send_compressed_fragment(
         &mut self,
         out: &mut Vec<u8>,
@@ -121,7 +122,7 @@ impl<E: Endpoint> Engine<E> {
         }
         let compressed = codec.is_sending;
         if compressed {
-            // Each fragment ends at a byte boundary, so that any compressor can go on from there.
+            // Each fragment ends at a byte boundary, so that any compressor can continue there.
             let compressor = codec.compress(payload, fin);
             self.append_compressed(out, fin, opcode, compressor.output());
             codec.keep(compressor, payload);
@@ -147,7 +148,7 @@ impl<E: Endpoint> Engine<E> {
         codec_in(&mut self.aside)
     }
 
-    /// Takes the codec out, to be put back.
+    /// Takes the codec out; the caller puts it back.
     fn take_codec(&mut self) -> Option<Box<Codec>> {
         self.aside.as_mut()?.deflate.take()
     }
@@ -171,13 +172,13 @@ impl<E: Endpoint> Engine<E> {
     }
 }
 
-/// Returns the codec among what an engine has aside.
+/// Returns the codec in an engine's optional state.
 fn codec_in(aside: &mut Option<Box<Aside>>) -> Option<&mut Codec> {
     aside.as_mut()?.deflate.as_deref_mut()
 }
 
 impl<E: Endpoint> Events<'_, '_, E> {
-    /// Inflates what there is of a compressed frame, as far as it can be lent at once.
+    /// Inflates the available part of a compressed frame, up to the size of the output buffer.
     pub(super) fn step_compressed(&mut self) -> Result<Step, ProtocolError> {
         self.spent = None;
         let engine = &mut *self.engine;
@@ -226,7 +227,7 @@ impl<E: Endpoint> Events<'_, '_, E> {
         Ok(Step::Inflated(piece))
     }
 
-    /// Lends what was just inflated; of text, validated.
+    /// Returns the bytes that were just inflated as an event; text is validated first.
     pub(super) fn inflated(&mut self, piece: Piece) -> Result<Event<'_>, ProtocolError> {
         let Piece {
             kind,

@@ -1,4 +1,4 @@
-//! What an engine lends: events, and the pieces of messages (RFC 6455 §5.4–§5.6).
+//! The events that an engine yields, and the pieces of messages (RFC 6455 §5.4–§5.6).
 
 use alloc::vec::Vec;
 
@@ -10,16 +10,16 @@ use linerate_simd::{
 use super::MessageKind;
 use crate::{close::CloseFrame, error::ProtocolError, frame::MaskKey};
 
-/// What arrived; payloads borrow from the input.
+/// A message, a piece of one, or a control frame; payloads borrow from the input.
 ///
-/// Complete: a message in one piece, a piece of one, and the three control frames.
+/// This enum is exhaustive.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Event<'a> {
     /// A whole binary message.
     Binary(&'a [u8]),
-    /// A piece of a message that did not arrive in one frame and one input.
+    /// A piece of a message that did not arrive whole in one frame and one input.
     Chunk(Chunk<'a>),
-    /// The peer's Close frame; ours is queued, and nothing more will arrive.
+    /// The peer's Close frame; ours is queued, and no more events follow.
     Close(CloseFrame<'a>),
     /// A Ping; the Pong is queued.
     Ping(&'a [u8]),
@@ -31,15 +31,15 @@ pub enum Event<'a> {
 
 /// A piece of a message.
 ///
-/// The pieces of a message come in order and without gaps; only control frames come between them.
-/// Text is validated up to the end of each piece, which may stand inside a code point.
+/// The pieces of a message arrive in order and without gaps; only control frames can come between
+/// them. Text is validated up to the end of each piece; a piece may end inside a code point.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Chunk<'a> {
     /// The kind of the message.
     pub kind: MessageKind,
-    /// Whether this is the first piece.
+    /// True if this is the first piece.
     pub begins: bool,
-    /// Whether this is the last piece.
+    /// True if this is the last piece.
     pub ends: bool,
     /// The bytes; may be empty.
     pub bytes: &'a [u8],
@@ -47,7 +47,7 @@ pub struct Chunk<'a> {
 
 /// A whole message.
 ///
-/// Complete: the protocol knows these two kinds (RFC 6455 §5.6).
+/// This enum is exhaustive: the protocol has only these two kinds (RFC 6455 §5.6).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Message<'a> {
     /// Arbitrary bytes.
@@ -76,24 +76,25 @@ impl<'a> Message<'a> {
     }
 }
 
-/// A message that was taken from where it stands in the input; see
+/// A message that was read in place from the input; see
 /// [`Engine::take_message`](super::Engine::take_message).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Taken<'i> {
     /// The message, unmasked and, if it is text, validated.
     pub message: Message<'i>,
-    /// All of the input, the message in it.
+    /// The whole input, which contains the message.
     pub input: &'i [u8],
-    /// Where in the input the message ends.
+    /// The offset in `input` at which the message ends.
     pub end: usize,
 }
 
-/// What arrived, messages not unmasked yet; see [`Events::next_raw`](super::Events::next_raw).
+/// Like [`Event`], but messages are still masked; see
+/// [`Events::next_raw`](super::Events::next_raw).
 ///
-/// Complete, like [`Event`].
+/// This enum is exhaustive.
 #[derive(Debug)]
 pub enum RawEvent<'a> {
-    /// The peer's Close frame; ours is queued, and nothing more will arrive.
+    /// The peer's Close frame; ours is queued, and no more events follow.
     Close(CloseFrame<'a>),
     /// A message, or a piece of one.
     Data(Data<'a>),
@@ -103,29 +104,30 @@ pub enum RawEvent<'a> {
     Pong(&'a [u8]),
 }
 
-/// A message or a piece of one, as it stands on the wire.
+/// A message or a piece of one, still masked.
 ///
-/// Take it by one of the methods, each of which unmasks in one pass. Text must be validated by the
-/// caller: [`append_text_to`](Self::append_text_to) does it.
+/// Each of the methods that return or append the bytes unmasks them in one pass. The caller must
+/// validate text; [`append_text_to`](Self::append_text_to) and [`unmask_text`](Self::unmask_text)
+/// do it in the same pass.
 #[derive(Debug)]
 pub struct Data<'a> {
     /// The kind of the message.
     pub kind: MessageKind,
-    /// Whether this is the first piece.
+    /// True if this is the first piece.
     pub begins: bool,
-    /// Whether this is the last piece.
+    /// True if this is the last piece.
     pub ends: bool,
-    /// The bytes that are still to come in this frame; a hint for reserving, never to be trusted
-    /// beyond what has arrived.
+    /// The number of bytes of this frame that have not arrived yet. The peer controls this number:
+    /// use it as a hint for reserving memory only.
     pub frame_bytes_left: u64,
-    /// Whether the message is compressed, so that the bytes lie in the memory of what has inflated
-    /// them and not in the input.
+    /// True if the message was compressed; the bytes are then in the memory of the decompressor
+    /// instead of the input.
     pub inflated: bool,
     pub(super) payload: &'a mut [u8],
     pub(super) mask: Option<MaskKey>,
-    /// Where the piece stands in its frame's payload.
+    /// The offset of the piece in its frame's payload, for the masking key.
     pub(super) phase: usize,
-    /// Where the piece stands in its message.
+    /// The offset of the piece in its message.
     pub(super) offset: u64,
 }
 
@@ -149,11 +151,12 @@ impl<'a> Data<'a> {
         self.payload
     }
 
-    /// Unmasks a piece of a text message in place, validates it by `validator`, which must have seen
-    /// the earlier pieces and no more, and returns the bytes.
+    /// Unmasks a piece of a text message in place, validates it and returns the bytes.
+    ///
+    /// `validator` must have seen exactly the earlier pieces of the message.
     ///
     /// # Errors
-    /// The text is not UTF-8, or ends inside a code point; the caller must
+    /// Fails if the text is not UTF-8 or ends inside a code point. The caller must then call
     /// [`Engine::fail`](super::Engine::fail).
     pub fn unmask_text(self, validator: &mut Validator) -> Result<&'a [u8], ProtocolError> {
         let Self {
@@ -187,11 +190,12 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Appends the unmasked bytes to `out`, which must hold the earlier pieces and no more, and
-    /// validates them.
+    /// Appends the unmasked bytes to `out` and validates them.
+    ///
+    /// `out` must contain exactly the earlier pieces of the message.
     ///
     /// # Errors
-    /// The text is not UTF-8, or ends inside a code point; the caller must
+    /// Fails if the text is not UTF-8 or ends inside a code point. The caller must then call
     /// [`Engine::fail`](super::Engine::fail).
     #[inline]
     pub fn append_text_to(self, out: &mut TextBuf) -> Result<(), ProtocolError> {

@@ -1,4 +1,4 @@
-//! Frames as they arrive: headers and what they must keep to, payloads in pieces (RFC 6455 §5.2–§5.6).
+//! Parses arriving frames: checks headers and takes payloads in pieces (RFC 6455 §5.2–§5.6).
 
 use alloc::boxed::Box;
 use core::mem;
@@ -14,28 +14,28 @@ use crate::{
     role::Role,
 };
 
-/// What the next bytes turned out to be, before anything is borrowed for the caller.
+/// The meaning of the next bytes, determined before anything is borrowed for the caller.
 pub(super) enum Step {
     Control(ControlFrame),
-    /// A piece of a message; its payload is the so many bytes before `at` in the input.
+    /// A piece of a message and its length; its payload ends at `at` in the input.
     Data(Piece, usize),
-    /// Nothing yet.
+    /// No event yet: more input is needed.
     Feed,
     /// A piece of a compressed message; its payload is the output of the decompressor.
     #[cfg(feature = "deflate")]
     Inflated(Piece),
 }
 
-/// A control frame that is whole.
+/// A complete control frame.
 pub(super) struct ControlFrame {
     pub(super) opcode: Opcode,
-    /// The length of what arrived last of the payload; it ends at `at` in the input.
+    /// The length of the last part of the payload; this part ends at `at` in the input.
     pub(super) bytes: usize,
-    /// Whether the payload was put together from pieces.
+    /// True if the payload arrived in several pieces, which [`Receiving`] has joined.
     pub(super) pieces: bool,
 }
 
-/// A piece of a message, its payload apart.
+/// A piece of a message without its payload.
 pub(super) struct Piece {
     pub(super) kind: MessageKind,
     pub(super) begins: bool,
@@ -48,13 +48,14 @@ pub(super) struct Piece {
 
 impl Frame {
     /// Takes as many of the `available` bytes as belong to the payload; returns their number and
-    /// that of the bytes before them.
+    /// their offset in the payload.
     #[inline]
     pub(super) fn take(&mut self, available: usize) -> (usize, usize) {
         let bytes = self.left.min(available as u64) as usize;
         let phase = self.phase;
         self.left -= bytes as u64;
-        // 256 is a multiple of the key's length, and no control frame is that long.
+        // Wrapping is correct: 256 is a multiple of the key's length, and no control frame is that
+        // long.
         self.phase = phase.wrapping_add(bytes as u8);
         (bytes, phase.into())
     }
@@ -87,8 +88,8 @@ impl Piece {
 }
 
 impl Receiving {
-    /// Reads a header from the bytes kept of it, if any, and from `input`; tells how many bytes of
-    /// `input` that took.
+    /// Reads a header from the bytes of it that were kept, if any, and from `input`; also returns
+    /// how many bytes of `input` it used.
     #[inline]
     pub(super) fn read_header(
         &mut self,
@@ -106,7 +107,7 @@ impl Receiving {
         self.read_split_header(input, role)
     }
 
-    /// Reads a header of which a part came earlier, or of which a part is still missing.
+    /// Reads a header that is split over several inputs.
     #[cold]
     fn read_split_header(
         &mut self,
@@ -132,7 +133,7 @@ impl Receiving {
         Ok((None, input.len()))
     }
 
-    /// Checks what the first two bytes of a header say against the role and the frames before.
+    /// Checks the first two bytes of a header against the role and the earlier frames.
     #[inline]
     fn check_first_bytes(&self, first: u8, second: u8, role: Role) -> Result<(), ProtocolError> {
         if first & 0x70 != 0 {
@@ -163,15 +164,15 @@ impl Receiving {
         if rsv & !self.rsv_known != 0 {
             return Err(ProtocolError::ReservedBits { rsv });
         }
-        // RFC 7692 §6.1: "Per-Message Compressed" stands on the first fragment only, and §6: an
-        // endpoint "MUST NOT" compress control frames.
+        // RFC 7692 §6.1: the "Per-Message Compressed" bit is set on the first fragment only, and
+        // §6: an endpoint "MUST NOT" set it on control frames.
         match Opcode::from_bits(first & 0x0F) {
             None | Some(Opcode::Text | Opcode::Binary) => Ok(()),
             Some(opcode) => Err(ProtocolError::MisplacedCompression { opcode }),
         }
     }
 
-    /// Starts the frame that `header` announces, if the limits allow it.
+    /// Starts the frame of `header` if the limits allow it.
     #[inline]
     pub(super) fn begin_frame(
         &mut self,
@@ -231,7 +232,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// Takes (a piece of) a control payload; returns the frame once it is whole.
+    /// Takes a control payload or a piece of one; returns the frame once it is complete.
     pub(super) fn take_control(&mut self, frame: &Frame, payload: &mut [u8], phase: usize) -> Step {
         if let Some(MaskKey(key)) = frame.mask {
             mask::apply(key, phase, payload);
@@ -254,7 +255,7 @@ impl Receiving {
         })
     }
 
-    /// Returns the payload of the control frame that is whole now.
+    /// Returns the payload of the control frame that was just completed.
     pub(super) fn control_payload<'a>(&'a self, pieces: bool, from_input: &'a [u8]) -> &'a [u8] {
         match &self.control {
             Some(control) if pieces => control.as_slice(),
@@ -262,9 +263,9 @@ impl Receiving {
         }
     }
 
-    /// Takes the next piece of the message, which [`begin_frame`](Self::begin_frame) started, and
-    /// its length; `None` if none of the frame's payload is available. Forgets frame and message
-    /// when this piece ends them.
+    /// Takes the next piece of the message that [`begin_frame`](Self::begin_frame) started, and its
+    /// length. Returns `None` if none of the frame's payload is available. Clears the frame and the
+    /// message if this piece ends them.
     #[inline]
     pub(super) fn take_piece(&mut self, available: usize) -> Option<(Piece, usize)> {
         let Arriving::Payload(frame) = &mut self.frame else {
@@ -294,8 +295,8 @@ impl Receiving {
         Some((piece, bytes))
     }
 
-    /// Takes all that is available as a piece of the message if it lies within a data frame and not
-    /// at its end, so that neither frame nor message ends.
+    /// Takes all available bytes as one piece of the message if they are inside a data frame and
+    /// do not reach its end, so that neither the frame nor the message ends.
     #[inline]
     pub(super) fn take_inner_piece(&mut self, available: usize) -> Option<Piece> {
         let Arriving::Payload(frame) = &mut self.frame else {
@@ -317,7 +318,7 @@ impl Receiving {
         })
     }
 
-    /// Validates the next piece of a text message; fails with the offset in the piece.
+    /// Validates the next piece of a text message; on failure returns the offset in the piece.
     pub(super) fn validate_piece(&mut self, bytes: &[u8], ends: bool) -> Result<(), usize> {
         self.utf8.push(bytes).map_err(|error| error.valid_up_to())?;
         if ends && !self.utf8.is_complete() {

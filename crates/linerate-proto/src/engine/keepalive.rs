@@ -1,4 +1,4 @@
-//! Deadlines: the keepalive Ping, its answer, and the end of the closing handshake.
+//! Deadlines: the keepalive Ping, its answer, and the closing handshake.
 
 use core::{error::Error, fmt, time::Duration};
 
@@ -9,12 +9,12 @@ use crate::{error::ProtocolError, role::Endpoint};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Timeout {
-    /// The closing handshake used up its budget; drop the connection now.
+    /// The closing handshake took too long; drop the connection now.
     Close {
-        /// The budget.
+        /// How long the closing handshake was allowed to take.
         budget: Duration,
     },
-    /// Nothing arrived after a keepalive Ping; the connection has been failed.
+    /// Nothing arrived after a keepalive Ping; the engine has failed the connection.
     Keepalive(ProtocolError),
 }
 
@@ -29,25 +29,27 @@ impl fmt::Display for Timeout {
 
 impl Error for Timeout {}
 
-/// How many bytes of a frame count as a sign of life while it arrives.
+/// How many bytes of an arriving frame count as a sign of life.
 const SIGN_BYTES: usize = 1_000;
 
-/// What is known of the peer's liveness. A peer in the middle of a large frame can't answer a Ping before its
-/// end, so input counts as well; but inside of a frame only so much of it, or a peer could hold a connection for
-/// ever by a byte now and then.
+/// Tracks whether the peer is alive.
+///
+/// A peer that is sending a large frame cannot answer a Ping before the end of the frame, so any
+/// input counts as a sign of life. Inside a frame, it takes [`SIGN_BYTES`] bytes; otherwise a peer
+/// could hold a connection open forever by sending a byte now and then.
 #[derive(Debug)]
 pub(super) struct Keepalive {
     last_input: Time,
-    /// When the newest keepalive Ping was queued; its payload holds this number. 0 before the
-    /// first, and once it was answered. From our Close frame on, when that was queued.
+    /// When the newest keepalive Ping was queued, which is also its payload; 0 before the first
+    /// Ping and after each answer. Once our Close frame is queued: when that happened.
     sent: Time,
     ping_due: bool,
-    /// What has trickled in of a frame since the last sign, in fours of bytes.
+    /// How much of the current frame has arrived since the last sign of life, in units of 4 bytes.
     trickled: u8,
-    /// How long the last sign was there before the last input, in units of 2²² ns (4 ms), since there is no room for
-    /// a time.
+    /// The time from the last sign of life to the last input, in units of 2²² ns (4 ms). A [`Time`]
+    /// would make the struct larger.
     unsigned: u16,
-    /// In microseconds; [`UNKNOWN`](Self::UNKNOWN) before the first.
+    /// The last round-trip time in microseconds; [`UNKNOWN`](Self::UNKNOWN) before the first.
     latency: u32,
 }
 
@@ -66,7 +68,7 @@ impl Keepalive {
         }
     }
 
-    /// Takes note of so many bytes, `in_frame` if they go on with one.
+    /// Records an input of `bytes` bytes; `in_frame` is true if it continues a frame.
     #[inline]
     pub(super) fn handle_input(&mut self, bytes: usize, in_frame: bool, now: Time) {
         let before = self.last_input;
@@ -77,7 +79,8 @@ impl Keepalive {
         }
     }
 
-    /// Adds a few bytes, where the input before came at `before`; returns whether they count by now.
+    /// Adds an input of a few bytes, given the time of the previous input; returns whether the
+    /// bytes now add up to a sign of life.
     fn is_enough(&mut self, bytes: usize, before: Time) -> bool {
         self.trickled = self.trickled.saturating_add(bytes.div_ceil(4) as u8);
         let units = (self.last_input >> Self::UNIT_BITS) - (before >> Self::UNIT_BITS);
@@ -86,7 +89,7 @@ impl Keepalive {
         usize::from(self.trickled) >= SIGN_BYTES / 4
     }
 
-    /// Returns when the last sign was there.
+    /// Returns the time of the last sign of life.
     const fn last_sign(&self) -> Time {
         let ago = (self.unsigned as Time) << Self::UNIT_BITS;
         self.last_input.saturating_sub(ago)
@@ -97,7 +100,7 @@ impl Keepalive {
         if self.sent != 0 && payload == self.sent.to_be_bytes() {
             let micros = self.last_input.saturating_sub(self.sent) / 1_000;
             self.latency = u32::try_from(micros).unwrap_or(Self::UNKNOWN);
-            // A second Pong with this payload answers nothing.
+            // Ignore a second Pong with this payload.
             self.sent = 0;
         }
     }
@@ -110,18 +113,18 @@ impl Keepalive {
         (self.latency != Self::UNKNOWN).then(|| Duration::from_micros(self.latency.into()))
     }
 
-    /// Returns the payload of a keepalive Ping that is to go out now.
+    /// Returns the payload of a keepalive Ping if one is to be sent now.
     pub(super) fn take_ping(&mut self) -> Option<[u8; 8]> {
         core::mem::take(&mut self.ping_due).then(|| self.sent.to_be_bytes())
     }
 
-    /// Takes note that our Close frame is queued; no Ping goes out any more.
+    /// Records that our Close frame is queued; no more Pings are sent.
     pub(super) const fn handle_close(&mut self, now: Time) {
         self.ping_due = false;
         self.sent = now;
     }
 
-    /// Forgets a Ping that is to go out.
+    /// Cancels a Ping that has not been sent yet.
     pub(super) const fn cancel_ping(&mut self) {
         self.ping_due = false;
     }
@@ -136,10 +139,10 @@ impl Keepalive {
 }
 
 impl<E: Endpoint> Engine<E> {
-    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, `None` if not at all.
     ///
-    /// Input moves the answer to later, never to earlier: a caller may keep a timer that fires too
-    /// early and ask again then.
+    /// Input can only move this deadline to a later time. A caller may therefore keep its timer and
+    /// call this again when the timer fires too early.
     pub fn poll_timeout(&self) -> Option<Duration> {
         let at = if self.output != Direction::Open {
             let budget = time(self.config.close_timeout);
@@ -149,7 +152,7 @@ impl<E: Endpoint> Engine<E> {
                 .sent
                 .saturating_add(time(self.config.ping_timeout))
         } else {
-            // An interval of zero would be a Ping for each Pong, for ever.
+            // An interval of zero would send a Ping for each Pong, forever.
             let interval = self.config.ping_interval.filter(|it| !it.is_zero())?;
             self.keepalive.last_sign().saturating_add(time(interval))
         };
@@ -157,11 +160,12 @@ impl<E: Endpoint> Engine<E> {
     }
 
     /// Does what is due at `now`: queues a keepalive Ping for
-    /// [`poll_transmit`](Self::poll_transmit), or finds that the peer's time is up.
+    /// [`poll_transmit`](Self::poll_transmit), or reports that the peer exceeded a deadline.
     ///
     /// # Errors
-    /// The peer did not answer a keepalive Ping (its Close frame is queued and the budget of the
-    /// closing handshake runs), or that budget is used up and the connection is to be dropped.
+    /// Fails if the peer did not answer a keepalive Ping (a Close frame is then queued and the
+    /// timeout of the closing handshake starts), or if the closing handshake took too long and the
+    /// caller must drop the connection.
     pub fn handle_timeout(&mut self, now: Duration) -> Result<(), Timeout> {
         if self.poll_timeout().is_none_or(|due| now < due) {
             return Ok(());

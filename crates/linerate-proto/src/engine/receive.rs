@@ -21,7 +21,7 @@ pub struct Events<'e, 'i, E> {
     pub(super) engine: &'e mut Engine<E>,
     pub(super) input: &'i mut [u8],
     pub(super) at: usize,
-    /// Holds the end of a compressed message while it is lent.
+    /// Holds the end of a compressed message while the caller borrows it.
     #[cfg(feature = "deflate")]
     pub(super) spent: Option<crate::deflate::Spent>,
 }
@@ -40,15 +40,15 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     /// Returns the next event, or `None` when the input is used up.
     ///
     /// # Errors
-    /// The peer broke the rules. The connection has failed: its Close frame is queued and all
-    /// further input is ignored.
+    /// Fails if the peer violated the protocol or a limit. The connection has then failed: a Close
+    /// frame is queued and all further input is ignored.
     #[allow(
         clippy::should_implement_trait,
-        reason = "it lends, which `Iterator` can't"
+        reason = "events borrow from `self`, which `Iterator` does not allow"
     )]
     #[inline]
     pub fn next(&mut self) -> Option<Result<Event<'_>, ProtocolError>> {
-        // Each event takes a byte at least.
+        // Each event uses at least one byte.
         if self.at == self.input.len() {
             return self.nothing_more();
         }
@@ -71,14 +71,14 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
         Some(self.engine.message(piece, payload))
     }
 
-    /// Returns the next event with the payload of messages still masked, or `None` when the input is
-    /// used up.
+    /// Returns the next event with the payload of messages still masked, or `None` when the input
+    /// is used up.
     ///
-    /// This is for callers that copy: unmasking and copying are then one pass. Text is not
+    /// This is for callers that copy payloads: they can unmask and copy in one pass. Text is not
     /// validated.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// Same as for [`next`](Self::next).
     #[inline]
     pub fn next_raw(&mut self) -> Option<Result<RawEvent<'_>, ProtocolError>> {
         if self.at == self.input.len() {
@@ -108,9 +108,10 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
         Some(Ok(RawEvent::Data(piece.data(payload))))
     }
 
-    /// Gives back the memory that a compressed message needs only while there is input, as
-    /// [`next`](Self::next) does when there is nothing more: for callers who see the end of the input and
-    /// ask no further.
+    /// Releases the memory that a compressed message needs only while there is input.
+    ///
+    /// [`next`](Self::next) does the same when it returns `None`. Call this only if you stop at the
+    /// end of the input without waiting for `None`.
     #[inline]
     pub fn rest(&mut self) {
         #[cfg(feature = "deflate")]
@@ -127,7 +128,8 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
 
     /// Appends the control frames that are due to `out`, as [`Engine::poll_transmit`] does.
     ///
-    /// Called after each [`Event::Ping`] it answers every one of them, otherwise the newest.
+    /// Call this after each [`Event::Ping`] to answer every Ping; otherwise only the newest is
+    /// answered.
     pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> bool {
         self.engine.poll_transmit(out)
     }
@@ -138,18 +140,18 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
         self.at
     }
 
-    /// Returns whether the event just lent took all of the input, so that a caller may write what it
-    /// has gathered.
+    /// Returns whether the event just returned used up the input, so that a caller can write the
+    /// output that it has collected.
     ///
-    /// `false` may also mean that an unfinished frame follows; the next call to
+    /// `false` can also mean that an unfinished frame follows; the next call to
     /// [`next`](Self::next) then returns `None`.
     #[inline]
     pub const fn last_in_input(&self) -> bool {
         self.at == self.input.len()
     }
 
-    /// Takes the rest of the input as a piece of a message if it lies wholly within a frame; tells
-    /// where the piece starts.
+    /// Takes the remaining input as a piece of a message if all of it is inside one frame; also
+    /// returns the offset at which the piece starts.
     #[inline]
     fn take_inner_piece(&mut self) -> Option<(Piece, usize)> {
         let (start, end) = (self.at, self.input.len());
@@ -158,8 +160,8 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
         Some((piece, start))
     }
 
-    /// Takes a message that stands whole in the input, for which no state is kept. `None` leaves it
-    /// to [`step`](Self::step) to find out what comes next.
+    /// Takes a message that is complete in the input, which needs no state. If this returns `None`,
+    /// [`step`](Self::step) determines what comes next.
     #[inline]
     fn take_whole_message(&mut self) -> Option<(Piece, usize)> {
         let role = self.engine.endpoint.role();
@@ -177,7 +179,7 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
         Some((piece, whole.bytes))
     }
 
-    /// Takes what has arrived of the payload of a data frame; `None` if that is nothing yet.
+    /// Takes the available payload of a data frame; `None` if nothing has arrived yet.
     #[inline]
     fn take_piece(&mut self) -> Option<(Piece, usize)> {
         let available = self.input.len() - self.at;
@@ -186,7 +188,7 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
         Some(taken)
     }
 
-    /// Reads a header if no frame has begun, and takes what there is of the frame's payload.
+    /// Reads a header if no frame has begun, and takes the available part of the frame's payload.
     fn step(&mut self) -> Result<Step, ProtocolError> {
         if self.engine.input != Direction::Open {
             self.at = self.input.len();
@@ -222,7 +224,7 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
         Ok(receiving.take_control(&frame, payload, phase))
     }
 
-    /// Does what a control frame asks for and lends it.
+    /// Processes a control frame and returns it.
     fn control(&mut self, frame: ControlFrame) -> Result<Control<'_>, ProtocolError> {
         let ControlFrame {
             opcode,
@@ -267,7 +269,7 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     }
 }
 
-/// A message that stands whole, in one frame, at the start of the input.
+/// A complete, unfragmented message at the start of the input.
 struct WholeMessage {
     kind: MessageKind,
     mask: Option<MaskKey>,
@@ -276,19 +278,22 @@ struct WholeMessage {
 }
 
 impl<E: Endpoint> Engine<E> {
-    /// Takes the message that stands whole, in one frame, at `at` in `input`: unmasks it in place
-    /// and validates it if it is text. `None` leaves everything as it is, for
-    /// [`handle_input`](Self::handle_input) to find out what comes next.
+    /// Takes the message at `at` in `input` if it is complete and in one frame: unmasks it in place
+    /// and validates it if it is text.
     ///
-    /// This is for callers that use the engine, or look at all of the input, while they hold a
-    /// message. The engine is not told the time: [`handle_input`](Self::handle_input) has to be
-    /// called once for each read, be it with nothing.
+    /// Returns `None` and changes nothing in all other cases; call
+    /// [`handle_input`](Self::handle_input) then.
+    ///
+    /// This is for callers that use the engine, or inspect the whole input, while they hold a
+    /// message. This method does not learn the time, so call [`handle_input`](Self::handle_input)
+    /// once for each read, with empty input if nothing is left.
     ///
     /// # Errors
-    /// Text is not UTF-8. The connection has failed, as in [`Events::next`].
+    /// Fails if a text message is not UTF-8. The connection has then failed, as in
+    /// [`Events::next`].
     ///
     /// # Panics
-    /// If `at` is not within `input`.
+    /// Panics if `at` is greater than the length of `input`.
     #[inline]
     pub fn take_message<'i>(
         &mut self,
@@ -298,15 +303,16 @@ impl<E: Endpoint> Engine<E> {
         self.take_message_as(self.endpoint.role(), input, at)
     }
 
-    /// Takes a message as [`take_message`](Self::take_message) does, for callers that know `role`,
-    /// which must be the endpoint's: where the endpoint decides at run time, a constant here saves
-    /// the branches for the other role.
+    /// Takes a message like [`take_message`](Self::take_message), for callers that know the role.
+    ///
+    /// `role` must be the endpoint's. If the endpoint chooses its role at run time, passing a
+    /// constant here avoids the branches for the other role.
     ///
     /// # Errors
-    /// Text is not UTF-8. The connection has failed, as in [`Events::next`].
+    /// Same as for [`take_message`](Self::take_message).
     ///
     /// # Panics
-    /// If `at` is not within `input`.
+    /// Panics if `at` is greater than the length of `input`.
     #[inline(always)]
     pub fn take_message_as<'i>(
         &mut self,
@@ -342,8 +348,7 @@ impl<E: Endpoint> Engine<E> {
         })
     }
 
-    /// Returns the message that stands whole, in one frame, at the start of `input`, if nothing is
-    /// wrong with it.
+    /// Returns the message at the start of `input` if it is complete, in one frame and valid.
     #[inline(always)]
     fn whole_message(&self, input: &[u8], role: Role) -> Option<WholeMessage> {
         let receiving = &self.receiving;
@@ -401,7 +406,7 @@ impl<E: Endpoint> Engine<E> {
 
     /// Unmasks a piece of a message and, if it is text, validates it.
     ///
-    /// Always inline: a message in small reads is as dear as what each of them costs.
+    /// Always inline: for a message that arrives in small reads, the cost per read dominates.
     #[inline(always)]
     fn chunk<'a>(
         &mut self,
@@ -429,7 +434,7 @@ impl<E: Endpoint> Engine<E> {
         })
     }
 
-    /// Fails the connection because of text: its piece at `offset` of the message is not UTF-8.
+    /// Fails the connection because a piece of text, at `offset` in the message, is not UTF-8.
     #[cold]
     pub(super) fn fail_text(&mut self, offset: u64, valid_up_to: usize) -> ProtocolError {
         let error = ProtocolError::InvalidUtf8 {
@@ -440,7 +445,7 @@ impl<E: Endpoint> Engine<E> {
     }
 }
 
-/// A control frame, lent.
+/// A control frame whose payload is borrowed.
 enum Control<'a> {
     Close(CloseFrame<'a>),
     Ping(&'a [u8]),
@@ -484,7 +489,7 @@ mod tests {
         assert_eq!(taken.input[6..8], *b"ab");
         let taken = engine.take_message(&mut input, 8).unwrap().unwrap();
         assert_eq!((taken.message, taken.end), (Message::Binary(b""), 14));
-        // A fragment, and then what looks like a message inside the fragmented one.
+        // A fragment, and then bytes that look like a message inside the fragmented one.
         assert_eq!(engine.take_message(&mut input, 14), None);
         let mut events = engine.handle_input(&mut input[14..], Duration::ZERO);
         assert!(matches!(events.next_raw(), Some(Ok(RawEvent::Data(data))) if !data.ends));

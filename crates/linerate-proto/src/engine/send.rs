@@ -1,4 +1,4 @@
-//! Output: messages, fragments and control frames, appended to a buffer of the caller.
+//! Output: appends messages, fragments and control frames to the caller's buffer.
 
 use alloc::vec::Vec;
 
@@ -16,7 +16,7 @@ impl<E: Endpoint> Engine<E> {
     /// Appends a text message to `out`, in one frame.
     ///
     /// # Errors
-    /// The connection is closing, or a fragmented message is being sent.
+    /// Fails if the connection is closing, or a fragmented message is being sent.
     #[inline]
     pub fn send_text(&mut self, out: &mut Vec<u8>, text: &str) -> Result<(), SendError> {
         self.send(out, MessageKind::Text, text.as_bytes())
@@ -25,18 +25,19 @@ impl<E: Endpoint> Engine<E> {
     /// Appends a binary message to `out`, in one frame.
     ///
     /// # Errors
-    /// The connection is closing, or a fragmented message is being sent.
+    /// Fails if the connection is closing, or a fragmented message is being sent.
     #[inline]
     pub fn send_binary(&mut self, out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), SendError> {
         self.send(out, MessageKind::Binary, bytes)
     }
 
-    /// Appends a message to `out`, in one frame. `payload` of a text message must be UTF-8.
+    /// Appends a message to `out`, in one frame. The `payload` of a text message must be UTF-8.
     ///
-    /// It is compressed if the opening handshake agreed on that and it is worth it.
+    /// The message is compressed if the opening handshake negotiated compression and it makes the
+    /// message shorter.
     ///
     /// # Errors
-    /// The connection is closing, or a fragmented message is being sent.
+    /// Fails if the connection is closing, or a fragmented message is being sent.
     #[inline]
     pub fn send(
         &mut self,
@@ -53,11 +54,13 @@ impl<E: Endpoint> Engine<E> {
         Ok(())
     }
 
-    /// Appends a message to `out`, in one frame, never compressed, as it should be with what is
-    /// secret (RFC 7692 §8).
+    /// Appends a message to `out`, in one frame and never compressed.
+    ///
+    /// Use this for secrets, because the length of a compressed message reveals something about its
+    /// content (RFC 7692 §8).
     ///
     /// # Errors
-    /// The connection is closing, or a fragmented message is being sent.
+    /// Fails if the connection is closing, or a fragmented message is being sent.
     pub fn send_uncompressed(
         &mut self,
         out: &mut Vec<u8>,
@@ -69,13 +72,14 @@ impl<E: Endpoint> Engine<E> {
         Ok(())
     }
 
-    /// Appends only the prefix of a message to `out`; the caller sends the payload right behind it,
-    /// masked with the returned key if there is one (phase 0).
+    /// Appends only the header of a message to `out`; the caller sends the payload right after it.
     ///
-    /// This is for large payloads that are written from where they are. They are never compressed.
+    /// If a masking key is returned, the caller must mask the payload with it, starting at phase 0.
+    ///
+    /// This is for large payloads that are written without being copied. They are never compressed.
     ///
     /// # Errors
-    /// The connection is closing, or a fragmented message is being sent.
+    /// Fails if the connection is closing, or a fragmented message is being sent.
     pub fn send_prefix(
         &mut self,
         out: &mut Vec<u8>,
@@ -88,11 +92,11 @@ impl<E: Endpoint> Engine<E> {
 
     /// Appends a fragment of a message to `out`; `fin` ends the message.
     ///
-    /// The first call begins the message. The pieces of a text message may be split anywhere, also
-    /// inside a code point; together they must be UTF-8.
+    /// The first call begins the message. A text message may be split anywhere, even inside a code
+    /// point, but the whole message must be UTF-8.
     ///
     /// # Errors
-    /// The connection is closing, or a message of the other kind is being sent.
+    /// Fails if the connection is closing, or a message of the other kind is being sent.
     pub fn send_fragment(
         &mut self,
         out: &mut Vec<u8>,
@@ -109,11 +113,12 @@ impl<E: Endpoint> Engine<E> {
         Ok(())
     }
 
-    /// Appends only the prefix of a fragment to `out`, as [`send_prefix`](Self::send_prefix) does of
-    /// a message.
+    /// Appends only the header of a fragment to `out`, as [`send_prefix`](Self::send_prefix) does
+    /// for a message.
     ///
     /// # Errors
-    /// As [`send_fragment`](Self::send_fragment); or the message was begun by it, and is compressed.
+    /// Fails like [`send_fragment`](Self::send_fragment), and also if the message was begun by
+    /// [`send_fragment`](Self::send_fragment) and is compressed.
     pub fn send_fragment_prefix(
         &mut self,
         out: &mut Vec<u8>,
@@ -127,7 +132,8 @@ impl<E: Endpoint> Engine<E> {
         Ok(self.append_prefix(out, fin, opcode, payload_bytes))
     }
 
-    /// Returns whether a fragmented message is being sent, so that no other may begin.
+    /// Returns whether a fragmented message is being sent; no other message may begin before it
+    /// ends.
     #[inline]
     pub const fn is_message_in_progress(&self) -> bool {
         self.sending.is_some()
@@ -136,15 +142,15 @@ impl<E: Endpoint> Engine<E> {
     /// Appends a Ping to `out`.
     ///
     /// # Errors
-    /// The connection is closing, or `payload` has more than 125 bytes.
+    /// Fails if the connection is closing, or `payload` has more than 125 bytes.
     pub fn send_ping(&mut self, out: &mut Vec<u8>, payload: &[u8]) -> Result<(), SendError> {
         self.send_control(out, Opcode::Ping, payload)
     }
 
-    /// Appends an unsolicited Pong to `out` (§5.5.3). Pings are answered without it.
+    /// Appends an unsolicited Pong to `out` (§5.5.3). The engine answers Pings by itself.
     ///
     /// # Errors
-    /// The connection is closing, or `payload` has more than 125 bytes.
+    /// Fails if the connection is closing, or `payload` has more than 125 bytes.
     pub fn send_pong(&mut self, out: &mut Vec<u8>, payload: &[u8]) -> Result<(), SendError> {
         self.send_control(out, Opcode::Pong, payload)
     }
@@ -152,8 +158,8 @@ impl<E: Endpoint> Engine<E> {
     /// Appends the control frames that are due to `out`: the answer to the newest Ping, a keepalive
     /// Ping, our Close frame. Returns whether there were any.
     ///
-    /// Call it whenever the caller's output stands at a frame boundary and earlier control frames
-    /// are on their way; a flood of Pings then costs one Pong a call (§5.5.3: "MAY elect to send a
+    /// Call this whenever your output is at a frame boundary and earlier control frames have been
+    /// written. A flood of Pings then costs only one Pong per call (§5.5.3: "MAY elect to send a
     /// Pong frame for only the most recently processed Ping frame").
     pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> bool {
         let before = out.len();
@@ -174,7 +180,7 @@ impl<E: Endpoint> Engine<E> {
         self.answer_due.is_some() || self.keepalive.is_ping_due()
     }
 
-    /// Returns the opcode of the next fragment, and remembers whether others follow.
+    /// Returns the opcode of the next fragment, and records whether more fragments follow.
     fn begin_fragment(&mut self, kind: MessageKind, fin: bool) -> Result<Opcode, SendError> {
         self.check_open()?;
         let opcode = match self.sending {
@@ -247,8 +253,8 @@ impl<E: Endpoint> Engine<E> {
     }
 }
 
-/// Appends a frame as a server sends it. The short forms of the header, which most messages have,
-/// are arrays of a known length, so that they are a single store.
+/// Appends a frame as a server sends it. The short forms of the header, which most messages use,
+/// are arrays of a constant length, so that each is written with a single store.
 #[inline(always)]
 fn append_unmasked_frame(out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: &[u8]) {
     let first = u8::from(fin) << 7 | opcode as u8;
@@ -265,8 +271,8 @@ fn append_unmasked_frame(out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: 
     }
 }
 
-/// Appends a frame as a client sends it; apart, so that a server's way stays short where the role is
-/// known at run time only.
+/// Appends a frame as a client sends it. A separate function, so that the server's path stays short
+/// if the role is known only at run time.
 #[inline(never)]
 fn append_masked_frame(out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: &[u8], key: MaskKey) {
     out.reserve(Header::BYTES_MAX + payload.len());

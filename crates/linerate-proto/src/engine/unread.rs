@@ -1,4 +1,4 @@
-//! What the engine keeps of input that it has taken, for those who go on without it.
+//! Recovers input that the engine has taken but not yet reported, for another reader to continue.
 
 use alloc::vec::Vec;
 
@@ -12,12 +12,14 @@ use crate::{
 };
 
 impl<E: Endpoint> Engine<E> {
-    /// Returns what stands for the input that was taken and has not come out in any event, as bytes to
-    /// be read before those that follow: the beginning of a header, the header of what is left of a
-    /// frame, the beginning of a control frame.
+    /// Returns bytes that are equivalent to the input that was taken but not reported in any event.
     ///
-    /// `None` if messages may be compressed: nobody else could read on, because what comes refers to
-    /// what has come.
+    /// Another reader of the connection must read them before the input that follows. They are the
+    /// beginning of a header, a header for the remaining payload of a data frame, or the beginning
+    /// of a control frame.
+    ///
+    /// Returns `None` if messages may be compressed: another reader could not continue, because
+    /// later messages refer back to earlier ones.
     pub fn unread(&self) -> Option<Vec<u8>> {
         #[cfg(feature = "deflate")]
         if self.codec().is_some() {
@@ -41,7 +43,7 @@ impl<E: Endpoint> Engine<E> {
     }
 }
 
-/// Appends a control frame as far as it has arrived.
+/// Appends the part of a control frame that has arrived.
 fn append_control(frame: &Frame, begun: &[u8], wire: &mut Vec<u8>) {
     let bytes = frame.left + begun.len() as u64;
     append_header(Header::new(frame.opcode, bytes, frame.mask), wire);
@@ -51,8 +53,8 @@ fn append_control(frame: &Frame, begun: &[u8], wire: &mut Vec<u8>) {
     }
 }
 
-/// Appends the header of what is left of a data frame, a fragment of its own if a part of the message is
-/// known already.
+/// Appends a header for the remaining payload of a data frame: a continuation if a part of the
+/// message has already been reported.
 fn append_rest(frame: &Frame, begun: bool, wire: &mut Vec<u8>) {
     let key = frame.mask.map(|MaskKey(mut key)| {
         key.rotate_left(usize::from(frame.phase % 4));

@@ -1,10 +1,10 @@
-//! Many frames into one buffer.
+//! Writes many frames into one buffer.
 
 use linerate_simd::mask;
 
 use super::{FrameFactory, Header, MaskKey, Opcode};
 
-/// Writes frames one after the other into a buffer of the caller.
+/// Writes frames one after the other into the caller's buffer.
 ///
 /// ```
 /// use linerate_proto::{Opcode, frame::BulkEncoder};
@@ -26,9 +26,9 @@ impl<'a> BulkEncoder<'a> {
         Self { buffer, len: 0 }
     }
 
-    /// Appends a frame with a copy of `payload`, masked on the way if there is a key.
+    /// Appends a frame with a copy of `payload`, which is masked while copying if there is a key.
     ///
-    /// Returns whether it fitted; if not, nothing was written.
+    /// Returns whether the frame fits; if not, nothing is written.
     #[inline]
     pub fn push(&mut self, opcode: Opcode, payload: &[u8], mask: Option<MaskKey>) -> bool {
         let header = Header::new(opcode, payload.len() as u64, mask);
@@ -49,9 +49,9 @@ impl<'a> BulkEncoder<'a> {
         true
     }
 
-    /// Appends a frame whose payload `fill` writes; it is masked afterwards if there is a key.
+    /// Appends a frame whose payload is written by `fill`, then masked if there is a key.
     ///
-    /// Returns whether it fitted; if not, `fill` was not called.
+    /// Returns whether the frame fits; if not, `fill` is not called.
     #[inline]
     pub fn push_with(
         &mut self,

@@ -1,4 +1,4 @@
-//! One frame at a time, into memory of the caller.
+//! Writes one frame at a time into the caller's memory.
 
 use core::ops::Range;
 
@@ -6,7 +6,7 @@ use linerate_simd::mask;
 
 use super::{Header, MaskKey, Opcode};
 
-/// A frame whose prefix is written and whose payload the caller fills.
+/// A frame whose header is written and whose payload the caller fills.
 ///
 /// ```
 /// use linerate_proto::{Opcode, frame::FrameFactory};
@@ -25,9 +25,9 @@ pub struct FrameFactory<'a> {
 }
 
 impl<'a> FrameFactory<'a> {
-    /// Writes the prefix of a frame to the start of `out`.
+    /// Writes the header of a frame to the start of `out`.
     ///
-    /// The payload holds whatever was in `out` until the caller fills it. Returns `None` if the
+    /// The payload keeps the old content of `out` until the caller fills it. Returns `None` if the
     /// frame does not fit into `out`.
     #[inline]
     pub fn start(
@@ -47,7 +47,7 @@ impl<'a> FrameFactory<'a> {
         })
     }
 
-    /// Returns the payload to fill.
+    /// Returns the payload, for the caller to fill.
     #[inline]
     pub fn payload_mut(&mut self) -> &mut [u8] {
         &mut self.frame[self.prefix_bytes..]
@@ -70,11 +70,11 @@ pub const fn head_room(payload_bytes: usize, masked: bool) -> usize {
     Header::new(Opcode::Binary, payload_bytes as u64, mask).encoded_bytes()
 }
 
-/// Writes the prefix right before the payload that stands at `payload` in `buffer`, masks the
-/// payload if there is a key, and returns where the frame stands.
+/// Writes the header right before the payload at `payload` in `buffer`, masks the payload if there
+/// is a key, and returns the range of the whole frame.
 ///
 /// # Panics
-/// If `payload` is out of bounds or fewer than [`head_room`] bytes stand before it.
+/// Panics if `payload` is out of bounds, or fewer than [`head_room`] bytes precede it.
 #[inline]
 pub fn encode_in_place(
     buffer: &mut [u8],

@@ -3,12 +3,12 @@
 use super::{MaskKey, Opcode};
 use crate::error::ProtocolError;
 
-/// A frame header, decoded.
+/// A decoded frame header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Header {
-    /// Whether this is the last fragment of its message.
+    /// True if this is the last fragment of its message.
     pub fin: bool,
-    /// RSV1, RSV2 and RSV3 as the bits 4, 2 and 1.
+    /// RSV1, RSV2 and RSV3 as bits with the values 4, 2 and 1.
     pub rsv: u8,
     /// The kind of the frame.
     pub opcode: Opcode,
@@ -19,7 +19,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The most bytes that a header can have.
+    /// The maximum length of a header in bytes.
     pub const BYTES_MAX: usize = 14;
 
     /// Creates the header of an unfragmented frame without reserved bits.
@@ -34,7 +34,7 @@ impl Header {
         }
     }
 
-    /// Returns the length of a header in bytes, as far as its first two bytes tell: 2 to 14.
+    /// Returns the length of a header in bytes, 2 to 14, given the second of its bytes.
     #[inline]
     pub const fn bytes(second: u8) -> usize {
         let length = match second & 0x7F {
@@ -45,14 +45,15 @@ impl Header {
         2 + length + if second & 0x80 != 0 { 4 } else { 0 }
     }
 
-    /// Decodes the header at the start of `input` and tells how many bytes it takes.
+    /// Decodes the header at the start of `input` and returns it with its length in bytes.
     ///
-    /// `Ok(None)` means: feed more. What is wrong in the first two bytes is told as soon as they
-    /// are there. Rules that depend on the role or on the frames before are not checked here.
+    /// Returns `Ok(None)` if the header is incomplete. Errors in the first two bytes are reported
+    /// as soon as these are available. Rules that depend on the role or on earlier frames are not
+    /// checked here.
     ///
     /// # Errors
-    /// A reserved opcode, a fragmented or long control frame, a length that is not in its shortest
-    /// form or exceeds 63 bits.
+    /// Fails on a reserved opcode, a fragmented control frame, a control frame of more than 125
+    /// bytes, and a length that is not in its shortest form or exceeds 63 bits.
     #[inline]
     pub fn decode(input: &[u8]) -> Result<Option<(Self, usize)>, ProtocolError> {
         let [first, second, rest @ ..] = input else {
@@ -91,15 +92,15 @@ impl Header {
             mask,
             payload_bytes,
         };
-        // Not `bytes(second)`: that is arithmetic on the byte just loaded, which the next header
-        // would have to wait for. This is a constant in each of the branches taken here.
+        // Not `bytes(second)`: that is arithmetic on the byte just loaded, and decoding the next
+        // header would have to wait for it. This difference is a constant in each branch.
         Ok(Some((header, input.len() - rest.len())))
     }
 
     /// Writes the header to the start of `out` and returns its length in bytes.
     ///
     /// # Panics
-    /// If `out` is shorter than [`encoded_bytes`](Self::encoded_bytes).
+    /// Panics if `out` is shorter than [`encoded_bytes`](Self::encoded_bytes).
     #[inline]
     pub fn encode(&self, out: &mut [u8]) -> usize {
         let first = (self.fin as u8) << 7 | (self.rsv & 0x7) << 4 | self.opcode as u8;
@@ -139,7 +140,7 @@ impl Header {
     }
 }
 
-/// Returns the payload length and what follows it; `None` if `rest` ends before.
+/// Returns the payload length and the bytes after it; `None` if `rest` is too short.
 #[inline]
 fn decode_length(length_field: u8, rest: &[u8]) -> Result<Option<(u64, &[u8])>, ProtocolError> {
     let (bytes, bytes_min, rest) = match length_field {

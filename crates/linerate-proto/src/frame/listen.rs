@@ -1,16 +1,16 @@
-//! The whole frames in a buffer, one by one, payloads borrowed.
+//! Passes the whole frames in a buffer to a listener, one by one, with borrowed payloads.
 
 use linerate_simd::mask;
 
 use super::{Header, MaskKey, Opcode};
 use crate::{error::ProtocolError, role::Role};
 
-/// Is handed each frame in turn.
+/// Receives each frame in turn.
 pub trait FrameListener {
-    /// Takes one frame; `payload` is unmasked and borrowed from the input.
+    /// Handles one frame; `payload` is unmasked and borrowed from the input.
     ///
-    /// `rsv` has RSV1, RSV2 and RSV3 as the bits 4, 2 and 1; what they and a sequence of `opcode`s
-    /// mean is the listener's to judge.
+    /// `rsv` holds RSV1, RSV2 and RSV3 as bits with the values 4, 2 and 1. The listener must check
+    /// these bits and the order of the opcodes itself.
     fn frame(&mut self, fin: bool, rsv: u8, opcode: Opcode, payload: &mut [u8]);
 }
 
@@ -21,14 +21,14 @@ impl<F: FnMut(bool, u8, Opcode, &mut [u8])> FrameListener for F {
     }
 }
 
-/// Hands each whole frame in `input` to `listener` and returns the bytes that they took; what
-/// follows is an unfinished frame, to be kept for the next call.
+/// Passes each whole frame in `input` to `listener` and returns how many bytes these frames have.
 ///
-/// `role` is ours: a server takes masked frames only, a client unmasked ones only.
+/// The bytes after them are an unfinished frame, which the caller must keep for the next call.
+/// `role` is ours: a server accepts only masked frames, a client only unmasked ones.
 ///
 /// # Errors
-/// What [`Header::decode`] finds, and frames that are masked or not against the rule of §5.1. The
-/// frames before the bad one have been handed over.
+/// Fails on the errors of [`Header::decode`], and on frames whose masking violates §5.1. The frames
+/// before the invalid one have been passed to `listener`.
 #[inline]
 pub fn listen(
     role: Role,

@@ -1,4 +1,4 @@
-//! `Sec-WebSocket-Key` and the `Sec-WebSocket-Accept` that answers it (RFC 6455 §4.2.2, item 5.4).
+//! `Sec-WebSocket-Key` and the matching `Sec-WebSocket-Accept` (RFC 6455 §4.2.2, item 5.4).
 
 use core::str;
 
@@ -6,16 +6,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest as _, Sha1};
 
-/// Bytes of a key as it travels: the base64 of sixteen bytes.
+/// The length of an encoded key in bytes: the base64 of sixteen bytes.
 const KEY_TEXT_BYTES: usize = 24;
 
-/// Bytes of an accept value as it travels: the base64 of a SHA-1 digest.
+/// The length of an accept value in bytes: the base64 of a SHA-1 digest.
 const ACCEPT_TEXT_BYTES: usize = 28;
 
 /// §1.3: the string that a server appends to the key.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// A key as it travels in `Sec-WebSocket-Key`.
+/// The encoded value of `Sec-WebSocket-Key`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key([u8; KEY_TEXT_BYTES]);
 
@@ -29,20 +29,20 @@ impl Key {
         Self(text)
     }
 
-    /// Takes a header's value if it is the canonical base64 of exactly sixteen bytes.
+    /// Parses a header's value, which must be the canonical base64 of exactly sixteen bytes.
     pub(super) fn parse(value: &[u8]) -> Option<Self> {
         let text: [u8; KEY_TEXT_BYTES] = value.try_into().ok()?;
-        // `decode_slice` wants room for what the length of the text may yield: 18 bytes.
+        // `decode_slice` requires room for the most that a text of this length can yield: 18 bytes.
         let mut bytes = [0; 18];
         (STANDARD.decode_slice(text, &mut bytes) == Ok(16)).then_some(Self(text))
     }
 
-    /// Returns the key as it travels.
+    /// Returns the encoded key.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Returns the value with which a server answers this key.
+    /// Returns the accept value for this key.
     pub(super) fn accept(&self) -> Accept {
         let digest = Sha1::new()
             .chain_update(self.0)
@@ -56,12 +56,12 @@ impl Key {
     }
 }
 
-/// A value as it travels in `Sec-WebSocket-Accept`.
+/// The encoded value of `Sec-WebSocket-Accept`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accept([u8; ACCEPT_TEXT_BYTES]);
 
 impl Accept {
-    /// Returns the value as it travels.
+    /// Returns the encoded value.
     pub(super) fn as_str(&self) -> &str {
         str::from_utf8(&self.0).expect("base64 is ASCII")
     }

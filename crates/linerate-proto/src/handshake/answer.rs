@@ -13,11 +13,11 @@ use super::{HandshakeError, HandshakeLimits};
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: Headers,
-    /// How many bytes of the last input belong to it.
+    /// How many bytes of the last input belong to the response.
     pub(super) taken: usize,
 }
 
-/// Reads the head of the response to one request, in whatever pieces its bytes arrive.
+/// Reads the head of the response to one request, in pieces of any size.
 #[derive(Clone)]
 pub(super) struct AnswerReader {
     scanner: HeadScanner,
@@ -34,12 +34,12 @@ impl AnswerReader {
         }
     }
 
-    /// Takes bytes; `None` means that all of them were taken and more are needed. Interim responses
-    /// are skipped; a 101 is none.
+    /// Reads bytes; returns `None` if it has used all of them and needs more. Interim responses are
+    /// skipped; a 101 does not count as one.
     ///
     /// # Errors
     ///
-    /// The response breaks the rules or a limit.
+    /// Fails if the response violates the rules or a limit.
     pub(super) fn read(
         &mut self,
         input: &[u8],
@@ -67,13 +67,15 @@ impl AnswerReader {
         }
     }
 
-    /// Names the error that an end of the stream is.
+    /// Returns the error for a stream that ends here.
     pub(super) fn handle_eof(&self) -> HandshakeError {
         HandshakeError::HeadTruncated {
             head_bytes: self.scanner.bytes(),
         }
     }
 
+    /// Counts an interim response against its limit.
+    ///
     /// RFC 9110 §15.2: "A client MUST be able to parse one or more 1xx responses received prior to
     /// a final response, even if the client does not expect one."
     fn skip_interim_response(&mut self, limits: &HandshakeLimits) -> Result<(), HandshakeError> {
@@ -88,7 +90,7 @@ impl AnswerReader {
     }
 }
 
-/// Parses the head of a response that the scanner found whole, with so many header lines.
+/// Parses a complete response head with `header_lines` header lines, as counted by the scanner.
 pub(super) fn parse(head: Vec<u8>, header_lines: usize) -> Result<(u16, Headers), HandshakeError> {
     let mut lines = vec![httparse::EMPTY_HEADER; header_lines];
     let mut parsed = httparse::Response::new(&mut lines);

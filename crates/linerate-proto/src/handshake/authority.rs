@@ -3,20 +3,21 @@
 use core::net::Ipv6Addr;
 use core::str;
 
-/// A host and the port behind it, borrowed from where they were written.
+/// A host and an optional port, borrowed from the parsed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Authority<'a> {
-    /// The name or address; brackets belong to an IPv6 address. Never empty.
+    /// The name or address, including the brackets of an IPv6 address. Never empty.
     pub(super) host: &'a str,
-    /// The port, unless absent or empty.
+    /// The port; `None` if it is absent or empty.
     pub(super) port: Option<u16>,
 }
 
 impl<'a> Authority<'a> {
-    /// Takes `host`, `host:port` or `host:`, and nothing else: no user, no list, no white space.
+    /// Parses `host`, `host:port` or `host:`, and rejects everything else, including users, lists
+    /// and white space.
     ///
-    /// Names consist of letters, digits and `-._~%`. RFC 3986 would let them hold `!$&'()*+,;=`
-    /// as well; no host is called that, and a comma is how two hosts look when joined.
+    /// Names consist of letters, digits and `-._~%`. RFC 3986 also allows `!$&'()*+,;=`, but no
+    /// host has such a name, and a comma can be the result of joining two hosts.
     pub(super) fn parse(value: &'a [u8]) -> Option<Self> {
         let text = str::from_utf8(value).ok()?;
         let host_bytes = match text.strip_prefix('[') {
@@ -36,7 +37,7 @@ impl<'a> Authority<'a> {
             None if rest.is_empty() => None,
             None => return None,
             Some("") => None,
-            // `parse` would take a sign.
+            // Check the digits, because `parse` also accepts a sign.
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Some(digits.parse().ok()?)
             }
@@ -45,9 +46,9 @@ impl<'a> Authority<'a> {
         Some(Self { host, port })
     }
 
-    /// Tells whether both name the same port of the same host, where an absent port stands for
-    /// `port_default`. Hosts are compared without regard to case (RFC 3986 §3.2.2), and as they
-    /// are written otherwise.
+    /// Returns whether both name the same port of the same host; an absent port means
+    /// `port_default`. The comparison of hosts ignores case (RFC 3986 §3.2.2) but is otherwise
+    /// literal.
     pub(super) fn is_same(&self, other: &Self, port_default: u16) -> bool {
         self.host.eq_ignore_ascii_case(other.host)
             && self.port.unwrap_or(port_default) == other.port.unwrap_or(port_default)

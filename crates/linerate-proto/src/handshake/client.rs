@@ -1,4 +1,4 @@
-//! The client's side of the opening handshake (RFC 6455 §4.1, RFC 8441 §5).
+//! The client side of the opening handshake (RFC 6455 §4.1, RFC 8441 §5).
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
@@ -18,7 +18,7 @@ use super::{BuildError, HandshakeError, HandshakeLimits, Origin};
 #[cfg(feature = "deflate")]
 use crate::deflate::{self, Agreement, Deflate};
 
-/// Opens a WebSocket: says what to send, then judges what comes back.
+/// Opens a WebSocket: writes the request, then checks the response.
 ///
 /// ```
 /// use linerate_proto::handshake::ClientHandshake;
@@ -33,7 +33,7 @@ use crate::deflate::{self, Agreement, Deflate};
 /// handshake.encode(&mut output);
 ///
 /// assert!(handshake.handle_input(b"HTTP/1.1 101 Switching Protocols\r\n")?.is_none());
-/// // The server did not wait: the rest of this input is its first frame.
+/// // The server has already sent its first frame in the same input.
 /// let input = b"Upgrade: websocket\r\nConnection: Upgrade\r\n\
 ///     Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n\x89\x00";
 /// let (negotiated, head_bytes) = handshake.handle_input(input)?.ok_or("the head is whole")?;
@@ -59,15 +59,15 @@ pub struct ClientHandshake {
 }
 
 impl ClientHandshake {
-    /// Starts a handshake with `host` (a name or address, and a port unless it is the default
-    /// one) for `target` (a path with an optional query, encoded).
+    /// Starts a handshake with `host` for `target`.
     ///
-    /// `key` is what the server has to answer to; §4.1: "The nonce MUST be selected randomly for
-    /// each connection."
+    /// `host` is a name or address, with a port unless it is the default one. `target` is a
+    /// percent-encoded path with an optional query. The server derives its response from `key`;
+    /// §4.1: "The nonce MUST be selected randomly for each connection."
     ///
     /// # Errors
     ///
-    /// When host or target are not such: nothing in them can become a header of its own.
+    /// Fails if `host` or `target` is invalid, so that they cannot inject a header.
     pub fn new(host: &str, target: &str, key: [u8; 16]) -> Result<Self, BuildError> {
         Authority::parse(host.as_bytes()).ok_or(BuildError::HostInvalid)?;
         if let Some(offset) = invalid_target_byte(target) {
@@ -89,18 +89,17 @@ impl ClientHandshake {
         })
     }
 
-    /// Sets the sixteen random bytes in place of those before, so that one handshake can be the
-    /// pattern of many.
+    /// Replaces the sixteen random bytes, so that one handshake can serve as a template for many.
     pub fn with_key(mut self, key: [u8; 16]) -> Self {
         self.key = Key::new(key);
         self
     }
 
-    /// Offers a subprotocol, behind those offered before: the best one goes first.
+    /// Offers a subprotocol. Call this in the order of preference, the most preferred one first.
     ///
     /// # Errors
     ///
-    /// When it is no token, or is offered already.
+    /// Fails if the subprotocol is not a token, or is already offered.
     pub fn with_subprotocol(mut self, subprotocol: &str) -> Result<Self, BuildError> {
         if !is_token(subprotocol.as_bytes()) {
             return Err(BuildError::SubprotocolInvalid);
@@ -116,38 +115,38 @@ impl ClientHandshake {
         Ok(self)
     }
 
-    /// Says which page opens the connection, in place of one named before; programs other than
-    /// browsers need not.
+    /// Sets the origin of the page that opens the connection. Programs other than browsers do not
+    /// need this.
     pub fn with_origin(mut self, origin: Origin) -> Self {
         self.origin = Some(origin);
         self
     }
 
-    /// Offers to compress messages.
+    /// Offers message compression.
     #[cfg(feature = "deflate")]
     pub fn with_deflate(mut self, options: Deflate) -> Self {
         self.deflate = Some(options);
         self
     }
 
-    /// Adds a header, `Authorization` for instance.
+    /// Adds a header, for example `Authorization`.
     ///
     /// # Errors
     ///
-    /// When the name is no token, the value holds a control character, or the handshake sets the
-    /// header itself.
+    /// Fails if the name is not a token, the value contains a control character, or the handshake
+    /// sets the header itself.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, BuildError> {
         self.headers.add(name, value)?;
         Ok(self)
     }
 
-    /// Bounds what the server may make the handshake cost, in place of the defaults.
+    /// Sets the limits on the server's response.
     pub fn with_limits(mut self, limits: HandshakeLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Appends the request to `output`. Nothing may follow it until the response was judged.
+    /// Appends the request to `output`. Send nothing after it until the response has been checked.
     pub fn encode(&self, output: &mut Vec<u8>) {
         output.extend_from_slice(format!("GET {} HTTP/1.1\r\n", self.target).as_bytes());
         let mut add = |name: &str, value: &[u8]| append_header(output, name, value);
@@ -161,9 +160,10 @@ impl ClientHandshake {
         output.extend_from_slice(b"\r\n");
     }
 
-    /// Returns the headers of a request over HTTP/2: what [`encode`](Self::encode) writes but for what
-    /// upgrades HTTP/1.1, and for the host, which is the pseudo-header field `:authority` there
-    /// (RFC 8441 §5).
+    /// Returns the headers of a request over HTTP/2 (RFC 8441 §5).
+    ///
+    /// These are the headers that [`encode`](Self::encode) writes, without those that upgrade
+    /// HTTP/1.1, and without the host, which HTTP/2 sends in the pseudo-header field `:authority`.
     pub fn fields(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         let subprotocols = (!self.subprotocols.is_empty()).then(|| self.subprotocols.join(", "));
         let subprotocols = subprotocols.map(|all| ("Sec-WebSocket-Protocol", all));
@@ -182,11 +182,12 @@ impl ClientHandshake {
             .chain(application.map(|(name, value)| (name, value.into())))
     }
 
-    /// Judges the response to a request over HTTP/2, interim responses excepted (RFC 8441 §5).
+    /// Checks the final response to a request over HTTP/2 (RFC 8441 §5). Do not pass interim
+    /// responses.
     ///
     /// # Errors
     ///
-    /// The server refuses, or agrees to what was not offered.
+    /// Fails if the server refuses, or selects something that was not offered.
     pub fn handle_response<'a>(
         &mut self,
         status: u16,
@@ -207,18 +208,18 @@ impl ClientHandshake {
         self.negotiate(headers)
     }
 
-    /// Takes the bytes that arrived.
+    /// Processes received bytes.
     ///
-    /// `Ok(None)` means that all of them were taken and more are needed. With the outcome comes
-    /// the number of bytes of *this* input that belong to the handshake; what follows them are
-    /// the server's first frames.
+    /// Returns `Ok(None)` if it has used all bytes and needs more. On success it also returns how
+    /// many bytes of *this* input belong to the handshake; the bytes after them are the server's
+    /// first frames.
     ///
     /// # Errors
     ///
-    /// When the response does not open the WebSocket, or breaks the rules or a limit. Close the
-    /// connection; the handshake repeats the error from then on. Redirects are not followed:
-    /// [`HandshakeError::StatusUnexpected`] names the status, and
-    /// [`refusal_headers`](Self::refusal_headers) has the rest.
+    /// Fails if the response does not open the WebSocket, or violates the rules or a limit. Close
+    /// the connection; further calls return the same error. Redirects are not followed:
+    /// [`HandshakeError::StatusUnexpected`] contains the status, and
+    /// [`refusal_headers`](Self::refusal_headers) returns the headers.
     pub fn handle_input(
         &mut self,
         input: &[u8],
@@ -230,13 +231,13 @@ impl ClientHandshake {
             .inspect_err(|error| self.failed = Some(*error))
     }
 
-    /// Takes the end of the stream before the handshake was over, and names the error that it is.
+    /// Returns the error for a stream that ends before the handshake is complete.
     pub fn handle_eof(&self) -> HandshakeError {
         self.failed.unwrap_or_else(|| self.reader.handle_eof())
     }
 
-    /// Returns the headers of the response if that does not open the WebSocket by its status: where
-    /// to go instead, or when to come back.
+    /// Returns the headers of a response whose status does not open the WebSocket. They can contain
+    /// a redirect or the time to retry.
     pub fn refusal_headers(&self) -> Option<&Headers> {
         self.refusal.as_ref()
     }
@@ -253,7 +254,7 @@ impl ClientHandshake {
         Ok(Some((self.judge(answer.headers)?, answer.taken)))
     }
 
-    /// Checks a 101 by the list in RFC 6455 §4.1.
+    /// Checks a 101 response by the list in RFC 6455 §4.1.
     fn judge(&self, headers: Headers) -> Result<Negotiated, HandshakeError> {
         if !list_contains(headers.all("Upgrade"), "websocket") {
             return Err(HandshakeError::UpgradeNotWebSocket);
@@ -273,7 +274,7 @@ impl ClientHandshake {
         self.negotiate(headers)
     }
 
-    /// Checks what the server has agreed to.
+    /// Checks the subprotocol and the extensions that the server has selected.
     fn negotiate(&self, headers: Headers) -> Result<Negotiated, HandshakeError> {
         #[cfg(feature = "deflate")]
         let deflate = self.judge_extensions(&headers)?;
@@ -297,6 +298,8 @@ impl ClientHandshake {
         })
     }
 
+    /// Checks the extensions that the server has selected.
+    ///
     /// §4.1: an extension "that was not present in the client's handshake" fails the connection.
     #[cfg(feature = "deflate")]
     fn judge_extensions(&self, headers: &Headers) -> Result<Option<Agreement>, HandshakeError> {
@@ -309,7 +312,7 @@ impl ClientHandshake {
 }
 
 impl fmt::Debug for ClientHandshake {
-    /// Leaves the key, the query and the application's headers out: they may hold credentials.
+    /// Omits the key, the target and the application's headers, which may contain credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientHandshake")
             .field("host", &self.host)
@@ -319,7 +322,7 @@ impl fmt::Debug for ClientHandshake {
     }
 }
 
-/// What an opening handshake agreed on, as the client sees it.
+/// The result of a client's opening handshake.
 #[derive(Clone, Debug)]
 pub struct Negotiated {
     subprotocol: Option<String>,
@@ -329,12 +332,12 @@ pub struct Negotiated {
 }
 
 impl Negotiated {
-    /// Returns the subprotocol in use, one of those offered.
+    /// Returns the selected subprotocol, which is one of those offered.
     pub fn subprotocol(&self) -> Option<&str> {
         self.subprotocol.as_deref()
     }
 
-    /// Returns how messages are compressed, `None` if they are not.
+    /// Returns the compression parameters; `None` if messages are not compressed.
     #[cfg(feature = "deflate")]
     pub fn deflate(&self) -> Option<Agreement> {
         self.deflate

@@ -1,116 +1,116 @@
-//! Why a handshake was refused (RFC 6455 §4), and what we cannot be asked to send in one.
+//! Errors of the opening handshake (RFC 6455 §4), and of building its messages.
 
 use core::fmt;
 use core::time::Duration;
 
-/// Says why an opening handshake failed.
+/// The reason why an opening handshake failed.
 ///
-/// A server answers with [`status`](Self::status), best by way of
+/// A server answers with [`status`](Self::status), preferably through
 /// [`Refusal::from`](super::Refusal). A client closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HandshakeError {
-    /// The response's `Sec-WebSocket-Accept` does not answer our key (RFC 6455 §4.1).
+    /// The response's `Sec-WebSocket-Accept` does not match our key (RFC 6455 §4.1).
     AcceptMismatch,
-    /// A request for an upgrade announces a body, whose end we would have to find to tell its
-    /// bytes from frames.
+    /// An upgrade request announces a body, whose bytes could not be told from frames without
+    /// parsing it.
     BodyUnexpected,
-    /// An extended CONNECT asks for another protocol than `websocket` (RFC 8441 §4).
+    /// An extended CONNECT is for a protocol other than `websocket` (RFC 8441 §4).
     ConnectProtocolUnsupported,
-    /// `Connection` lacks the token `Upgrade`.
+    /// `Connection` does not contain the token `Upgrade`.
     ConnectionNotUpgrade,
     /// `Content-Length` is not one plain decimal number (RFC 9112 §6.3).
     ContentLengthInvalid,
-    /// The client's extension offers carry more parameters than allowed.
+    /// The client's extension offers have more parameters than allowed.
     ExtensionParametersTooMany {
-        /// Parameters counted when we stopped.
+        /// The number of parameters counted before stopping.
         parameters: usize,
         /// The limit.
         parameters_max: usize,
     },
-    /// The server's answer has a parameter of an extension that can't answer what we offered (RFC
-    /// 7692 §7.1).
+    /// The server's response has an extension parameter that is not valid for our offer (RFC 7692
+    /// §7.1).
     ExtensionParameterInvalid {
-        /// The parameter's name, `unknown` if the extension has none of its name.
+        /// The parameter's name; `unknown` if the extension has no parameter with that name.
         name: &'static str,
     },
-    /// The server chose an extension that we had not offered (RFC 6455 §4.1).
+    /// The server selected an extension that we did not offer (RFC 6455 §4.1).
     ExtensionUnoffered,
     /// `Sec-WebSocket-Extensions` does not conform to its grammar (RFC 6455 §9.1).
     ExtensionsMalformed {
-        /// Index of the offending byte in the header's value.
+        /// The index of the invalid byte in the header's value.
         offset: usize,
     },
     /// The client offers more extensions than allowed.
     ExtensionsTooMany {
-        /// Offers counted when we stopped.
+        /// The number of offers counted before stopping.
         extensions: usize,
         /// The limit.
         extensions_max: usize,
     },
-    /// A byte that cannot stand where it stands: a control character, a bare CR or LF, or the
-    /// white space of a folded line (RFC 9112 §2.2, §5.2).
+    /// A byte is not allowed at its position: a control character, a bare CR or LF, or the white
+    /// space of a folded line (RFC 9112 §2.2, §5.2).
     HeadByteInvalid {
-        /// Index of the byte in the head.
+        /// The index of the byte in the head.
         offset: usize,
     },
     /// The head is longer than allowed.
     HeadTooLarge {
-        /// Bytes received when we stopped.
+        /// The number of bytes received before stopping.
         head_bytes: usize,
-        /// The limit.
+        /// The limit, in bytes.
         head_bytes_max: usize,
     },
-    /// The connection ended within the head.
+    /// The connection ended in the middle of the head.
     HeadTruncated {
-        /// Bytes received until then.
+        /// The number of bytes received.
         head_bytes: usize,
     },
-    /// A header that must be single appears twice (RFC 6455 §11.3, RFC 9112 §3.2).
+    /// A header that may appear only once appears twice (RFC 6455 §11.3, RFC 9112 §3.2).
     HeaderDuplicate {
         /// The header's name, in our spelling.
         name: &'static str,
     },
-    /// A required header is absent.
+    /// A required header is missing.
     HeaderMissing {
         /// The header's name, in our spelling.
         name: &'static str,
     },
-    /// A header line has no name, or a name that is no token, or white space before its colon
+    /// A header line has no name, a name that is not a token, or white space before its colon
     /// (RFC 9112 §5.1).
     HeaderNameInvalid,
-    /// A header's value holds bytes that no value may hold.
+    /// A header's value contains invalid bytes.
     HeaderValueInvalid,
     /// The head has more header lines than allowed.
     HeadersTooMany {
-        /// Lines counted when we stopped.
+        /// The number of lines counted before stopping.
         headers: usize,
         /// The limit.
         headers_max: usize,
     },
-    /// `Host` is no host with an optional port (RFC 9112 §3.2).
+    /// `Host` is not a valid host with an optional port (RFC 9112 §3.2).
     HostInvalid,
-    /// The peer speaks HTTP/2 to a port for HTTP/1.1 (RFC 9113 §3.4).
+    /// The peer uses HTTP/2 on a port for HTTP/1.1 (RFC 9113 §3.4).
     Http2Preface,
-    /// The HTTP version cannot switch protocols (RFC 6455 §4.2.1).
+    /// The HTTP version does not support upgrades (RFC 6455 §4.2.1).
     HttpVersionUnsupported,
-    /// The server sent more interim responses than we skip.
+    /// The server sent more interim responses than allowed.
     InterimResponsesTooMany {
-        /// Interim responses counted when we stopped.
+        /// The number of interim responses counted before stopping.
         responses: usize,
         /// The limit.
         responses_max: usize,
     },
     /// `Sec-WebSocket-Key` is not the base64 of sixteen bytes (RFC 6455 §4.2.1).
     KeyInvalid {
-        /// Length of the header's value.
+        /// The length of the header's value, in bytes.
         value_bytes: usize,
     },
-    /// Over HTTP/2 the method is not CONNECT, or has no `:protocol` (RFC 8441 §4).
+    /// Over HTTP/2, the method is not CONNECT or there is no `:protocol` (RFC 8441 §4).
     MethodNotConnect,
-    /// The method of a request for an upgrade is not GET (RFC 6455 §4.2.1).
+    /// The method of an upgrade request is not GET (RFC 6455 §4.2.1).
     MethodNotGet,
-    /// The origin is not one that the policy allows (RFC 6455 §10.2).
+    /// The policy does not allow the origin (RFC 6455 §10.2).
     OriginDenied,
     /// The request line or status line is malformed (RFC 9112 §3, §4).
     StartLineInvalid,
@@ -119,49 +119,49 @@ pub enum HandshakeError {
         /// The status.
         status: u16,
     },
-    /// The client offers one subprotocol twice (RFC 6455 §4.1).
+    /// The client offers the same subprotocol twice (RFC 6455 §4.1).
     SubprotocolDuplicate {
-        /// Index of the second mention among the offers.
+        /// The index of the second occurrence in the list of offers.
         index: usize,
     },
-    /// The server chose a subprotocol that we had not offered (RFC 6455 §4.1).
+    /// The server selected a subprotocol that we did not offer (RFC 6455 §4.1).
     SubprotocolUnoffered,
-    /// `Sec-WebSocket-Protocol` is no list of tokens (RFC 6455 §4.1).
+    /// `Sec-WebSocket-Protocol` is not a list of tokens (RFC 6455 §4.1).
     SubprotocolsMalformed {
-        /// Index of the offending element, empty ones not counted.
+        /// The index of the invalid element, not counting empty ones.
         index: usize,
     },
     /// The client offers more subprotocols than allowed.
     SubprotocolsTooMany {
-        /// Offers counted when we stopped.
+        /// The number of offers counted before stopping.
         subprotocols: usize,
         /// The limit.
         subprotocols_max: usize,
     },
-    /// The request target is no path, or is a URI whose authority is not that of `Host`
+    /// The request target is not a path, or is a URI whose authority differs from `Host`
     /// (RFC 9112 §3.2).
     TargetInvalid,
-    /// The handshake was not over in time.
+    /// The handshake took too long.
     TimedOut {
         /// The limit.
         time_max: Duration,
     },
-    /// The peer speaks TLS to a port for plain HTTP.
+    /// The peer uses TLS on a port for plain HTTP.
     TlsClientHello,
-    /// `Transfer-Encoding` is not the one coding `chunked`, or has no business here
-    /// (RFC 9112 §6.1).
+    /// `Transfer-Encoding` is not exactly `chunked`, or is not allowed in this request (RFC 9112
+    /// §6.1).
     TransferEncodingInvalid,
-    /// `Upgrade` lacks the token `websocket`.
+    /// `Upgrade` does not contain the token `websocket`.
     UpgradeNotWebSocket,
-    /// `Sec-WebSocket-Version` is absent or not 13 (RFC 6455 §4.2.2).
+    /// `Sec-WebSocket-Version` is missing or not 13 (RFC 6455 §4.2.2).
     WebSocketVersionUnsupported,
 }
 
 impl HandshakeError {
     /// Returns the HTTP status with which a server refuses the handshake.
     ///
-    /// What only a client can meet (a response that breaks the rules) maps to 502, the answer of
-    /// a gateway in that place; the client itself sends nothing.
+    /// Errors that only a client can encounter (an invalid response) map to 502, which a gateway
+    /// would answer in that situation; the client itself does not send a status.
     pub fn status(&self) -> u16 {
         match self {
             Self::BodyUnexpected
@@ -210,11 +210,11 @@ impl fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::AcceptMismatch => {
-                f.write_str("the Sec-WebSocket-Accept header does not answer our key")
+                f.write_str("the Sec-WebSocket-Accept header does not match the key that was sent")
             }
-            Self::BodyUnexpected => f.write_str("a request for an upgrade must not have a body"),
+            Self::BodyUnexpected => f.write_str("an upgrade request must not have a body"),
             Self::ConnectProtocolUnsupported => {
-                f.write_str("CONNECT asks for another protocol than websocket")
+                f.write_str("the CONNECT request is for a protocol other than websocket")
             }
             Self::ConnectionNotUpgrade => {
                 f.write_str("the Connection header lacks the token upgrade")
@@ -223,7 +223,7 @@ impl fmt::Display for HandshakeError {
             Self::ExtensionParameterInvalid { name } => {
                 write!(
                     f,
-                    "the server's extension parameter {name} answers no offer"
+                    "the server's extension parameter {name} does not match any offer"
                 )
             }
             Self::ExtensionParametersTooMany {
@@ -264,7 +264,10 @@ impl fmt::Display for HandshakeError {
                 )
             }
             Self::HeadTruncated { head_bytes } => {
-                write!(f, "the connection ended after {head_bytes} bytes of a head")
+                write!(
+                    f,
+                    "the connection ended inside a head, after {head_bytes} bytes"
+                )
             }
             Self::HeaderDuplicate { name } => write!(f, "the {name} header appears twice"),
             Self::HeaderMissing { name } => write!(f, "the {name} header is missing"),
@@ -280,9 +283,9 @@ impl fmt::Display for HandshakeError {
                 )
             }
             Self::HostInvalid => f.write_str("the Host header is invalid"),
-            Self::Http2Preface => f.write_str("HTTP/2 is not spoken on this port"),
+            Self::Http2Preface => f.write_str("this port does not accept HTTP/2"),
             Self::HttpVersionUnsupported => {
-                f.write_str("the WebSocket handshake needs HTTP version 1.1")
+                f.write_str("the WebSocket handshake requires HTTP/1.1")
             }
             Self::InterimResponsesTooMany {
                 responses,
@@ -298,9 +301,9 @@ impl fmt::Display for HandshakeError {
                 "a Sec-WebSocket-Key of {value_bytes} characters is not the base64 of 16 bytes"
             ),
             Self::MethodNotConnect => {
-                f.write_str("a WebSocket over HTTP/2 needs the method CONNECT with a :protocol")
+                f.write_str("a WebSocket over HTTP/2 requires the method CONNECT with a :protocol")
             }
-            Self::MethodNotGet => f.write_str("the WebSocket handshake needs the method GET"),
+            Self::MethodNotGet => f.write_str("the WebSocket handshake requires the method GET"),
             Self::OriginDenied => f.write_str("the origin is not allowed"),
             Self::StartLineInvalid => f.write_str("the first line is malformed"),
             Self::StatusUnexpected { status } => {
@@ -331,11 +334,11 @@ impl fmt::Display for HandshakeError {
             Self::TimedOut { time_max } => {
                 write!(
                     f,
-                    "the handshake was not over after {} ms",
+                    "the handshake took longer than {} ms",
                     time_max.as_millis()
                 )
             }
-            Self::TlsClientHello => f.write_str("TLS is not spoken on this port"),
+            Self::TlsClientHello => f.write_str("this port does not accept TLS"),
             Self::TransferEncodingInvalid => f.write_str("the Transfer-Encoding header is invalid"),
             Self::UpgradeNotWebSocket => {
                 f.write_str("the Upgrade header lacks the token websocket")
@@ -349,41 +352,41 @@ impl fmt::Display for HandshakeError {
 
 impl core::error::Error for HandshakeError {}
 
-/// Says why a handshake message cannot be built as asked; nothing of it reaches the wire.
+/// The reason why a handshake message cannot be built as requested; nothing is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The header's name is no token (RFC 9110 §5.1).
+    /// The header's name is not a token (RFC 9110 §5.1).
     HeaderNameInvalid {
-        /// Index of the offending byte; 0 for an empty name.
+        /// The index of the invalid byte; 0 for an empty name.
         offset: usize,
     },
     /// The handshake sets this header itself.
     HeaderReserved,
-    /// The header's value holds CR, LF, NUL or another control character (RFC 9110 §5.5).
+    /// The header's value contains CR, LF, NUL or another control character (RFC 9110 §5.5).
     HeaderValueInvalid {
-        /// Index of the offending byte.
+        /// The index of the invalid byte.
         offset: usize,
     },
-    /// The host is no host with an optional port.
+    /// The host is not a valid host with an optional port.
     HostInvalid,
     /// The origin is not `http` or `https` with a host and an optional port (RFC 6454 §6.2).
     OriginInvalid,
-    /// The status is none with which to refuse a request: those are 300 to 599, but for 304.
+    /// The status cannot refuse a request; only 300 to 599 can, except 304.
     StatusInvalid {
-        /// The status asked for.
+        /// The requested status.
         status: u16,
     },
     /// The subprotocol is already in the list (RFC 6455 §4.1).
     SubprotocolDuplicate,
-    /// The subprotocol is no token (RFC 6455 §4.1).
+    /// The subprotocol is not a token (RFC 6455 §4.1).
     SubprotocolInvalid,
     /// The client did not offer this subprotocol (RFC 6455 §4.2.2).
     SubprotocolNotOffered,
-    /// The target does not start with `/`, or holds a space, a control character, `#` or a byte
-    /// beyond ASCII.
+    /// The target does not start with `/`, or contains a space, a control character, `#` or a
+    /// non-ASCII byte.
     TargetInvalid {
-        /// Index of the offending byte.
+        /// The index of the invalid byte.
         offset: usize,
     },
 }
@@ -392,27 +395,34 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::HeaderNameInvalid { offset } => {
-                write!(f, "the header name is no token: see byte {offset}")
+                write!(f, "the header name is not a token: invalid byte {offset}")
             }
             Self::HeaderReserved => f.write_str("the handshake sets this header itself"),
             Self::HeaderValueInvalid { offset } => {
                 write!(
                     f,
-                    "the header value holds a control character at byte {offset}"
+                    "the header value contains a control character at byte {offset}"
                 )
             }
-            Self::HostInvalid => f.write_str("the host is no host with an optional port"),
-            Self::OriginInvalid => f.write_str("the origin is no scheme, host and optional port"),
+            Self::HostInvalid => {
+                f.write_str("the host is not a valid name or address with an optional port")
+            }
+            Self::OriginInvalid => {
+                f.write_str("the origin is not http or https with a host and an optional port")
+            }
             Self::StatusInvalid { status } => {
-                write!(f, "status {status} cannot refuse a request")
+                write!(
+                    f,
+                    "status {status} cannot refuse a request; use 300 to 599, except 304"
+                )
             }
             Self::SubprotocolDuplicate => f.write_str("the subprotocol is already in the list"),
-            Self::SubprotocolInvalid => f.write_str("the subprotocol is no token"),
+            Self::SubprotocolInvalid => f.write_str("the subprotocol is not a token"),
             Self::SubprotocolNotOffered => f.write_str("the client did not offer the subprotocol"),
             Self::TargetInvalid { offset } => {
                 write!(
                     f,
-                    "the target is no path with an optional query: see byte {offset}"
+                    "the target is not a path with an optional query: invalid byte {offset}"
                 )
             }
         }

@@ -20,7 +20,8 @@ impl ExtensionOffer<'_> {
         self.name
     }
 
-    /// Returns the parameters in order, duplicates and all; values are tokens, quotes removed.
+    /// Returns the parameters in order, including duplicates. Values are tokens with their quotes
+    /// removed.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.parameters
             .iter()
@@ -28,12 +29,12 @@ impl ExtensionOffer<'_> {
     }
 }
 
-/// Parses the offers of one client, from all the header lines that carry them.
+/// Parses the offers of one client, from all header lines of that name.
 ///
 /// §9.1: "If a value is received by either the client or the server during negotiation that does
 /// not conform to the ABNF below, the recipient of such malformed data MUST immediately _Fail the
-/// WebSocket Connection_." What conforms but means nothing to us is for the caller to decline.
-/// The empty elements that lists may have are skipped (RFC 9110 §5.6.1.2).
+/// WebSocket Connection_." Well-formed but unknown extensions are left for the caller to decline.
+/// Empty list elements are skipped (RFC 9110 §5.6.1.2).
 pub(super) fn parse_offers<'a>(
     lines: impl Iterator<Item = &'a [u8]>,
     limits: &HandshakeLimits,
@@ -56,7 +57,7 @@ pub(super) fn parse_offers<'a>(
                 });
             }
         }
-        // The list has at least one element: `extension-list = 1#extension`.
+        // The list must have at least one element: `extension-list = 1#extension`.
         if offers.len() == offers_before {
             return Err(cursor.malformed());
         }
@@ -64,14 +65,15 @@ pub(super) fn parse_offers<'a>(
     Ok(offers)
 }
 
-/// Walks over one header value and never back.
+/// A position in one header value that only moves forward.
 struct Cursor<'a> {
     bytes: &'a [u8],
     offset: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// `extension = extension-token *( ";" extension-param )`, and the comma or end behind it.
+    /// Parses `extension = extension-token *( ";" extension-param )`, which must be followed by a
+    /// comma or the end.
     fn offer(
         &mut self,
         parameters_total: &mut usize,
@@ -98,7 +100,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// `extension-param = token [ "=" (token | quoted-string) ]`.
+    /// Parses `extension-param = token [ "=" (token | quoted-string) ]`.
     fn parameter(&mut self) -> Result<(&'a str, Option<Cow<'a, str>>), HandshakeError> {
         let name = self.token()?;
         self.skip_ows();
@@ -121,6 +123,8 @@ impl<'a> Cursor<'a> {
         self.text(start, self.offset)
     }
 
+    /// Parses a quoted string and unescapes it.
+    ///
     /// §9.1: "When using the quoted-string syntax variant, the value after quoted-string
     /// unescaping MUST conform to the 'token' ABNF."
     fn quoted(&mut self) -> Result<Cow<'a, str>, HandshakeError> {
@@ -157,7 +161,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips the commas and white space before an offer; tells whether one follows.
+    /// Skips the commas and white space before an offer; returns whether an offer follows.
     fn skip_separators(&mut self) -> bool {
         while matches!(self.peek(), Some(b',' | b' ' | b'\t')) {
             self.offset += 1;
@@ -181,7 +185,7 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.offset).copied()
     }
 
-    /// Returns a stretch that holds token characters only, unless it is empty.
+    /// Returns a range that consists of token characters; fails if it is empty.
     fn text(&self, start: usize, end: usize) -> Result<&'a str, HandshakeError> {
         match str::from_utf8(&self.bytes[start..end]) {
             Ok(text) if !text.is_empty() => Ok(text),

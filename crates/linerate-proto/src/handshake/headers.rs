@@ -1,4 +1,4 @@
-//! Header lines: those received, in one buffer with places in it, and those to be sent.
+//! Header lines: received ones, stored as ranges of one buffer, and those to be sent.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use core::str;
 use super::token::{invalid_value_byte, is_token_byte, list_contains, trim_ows};
 use super::{BuildError, HandshakeError};
 
-/// A stretch of a head.
+/// A range of bytes in a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Span {
     start: usize,
@@ -16,7 +16,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Returns where `part` lies in `whole`, of which it is a slice.
+    /// Returns the position of `part` in `whole`; it must be a slice of `whole`.
     pub(super) fn of(part: &[u8], whole: &[u8]) -> Self {
         let start = part.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
         Self {
@@ -25,7 +25,7 @@ impl Span {
         }
     }
 
-    /// Returns where the name and the value of a parsed header lie in its head.
+    /// Returns the positions of the name and the value of a parsed header in its head.
     pub(super) fn of_header(header: &httparse::Header<'_>, head: &[u8]) -> (Self, Self) {
         (
             Self::of(header.name.as_bytes(), head),
@@ -38,10 +38,10 @@ impl Span {
     }
 }
 
-/// The headers of a received request or response, in the order in which they came.
+/// The headers of a received request or response, in the order in which they arrived.
 ///
-/// Names are found in whatever case. Values are bytes, because headers in the wild hold more than
-/// ASCII; surrounding white space is stripped.
+/// Lookups by name ignore case. Values are bytes, because real headers are not always ASCII;
+/// surrounding white space is stripped.
 #[derive(Clone)]
 pub struct Headers {
     head: Vec<u8>,
@@ -49,7 +49,7 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// Takes a head over, with what the parser found in it.
+    /// Creates headers from a head and the ranges that the parser found in it.
     pub(super) fn new(head: Vec<u8>, fields: Vec<(Span, Span)>) -> Self {
         Self { head, fields }
     }
@@ -61,27 +61,28 @@ impl Headers {
             .map(|&(name, value)| (self.text_at(name), trim_ows(value.slice(&self.head))))
     }
 
-    /// Returns the value of the first header of this name.
+    /// Returns the value of the first header with this name.
     pub fn first(&self, name: &str) -> Option<&[u8]> {
         self.all(name).next()
     }
 
-    /// Returns the value of the first header of this name if it is UTF-8.
+    /// Returns the value of the first header with this name if it is UTF-8.
     pub fn first_text(&self, name: &str) -> Option<&str> {
         self.first(name)
             .and_then(|value| str::from_utf8(value).ok())
     }
 
-    /// Returns the values of all headers of this name, in order.
+    /// Returns the values of all headers with this name, in order.
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         self.iter()
             .filter(move |(candidate, _)| candidate.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
     }
 
-    /// Returns the headers that an intermediary may pass on: all but those for this connection
-    /// only, which are the ones that `Connection` names and the ones known to be such (RFC 9110
-    /// §7.6.1). An upgrade is no excuse to pass them on.
+    /// Returns the headers that an intermediary may forward.
+    ///
+    /// These are all headers except those for this connection only: the ones listed in
+    /// `Connection`, and the well-known hop-by-hop headers (RFC 9110 §7.6.1), including `Upgrade`.
     pub fn end_to_end(&self) -> impl Iterator<Item = (&str, &[u8])> {
         const HOP_BY_HOP: [&str; 6] = [
             "Connection",
@@ -97,7 +98,7 @@ impl Headers {
         })
     }
 
-    /// Returns the value of a header that may appear once only.
+    /// Returns the value of a header that may appear only once.
     pub(super) fn single(&self, name: &'static str) -> Result<Option<&[u8]>, HandshakeError> {
         let mut values = self.all(name);
         let value = values.next();
@@ -107,14 +108,14 @@ impl Headers {
         }
     }
 
-    /// Returns a stretch of the head that the parser proved to be ASCII.
+    /// Returns a range of the head that the parser has found to be ASCII.
     pub(super) fn text_at(&self, span: Span) -> &str {
         str::from_utf8(span.slice(&self.head)).unwrap_or_default()
     }
 }
 
 impl fmt::Debug for Headers {
-    /// Shows the names only: values hold credentials, and they are the peer's bytes.
+    /// Shows only the names: values may contain credentials, and the peer controls them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list()
             .entries(self.iter().map(|(name, _)| name))
@@ -122,8 +123,8 @@ impl fmt::Debug for Headers {
     }
 }
 
-/// Checks that a header can be sent: its name is a token and its value a value (RFC 9110 §5.5).
-/// This is what keeps CR and LF in an application's strings from becoming lines of their own.
+/// Checks that a header can be sent: its name must be a token and its value must be valid (RFC 9110
+/// §5.5). This prevents CR and LF in an application's strings from starting new header lines.
 pub(super) fn check_header(name: &str, value: &[u8]) -> Result<(), BuildError> {
     let name_error = name.bytes().position(|byte| !is_token_byte(byte));
     if let Some(offset) = name_error.or_else(|| name.is_empty().then_some(0)) {
@@ -142,12 +143,12 @@ pub(super) fn append_header(head: &mut Vec<u8>, name: &str, value: &[u8]) {
     }
 }
 
-/// The headers that an application adds to a message of ours.
+/// The headers that an application adds to one of our messages.
 #[derive(Clone, Default)]
 pub(super) struct ApplicationHeaders(Vec<(String, String)>);
 
 impl ApplicationHeaders {
-    /// Adds a header, unless it cannot be sent or is one of ours.
+    /// Adds a header, unless it is invalid or the handshake sets it itself.
     pub(super) fn add(&mut self, name: &str, value: &str) -> Result<(), BuildError> {
         const RESERVED: [&str; 6] = [
             "Connection",

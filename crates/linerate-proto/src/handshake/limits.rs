@@ -1,8 +1,8 @@
-//! What an opening handshake may cost before it is refused.
+//! Limits on the size and duration of an opening handshake.
 
 use core::time::Duration;
 
-/// Bounds what one opening handshake may cost; every bound holds by default.
+/// Limits on the resources of one opening handshake. All of them have a default.
 ///
 /// ```
 /// use linerate_proto::handshake::HandshakeLimits;
@@ -12,28 +12,29 @@ use core::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandshakeLimits {
-    /// Bytes in a request or response head, its empty last line included. Default: 16 KiB, twice
-    /// what the large cookies of a browser (4 KiB each) usually come to, and small enough for a
-    /// million connections in handshake to be somebody's budget. Beyond it: 431.
+    /// The maximum size of a request or response head in bytes, including its empty last line.
+    /// Default: 16 KiB, which is twice the usual total of a browser's large cookies (4 KiB each),
+    /// and small enough for a million connections that are in the handshake at the same time. A
+    /// larger request is refused with 431.
     pub head_bytes_max: usize,
-    /// Header lines in a head. Default: 100; browsers send about 15, proxies add a few. Beyond
-    /// it: 431.
+    /// The maximum number of header lines in a head. Default: 100; browsers send about 15, and
+    /// proxies add a few. A request with more is refused with 431.
     pub headers_max: usize,
-    /// Subprotocols that one client offers. Default: 32; duplicates are looked for pairwise.
-    /// Beyond it: 431.
+    /// The maximum number of subprotocols that a client may offer. Default: 32, because the check
+    /// for duplicates compares all pairs. A request with more is refused with 431.
     pub subprotocols_max: usize,
-    /// Extensions that one client offers. Default: 32; clients offer one extension in at most a
-    /// handful of variants. Beyond it: 431.
+    /// The maximum number of extensions that a client may offer. Default: 32; real clients offer
+    /// one extension in a few variants. A request with more is refused with 431.
     pub extensions_max: usize,
-    /// Parameters over all the extensions that one client offers. Default: 128, the four of
-    /// `permessage-deflate` for each of 32 offers. Beyond it: 431.
+    /// The maximum number of parameters of all offered extensions together. Default: 128, which is
+    /// four for each of 32 offers of `permessage-deflate`. A request with more is refused with 431.
     pub extension_parameters_max: usize,
-    /// Interim responses (1xx other than 101) that a client skips. Default: 4; one `103 Early
-    /// Hints` is usual, an endless row of them is an attack.
+    /// The maximum number of interim responses (1xx other than 101) that a client skips. Default:
+    /// 4; one `103 Early Hints` is common, an endless series is an attack.
     pub interim_responses_max: usize,
-    /// Time from the first moment of a connection until its handshake is over. Default: 10 s. It
-    /// is an absolute deadline that no received byte moves, so a peer that sends a byte now and
-    /// then gains nothing. Whoever owns the clock enforces it and reports
+    /// The maximum time from the start of a connection to the end of its handshake. Default: 10 s.
+    /// This is an absolute deadline that input does not extend, so a peer gains nothing by sending
+    /// a byte now and then. The caller, which owns the clock, enforces it and reports
     /// [`HandshakeError::TimedOut`](super::HandshakeError::TimedOut).
     pub time_max: Duration,
 }

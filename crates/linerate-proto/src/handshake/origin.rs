@@ -1,4 +1,4 @@
-//! Who may open a WebSocket from a browser (RFC 6455 §10.2, RFC 6454).
+//! Decides which web pages may open a WebSocket (RFC 6455 §10.2, RFC 6454).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,12 +8,12 @@ use core::str::FromStr;
 use super::authority::Authority;
 use super::{BuildError, HandshakeError, Request};
 
-/// How the bytes of a request came: the other half of what `Host` says about us.
+/// How a request was transported; together with `Host` it determines our own origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// In the clear.
+    /// Without encryption.
     Http,
-    /// Over TLS, whether we or a proxy in front of us ended it.
+    /// Over TLS, which either we or a proxy in front of us terminated.
     Https,
 }
 
@@ -92,12 +92,12 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Which pages may open a WebSocket here.
+/// Which pages may open a WebSocket on this server.
 ///
-/// Browsers let any page open a WebSocket to any server and send the server's cookies along, so a
-/// server that does not look at `Origin` hands its users' sessions to every page they visit. A
-/// request without `Origin` comes from another program than a browser and passes; `null`, the
-/// origin of sandboxed pages and local files, does not.
+/// Browsers let any page open a WebSocket to any server, and send the server's cookies with the
+/// request. A server that does not check `Origin` therefore gives every page that its users visit
+/// access to their sessions. A request without `Origin` does not come from a browser and is
+/// allowed; `null`, the origin of sandboxed pages and local files, is not.
 ///
 /// ```
 /// use linerate_proto::handshake::{
@@ -117,22 +117,23 @@ impl fmt::Display for Origin {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OriginPolicy {
-    /// Every page may. Right only where nothing depends on who the user of the browser is.
+    /// Allows every page. Use this only if nothing depends on the identity of the browser's user.
     DangerAny,
-    /// Pages from these origins may. Pages from this server need to be listed too.
+    /// Allows pages from these origins. Pages from this server must be listed as well.
     List(Vec<Origin>),
-    /// Pages from this server may: those whose scheme, host and port are the ones that the
-    /// request was sent to.
+    /// Allows pages from this server: their scheme, host and port must be those to which the
+    /// request was sent.
     #[default]
     SameOrigin,
 }
 
 impl OriginPolicy {
-    /// Judges a request that came by `scheme`.
+    /// Checks a request that was transported by `scheme`.
     ///
     /// # Errors
     ///
-    /// [`HandshakeError::OriginDenied`], or [`HandshakeError::HeaderDuplicate`] for two origins.
+    /// Fails with [`HandshakeError::OriginDenied`], or with [`HandshakeError::HeaderDuplicate`] if
+    /// there are two `Origin` headers.
     pub fn check(&self, request: &Request, scheme: Scheme) -> Result<(), HandshakeError> {
         let Some(value) = request.headers().single("Origin")? else {
             return Ok(());

@@ -7,10 +7,10 @@ use core::mem;
 use super::scan::{HeadKind, HeadScanner};
 use super::{HandshakeError, HandshakeLimits, Request};
 
-/// Reads request heads from a connection, in whatever pieces their bytes arrive.
+/// Reads request heads from a connection, in pieces of any size.
 ///
-/// The head is copied into a buffer that grows with what was received, and holds at most
-/// [`HandshakeLimits::head_bytes_max`] bytes; each byte is looked at once, and the head parsed once.
+/// The head is copied into a buffer that grows with the received bytes, up to
+/// [`HandshakeLimits::head_bytes_max`]. Each byte is scanned once, and the head is parsed once.
 ///
 /// ```
 /// use linerate_proto::handshake::{HandshakeLimits, RequestReader};
@@ -18,7 +18,7 @@ use super::{HandshakeError, HandshakeLimits, Request};
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let mut reader = RequestReader::new(HandshakeLimits::default());
 /// assert!(reader.handle_input(b"GET /chat?room=1 HTTP/1.1\r\nHo")?.is_none());
-/// // The peer did not wait for the answer: the rest of this input is its first frame.
+/// // The peer did not wait for the response: its first frame is in the same input.
 /// let input = b"st: example.com\r\n\r\n\x81\x80\0\0\0\0";
 /// let (request, head_bytes) = reader.handle_input(input)?.ok_or("the head is whole")?;
 /// assert_eq!((request.path(), request.query()), ("/chat", Some("room=1")));
@@ -35,7 +35,7 @@ pub struct RequestReader {
 }
 
 impl RequestReader {
-    /// Starts before the first byte of a connection.
+    /// Creates a reader for a new connection.
     pub fn new(limits: HandshakeLimits) -> Self {
         Self {
             limits,
@@ -45,18 +45,18 @@ impl RequestReader {
         }
     }
 
-    /// Takes the bytes that arrived.
+    /// Processes received bytes.
     ///
-    /// `Ok(None)` means that all of them were taken and more are needed. With a request comes the
-    /// number of bytes of *this* input that belong to its head; what follows them was neither
-    /// taken nor looked at. The reader then stands before the next request, for callers that
-    /// answer several on one connection.
+    /// Returns `Ok(None)` if it has used all bytes and needs more. With a request it also returns
+    /// how many bytes of *this* input belong to its head; the bytes after them are not examined.
+    /// The reader is then ready for the next request, for callers that answer several requests on
+    /// one connection.
     ///
     /// # Errors
     ///
-    /// When the head breaks the rules of HTTP/1.1 or a limit, at the first byte that does where
-    /// that can be told. Answer with [`Refusal::from`](super::Refusal) and close the connection;
-    /// the reader repeats the error from then on.
+    /// Fails if the head violates the rules of HTTP/1.1 or a limit, if possible at the first
+    /// invalid byte. Answer with [`Refusal::from`](super::Refusal) and close the connection;
+    /// further calls return the same error.
     pub fn handle_input(
         &mut self,
         input: &[u8],
@@ -68,11 +68,12 @@ impl RequestReader {
             .inspect_err(|error| self.failed = Some(*error))
     }
 
-    /// Takes the end of the stream.
+    /// Handles the end of the stream.
     ///
     /// # Errors
     ///
-    /// [`HandshakeError::HeadTruncated`] within a head; an end before its first byte is no error.
+    /// Fails with [`HandshakeError::HeadTruncated`] if a head is incomplete. An end before the
+    /// first byte of a head is not an error.
     pub fn handle_eof(&self) -> Result<(), HandshakeError> {
         match self.scanner.bytes() {
             0 => Ok(()),
@@ -80,7 +81,7 @@ impl RequestReader {
         }
     }
 
-    /// Times a byte of the current head was looked at, for tests that bound the work.
+    /// Returns how many bytes of the current head were examined, for tests that limit the work.
     #[cfg(test)]
     pub(super) fn steps(&self) -> usize {
         self.scanner.steps()
@@ -99,7 +100,7 @@ impl RequestReader {
 }
 
 impl fmt::Debug for RequestReader {
-    /// Shows how far the head has come, and none of it.
+    /// Shows how many bytes of the head have arrived, but not their content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestReader")
             .field("head_bytes", &self.scanner.bytes())

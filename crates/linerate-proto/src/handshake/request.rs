@@ -15,41 +15,41 @@ use super::{BuildError, HandshakeError, HandshakeLimits, RequestReader, Upgrade}
 
 pub use pseudo::PseudoHeaders;
 
-/// The version of HTTP of a request. There are no others that this crate can read or be told of.
+/// The HTTP version of a request. This crate does not support any others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HttpVersion {
-    /// HTTP/1.0, which knows no upgrades (RFC 9110 §7.8).
+    /// HTTP/1.0, which does not support upgrades (RFC 9110 §7.8).
     Http10,
     /// HTTP/1.1.
     Http11,
     /// HTTP/2, where a WebSocket is a stream (RFC 8441).
     Http2,
-    /// HTTP/3, where a WebSocket is a stream too (RFC 9220).
+    /// HTTP/3, where a WebSocket is also a stream (RFC 9220).
     Http3,
 }
 
 impl HttpVersion {
-    /// Returns whether a WebSocket is a stream of its own, opened by an extended CONNECT (RFC 8441, RFC
-    /// 9220), rather than what a connection becomes by an upgrade.
+    /// Returns whether a WebSocket is a stream, opened by an extended CONNECT (RFC 8441, RFC 9220),
+    /// rather than an upgraded connection.
     pub const fn has_streams(self) -> bool {
         matches!(self, Self::Http2 | Self::Http3)
     }
 }
 
-/// How the body of a request is framed (RFC 9112 §6.3). The three ways are all there are.
+/// How the body of a request is framed (RFC 9112 §6.3). This enum is exhaustive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestBody {
-    /// In chunks; their framing is the caller's to read.
+    /// The body is sent in chunks, which the caller must parse.
     Chunked,
-    /// So many bytes, possibly none.
+    /// The body has this many bytes, possibly 0.
     Length(u64),
     /// There is no body.
     None,
 }
 
-/// A request, whole but for its body, owned.
+/// A complete request head, without the body.
 ///
-/// Any well-formed request is one; [`websocket`](Self::websocket) tells whether it opens a
+/// This can be any well-formed request; [`websocket`](Self::websocket) checks whether it opens a
 /// WebSocket.
 #[derive(Clone)]
 pub struct Request {
@@ -65,7 +65,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Builds the request from what another HTTP implementation has parsed, so that it is judged
+    /// Builds a request from the parts that another HTTP implementation has parsed, and checks it
     /// by the same rules. `target` is a path with an optional query.
     ///
     /// ```
@@ -82,8 +82,8 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// As [`RequestReader::handle_input`], also for parts that no parser could have found. Requests of
-    /// HTTP/2 and HTTP/3 are for [`from_pseudo`](Self::from_pseudo).
+    /// Fails like [`RequestReader::handle_input`], also for parts that no parser could have
+    /// produced. For requests of HTTP/2 and HTTP/3, use [`from_pseudo`](Self::from_pseudo).
     pub fn from_parts<'a>(
         method: &str,
         target: &str,
@@ -100,7 +100,7 @@ impl Request {
         let version = match version {
             HttpVersion::Http10 => "HTTP/1.0",
             HttpVersion::Http11 => "HTTP/1.1",
-            // Its requests have no first line: `from_pseudo` takes them.
+            // These requests have no request line: `from_pseudo` accepts them.
             HttpVersion::Http2 | HttpVersion::Http3 => {
                 return Err(HandshakeError::HttpVersionUnsupported);
             }
@@ -125,18 +125,20 @@ impl Request {
         }
     }
 
-    /// Checks that the request opens a WebSocket (RFC 6455 §4.2.1), the origin excepted, which is
-    /// for [`OriginPolicy`](super::OriginPolicy) to judge.
+    /// Checks that the request opens a WebSocket (RFC 6455 §4.2.1).
+    ///
+    /// This does not check the origin; use [`OriginPolicy`](super::OriginPolicy) for that.
     ///
     /// # Errors
     ///
-    /// When it does not; [`Refusal::from`](super::Refusal) makes the answer.
+    /// Fails if the request does not open a WebSocket; [`Refusal::from`](super::Refusal) turns the
+    /// error into a response.
     pub fn websocket(&self) -> Result<Upgrade<'_>, HandshakeError> {
         Upgrade::check(self, &self.limits)
     }
 
-    /// Tells whether the request asks for a WebSocket at all, well or badly: a server that serves
-    /// pages too asks this first.
+    /// Returns whether the request asks for a WebSocket, correctly or not. Call this first on a
+    /// server that also serves pages.
     pub fn asks_for_websocket(&self) -> bool {
         match self.version.has_streams() {
             true => self.protocol() == Some("websocket"),
@@ -149,18 +151,18 @@ impl Request {
         self.protocol.as_deref()
     }
 
-    /// Returns the method, as it was sent.
+    /// Returns the method as it was sent.
     pub fn method(&self) -> &str {
         self.headers.text_at(self.method)
     }
 
-    /// Returns the request target as it was sent: visible ASCII.
+    /// Returns the request target as it was sent, which is visible ASCII.
     pub fn target(&self) -> &str {
         self.headers.text_at(self.target)
     }
 
-    /// Returns the path: it starts with `/` (or is `*` for OPTIONS), and is not decoded. A path
-    /// that starts with `//` is a path, whatever a URL parser makes of it.
+    /// Returns the path, not decoded. It starts with `/`, or is `*` for OPTIONS. It may also start
+    /// with `//`, which a URL parser could take for a host.
     pub fn path(&self) -> &str {
         match self.headers.text_at(self.path) {
             "" => "/",
@@ -168,12 +170,12 @@ impl Request {
         }
     }
 
-    /// Returns what follows the first `?`, not decoded.
+    /// Returns the part after the first `?`, not decoded.
     pub fn query(&self) -> Option<&str> {
         self.query.map(|query| self.headers.text_at(query))
     }
 
-    /// Returns the version of HTTP.
+    /// Returns the HTTP version.
     pub fn version(&self) -> HttpVersion {
         self.version
     }
@@ -183,18 +185,18 @@ impl Request {
         self.body
     }
 
-    /// Returns the host and port that the client means, if it says so: HTTP/1.1 makes it.
+    /// Returns the host and port to which the client sent the request. Always present in HTTP/1.1.
     pub fn host(&self) -> Option<&str> {
         self.headers.first_text("Host")
     }
 
-    /// Returns the origin of the page that opens the connection, as it was sent; other programs
-    /// than browsers usually send none.
+    /// Returns the origin of the page that opens the connection, as it was sent. Programs other
+    /// than browsers usually do not send one.
     pub fn origin(&self) -> Option<&[u8]> {
         self.headers.first("Origin")
     }
 
-    /// Returns the value of the first header of this name.
+    /// Returns the value of the first header with this name.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         self.headers.first(name)
     }
@@ -204,7 +206,7 @@ impl Request {
         &self.headers
     }
 
-    /// Parses a head that the scanner found whole, with so many header lines.
+    /// Parses a complete head with `header_lines` header lines, as counted by the scanner.
     pub(super) fn parse(
         head: Vec<u8>,
         header_lines: usize,
@@ -248,7 +250,7 @@ impl Request {
 }
 
 impl fmt::Debug for Request {
-    /// Leaves the query and the values of headers out: they hold credentials.
+    /// Omits the query and the values of headers, which may contain credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("method", &self.method())
@@ -260,8 +262,8 @@ impl fmt::Debug for Request {
     }
 }
 
-/// Reads the version at the end of the request line. Our own look comes first, because the parser
-/// calls a line without any version and one with a version to come by the same error.
+/// Reads the version at the end of the request line. This happens before parsing, because the
+/// parser returns the same error for a line without a version and for an unsupported version.
 fn version(head: &[u8]) -> Result<HttpVersion, HandshakeError> {
     let head = head.strip_prefix(b"\r\n").unwrap_or(head);
     let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
@@ -275,8 +277,8 @@ fn version(head: &[u8]) -> Result<HttpVersion, HandshakeError> {
     }
 }
 
-/// Checks that the parser found the head whole, as the scanner did, and names in our terms what
-/// it found wrong.
+/// Checks that the parser, like the scanner, found the head complete; translates its errors to
+/// ours.
 pub(super) fn check_parsed(
     result: httparse::Result<usize>,
     head: &[u8],
@@ -289,13 +291,15 @@ pub(super) fn check_parsed(
     }
 }
 
+/// Checks the `Host` header.
+///
 /// RFC 9112 §3.2: "A server MUST respond with a 400 (Bad Request) status code to any HTTP/1.1
 /// request message that lacks a Host header field and to any request message that contains more
 /// than one Host header field line or a Host header field with an invalid field value."
 ///
-/// A target in absolute-form names the host a second time. §3.2.2 would have us believe the
-/// target; we take such a request only if both agree, so that nobody in front of us can have
-/// routed it by the other one.
+/// A target in absolute-form names the host a second time. §3.2.2 says that the target takes
+/// precedence. We accept such a request only if both agree, so that no proxy in front of us can
+/// have routed it by the other one.
 fn check_host(
     headers: &Headers,
     version: HttpVersion,
@@ -317,15 +321,15 @@ fn check_host(
     }
 }
 
-/// Judges the framing of the body more strictly than RFC 9112 §6.3 asks: whatever two parsers
-/// could read differently is refused.
+/// Determines the framing of the body. This is stricter than RFC 9112 §6.3: anything that two
+/// parsers could read differently is refused.
 fn body(headers: &Headers, version: HttpVersion) -> Result<RequestBody, HandshakeError> {
     let length = headers.single("Content-Length")?;
     let coding = headers.single("Transfer-Encoding")?;
     match (length, coding) {
         (None, None) => Ok(RequestBody::None),
         (Some(digits), None) => {
-            // `parse` would take a sign.
+            // Check the digits, because `parse` also accepts a sign.
             let digits = core::str::from_utf8(digits)
                 .ok()
                 .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));

@@ -1,4 +1,4 @@
-//! What a server answers: 101 or, over HTTP/2, 200; or a refusal (RFC 6455 §4.2.2, RFC 8441 §5).
+//! The responses of a server: 101, or 200 over HTTP/2, or a refusal (RFC 6455 §4.2.2, RFC 8441 §5).
 
 use alloc::format;
 use alloc::string::String;
@@ -11,7 +11,7 @@ use super::{BuildError, ExtensionOffer, HandshakeError};
 #[cfg(feature = "deflate")]
 use crate::deflate::{self, Agreement, Deflate};
 
-/// The answer that opens a WebSocket.
+/// The response that opens a WebSocket.
 ///
 /// ```
 /// use linerate_proto::handshake::{HandshakeLimits, RequestReader};
@@ -47,7 +47,7 @@ pub struct Acceptance<'u> {
     subprotocol: Option<&'u str>,
     #[cfg_attr(
         not(feature = "deflate"),
-        expect(dead_code, reason = "there is no extension to choose")
+        expect(dead_code, reason = "without deflate there is no extension to choose")
     )]
     extensions: &'u [ExtensionOffer<'u>],
     #[cfg(feature = "deflate")]
@@ -74,18 +74,19 @@ impl<'u> Acceptance<'u> {
         }
     }
 
-    /// Chooses a subprotocol, in place of one chosen before.
+    /// Selects a subprotocol; replaces one that was selected before.
     ///
     /// # Errors
     ///
-    /// [`BuildError::SubprotocolNotOffered`]; a client would have to fail the connection.
+    /// Fails with [`BuildError::SubprotocolNotOffered`] if the client did not offer it, because the
+    /// client would then have to fail the connection.
     pub fn with_subprotocol(mut self, subprotocol: &str) -> Result<Self, BuildError> {
         let offered = self.offered.iter().find(|&&offered| offered == subprotocol);
         self.subprotocol = Some(*offered.ok_or(BuildError::SubprotocolNotOffered)?);
         Ok(self)
     }
 
-    /// Compresses messages, if the client offers it in a way that `options` allow.
+    /// Enables compression if the client offers it with parameters that `options` allows.
     #[cfg(feature = "deflate")]
     pub fn with_deflate(mut self, options: &Deflate) -> Self {
         if let Some((agreement, answer)) = deflate::choose(self.extensions, options) {
@@ -95,18 +96,18 @@ impl<'u> Acceptance<'u> {
         self
     }
 
-    /// Adds a header, `Set-Cookie` for instance.
+    /// Adds a header, for example `Set-Cookie`.
     ///
     /// # Errors
     ///
-    /// When the name is no token, the value holds a control character, or the handshake sets the
-    /// header itself.
+    /// Fails if the name is not a token, the value contains a control character, or the handshake
+    /// sets the header itself.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, BuildError> {
         self.headers.add(name, value)?;
         Ok(self)
     }
 
-    /// Returns the subprotocol in use from here on.
+    /// Returns the selected subprotocol.
     pub fn subprotocol(&self) -> Option<&'u str> {
         self.subprotocol
     }
@@ -119,14 +120,13 @@ impl<'u> Acceptance<'u> {
         }
     }
 
-    /// Returns how messages are compressed from here on, `None` if they are not.
+    /// Returns the compression parameters; `None` if messages are not compressed.
     #[cfg(feature = "deflate")]
     pub fn deflate(&self) -> Option<Agreement> {
         self.deflate
     }
 
-    /// Returns all headers of the response, for those who write it by other means than
-    /// [`encode`](Self::encode).
+    /// Returns all headers of the response, for callers that do not use [`encode`](Self::encode).
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         let own = self.accept.map(|accept| {
             [
@@ -147,7 +147,7 @@ impl<'u> Acceptance<'u> {
             .chain(self.headers.iter())
     }
 
-    /// Appends the response to `output`, as HTTP/1.1 has it. Frames may follow it at once.
+    /// Appends the response to `output` in the form of HTTP/1.1. Frames may follow it immediately.
     pub fn encode(&self, output: &mut Vec<u8>) {
         output.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\n");
         for (name, value) in self.headers() {
@@ -158,7 +158,7 @@ impl<'u> Acceptance<'u> {
 }
 
 impl fmt::Debug for Acceptance<'_> {
-    /// Leaves the application's headers out: they may hold credentials.
+    /// Omits the application's headers, which may contain credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acceptance")
             .field("subprotocol", &self.subprotocol)
@@ -166,11 +166,11 @@ impl fmt::Debug for Acceptance<'_> {
     }
 }
 
-/// The answer that refuses a request, whole: it says that the connection ends with it.
+/// The complete response that refuses a request and announces the end of the connection.
 ///
-/// Write it, shut the sending side down, and read on for a moment before closing: closing a
-/// socket with unread bytes in it can destroy the answer on its way (RFC 9112 §9.6). Nothing that
-/// the peer sent behind the refused request may be taken for a request.
+/// Write it, shut down the sending side, and keep reading for a moment before closing: closing a
+/// socket that has unread bytes can destroy the response in transit (RFC 9112 §9.6). Do not treat
+/// anything that the peer sent after the refused request as another request.
 ///
 /// ```
 /// use linerate_proto::handshake::Refusal;
@@ -196,12 +196,13 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Refuses with a status from 300 to 599 and a line of text for a person to read, to which a
-    /// newline is added.
+    /// Creates a refusal with a status from 300 to 599 and a line of text for people to read. A
+    /// newline is added to the text.
     ///
     /// # Errors
     ///
-    /// [`BuildError::StatusInvalid`] for any other status, and for 304, which has no body.
+    /// Fails with [`BuildError::StatusInvalid`] for any other status, and for 304, which has no
+    /// body.
     pub fn new(status: u16, text: &str) -> Result<Self, BuildError> {
         match status {
             300..=303 | 305..=599 => Ok(Self::with_status(status, format!("{text}\n"))),
@@ -209,12 +210,12 @@ impl Refusal {
         }
     }
 
-    /// Adds a header, `WWW-Authenticate` for instance.
+    /// Adds a header, for example `WWW-Authenticate`.
     ///
     /// # Errors
     ///
-    /// When the name is no token, the value holds a control character, or the refusal sets the
-    /// header itself.
+    /// Fails if the name is not a token, the value contains a control character, or the refusal
+    /// sets the header itself.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, BuildError> {
         if name.eq_ignore_ascii_case("Content-Type") {
             return Err(BuildError::HeaderReserved);
@@ -223,8 +224,8 @@ impl Refusal {
         Ok(self)
     }
 
-    /// Leaves the body out, as the answer to a HEAD request must (RFC 9110 §9.3.2); its length is
-    /// still announced.
+    /// Omits the body, as required in the response to a HEAD request (RFC 9110 §9.3.2);
+    /// `Content-Length` is still sent.
     pub fn without_body(mut self) -> Self {
         self.has_body = false;
         self
@@ -235,17 +236,17 @@ impl Refusal {
         self.status
     }
 
-    /// Returns the text, its newline included.
+    /// Returns the text, including its newline.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns all headers of the response but `Content-Length`, for those who write it by other
-    /// means than [`encode`](Self::encode).
+    /// Returns all headers of the response except `Content-Length`, for callers that do not use
+    /// [`encode`](Self::encode).
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         let own: &[_] = match self.status {
             // RFC 9110 §15.5.22: "The server MUST send an Upgrade header field in a 426 response",
-            // and `Upgrade` has to be named in `Connection` (§7.8).
+            // and `Upgrade` must be listed in `Connection` (§7.8).
             426 => &[
                 ("Upgrade", "websocket"),
                 ("Connection", "Upgrade, close"),
@@ -287,14 +288,15 @@ impl Refusal {
 }
 
 impl From<HandshakeError> for Refusal {
-    /// Answers with the error's status, and its message as text: it holds nothing of the peer's.
+    /// Creates a refusal with the error's status and its message, which never contains bytes that
+    /// the peer sent.
     fn from(error: HandshakeError) -> Self {
         Self::with_status(error.status(), format!("{error}\n"))
     }
 }
 
 impl fmt::Debug for Refusal {
-    /// Leaves the application's headers out: they may hold credentials.
+    /// Omits the application's headers, which may contain credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Refusal")
             .field("status", &self.status)
@@ -303,7 +305,7 @@ impl fmt::Debug for Refusal {
     }
 }
 
-/// Returns the phrase that goes with a status (RFC 9110 §15); it may be empty (RFC 9112 §4).
+/// Returns the reason phrase of a status (RFC 9110 §15); it may be empty (RFC 9112 §4).
 fn reason_phrase(status: u16) -> &'static str {
     match status {
         300 => "Multiple Choices",

@@ -1,19 +1,20 @@
 //! Finds the end of an HTTP/1.1 head as its bytes arrive (RFC 9112 §2.1, §2.2).
 //!
-//! Each byte is looked at once, however the bytes are cut, so a dribbled head costs what a whole
-//! one does. The line structure is judged here, strictly, and at the byte that breaks it:
+//! Each byte is examined once, however the bytes are split, so a head that arrives byte by byte
+//! costs no more than a whole one. The line structure is checked strictly, and errors are reported
+//! at the first invalid byte:
 //!
-//! - a line ends with CRLF. RFC 9112 §2.2 lets us take a bare LF too; parsers that disagree about
-//!   it are how requests are smuggled, so it is refused like a bare CR;
-//! - a line that starts with white space continues a header (obs-fold) and is refused (§5.2);
-//! - a control character is refused wherever it stands, tab excepted;
-//! - one empty line may precede a request (§2.2: "a server that is expecting to receive and parse
-//!   a request-line SHOULD ignore at least one empty line"), a second one may not.
+//! - A line ends with CRLF. RFC 9112 §2.2 allows accepting a bare LF as well, but parsers that
+//!   disagree about it allow request smuggling, so a bare LF is refused like a bare CR.
+//! - A line that starts with white space continues a header (obs-fold) and is refused (§5.2).
+//! - A control character other than tab is refused everywhere.
+//! - One empty line may precede a request (§2.2: "a server that is expecting to receive and parse
+//!   a request-line SHOULD ignore at least one empty line"); a second one is refused.
 
 use super::token::is_token_byte;
 use super::{HandshakeError, HandshakeLimits};
 
-/// Which message a head opens.
+/// The kind of message to which a head belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeadKind {
     /// A request; its first line starts with a method.
@@ -22,24 +23,24 @@ pub(super) enum HeadKind {
     Response,
 }
 
-/// Where in a head the next byte stands.
+/// The position of the next byte in a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// At the first byte.
     Start,
-    /// Behind the CR of an empty line before a request.
+    /// After the CR of an empty line before a request.
     BlankCr,
-    /// At the first byte, an empty line having been skipped.
+    /// At the first byte after an empty line.
     StartAfterBlank,
-    /// Within the first line or a header.
+    /// Inside the first line or a header.
     Line,
-    /// Behind the CR that ends a line.
+    /// After the CR that ends a line.
     LineCr,
     /// At the first byte of a line that is not the first.
     NextLine,
-    /// Behind the CR of the empty line that ends the head.
+    /// After the CR of the empty line that ends the head.
     LastCr,
-    /// Behind the head.
+    /// After the head.
     End,
 }
 
@@ -66,12 +67,12 @@ impl HeadScanner {
         }
     }
 
-    /// Scans `input`, which follows what was scanned before. Returns how many of its bytes belong
-    /// to the head once that is whole, and `None` when all of them do and more are needed.
+    /// Scans `input`, which continues the bytes scanned before. Returns how many of its bytes
+    /// belong to the head once the head is complete, and `None` if more bytes are needed.
     ///
     /// # Errors
     ///
-    /// At the first byte that breaks the structure or a limit.
+    /// Fails at the first byte that violates the structure or a limit.
     pub(super) fn scan(
         &mut self,
         input: &[u8],
@@ -97,17 +98,17 @@ impl HeadScanner {
         Ok(None)
     }
 
-    /// Bytes scanned so far.
+    /// Returns how many bytes were scanned so far.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Header lines begun so far.
+    /// Returns how many header lines have begun so far.
     pub(super) fn headers(&self) -> usize {
         self.headers
     }
 
-    /// Times a byte was looked at, for tests that bound the work.
+    /// Returns how many bytes were examined, for tests that limit the work.
     #[cfg(test)]
     pub(super) fn steps(&self) -> usize {
         self.steps
@@ -130,8 +131,8 @@ impl HeadScanner {
         }
     }
 
-    /// Refuses at once what can be no HTTP/1.1: a peer that speaks TLS may never send the CRLF
-    /// that would otherwise end the wait.
+    /// Checks the first byte, so that anything that cannot be HTTP/1.1 is refused at once: a peer
+    /// that uses TLS may never send the CRLF that would otherwise end the wait.
     fn first_byte(&self, byte: u8) -> Result<State, HandshakeError> {
         const TLS_HANDSHAKE_RECORD: u8 = 0x16;
         match self.kind {

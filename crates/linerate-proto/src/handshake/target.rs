@@ -1,22 +1,22 @@
-//! Request targets: paths, and URIs that name a host too (RFC 9112 §3.2).
+//! Request targets: paths, and URIs with a host (RFC 9112 §3.2).
 
-/// A request target taken apart.
+/// The parts of a request target.
 pub(super) struct TargetParts<'a> {
     pub(super) path: &'a str,
     pub(super) query: Option<&'a str>,
-    /// Only in absolute-form.
+    /// The scheme and authority; present only in absolute-form.
     pub(super) uri: Option<TargetUri<'a>>,
 }
 
-/// What precedes the path in a target in absolute-form.
+/// The part before the path of a target in absolute-form.
 pub(super) struct TargetUri<'a> {
     pub(super) authority: &'a str,
     pub(super) port_default: u16,
 }
 
 impl<'a> TargetParts<'a> {
-    /// Takes origin-form, absolute-form, and `*` for OPTIONS; the authority-form of CONNECT is
-    /// for proxies.
+    /// Parses origin-form, absolute-form, and `*` for OPTIONS. Rejects the authority-form of
+    /// CONNECT, which is for proxies.
     pub(super) fn parse(method: &str, target: &'a str) -> Option<Self> {
         if target.starts_with('/') {
             return Self::split(target, None);
@@ -58,8 +58,8 @@ impl<'a> TargetParts<'a> {
     }
 }
 
-/// Returns the index of the first byte that keeps `target` from being a path with an optional
-/// query, as a client may send it.
+/// Returns the index of the first byte that makes `target` invalid as a path with an optional
+/// query; `None` if a client may send it.
 pub(super) fn invalid_target_byte(target: &str) -> Option<usize> {
     if !target.starts_with('/') {
         return Some(0);
@@ -67,8 +67,10 @@ pub(super) fn invalid_target_byte(target: &str) -> Option<usize> {
     target.bytes().position(|byte| !is_target_byte(byte))
 }
 
-/// Visible ASCII but for `#`: RFC 6455 §3, "Fragment identifiers are meaningless in the context
-/// of WebSocket URIs and MUST NOT be used on these URIs".
+/// Returns whether a byte is visible ASCII other than `#`.
+///
+/// RFC 6455 §3: "Fragment identifiers are meaningless in the context of WebSocket URIs and MUST NOT
+/// be used on these URIs".
 fn is_target_byte(byte: u8) -> bool {
     byte.is_ascii_graphic() && byte != b'#'
 }

@@ -1,5 +1,5 @@
-//! The opening handshake on the wire: one test for each row of the project's table of bad inputs,
-//! named after the row, and each input fed whole, byte by byte and split at every position.
+//! Tests of the opening handshake on the wire: one for each row of the project's table of bad
+//! inputs, named after the row. Each input is fed whole, byte by byte and split at every position.
 
 mod bounds;
 mod client;
@@ -29,25 +29,26 @@ const VALID: &str = "GET /chat HTTP/1.1\r\n\
     Sec-WebSocket-Version: 13\r\n\
     \r\n";
 
-/// The answer to [`VALID`].
+/// The response to [`VALID`].
 const ACCEPTED: &str = "HTTP/1.1 101 Switching Protocols\r\n\
     Upgrade: websocket\r\n\
     Connection: Upgrade\r\n\
     Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
     \r\n";
 
-/// What a server with one set of limits does with the bytes of one connection.
+/// What a server does with the bytes of one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It sends `wire` and takes `rest` for frames.
+    /// The server sends `wire` and takes `rest` as frames.
     Accepted { wire: String, rest: Vec<u8> },
-    /// It sends `wire` and closes.
+    /// The server sends `wire` and closes.
     Refused { wire: String },
-    /// It waits for more.
+    /// The server waits for more bytes.
     Waiting,
 }
 
-/// Runs a server for plain HTTP that speaks the subprotocol `chat` and serves its own pages only.
+/// Runs a server for plain HTTP that supports the subprotocol `chat` and accepts only its own
+/// pages.
 fn serve<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limits: HandshakeLimits) -> Outcome {
     let mut reader = RequestReader::new(limits);
     let mut pieces = pieces.into_iter();
@@ -102,8 +103,8 @@ fn text(wire: Vec<u8>) -> String {
     String::from_utf8(wire).expect("we write ASCII")
 }
 
-/// Feeds `input` whole, byte by byte and split at every position, which must all do the same.
-/// Inputs beyond a kilobyte are split at 256 positions and close to their end.
+/// Feeds `input` whole, byte by byte and split at every position, which must all have the same
+/// outcome. Inputs of more than a kilobyte are split at 256 positions and near their end.
 fn outcome_within(input: &[u8], limits: HandshakeLimits) -> Outcome {
     let whole = serve([input], limits);
     assert_eq!(
@@ -144,7 +145,7 @@ fn accepts(input: impl AsRef<[u8]>) {
     assert_eq!(outcome(input), expected, "{}", input.escape_ascii());
 }
 
-/// Asserts that `input` is refused with these very bytes: the status line, its headers, the text.
+/// Asserts that `input` is refused with exactly this status line, its headers and this text.
 fn refuses(input: impl AsRef<[u8]>, status: &str, message: &str) {
     refuses_within(input, HandshakeLimits::default(), status, message);
 }
@@ -185,11 +186,11 @@ fn with_line(line: impl AsRef<[u8]>) -> Vec<u8> {
     head
 }
 
-/// Reads one request, which must be whole and well-formed.
+/// Reads one request, which must be complete and well-formed.
 fn request(head: impl AsRef<[u8]>) -> Request {
     let mut reader = RequestReader::new(HandshakeLimits::default());
     let found = reader
         .handle_input(head.as_ref())
         .expect("the head is well-formed");
-    found.expect("the head is whole").0
+    found.expect("the head is complete").0
 }

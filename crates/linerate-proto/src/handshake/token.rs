@@ -1,16 +1,16 @@
 //! Tokens, comma-separated lists and white space in header values (RFC 9110 §5.6).
 
-/// Tells whether `byte` may stand in a token (RFC 9110 §5.6.2).
+/// Returns whether `byte` is allowed in a token (RFC 9110 §5.6.2).
 pub(super) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Tells whether `bytes` are a token: not empty, and token characters only.
+/// Returns whether `bytes` is a token: not empty, and only token characters.
 pub(super) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
 }
 
-/// Returns the index of the first byte that no header value may hold (RFC 9110 §5.5).
+/// Returns the index of the first byte that is not allowed in a header value (RFC 9110 §5.5).
 pub(super) fn invalid_value_byte(value: &[u8]) -> Option<usize> {
     value
         .iter()
@@ -30,7 +30,7 @@ pub(super) fn trim_ows(bytes: &[u8]) -> &[u8] {
 
 /// Returns the elements of a list that may be spread over several header lines, without the empty
 /// elements (RFC 9110 §5.6.1.2: "A recipient MUST parse and ignore a reasonable number of empty
-/// list elements"). Not for values that hold quoted strings.
+/// list elements"). Does not support values with quoted strings.
 pub(super) fn elements<'a>(
     lines: impl Iterator<Item = &'a [u8]>,
 ) -> impl Iterator<Item = &'a [u8]> {
@@ -40,7 +40,7 @@ pub(super) fn elements<'a>(
         .filter(|element| !element.is_empty())
 }
 
-/// Tells whether a list holds `token`, in whatever case.
+/// Returns whether a list contains `token`, ignoring case.
 pub(super) fn list_contains<'a>(lines: impl Iterator<Item = &'a [u8]>, token: &str) -> bool {
     elements(lines).any(|element| element.eq_ignore_ascii_case(token.as_bytes()))
 }

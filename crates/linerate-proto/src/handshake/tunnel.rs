@@ -1,4 +1,5 @@
-//! Tunnels through HTTP proxies (RFC 9110 §9.3.6), as RFC 6455 §4.1 asks clients behind one to open.
+//! Tunnels through HTTP proxies (RFC 9110 §9.3.6), which RFC 6455 §4.1 asks clients behind a proxy
+//! to open.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -11,7 +12,7 @@ use super::authority::Authority;
 use super::headers::{ApplicationHeaders, append_header};
 use super::{BuildError, HandshakeError, HandshakeLimits};
 
-/// Asks a proxy for a tunnel, then judges what it answers.
+/// Asks a proxy for a tunnel, then checks the response.
 ///
 /// ```
 /// use linerate_proto::handshake::TunnelHandshake;
@@ -41,10 +42,10 @@ impl TunnelHandshake {
     ///
     /// # Errors
     ///
-    /// When it is not such: nothing in it can become a header of its own.
+    /// Fails if `destination` is invalid, so that it cannot inject a header.
     pub fn new(destination: &str) -> Result<Self, BuildError> {
         let authority = Authority::parse(destination.as_bytes()).ok_or(BuildError::HostInvalid)?;
-        // RFC 9112 §3.2.3: the target is a host and a port, which is never left out.
+        // RFC 9112 §3.2.3: the target is a host and a port; the port is mandatory.
         authority.port.ok_or(BuildError::HostInvalid)?;
         Ok(Self {
             destination: destination.to_owned(),
@@ -55,24 +56,24 @@ impl TunnelHandshake {
         })
     }
 
-    /// Adds a header, `Proxy-Authorization` for instance.
+    /// Adds a header, for example `Proxy-Authorization`.
     ///
     /// # Errors
     ///
-    /// When the name is no token, the value holds a control character, or the handshake sets the
-    /// header itself.
+    /// Fails if the name is not a token, the value contains a control character, or the handshake
+    /// sets the header itself.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, BuildError> {
         self.headers.add(name, value)?;
         Ok(self)
     }
 
-    /// Bounds what the proxy may make the handshake cost, in place of the defaults.
+    /// Sets the limits on the proxy's response.
     pub fn with_limits(mut self, limits: HandshakeLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Appends the request to `output`. Nothing may follow it until the response was judged.
+    /// Appends the request to `output`. Send nothing after it until the response has been checked.
     pub fn encode(&self, output: &mut Vec<u8>) {
         let request_line = format!("CONNECT {} HTTP/1.1\r\n", self.destination);
         output.extend_from_slice(request_line.as_bytes());
@@ -83,18 +84,18 @@ impl TunnelHandshake {
         output.extend_from_slice(b"\r\n");
     }
 
-    /// Takes the bytes that arrived.
+    /// Processes received bytes.
     ///
-    /// `Ok(None)` means that all of them were taken and more are needed. Once the tunnel stands,
-    /// returns how many bytes of *this* input belong to the handshake. A server to which we speak
-    /// first has sent nothing by then: more input than that comes from the proxy, or from somebody
-    /// who would like to be taken for the server.
+    /// Returns `Ok(None)` if it has used all bytes and needs more. Once the tunnel is established,
+    /// returns how many bytes of *this* input belong to the handshake. If the client speaks first,
+    /// the server cannot have sent anything yet: any further input comes from the proxy, or from an
+    /// attacker that impersonates the server.
     ///
     /// # Errors
     ///
-    /// The proxy refuses ([`HandshakeError::StatusUnexpected`] names the status; 407 asks for
-    /// credentials), or its response breaks the rules or a limit. Close the connection; the
-    /// handshake repeats the error from then on.
+    /// Fails if the proxy refuses ([`HandshakeError::StatusUnexpected`] contains the status; 407
+    /// asks for credentials), or its response violates the rules or a limit. Close the connection;
+    /// further calls return the same error.
     pub fn handle_input(&mut self, input: &[u8]) -> Result<Option<usize>, HandshakeError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -103,7 +104,7 @@ impl TunnelHandshake {
             .inspect_err(|error| self.failed = Some(*error))
     }
 
-    /// Takes the end of the stream before the handshake was over, and names the error that it is.
+    /// Returns the error for a stream that ends before the handshake is complete.
     pub fn handle_eof(&self) -> HandshakeError {
         self.failed.unwrap_or_else(|| self.reader.handle_eof())
     }
@@ -112,9 +113,9 @@ impl TunnelHandshake {
         let Some(answer) = self.reader.read(input, &self.limits)? else {
             return Ok(None);
         };
-        // §9.3.6: "Any 2xx (Successful) response indicates that the sender (and all inbound proxies)
-        // will switch to tunnel mode immediately after the response header section". Whatever such a
-        // response says about a body is to be ignored.
+        // §9.3.6: "Any 2xx (Successful) response indicates that the sender (and all inbound
+        // proxies) will switch to tunnel mode immediately after the response header section".
+        // Headers that describe a body must be ignored in such a response.
         match answer.status {
             200..=299 => Ok(Some(answer.taken)),
             status => Err(HandshakeError::StatusUnexpected { status }),
@@ -123,7 +124,7 @@ impl TunnelHandshake {
 }
 
 impl fmt::Debug for TunnelHandshake {
-    /// Leaves the headers out: they may hold credentials.
+    /// Omits the headers, which may contain credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TunnelHandshake")
             .field("destination", &self.destination)

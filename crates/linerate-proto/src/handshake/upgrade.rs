@@ -1,4 +1,4 @@
-//! What makes a request the opening handshake of a client (RFC 6455 §4.2.1, RFC 8441 §5).
+//! Checks that a request is a client's opening handshake (RFC 6455 §4.2.1, RFC 8441 §5).
 
 use alloc::vec::Vec;
 use core::str;
@@ -14,14 +14,14 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct Upgrade<'r> {
     request: &'r Request,
-    /// The answer to the key; HTTP/2 and HTTP/3 have none.
+    /// The accept value for the key; `None` in HTTP/2 and HTTP/3, which have no key.
     accept: Option<Accept>,
     subprotocols: Vec<&'r str>,
     extensions: Vec<ExtensionOffer<'r>>,
 }
 
 impl<'r> Upgrade<'r> {
-    /// Checks the rules in the order in which a server can best tell the client what is wrong.
+    /// Checks the rules, in an order that gives the client the most useful error.
     pub(super) fn check(
         request: &'r Request,
         limits: &HandshakeLimits,
@@ -44,7 +44,7 @@ impl<'r> Upgrade<'r> {
         })
     }
 
-    /// Starts the answer that opens the WebSocket.
+    /// Creates the response that opens the WebSocket.
     pub fn accept(&self) -> Acceptance<'_> {
         Acceptance::new(self.accept.as_ref(), &self.subprotocols, &self.extensions)
     }
@@ -54,13 +54,15 @@ impl<'r> Upgrade<'r> {
         self.request
     }
 
-    /// Returns the subprotocols that the client offers, the one it likes best first.
+    /// Returns the subprotocols that the client offers, the most preferred one first.
     pub fn subprotocols(&self) -> &[&'r str] {
         &self.subprotocols
     }
 
-    /// Returns the first of the server's subprotocols, given in its order of preference, that the
-    /// client offers. Without one the handshake may go on, and no subprotocol is in use.
+    /// Returns the first of the server's subprotocols that the client offers.
+    ///
+    /// `supported` must be in the server's order of preference. If this returns `None`, the
+    /// handshake can still continue without a subprotocol.
     pub fn choose_subprotocol<'s>(&self, supported: &[&'s str]) -> Option<&'s str> {
         supported
             .iter()
@@ -68,14 +70,14 @@ impl<'r> Upgrade<'r> {
             .find(|candidate| self.subprotocols.contains(candidate))
     }
 
-    /// Returns the extensions that the client offers. Those that the answer does not mention are
-    /// declined (RFC 6455 §9.1).
+    /// Returns the extensions that the client offers. Extensions that the response does not mention
+    /// are declined (RFC 6455 §9.1).
     pub fn extensions(&self) -> &[ExtensionOffer<'r>] {
         &self.extensions
     }
 }
 
-/// Checks what asks for an upgrade of HTTP/1.1; returns the answer to the key.
+/// Checks an upgrade request of HTTP/1.1; returns the accept value for its key.
 fn check_upgrade(request: &Request) -> Result<Accept, HandshakeError> {
     let headers = request.headers();
     if request.method() != "GET" {
@@ -105,8 +107,8 @@ fn check_upgrade(request: &Request) -> Result<Accept, HandshakeError> {
     Ok(key.accept())
 }
 
-/// Checks what asks for a WebSocket on a stream (RFC 8441 §5, RFC 9220 §3), where the key has no
-/// counterpart: "[the] Sec-WebSocket-Key and Sec-WebSocket-Accept header fields" are not used.
+/// Checks a request for a WebSocket on a stream (RFC 8441 §5, RFC 9220 §3), which has no key:
+/// "[the] Sec-WebSocket-Key and Sec-WebSocket-Accept header fields" are not used.
 fn check_connect(request: &Request) -> Result<(), HandshakeError> {
     match (request.method(), request.protocol()) {
         ("CONNECT", Some("websocket")) => {}
@@ -131,6 +133,8 @@ fn check_version(request: &Request) -> Result<(), HandshakeError> {
     }
 }
 
+/// Parses the subprotocols that the client offers.
+///
 /// §4.1: the elements "MUST be non-empty strings with characters in the range U+0021 to U+007E
 /// not including separator characters … and MUST all be unique strings".
 fn parse_subprotocols<'r>(
@@ -155,7 +159,7 @@ fn parse_subprotocols<'r>(
         }
         subprotocols.push(subprotocol);
     }
-    // The header has at least one element if it is sent at all.
+    // If the header is present, it must have at least one element.
     if subprotocols.is_empty() && lines().next().is_some() {
         return Err(HandshakeError::SubprotocolsMalformed { index: 0 });
     }

@@ -1,4 +1,4 @@
-//! What a Close frame may say (RFC 6455 §5.5.1, §7.4).
+//! Valid and invalid payloads of Close frames (RFC 6455 §5.5.1, §7.4).
 
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ fn f21_codes_that_must_not_be_sent_fail_with_1002_and_are_not_echoed() {
     }
 }
 
-/// The codes that may stand on the wire: the table of RFC 6455 §7.4.1, the IANA registry's 1012 to
-/// 1014, and the ranges of §7.4.2.
+/// The codes that may be sent: the table of RFC 6455 §7.4.1, the IANA registry's 1012 to 1014, and
+/// the ranges of §7.4.2.
 fn may_be_sent(code: u16) -> bool {
     const DEFINED: [u16; 12] = [
         1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014,

@@ -1,4 +1,4 @@
-//! Ping, Pong and what comes in floods (RFC 6455 §5.5.2, §5.5.3).
+//! Ping, Pong and floods of them (RFC 6455 §5.5.2, §5.5.3).
 
 use core::time::Duration;
 
@@ -124,7 +124,7 @@ fn f25_an_empty_masked_ping_is_answered_by_an_empty_masked_pong() {
     );
 }
 
-/// A caller bounds its work by counting events: each takes one frame and no more.
+/// A caller limits its work by counting events, because each event uses exactly one frame.
 #[test]
 fn f26_each_event_of_a_burst_takes_one_frame() {
     const FRAMES: usize = 1_000_000;

@@ -1,4 +1,4 @@
-//! How bytes are cut into reads makes no difference: the same events, the same answers.
+//! Events and answers do not depend on how the bytes are split into reads.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn f24_the_examples_of_the_rfc_read_the_same_in_any_pieces() {
     );
 }
 
-/// The last example of §5.7; too long for every split.
+/// The last example of §5.7, which is too long to test every split.
 #[test]
 fn f24_a_frame_of_64_kib_reads_the_same_in_any_pieces() {
     for role in ROLES {
@@ -115,7 +115,7 @@ fn bytes_that_are_handed_in_again_after_a_pause_are_read_once() {
     assert_eq!(seen, [text("a"), text("b"), text("c")]);
 }
 
-/// Writes frames of all kinds, most of them legal.
+/// Writes frames of all kinds, most of them valid.
 fn random_wire(role: Role, rng: &mut Rng) -> Vec<u8> {
     let mut wire = Vec::new();
     let mut in_message = false;

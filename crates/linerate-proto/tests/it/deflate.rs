@@ -1,5 +1,6 @@
-//! Compressed messages (RFC 7692). Tests whose names begin with X and a number are rows of the
-//! project's table of bad inputs.
+//! Compressed messages (RFC 7692).
+//!
+//! Tests whose names begin with X and a number are rows of the project's table of bad inputs.
 
 mod agreeing;
 mod headers;
@@ -23,7 +24,7 @@ pub(crate) const FULL: Context = Context {
     takeover: true,
 };
 
-/// Returns an engine that compresses both ways as `context` says.
+/// Returns an engine that compresses in both directions with the parameters of `context`.
 pub(crate) fn engine_of(
     role: Role,
     config: &Arc<Config>,
@@ -51,7 +52,7 @@ pub(crate) fn compressed(opcode: u8, payload: &[u8]) -> Frame {
     Frame::new(opcode, payload).with_rsv(4)
 }
 
-/// Feeds frames to a server, cut everywhere.
+/// Feeds frames to a server, split at every position.
 pub(crate) fn read(frames: &[Frame]) -> Record {
     assert_cuts_do_not_matter(|| (engine(Role::Server), Record::default()), &wire(frames))
 }
@@ -64,7 +65,7 @@ pub(crate) fn wire(frames: &[Frame]) -> Vec<u8> {
         .collect()
 }
 
-/// Feeds frames to a server, cut everywhere, and asserts that only an error comes of them.
+/// Feeds frames to a server, split at every position, and asserts that they cause only an error.
 #[track_caller]
 pub(crate) fn assert_fails(
     frames: &[Frame],
@@ -82,14 +83,14 @@ pub(crate) fn assert_fails(
     assert!(record.output.ends_with(&code.to_be_bytes()));
 }
 
-/// Compresses by another implementation, without the four bytes that are taken off the end.
+/// Compresses with another implementation, without the four bytes that are removed from the end.
 pub(crate) fn deflated(payload: &[u8]) -> Vec<u8> {
     let mut wire = flushed(&mut Compress::new(Compression::best(), false), payload);
     wire.truncate(wire.len() - 4);
     wire
 }
 
-/// Compresses by another implementation up to a sync flush.
+/// Compresses with another implementation up to a sync flush.
 pub(crate) fn flushed(compress: &mut Compress, payload: &[u8]) -> Vec<u8> {
     let start = compress.total_in();
     let mut wire = Vec::with_capacity(payload.len() / 500 + 64);

@@ -1,17 +1,18 @@
-//! What reading one large message costs, in instructions counted by callgrind.
+//! The cost of reading one large message, in instructions counted by callgrind.
 //!
-//! The cost of a read is a fixed part and a part for each byte, and neither knows how much of the
-//! message came before: nothing is copied, searched or validated again. Instructions are counted,
-//! not time, so the figures are the same on a busy machine. They are printed; see them with
-//! `cargo test -p linerate-proto --test it feed_cost -- --nocapture`.
+//! The cost of a read has a fixed part and a part for each byte. Neither depends on how much of the
+//! message was read before, because nothing is copied, searched or validated again. The test counts
+//! instructions instead of measuring time, so the results are the same on a busy machine. To see
+//! them, run `cargo test -p linerate-proto --test it feed_cost -- --nocapture`.
 
 use std::{env, path::PathBuf, process::Command, sync::OnceLock};
 
 const MIB: u64 = 1 << 20;
-/// One read brings a byte, a TCP segment, or a full buffer.
+/// The sizes of a read in bytes: a single byte, a TCP segment, or a full buffer.
 const READS: [u64; 3] = [1, 1_400, 65_536];
 
-/// Returns the example program, built for release; `None`, once it has said so, without valgrind.
+/// Returns the example program, built for release. Without valgrind, prints a message and returns
+/// `None`.
 fn program() -> Option<PathBuf> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     PROGRAM.get_or_init(build).clone()
@@ -36,7 +37,8 @@ fn build() -> Option<PathBuf> {
     Some(path.into())
 }
 
-/// Counts the instructions that the engine takes for a message in reads of this size.
+/// Counts the instructions that the engine executes for a message that arrives in reads of this
+/// size.
 fn instructions(program: &PathBuf, kind: &str, message_bytes: u64, read_bytes: u64) -> u64 {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -52,11 +54,12 @@ fn instructions(program: &PathBuf, kind: &str, message_bytes: u64, read_bytes: u
     count.parse().expect("a number")
 }
 
-/// Asserts that the cost of a byte depends neither on the size of the message nor, beyond a factor of
-/// two, on that of the reads, and that a read of one byte takes at most `fixed_max` instructions.
+/// Asserts that the cost per byte depends neither on the size of the message nor, beyond a factor
+/// of two, on the size of the reads, and that a read of one byte takes at most `fixed_max`
+/// instructions.
 ///
-/// A factor of two can't hold for reads of one byte: a vector takes a fraction of an instruction a
-/// byte, and any call takes some for itself.
+/// The factor of two cannot hold for reads of one byte: vector code takes a fraction of an
+/// instruction per byte, while every call takes several.
 fn assert_cost(kind: &str, fixed_max: f64) {
     let Some(program) = program() else { return };
     let [byte, segment, buffer] = READS.map(|read_bytes| {

@@ -80,7 +80,7 @@ fn f15_a_new_message_inside_a_fragmented_one_fails_with_1002() {
     }
 }
 
-/// Feeds `count` times the same continuation, after a first fragment, to an engine with `limits`.
+/// Feeds a first fragment and then the same continuation `count` times to an engine with `limits`.
 fn continuations(role: Role, limits: Limits, payload: &[u8], count: usize) -> Record {
     let config = Config {
         limits,

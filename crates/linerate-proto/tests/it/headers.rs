@@ -1,4 +1,4 @@
-//! Headers that break a rule by their first two bytes (RFC 6455 §5.1, §5.2, §5.5).
+//! Headers whose first two bytes violate a rule (RFC 6455 §5.1, §5.2, §5.5).
 
 use linerate_proto::{Opcode, ProtocolError, Role};
 use linerate_testkit::{Frame, KEY, LengthForm};
@@ -79,7 +79,8 @@ fn f11_control_frames_of_more_than_125_bytes_fail_with_1002() {
                 (LengthForm::Bits16, 126, 126),
                 (LengthForm::Bits16, 65_535, 126),
                 (LengthForm::Bits64, 65_536, 127),
-                // Not minimal either, but a control frame must not have this form at all.
+                // This length is not minimal either, but a control frame must not use this form at
+                // all.
                 (LengthForm::Bits64, 5, 127),
             ] {
                 let frame = Frame::new(opcode, b"Hello")

@@ -1,4 +1,4 @@
-//! The keepalive: a Ping after silence, and what an answer or its absence means.
+//! The keepalive: a Ping after silence, and the effect of an answer or its absence.
 
 use core::time::Duration;
 
@@ -18,7 +18,7 @@ fn config() -> Config {
     config
 }
 
-/// Lets the server alone be silent for the interval, so that only it is due to ping.
+/// Lets only the server hear nothing for the interval, so that only the server sends a Ping.
 fn pair_with_a_ping_due() -> Pair {
     let quiet_client = |pair: &mut Pair| {
         let now = pair.now();
@@ -50,7 +50,7 @@ fn a_ping_goes_out_after_silence_and_its_pong_gives_the_latency() {
         Some(Duration::from_millis(35))
     );
     assert_eq!(pair.server.timeouts, []);
-    // The silence is counted anew from the Pong.
+    // The interval of silence starts again with the Pong.
     assert_eq!(
         pair.server.engine.poll_timeout(),
         Some(pair.now() + INTERVAL)
@@ -93,7 +93,7 @@ fn any_input_counts_as_an_answer() {
     let mut pair = pair_with_a_ping_due();
     pair.server.engine.poll_transmit(&mut Vec::new());
     pair.advance(Duration::from_secs(1));
-    // A frame that is not whole yet.
+    // An incomplete frame.
     let now = pair.now();
     let mut first_byte = [0x82];
     let mut events = pair.server.engine.handle_input(&mut first_byte, now);
@@ -104,7 +104,8 @@ fn any_input_counts_as_an_answer() {
     assert_eq!(pair.server.engine.latency(), None);
 }
 
-/// Sends a frame in pieces of so many bytes, one a second, for at most twice as long as a peer may be silent; returns for how many seconds the server took it.
+/// Sends a frame in pieces of `bytes` bytes, one per second, for at most twice as long as a peer
+/// may be silent; returns for how many seconds the server accepted it.
 fn seconds_of_a_frame_in_pieces(bytes: usize) -> u64 {
     let mut pair = Pair::new(config());
     let frame = Frame::new(2, &[7; 500_000]).with_mask(Some([1, 2, 3, 4]));
@@ -131,7 +132,7 @@ fn seconds_of_a_frame_in_pieces(bytes: usize) -> u64 {
 #[test]
 fn r03_a_frame_that_trickles_in_is_no_sign_of_life() {
     let silence = INTERVAL + config().ping_timeout;
-    // Signs are known to 4 ms.
+    // Signs of life are recorded with a resolution of 4 ms.
     let given_up = silence.as_secs()..=silence.as_secs() + 1;
     assert!(given_up.contains(&seconds_of_a_frame_in_pieces(1)));
     assert!(given_up.contains(&seconds_of_a_frame_in_pieces(24)));

@@ -1,4 +1,4 @@
-//! Payload lengths: their form, their limits, and what they cost (RFC 6455 §5.2, §10.4).
+//! Payload lengths: their form, limits and cost (RFC 6455 §5.2, §10.4).
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -179,7 +179,7 @@ fn f08_the_limit_on_frames_holds_for_messages_of_one_frame_too() {
     }
 }
 
-/// That nothing is allocated by the claimed length is shown in `no_alloc.rs`.
+/// The tests in `no_alloc.rs` show that the claimed length causes no allocation.
 #[test]
 fn f09_a_slow_frame_is_lent_byte_by_byte_and_never_gathered() {
     for role in ROLES {

@@ -1,4 +1,4 @@
-//! The engine as its users see it: bytes in, events and bytes out.
+//! Tests of the public interface of the engine: bytes in, events and bytes out.
 //!
 //! Tests whose names begin with F, U, X or K and a number are rows of the project's table of bad
 //! inputs: framing, UTF-8, compression, and concurrency.

@@ -1,4 +1,5 @@
-//! F28: every pair of first bytes in every situation, against rules written from the RFC alone.
+//! F28: checks every pair of first bytes in every situation against rules derived only from the
+//! RFC.
 
 use std::sync::Arc;
 
@@ -7,14 +8,14 @@ use linerate_testkit::{Cuts, Frame, KEY, Record, Seen, feed_on};
 
 use crate::situation::{ROLES, Situation, close_frame};
 
-/// What must become of a frame.
+/// The required outcome of a frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Verdict {
-    /// A Close frame with this code, or none.
+    /// A Close frame with this code, or without a code.
     Close(Option<u16>),
-    /// Part of a message that goes on.
+    /// Part of a message that continues.
     Fragment,
-    /// §5.5.1: nothing after a Close frame counts.
+    /// §5.5.1: everything after a Close frame is ignored.
     Ignored,
     /// The end of a message of this kind.
     Message(MessageKind),
@@ -24,8 +25,9 @@ pub(crate) enum Verdict {
     Violation,
 }
 
-/// Judges a frame by its first two bytes. `length` is that of its payload, in its shortest form; the
-/// payload of a Close frame has the code 1000 if it has room for a code.
+/// Determines the outcome of a frame from its first two bytes. `length` is the length of its
+/// payload, encoded in its shortest form. The payload of a Close frame has the code 1000 if there
+/// is room for a code.
 pub(crate) fn judge(
     first: u8,
     second: u8,
@@ -75,12 +77,12 @@ pub(crate) fn judge(
         },
         0x9 => Verdict::Ping,
         0xA => Verdict::Pong,
-        // §5.2: the rest are reserved.
+        // §5.2: all other opcodes are reserved.
         _ => Verdict::Violation,
     }
 }
 
-/// Returns what the application sees and what is written, of a frame and of the Ping behind it.
+/// Returns what the application sees and what is written for a frame and the Ping after it.
 pub(crate) fn consequences(
     verdict: Verdict,
     payload: &[u8],
@@ -133,13 +135,13 @@ pub(crate) fn consequences(
     record
 }
 
-/// Returns a frame whose second byte is this one, with a whole payload, and a Ping behind it.
+/// Returns a frame with this second byte and a complete payload, followed by a Ping.
 pub(crate) fn wire(second: u8, payload: &[u8], role: Role) -> Vec<u8> {
     let mask = (second & 0x80 != 0).then_some(KEY);
     let frame = Frame::new(0, payload).with_mask(mask).to_bytes();
     assert_eq!(
         frame[1], second,
-        "the payload has the length that was asked"
+        "the payload does not have the requested length"
     );
     let probe = Frame::new(0x9, b"probe").to_role(role).to_bytes();
     [frame, probe].concat()
@@ -151,8 +153,8 @@ fn run(wire: &[u8], situation: Situation, role: Role, config: &Arc<Config>) -> R
     judged(record)
 }
 
-/// Leaves out what the oracle does not judge: which error it is, and how much of a message has arrived
-/// that goes on.
+/// Removes what the oracle does not determine: the exact error, and how much of an unfinished
+/// message has arrived.
 pub(crate) fn judged(mut record: Record) -> Record {
     record.unfinished = None;
     record.seen.retain(|seen| match seen {

@@ -1,4 +1,4 @@
-//! Messages lent as they stand on the wire, for callers that copy and unmask in one pass.
+//! Messages returned still masked, for callers that copy and unmask in one pass.
 
 use core::time::Duration;
 
@@ -11,8 +11,8 @@ use linerate_testkit::{Cuts, Frame, TestEndpoint};
 
 use crate::situation::{ROLES, Situation, close_frame, engine_in};
 
-/// Gathers text with [`append_text_to`](linerate_proto::engine::Data::append_text_to), as a shell
-/// does, and fails the connection if it is not text.
+/// Collects text with [`append_text_to`](linerate_proto::engine::Data::append_text_to), as an I/O
+/// layer does, and fails the connection if it is not valid text.
 fn gather(engine: &mut Engine<TestEndpoint>, wire: &[u8], cuts: Cuts) -> Vec<String> {
     let mut texts = Vec::new();
     let mut text = TextBuf::new();
@@ -102,7 +102,7 @@ fn text_that_is_not_utf8_is_found_by_the_caller_who_fails_the_connection() {
     }
 }
 
-/// Validates text where it stands; returns it, or the error.
+/// Validates text in place; returns it, or the error.
 fn validate_in_place(
     engine: &mut Engine<TestEndpoint>,
     wire: &[u8],

@@ -1,4 +1,4 @@
-//! Relaying: what goes in comes out, for other ears, however it is cut.
+//! Relaying: the output has the same frames as the input, however the input is split.
 
 use linerate_proto::{
     Endpoint, Header, MaskKey, ProtocolError, Role,
@@ -8,7 +8,7 @@ use linerate_testkit::{Cuts, Frame, Rng};
 
 const ROLES: [Role; 2] = [Role::Client, Role::Server];
 
-/// A sink that gives each frame another key, and counts them.
+/// A sink that uses a different key for each frame, and counts the frames.
 struct Sink {
     role: Role,
     keys: u32,
@@ -36,14 +36,14 @@ fn relay(source: Role, sink: Role, pings: Pings) -> Relay<Sink> {
     )
 }
 
-/// What came of an input.
+/// The result of relaying an input.
 #[derive(Debug, Default, Eq, PartialEq)]
 struct Outcome {
-    /// What the sink gets.
+    /// The bytes that the sink receives.
     sent: Vec<u8>,
-    /// The payloads of Pings to answer.
+    /// The payloads of Pings that the relay must answer.
     answers: Vec<Vec<u8>>,
-    /// The code of the Close frame, if one has passed.
+    /// The code of the Close frame, if one was forwarded.
     close: Option<Option<u16>>,
 }
 
@@ -86,7 +86,7 @@ fn fed(
     result.map(|()| outcome)
 }
 
-/// Does what `step` says; returns how many bytes of the input it was about.
+/// Performs `step`; returns how many bytes of the input it used.
 fn taken(step: Step, input: &[u8], outcome: &mut Outcome) -> usize {
     match step {
         Step::Answer { bytes, ping } => {
@@ -141,7 +141,7 @@ fn parsed(mut wire: &[u8], receiver: Role) -> (Vec<Seen>, Vec<[u8; 4]>) {
     (frames, keys)
 }
 
-/// The role of the peer that hears what we say in this one.
+/// Returns the role of our peer.
 fn peer(role: Role) -> Role {
     match role {
         Role::Client => Role::Server,
@@ -149,7 +149,7 @@ fn peer(role: Role) -> Role {
     }
 }
 
-/// Frames of all kinds and of lengths around where headers change, reserved bits included.
+/// Frames of all kinds, with lengths around those where the header changes, and with reserved bits.
 fn frames(rng: &mut Rng) -> Vec<Seen> {
     (0..40)
         .map(|_| {
@@ -323,7 +323,7 @@ fn headers_that_say_nothing_about_where_frames_end_are_refused_behind_what_is_ri
     }
 }
 
-/// A frame of eight exabytes passes as it comes: nothing depends on its length.
+/// A frame of eight exabytes is forwarded as it arrives: nothing depends on its length.
 #[test]
 fn c04_a_length_that_nobody_has_memory_for_is_only_a_number() {
     let bomb = Frame::new(0x2, b"").with_claimed_bytes(i64::MAX as u64);
@@ -338,8 +338,8 @@ fn c04_a_length_that_nobody_has_memory_for_is_only_a_number() {
     assert!(!relay.is_between_frames());
 }
 
-/// All headers by their first two bytes, then any bytes: whatever it means, it means the same however it
-/// is cut, up to the first error.
+/// All headers by their first two bytes, followed by any bytes: up to the first error, the outcome
+/// does not depend on how the input is split.
 #[test]
 fn any_bytes_are_relayed_or_refused_alike_however_they_are_cut() {
     let mut rng = Rng::new(9);
@@ -347,7 +347,7 @@ fn any_bytes_are_relayed_or_refused_alike_however_they_are_cut() {
         let (source, sink) = (ROLES[usize::from(head & 1)], ROLES[rng.below(2)]);
         let pings = [Pings::Answer, Pings::Forward][rng.below(2)];
         let mut wire = head.to_be_bytes().to_vec();
-        // Frames of this role, and not: a header in two is masked as it must be.
+        // Masked and unmasked frames: about half of the headers are masked correctly for this role.
         if source == Role::Server {
             wire[1] |= 0x80;
         }

@@ -1,4 +1,4 @@
-//! What an application writes, and each way to ask for the impossible (RFC 6455 §5.4–§5.6).
+//! Sending by an application, and each error that it can cause (RFC 6455 §5.4–§5.6).
 
 use core::time::Duration;
 

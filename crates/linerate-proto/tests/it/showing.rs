@@ -1,4 +1,4 @@
-//! How people see values: in errors and in logs.
+//! The `Display` and `Debug` output of values, as it appears in errors and logs.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Where a connection stands when an input arrives, and what a failed one must look like.
+//! The situations in which an input can arrive, and the required state of a failed connection.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use linerate_testkit::{
 
 pub(crate) const ROLES: [Role; 2] = [Role::Client, Role::Server];
 
-/// What has happened on a connection.
+/// What has happened on a connection before the input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Situation {
     CloseReceived,
@@ -29,24 +29,24 @@ impl Situation {
         Self::InText,
     ];
 
-    /// Those in which the input means something.
+    /// The situations in which input is not ignored.
     pub(crate) const READING: [Self; 4] =
         [Self::CloseSent, Self::Idle, Self::InBinary, Self::InText];
 
-    /// Those in which a continuation is expected.
+    /// The situations in which a continuation is expected.
     pub(crate) const IN_MESSAGE: [Self; 2] = [Self::InBinary, Self::InText];
 
-    /// Those in which a new message is expected.
+    /// The situations in which a new message is expected.
     pub(crate) const BETWEEN_MESSAGES: [Self; 2] = [Self::CloseSent, Self::Idle];
 
-    /// Returns a fresh engine that has come into this situation and has written all that is due.
+    /// Returns a new engine in this situation that has written everything that is due.
     pub(crate) fn engine(self, role: Role, config: &Arc<Config>) -> Engine<TestEndpoint> {
         let mut engine = Engine::new(TestEndpoint(role), Arc::clone(config), Duration::ZERO);
         self.lead(&mut engine);
         engine
     }
 
-    /// Brings a fresh engine into this situation, and writes all that is due.
+    /// Brings a new engine into this situation, and writes everything that is due.
     pub(crate) fn lead(self, engine: &mut Engine<TestEndpoint>) {
         match self {
             Self::Idle => {}
@@ -63,7 +63,7 @@ impl Situation {
         engine.poll_transmit(&mut Vec::new());
     }
 
-    /// Returns the record of what that engine has read of a message.
+    /// Returns the record of the part of a message that the engine has read.
     pub(crate) fn record(self) -> Record {
         let kind = match self {
             Self::InBinary => MessageKind::Binary,
@@ -88,14 +88,14 @@ pub(crate) fn engine_in(situation: Situation, role: Role) -> Engine<TestEndpoint
     situation.engine(role, &Arc::default())
 }
 
-/// Feeds `wire` to a new connection with default settings, cut everywhere.
+/// Feeds `wire` to a new connection with default settings, split at every position.
 pub(crate) fn read(role: Role, wire: &[u8]) -> Record {
     let config = Arc::default();
     let start = || (Situation::Idle.engine(role, &config), Record::default());
     assert_cuts_do_not_matter(start, wire)
 }
 
-/// Returns the bytes of a Close frame that `sender` writes: the code and no reason.
+/// Returns the bytes of a Close frame from `sender` with a code and no reason.
 pub(crate) fn close_frame(sender: Role, code: u16) -> Vec<u8> {
     let [high, low] = code.to_be_bytes();
     match sender {
@@ -104,9 +104,9 @@ pub(crate) fn close_frame(sender: Role, code: u16) -> Vec<u8> {
     }
 }
 
-/// Feeds `wire` in each of `situations`, cut everywhere, and asserts that the connection fails: the
-/// error is the only thing seen, its code is the only thing written, and a good frame behind it
-/// means nothing.
+/// Feeds `wire` in each of `situations`, split at every position, and asserts that the connection
+/// fails: the error is the only event, its code is the only output, and a valid frame after it is
+/// ignored.
 pub(crate) fn assert_fails(
     role: Role,
     situations: &[Situation],

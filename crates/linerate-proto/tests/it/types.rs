@@ -1,4 +1,4 @@
-//! What the types promise: they cross threads, and an idle connection is small.
+//! Guarantees of the types: they can be sent to other threads, and an idle connection is small.
 
 use linerate_proto::{
     Client, Engine, Event, MaskKey, ProtocolError, SendError, Server,
@@ -20,8 +20,8 @@ fn types_are_send_and_sync() {
     assert_send_and_sync::<Timeout>();
 }
 
-/// An engine holds pointers to what only some connections need. The bound is generous; it is here so
-/// that a buffer in the wrong place is noticed.
+/// An engine holds pointers to the state that only some connections need. The limit is generous; it
+/// exists to notice a buffer in the wrong place.
 #[test]
 fn an_idle_engine_is_small() {
     assert!(size_of::<Engine<Server>>() <= 256);

@@ -1,15 +1,16 @@
-//! Going on without the engine: another one, fed what is unread and what follows, hears the rest.
+//! Replacing the engine: a second engine that is fed the unread bytes and the following input
+//! reports the remaining events.
 
 use core::time::Duration;
 
 use linerate_proto::{Config, Engine, Event, Role, engine::MessageKind};
 use linerate_testkit::{Frame, TestEndpoint};
 
-/// What was heard: messages as pieces put together, Pings, Pongs and the close code.
+/// The events so far: reassembled messages, Pings, Pongs and the close code.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Heard {
     messages: Vec<(MessageKind, Vec<u8>)>,
-    /// The message whose end was not heard yet.
+    /// The message that has not ended yet.
     unfinished: Option<(MessageKind, Vec<u8>)>,
     controls: Vec<Vec<u8>>,
     close: Option<u16>,
@@ -62,7 +63,7 @@ fn nothing_is_lost_wherever_another_reader_goes_on() {
             let mut first = engine(role);
             hear(&mut first, &wire[..at], &mut heard);
             let mut second = engine(role);
-            // It is told of the part of a message that the first has handed out.
+            // The second engine must know the part of a message that the first has reported.
             if let Some((kind, bytes)) = heard.unfinished.take() {
                 let part = Frame::new(kind.opcode() as u8, &bytes).with_fin(false);
                 hear(&mut second, &part.to_role(role).to_bytes(), &mut heard);

@@ -1,4 +1,4 @@
-//! Text must be UTF-8, and it fails at the first byte that is not (RFC 6455 §8.1).
+//! Text must be UTF-8, and fails at the first invalid byte (RFC 6455 §8.1).
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use proptest::prelude::*;
 
 use crate::situation::{ROLES, Situation, assert_fails, close_frame, engine_in, read};
 
-/// Asserts that text fails with 1007 at `offset`: in one frame, in two fragments split anywhere, and
-/// behind text long enough for vector kernels.
+/// Asserts that text fails with 1007 at `offset`: in one frame, in two fragments split anywhere,
+/// and after text that is long enough for vector kernels.
 fn assert_invalid(text: &[u8], offset: usize) {
     for role in ROLES {
         let error = ProtocolError::InvalidUtf8 {
@@ -134,7 +134,7 @@ fn u06_an_unfinished_frame_fails_at_its_first_bad_byte() {
             (b"\xe2\x82", b'x'),
         ] {
             let text = [valid, &[bad], b"behind"].concat();
-            // The frame claims to go on and on.
+            // The header claims a very long frame.
             let frame = Frame::new(0x1, &text).with_claimed_bytes(10_000);
             let mut wire = frame.to_role(role).to_bytes();
             let bad_at = wire.len() - b"behind".len() - 1;
@@ -161,8 +161,8 @@ fn u06_a_bad_first_fragment_fails_before_the_message_ends() {
     }
 }
 
-/// Every sequence of four bytes that stand at the edges of the grammar (RFC 3629 §4); those of all
-/// bytes are the business of the validator's own tests.
+/// Tests every sequence of four bytes at the edges of the grammar (RFC 3629 §4). The validator's
+/// own tests cover sequences of all bytes.
 #[test]
 fn u07_sequences_of_boundary_bytes_are_judged_like_std_does() {
     let edges = *b"\x00\x7f\x80\x8f\x90\x9f\xa0\xbf\xc1\xc2\xdf\xe0\xe1\xec\xed\xee\xef\xf0\xf1\xf3\xf4\xf5\xff";
@@ -182,8 +182,8 @@ fn u07_sequences_of_boundary_bytes_are_judged_like_std_does() {
     }
 }
 
-/// Validity after inflating becomes a question once compression is negotiated. Until then its mark,
-/// RSV1, is refused before the payload is looked at.
+/// Validity after inflating matters only if compression is negotiated. Otherwise RSV1, which marks
+/// compressed messages, is refused before the payload is examined.
 #[test]
 fn u08_compressed_text_is_refused_while_compression_is_declined() {
     // "Hello" in a compressed message (RFC 7692 §7.2.3.1).
@@ -195,7 +195,7 @@ fn u08_compressed_text_is_refused_while_compression_is_declined() {
     }
 }
 
-/// Text that is valid, or nearly so.
+/// Generates text that is valid, or nearly so.
 fn almost_text() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => any::<char>().prop_map(|c| c.to_string().into_bytes()),
@@ -205,8 +205,8 @@ fn almost_text() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// Returns the offset of the first byte that can't be part of valid text, found with std alone:
-/// the shortest prefix that no continuation makes valid, or the end of text that stops too early.
+/// Returns the offset of the first byte that cannot be part of valid text, computed only with std:
+/// the shortest prefix that no continuation makes valid, or the end of text that ends too early.
 fn first_bad_byte(text: &[u8]) -> Option<usize> {
     let hopeless = |end: &usize| match std::str::from_utf8(&text[..*end]) {
         Ok(_) => false,
@@ -218,7 +218,7 @@ fn first_bad_byte(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns whether no bytes make a whole code point out of its beginning.
+/// Returns whether no further bytes can complete the code point that has begun.
 fn is_dead_end(beginning: &[u8]) -> bool {
     let continuations: [&[u8]; 6] = [
         b"\x80",

@@ -1,22 +1,23 @@
-//! Bits, the lowest of a byte first (RFC 1951 §3.1.1).
+//! Writes bits, starting with the lowest bit of each byte (RFC 1951 §3.1.1).
 
-/// Bytes behind the output that [`Bits`] may write on.
+/// Bytes after the output that [`Bits`] may overwrite.
 pub(super) const SPARE_BYTES: usize = 8;
 
-/// The most bits that may be put between two flushes.
+/// The maximum number of bits that may be put between two flushes.
 const BITS_MAX: u32 = 56;
 
-/// Writes bits over memory that is there.
+/// Writes bits into existing memory.
 pub(super) struct Bits<'o> {
     out: &'o mut [u8],
     at: usize,
-    /// The bits that are not written yet, and how many; fewer than 8 after a flush.
+    /// The bits that are not written yet, and their number, which is less than 8 after a flush.
     held: u64,
     count: u32,
 }
 
 impl<'o> Bits<'o> {
-    /// Writes from the start of `out`, which is [`SPARE_BYTES`] longer than what is written.
+    /// Creates a writer at the start of `out`, which must be at least [`SPARE_BYTES`] longer than
+    /// the output.
     pub(super) const fn new(out: &'o mut [u8]) -> Self {
         Self {
             out,
@@ -26,8 +27,8 @@ impl<'o> Bits<'o> {
         }
     }
 
-    /// Appends the low `count` bits of `bits`, of which no others are set; after at most 56 comes a
-    /// [`flush`](Self::flush).
+    /// Appends the low `count` bits of `bits`; all other bits must be 0. Call
+    /// [`flush`](Self::flush) after at most 56 bits.
     #[inline]
     pub(super) const fn put(&mut self, bits: u16, count: u8) {
         debug_assert!(self.count + (count as u32) < u64::BITS && (bits as u32) >> count == 0);
@@ -44,7 +45,7 @@ impl<'o> Bits<'o> {
         self.count %= 8;
     }
 
-    /// Appends zeros up to the next byte, and returns how many bytes there are.
+    /// Appends zeros up to the next byte boundary, and returns the length of the output in bytes.
     pub(super) fn align(&mut self) -> usize {
         self.count = self.count.next_multiple_of(8);
         self.flush();

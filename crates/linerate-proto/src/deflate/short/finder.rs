@@ -1,51 +1,52 @@
-//! Finds what a message repeats of itself (RFC 1951 §4).
+//! Finds repetitions in a message (RFC 1951 §4).
 
 use alloc::{boxed::Box, vec};
 
 use super::{BYTES_MAX, symbols::MATCH_BYTES_MAX};
 
-/// Slots for what strings of four bytes hash to.
+/// The number of bits of the hash of a four-byte string.
 const SLOT_BITS: u32 = 11;
 
-/// The shortest match. In messages of this length those of three bytes lengthen the codes of
-/// everything else by more than they save.
+/// The shortest match, in bytes. In short messages, matches of three bytes make the other codes
+/// longer by more than they save.
 const MATCH_BYTES_MIN: usize = 4;
 
-/// A string that came before.
+/// A string that occurred earlier in the message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Match {
-    /// 4 to 258.
+    /// The length, 4 to 258.
     pub(super) bytes: usize,
     pub(super) distance: usize,
 }
 
-/// A byte of this message, counted on from those before.
+/// The position of a byte in this message, counted on from the previous messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place(usize);
 
 /// How hard to search.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Effort {
-    /// Places to compare at most.
+    /// The maximum number of places to compare.
     pub(super) places_max: usize,
-    /// A match of so many bytes is good enough to look no further.
+    /// A match of at least this length ends the search.
     pub(super) enough_bytes: usize,
-    /// With a shorter match it is tried whether the next byte begins a longer one.
+    /// After a match shorter than this, the search checks whether a longer match begins at the next
+    /// byte.
     pub(super) lazy_bytes: usize,
-    /// Strings that begin in a match are noted up to this far from its start.
+    /// Strings inside a match are noted if they begin within this many bytes of its start.
     pub(super) noted_bytes: usize,
 }
 
-/// Where strings were seen last.
+/// Records where each string occurred last.
 ///
-/// Places are counted on from message to message, so that what earlier messages have left is known
-/// by being too small: nothing is cleared until 64 KiB have gone by.
+/// Places are counted on from message to message, so that entries from earlier messages can be
+/// recognised by their small numbers. Nothing needs to be cleared until 64 KiB have been processed.
 pub(super) struct Finder {
-    /// The last place of the strings with a hash.
+    /// For each hash, the last place of a string with that hash.
     slots: Box<[u16; 1 << SLOT_BITS]>,
-    /// For each byte of the message the place before that has the same hash.
+    /// For each byte of the message, the previous place with the same hash.
     links: Box<[u16; BYTES_MAX]>,
-    /// The place of the message's first byte, and of what follows its last.
+    /// The place of the message's first byte, and the place after its last byte.
     start: usize,
     end: usize,
     distance_max: usize,
@@ -74,10 +75,11 @@ impl Finder {
         self.distance_max = distance_max;
     }
 
-    /// Notes the string that begins at `at`; returns the last place before where it may be, too.
+    /// Notes the string that begins at `at`; returns the last earlier place where it may also
+    /// occur.
     #[inline]
     pub(super) fn note(&mut self, input: &[u8], at: usize) -> Option<Place> {
-        // Near the end there is nothing to note.
+        // The last three bytes begin no string of four.
         let slot = &mut self.slots[slot(word(input, at)?)];
         let before = *slot;
         self.links[at % BYTES_MAX] = before;
@@ -86,8 +88,8 @@ impl Finder {
         (before >= self.oldest(at)).then_some(Place(before))
     }
 
-    /// Returns the longest match of more than `longer_than` bytes with what begins at `at`; `place` is
-    /// where to begin to search.
+    /// Returns the longest match of more than `longer_than` bytes for the string at `at`. The
+    /// search begins at `place`.
     pub(super) fn find(
         &self,
         input: &[u8],
@@ -102,7 +104,7 @@ impl Finder {
         let mut ending = word(input, at + longest - 3)?;
         for _ in 0..effort.places_max {
             let from = place - self.start;
-            // What differs where a longer match would end need not be compared.
+            // Skip a place that differs where a longer match would have to end.
             if word(input, from + longest - 3) == Some(ending) {
                 let bytes = common(input, from, at);
                 if bytes > longest {
@@ -123,16 +125,16 @@ impl Finder {
         best
     }
 
-    /// Returns the first place that what begins at `at` may refer to.
+    /// Returns the first place that the string at `at` may refer to.
     fn oldest(&self, at: usize) -> usize {
         self.start + at.saturating_sub(self.distance_max)
     }
 }
 
-/// Returns zeros without putting them on the stack first.
+/// Returns a boxed array of zeros without creating it on the stack first.
 fn boxed<const N: usize>() -> Box<[u16; N]> {
     let zeros = vec![0; N].into_boxed_slice();
-    zeros.try_into().expect("it is of that length")
+    zeros.try_into().expect("the slice has length N")
 }
 
 /// Returns the slot of a string (Fibonacci hashing; Knuth, volume 3, 6.4).
@@ -141,14 +143,14 @@ const fn slot(string: u32) -> usize {
     (string.wrapping_mul(0x9E37_79B1) >> (u32::BITS - SLOT_BITS)) as usize
 }
 
-/// Returns four bytes.
+/// Returns the four bytes at `at` as a number, if there are four.
 #[inline]
 fn word(input: &[u8], at: usize) -> Option<u32> {
     let word = input.get(at..)?.first_chunk()?;
     Some(u32::from_le_bytes(*word))
 }
 
-/// Returns in how many bytes the strings agree, up to 258.
+/// Returns the length of the common prefix of the strings at `from` and `at`, at most 258.
 #[inline]
 fn common(input: &[u8], from: usize, at: usize) -> usize {
     let (here, there) = (&input[at..], &input[from..]);

@@ -1,4 +1,4 @@
-//! Codes of the least length for symbols of given frequencies (Huffman, 1952; RFC 1951 §3.2.2).
+//! Optimal prefix codes for given symbol frequencies (Huffman, 1952; RFC 1951 §3.2.2).
 
 /// The longest code, in bits (RFC 1951 §3.2.7).
 pub(super) const CODE_BITS_MAX: usize = 15;
@@ -6,17 +6,18 @@ pub(super) const CODE_BITS_MAX: usize = 15;
 /// Codes for symbols.
 #[derive(Clone, Debug)]
 pub(super) struct Codes<const N: usize> {
-    /// The length of each, 0 where there is none.
+    /// The length of each code in bits; 0 if the symbol has no code.
     pub(super) bits: [u8; N],
-    /// Each with the bit that comes first lowest; what it is where there is none does not matter.
+    /// Each code, with its first bit in the lowest position; meaningless if the symbol has no code.
     pub(super) codes: [u16; N],
 }
 
-/// How many codes there are of each length.
+/// The number of codes of each length.
 type Counts = [u16; CODE_BITS_MAX + 1];
 
 impl<const N: usize> Codes<N> {
-    /// Numbers codes of these lengths: the shorter first, among equals by symbol (RFC 1951 §3.2.2).
+    /// Assigns codes of these lengths: shorter ones first, those of equal length in the order of
+    /// their symbols (RFC 1951 §3.2.2).
     pub(super) fn new(bits: [u8; N]) -> Self {
         let mut codes = Self {
             bits,
@@ -30,14 +31,14 @@ impl<const N: usize> Codes<N> {
         codes
     }
 
-    /// Makes a code for each symbol that occurs, of at most `bits_max` bits.
+    /// Creates a code of at most `bits_max` bits for each symbol that occurs.
     ///
-    /// There are two codes at least, of symbols that need not occur, because some decompressors
-    /// demand it.
+    /// There are always at least two codes, if necessary for symbols that do not occur, because
+    /// some decompressors require that.
     pub(super) fn assign(&mut self, frequencies: &[u16; N], bits_max: usize) {
         let (mut occurring, mut used) = ([0_u32; N], 0);
         for (symbol, &frequency) in (0..).zip(frequencies) {
-            // Written in any case, because a branch would often be guessed wrong.
+            // Written unconditionally, because a branch would often be mispredicted.
             occurring[used] = u32::from(frequency) << 16 | symbol;
             used += usize::from(frequency > 0);
         }
@@ -62,7 +63,7 @@ impl<const N: usize> Codes<N> {
         }
         let mut counts = shape(&mut weights[..used], bits_max);
         limit(&mut counts, bits_max);
-        // The rarest come first and have the longest codes.
+        // The rarest symbols come first and get the longest codes.
         let mut rest = sorted.iter();
         for bits in (1..=bits_max).rev() {
             for &entry in rest.by_ref().take(counts[bits].into()) {
@@ -72,7 +73,7 @@ impl<const N: usize> Codes<N> {
         self.number(occurring.iter().map(|&entry| symbol_of(entry)), &counts);
     }
 
-    /// Numbers the codes of these symbols, which come in their order.
+    /// Assigns the codes of these symbols, which must be in ascending order.
     fn number(&mut self, symbols: impl Iterator<Item = usize>, counts: &Counts) {
         let mut next = Counts::default();
         for bits in 1..=CODE_BITS_MAX {
@@ -86,7 +87,7 @@ impl<const N: usize> Codes<N> {
         }
     }
 
-    /// Returns how many bits the codes of these symbols take.
+    /// Returns the total length, in bits, of the codes of symbols with these frequencies.
     pub(super) fn bits_of(&self, frequencies: &[u16; N]) -> u32 {
         let each = frequencies.iter().zip(&self.bits);
         each.map(|(&frequency, &bits)| u32::from(frequency) * u32::from(bits))
@@ -94,17 +95,18 @@ impl<const N: usize> Codes<N> {
     }
 }
 
-/// Returns the symbol of an entry, which has its frequency in the upper half.
+/// Returns the symbol of an entry, which has the frequency in its upper half.
 const fn symbol_of(entry: u32) -> usize {
     (entry & 0xFFFF) as usize
 }
 
-/// Returns how many leaves of an optimal tree are how deep; those that are deeper than `bits_max` count
-/// as if they were there. `nodes` begins as the weights of two or more leaves, the least first.
+/// Returns the number of leaves at each depth of an optimal tree. Leaves deeper than `bits_max` are
+/// counted at `bits_max`. `nodes` must contain the weights of two or more leaves in ascending
+/// order.
 ///
-/// Needs no other memory: what is in front of the leaves that are still to be joined has room for the
-/// nodes that join them, first their weights, then their parents, then their depths (Moffat and
-/// Katajainen, In-Place Calculation of Minimum-Redundancy Codes, 1995).
+/// Works in place: the entries before the leaves that are not joined yet have room for the nodes
+/// that join leaves, first for their weights, then for their parents, then for their depths (Moffat
+/// and Katajainen, In-Place Calculation of Minimum-Redundancy Codes, 1995).
 fn shape(nodes: &mut [u32], bits_max: usize) -> Counts {
     let (leaves, last) = (nodes.len(), nodes.len() - 2);
     let (mut leaf, mut joined) = (0, 0);
@@ -137,14 +139,15 @@ fn shape(nodes: &mut [u32], bits_max: usize) -> Counts {
     counts
 }
 
-/// Makes some codes longer, if those of `bits_max` bits are more than there can be.
+/// Makes some codes longer if there are too many codes of `bits_max` bits.
 fn limit(counts: &mut Counts, bits_max: usize) {
     let taken = |bits: usize| usize::from(counts[bits]) << (bits_max - bits);
     let total: usize = (1..=bits_max).map(taken).sum();
     for _ in 1 << bits_max..total {
-        // One of the longest becomes the sibling of a shorter one, which grows by a bit.
+        // One of the longest codes becomes the sibling of a shorter one, which grows by a bit.
         let shorter = (1..bits_max).rev().find(|&bits| counts[bits] > 0);
-        let bits = shorter.expect("not all codes are of the longest, because these fit");
+        let bits =
+            shorter.expect("some code is shorter, because that many longest codes would fit");
         counts[bits_max] -= 1;
         counts[bits] -= 1;
         counts[bits + 1] += 2;
@@ -167,7 +170,7 @@ mod tests {
         codes
     }
 
-    /// The share of all bit strings that begin with a code, in 32,768ths.
+    /// Returns the share of all bit strings that begin with a code, in 32,768ths.
     fn share(bits: &[u8]) -> u32 {
         let used = bits.iter().filter(|&&bits| bits > 0);
         used.map(|bits| 1 << (15 - bits)).sum()
@@ -219,7 +222,8 @@ mod tests {
         }
     }
 
-    /// The same sum by definition: what joining the two lightest costs, again and again.
+    /// Returns the same sum by definition: repeatedly joins the two lightest nodes and adds up the
+    /// costs.
     fn least_bits(frequencies: &[u16]) -> u64 {
         let used = frequencies.iter().filter(|&&frequency| frequency > 0);
         let mut weights: Vec<u64> = used.map(|&frequency| frequency.into()).collect();

@@ -1,4 +1,4 @@
-//! How a block tells the codes that it is written in (RFC 1951 §3.2.7).
+//! Writes the code lengths at the start of a dynamic block (RFC 1951 §3.2.7).
 
 use super::{
     bits::Bits,
@@ -6,32 +6,32 @@ use super::{
     symbols::{DISTANCES, END, LITERALS},
 };
 
-/// Lengths of codes, and three symbols for runs of them.
+/// The number of symbols: 16 code lengths, and three symbols for runs of lengths.
 const SYMBOLS: usize = 19;
 
-/// The longest code of these.
+/// The longest code for one of these symbols, in bits.
 const SYMBOL_BITS_MAX: usize = 7;
 
-/// Repeats the length before 3 to 6 times.
+/// Repeats the previous length 3 to 6 times.
 const SAME: u8 = 16;
-/// 3 to 10 zeros.
+/// Stands for 3 to 10 zeros.
 const ZEROS: u8 = 17;
-/// 11 to 138 zeros.
+/// Stands for 11 to 138 zeros.
 const MORE_ZEROS: u8 = 18;
 
-/// The order in which the lengths of these codes are written: those that are probably 0 last.
+/// The order in which the lengths of these codes are written: those that are most likely 0 last.
 const ORDER: [usize; SYMBOLS] = [
     16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
 ];
 
-/// A symbol and what follows its code.
+/// A symbol and the value of its extra bits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     symbol: u8,
     extra: u8,
 }
 
-/// The lengths of a block's codes, as runs, and the codes of these.
+/// The lengths of a block's codes as runs, and the codes for these runs.
 pub(super) struct Lengths {
     runs: [Run; LITERALS + DISTANCES],
     runs_used: usize,
@@ -39,7 +39,7 @@ pub(super) struct Lengths {
     codes: Codes<SYMBOLS>,
     literals: usize,
     distances: usize,
-    /// Codes that are written, in the order.
+    /// How many entries of [`ORDER`] are written.
     written: usize,
 }
 
@@ -56,7 +56,8 @@ impl Lengths {
         }
     }
 
-    /// Takes note of a block's codes, and returns in how many bits they are told.
+    /// Prepares the lengths of a block's codes, and returns how many bits [`write`](Self::write)
+    /// takes for them.
     pub(super) fn tell(&mut self, literals: &Codes<LITERALS>, distances: &Codes<DISTANCES>) -> u32 {
         self.literals = used(&literals.bits).max(END + 1);
         self.distances = used(&distances.bits);
@@ -77,7 +78,7 @@ impl Lengths {
         14 + 3 * self.written as u32 + runs
     }
 
-    /// Writes what was told.
+    /// Writes the lengths that [`tell`](Self::tell) prepared.
     pub(super) fn write(&self, out: &mut Bits<'_>) {
         out.put((self.literals - (END + 1)) as u16, 5);
         out.put((self.distances - 1) as u16, 5);
@@ -136,7 +137,7 @@ impl Lengths {
     }
 }
 
-/// Returns the number of codes without those behind the last that has bits.
+/// Returns the number of codes up to the last one that is used.
 fn used(bits: &[u8]) -> usize {
     let last = bits.iter().rposition(|&bits| bits > 0);
     last.map_or(0, |last| last + 1)

@@ -1,4 +1,4 @@
-//! A message as literals and references back, and how often each symbol occurs (RFC 1951 §3.2.3).
+//! A message as literals and matches, and the frequency of each symbol (RFC 1951 §3.2.3).
 
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ use super::{
     symbols::{self, DISTANCES, END, LITERALS},
 };
 
-/// Literals and what follows them.
+/// A run of literals and the match that follows it.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     literals: u16,
@@ -17,15 +17,15 @@ struct Step {
     distance: u16,
 }
 
-/// What a message consists of.
+/// A message as a sequence of steps.
 pub(super) struct Steps {
     steps: Vec<Step>,
-    /// Where the literals begin that no match follows.
+    /// The start of the literals after the last match.
     rest: usize,
     /// How often each symbol occurs.
     pub(super) literals: [u16; LITERALS],
     pub(super) distances: [u16; DISTANCES],
-    /// Bits that follow codes.
+    /// The total number of extra bits that follow codes.
     extra_bits: u32,
 }
 
@@ -40,7 +40,7 @@ impl Steps {
         }
     }
 
-    /// Takes `input` apart, for which `finder` has been started.
+    /// Splits `input` into literals and matches; `finder` must have been started for it.
     pub(super) fn parse(&mut self, finder: &mut Finder, input: &[u8], effort: Effort) {
         self.steps.clear();
         (self.literals, self.distances) = ([0; LITERALS], [0; DISTANCES]);
@@ -77,12 +77,12 @@ impl Steps {
         }
     }
 
-    /// Returns the bits that the message takes with these codes, without what tells them.
+    /// Returns the length of the message with these codes, in bits, without the codes themselves.
     pub(super) fn bits(&self, literals: &Codes<LITERALS>, distances: &Codes<DISTANCES>) -> u32 {
         literals.bits_of(&self.literals) + distances.bits_of(&self.distances) + self.extra_bits
     }
 
-    /// Writes `input`, which has been parsed, and the end of its block.
+    /// Writes `input`, which must have been parsed, and the end of its block.
     pub(super) fn write(
         &self,
         input: &[u8],
@@ -110,7 +110,7 @@ impl Steps {
         out.flush();
     }
 
-    /// Takes note of what has been found at `at`.
+    /// Adds a match that was found at `at`.
     fn push(&mut self, at: usize, found: Match) {
         let length = symbols::of_length(found.bytes);
         let distance = symbols::of_distance(found.distance);
@@ -127,7 +127,7 @@ impl Steps {
 }
 
 fn write_literals(bytes: &[u8], codes: &Codes<LITERALS>, out: &mut Bits<'_>) {
-    // Three codes of 15 bits can be put at once.
+    // Three codes of at most 15 bits can be put before a flush.
     for three in bytes.chunks(3) {
         for &byte in three {
             out.put(

@@ -1,12 +1,13 @@
-//! The symbols that lengths, distances and ends of blocks are coded as (RFC 1951 §3.2.5).
+//! The symbols for lengths, distances and ends of blocks (RFC 1951 §3.2.5).
 
-/// Literals, the end of a block, and lengths; the last two have codes, but never occur (§3.2.6).
+/// The number of symbols for literals, the end of a block, and lengths. The last two symbols have
+/// codes but never occur (§3.2.6).
 pub(super) const LITERALS: usize = 288;
 
-/// Distances, of which the last two never occur.
+/// The number of symbols for distances. The last two never occur.
 pub(super) const DISTANCES: usize = 32;
 
-/// The symbol of the greatest length.
+/// The symbol for the longest match.
 const LENGTH_MAX: u16 = 285;
 
 /// The symbol that ends a block.
@@ -16,7 +17,7 @@ pub(super) const END: usize = 256;
 const LENGTH_MIN: usize = 3;
 pub(super) const MATCH_BYTES_MAX: usize = 258;
 
-/// A symbol and the bits that follow its code.
+/// A symbol and the extra bits that follow its code.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Symbol {
     pub(super) symbol: u16,
@@ -24,7 +25,7 @@ pub(super) struct Symbol {
     pub(super) extra: u16,
 }
 
-/// Returns what a length from 3 to 258 is coded as.
+/// Returns the symbol for a length from 3 to 258.
 pub(super) const fn of_length(bytes: usize) -> Symbol {
     if bytes == MATCH_BYTES_MAX {
         return Symbol {
@@ -41,13 +42,13 @@ pub(super) const fn of_length(bytes: usize) -> Symbol {
     }
 }
 
-/// Returns what a distance from 1 to 32,768 is coded as.
+/// Returns the symbol for a distance from 1 to 32,768.
 pub(super) const fn of_distance(bytes: usize) -> Symbol {
     // Two symbols for each power of two from 4 on.
     scale(bytes - 1, 1)
 }
 
-/// Returns the symbol of a value, where values of equally many bits share 2^`fraction_bits` symbols.
+/// Returns the symbol of a value, if there are 2^`fraction_bits` symbols for each power of two.
 const fn scale(value: usize, fraction_bits: u32) -> Symbol {
     let high_bits = usize::BITS - value.leading_zeros();
     let extra_bits = high_bits.saturating_sub(fraction_bits + 1);

@@ -1,4 +1,4 @@
-//! What is compressed here, zlib-rs inflates: another program, which knows nothing of this one.
+//! Tests that zlib-rs, an independent implementation, inflates what is compressed here.
 
 use alloc::{format, vec, vec::Vec};
 
@@ -8,7 +8,7 @@ use zlib_rs::{Deflate, DeflateFlush, Inflate, InflateFlush};
 use super::{BYTES_MAX, Encoder, symbols::MATCH_BYTES_MAX};
 use crate::deflate::compressor::TAIL;
 
-/// Compresses a message, and checks that it inflates to the same, all of it.
+/// Compresses a message, and checks that it inflates to the same bytes.
 fn round_trip(encoder: &mut Encoder, input: &[u8], level: u8, window_bits: u8) -> Vec<u8> {
     let mut output = vec![];
     let bytes = encoder.encode(input, level, window_bits, &mut output);
@@ -38,7 +38,7 @@ fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| random() as u8).collect()
 }
 
-/// Rows as dashboards get them.
+/// Returns JSON rows like those sent to dashboards.
 fn json(seed: u64, bytes: usize) -> Vec<u8> {
     let mut random = random(seed | 1);
     let mut text = format!(r#"{{"id":{seed},"rows":["#);
@@ -54,7 +54,8 @@ fn json(seed: u64, bytes: usize) -> Vec<u8> {
     text.into_bytes()[..bytes].to_vec()
 }
 
-/// What is hard to compress rightly: few or many different bytes, repeated near or far, or hardly.
+/// Generates inputs that are hard to compress correctly: few or many different bytes, with near,
+/// far or few repetitions.
 fn input() -> impl Strategy<Value = Vec<u8>> {
     let bytes = prop_oneof![1..=300_usize, 1..=5_000_usize, BYTES_MAX - 300..=BYTES_MAX];
     let alphabet = prop_oneof![Just(1), Just(2), 1..=256_u64];
@@ -108,7 +109,7 @@ fn sizes_around_every_limit_inflate_to_what_they_were() {
 #[test]
 fn nothing_of_earlier_messages_is_referred_to() {
     let mut encoder = Encoder::new();
-    // Places begin anew several times, with messages of every kind before and behind.
+    // Places start over several times, with all kinds of messages before and after.
     for round in 0..400_u64 {
         let bytes = [250, 1_000, 4_099, BYTES_MAX][round as usize % 4];
         round_trip(&mut encoder, &json(round / 8, bytes), 4, 15);
@@ -121,7 +122,7 @@ fn nothing_of_earlier_messages_is_referred_to() {
 fn matches_reach_as_far_as_the_window_and_no_further() {
     for window_bits in 8..=13 {
         let window = 1 << window_bits;
-        // Six bits a byte, so that the block is never a stored one.
+        // Six bits per byte, so that the block is never a stored one.
         let added = |distance: usize| {
             let mut input = noise(3, distance);
             input.iter_mut().for_each(|byte| *byte %= 64);
@@ -150,7 +151,7 @@ fn what_does_not_shrink_grows_by_six_bytes() {
 #[test]
 fn equal_bytes_become_the_longest_matches() {
     let output = round_trip(&mut Encoder::new(), &[7; BYTES_MAX], 4, 15);
-    // 64 matches of 9 bits, and what tells the codes.
+    // 64 matches of 9 bits, and the definition of the codes.
     assert!(output.len() < 100, "{} bytes", output.len());
 }
 
@@ -185,7 +186,7 @@ fn json_becomes_as_short_as_with_zlib() {
                 assert!(run.is_ok());
                 others += deflate.total_out() as usize - TAIL.len();
             }
-            // Half a percent at most, for short ones.
+            // Ours may be at most half a percent longer, which short messages need.
             assert!(
                 ours * 200 <= others * 201,
                 "level {level}, {bytes} bytes: {ours}, {others}"

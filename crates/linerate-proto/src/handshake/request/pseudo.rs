@@ -1,5 +1,5 @@
-//! Requests of HTTP/2 and HTTP/3, whose first line is made of header fields (RFC 9113 §8.3.1,
-//! RFC 9114 §4.3.1, RFC 8441 §4).
+//! Requests of HTTP/2 and HTTP/3, which have pseudo-header fields instead of a request line (RFC
+//! 9113 §8.3.1, RFC 9114 §4.3.1, RFC 8441 §4).
 
 use alloc::vec::Vec;
 
@@ -9,25 +9,26 @@ use super::super::target::invalid_target_byte;
 use super::super::token::is_token;
 use super::{BuildError, HandshakeError, HandshakeLimits, HttpVersion, Request, RequestReader};
 
-/// The pseudo-header fields of a request, and of which version they are.
+/// The pseudo-header fields of a request, and its HTTP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PseudoHeaders<'a> {
-    /// The version of HTTP, one that has such fields.
+    /// The HTTP version; must be HTTP/2 or HTTP/3.
     pub version: HttpVersion,
     /// `:method`.
     pub method: &'a str,
-    /// `:protocol`, which makes a CONNECT an extended one (RFC 8441 §4).
+    /// `:protocol`, which marks an extended CONNECT (RFC 8441 §4).
     pub protocol: Option<&'a str>,
-    /// `:authority`, the host and port that the client means.
+    /// `:authority`, the host and port to which the client sent the request.
     pub authority: Option<&'a str>,
     /// `:path`, with an optional query.
     pub path: &'a str,
 }
 
 impl Request {
-    /// Builds the request from what an implementation of HTTP/2 or HTTP/3 has parsed, so that it is judged by
-    /// the same rules as one of HTTP/1.1. The host is there as the header `Host`, whether the client
-    /// sent `:authority` or that.
+    /// Builds a request from the fields that an implementation of HTTP/2 or HTTP/3 has parsed, and
+    /// checks it by the same rules as a request of HTTP/1.1.
+    ///
+    /// The host is always available as the header `Host`, even if the client sent `:authority`.
     ///
     /// ```
     /// use linerate_proto::handshake::{HandshakeLimits, HttpVersion, PseudoHeaders, Request};
@@ -49,8 +50,9 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// As [`RequestReader::handle_input`]; also when `:authority` and `Host` name different hosts, so
-    /// that nobody in front of us can have routed the request by the other one.
+    /// Fails like [`RequestReader::handle_input`], and also if `:authority` and `Host` name
+    /// different hosts, so that no proxy in front of us can have routed the request by the other
+    /// one.
     pub fn from_pseudo<'a>(
         pseudo: PseudoHeaders<'_>,
         headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
@@ -73,7 +75,7 @@ impl Request {
     }
 }
 
-/// Writes the request as HTTP/1.1 would have it.
+/// Writes the request in the form of HTTP/1.1.
 fn head<'a>(
     pseudo: PseudoHeaders<'_>,
     headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
@@ -100,16 +102,17 @@ fn head<'a>(
     Ok(head)
 }
 
-/// Tells whether a header says once more what `:authority` has said.
+/// Returns whether a header is a `Host` that repeats `:authority`; fails if it differs.
 ///
-/// RFC 9113 §8.3.1: "A server SHOULD treat a request as malformed if it contains a Host header field
-/// that identifies an entity that differs from the entity in the ":authority" pseudo-header field."
+/// RFC 9113 §8.3.1: "A server SHOULD treat a request as malformed if it contains a Host header
+/// field that identifies an entity that differs from the entity in the ":authority" pseudo-header
+/// field."
 fn is_same_host(name: &str, value: &[u8], authority: Option<&str>) -> Result<bool, HandshakeError> {
     let Some(authority) = authority.filter(|_| name.eq_ignore_ascii_case("host")) else {
         return Ok(false);
     };
     let parse = |value| Authority::parse(value).ok_or(HandshakeError::HostInvalid);
-    // Without a scheme nobody can say which port is meant where none is given.
+    // Without a scheme the default port is unknown, so a missing port matches only a missing port.
     match parse(authority.as_bytes())?.is_same(&parse(value)?, 0) {
         true => Ok(true),
         false => Err(HandshakeError::HostInvalid),

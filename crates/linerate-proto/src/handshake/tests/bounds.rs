@@ -1,14 +1,14 @@
-//! What a head may cost: H10 to H12.
+//! Limits on a head: H10 to H12.
 
 use super::*;
 
-/// Returns a valid request whose head has exactly so many bytes.
+/// Returns a valid request whose head has exactly this many bytes.
 fn head_of(bytes: usize) -> Vec<u8> {
     let filler = bytes - with_line("X: ").len();
     with_line(format!("X: {}", "x".repeat(filler)))
 }
 
-/// Returns a valid request with exactly so many header lines.
+/// Returns a valid request with exactly this many header lines.
 fn head_with(headers: usize) -> Vec<u8> {
     with_line("a:b\r\n".repeat(headers - 5).trim_end())
 }
@@ -99,8 +99,8 @@ fn h11_the_limit_is_the_callers() {
 
 #[test]
 fn h12_no_byte_moves_the_deadline_and_the_answer_is_408() {
-    // The reader has no idle timer that a byte could reset: it waits, or it is done. The deadline
-    // is its caller's, and absolute.
+    // The reader has no idle timer that a byte could reset: it either waits or is done. The caller
+    // enforces the deadline, which is absolute.
     let mut reader = RequestReader::new(HandshakeLimits::default());
     for byte in &VALID.as_bytes()[..VALID.len() - 1] {
         assert!(
@@ -113,8 +113,8 @@ fn h12_no_byte_moves_the_deadline_and_the_answer_is_408() {
     let time_max = HandshakeLimits::default().time_max;
     let outcome = refused(HandshakeError::TimedOut { time_max }.into());
     let wire = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\
-        Content-Type: text/plain; charset=utf-8\r\nContent-Length: 42\r\n\r\n\
-        the handshake was not over after 10000 ms\n";
+        Content-Type: text/plain; charset=utf-8\r\nContent-Length: 40\r\n\r\n\
+        the handshake took longer than 10000 ms\n";
     assert_eq!(outcome, Outcome::Refused { wire: wire.into() });
 }
 
@@ -131,7 +131,7 @@ fn h12_a_connection_that_ends_says_whether_it_had_begun() {
     };
     assert_eq!(reader.handle_eof(), Err(error));
     assert_eq!(error.status(), 400);
-    // Between two requests on one connection, its end is no error again.
+    // Between two requests, the end of the connection is not an error again.
     assert!(reader.handle_input(b"\n").unwrap().is_some());
     assert_eq!(reader.handle_eof(), Ok(()));
 }

@@ -1,8 +1,8 @@
-//! Servers that answer badly (RFC 6455 §4.1): C01 to C03, and H08 from the client's side.
+//! Servers with invalid responses (RFC 6455 §4.1): C01 to C03, and H08 from the client's side.
 
 use super::*;
 
-/// The answer to [`client`], up to its end.
+/// The response to [`client`], without the empty line at its end.
 const OPENED: &str = "HTTP/1.1 101 Switching Protocols\r\n\
     Upgrade: websocket\r\n\
     Connection: Upgrade\r\n\
@@ -14,7 +14,7 @@ fn client() -> ClientHandshake {
         .unwrap()
 }
 
-/// What a client makes of the bytes of a server: the subprotocol, and the first frames.
+/// The result of feeding a server's bytes to a client: the subprotocol and the first frames.
 type Opened = Result<Option<(Option<String>, Vec<u8>)>, HandshakeError>;
 
 fn open<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, mut client: ClientHandshake) -> Opened {
@@ -34,8 +34,8 @@ fn open<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, mut client: ClientHandsh
     Ok(None)
 }
 
-/// Feeds `input` whole, byte by byte and split at every position (some thousand if it is
-/// long), which must all do the same.
+/// Feeds `input` whole, byte by byte and split at every position (about a thousand if it is long),
+/// which must all have the same outcome.
 fn outcome(input: impl AsRef<[u8]>) -> Opened {
     let input = input.as_ref();
     let whole = open([input], client());

@@ -1,4 +1,4 @@
-//! Bodies of requests and bytes behind them (RFC 9112 §6, RFC 9110 §7.8): H06 to H09.
+//! Bodies of requests and the bytes after them (RFC 9112 §6, RFC 9110 §7.8): H06 to H09.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn h06_an_upgrade_with_a_body_is_refused_and_the_body_never_parsed() {
         refuses(
             input,
             "400 Bad Request",
-            "a request for an upgrade must not have a body",
+            "an upgrade request must not have a body",
         );
     }
     accepts(with_line("Content-Length: 0"));

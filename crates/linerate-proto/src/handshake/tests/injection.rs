@@ -1,4 +1,4 @@
-//! Strings of the application that would become lines of their own: H23.
+//! Strings of the application that would inject header lines: H23.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn client() -> ClientHandshake {
     ClientHandshake::new("example.com", "/chat", KEY).unwrap()
 }
 
-/// What an attacker would have an application put into a header.
+/// Values that an attacker could make an application put into a header.
 const SPLITTERS: [&str; 6] = [
     "a\r\nX: b",
     "a\nX: b",
@@ -173,7 +173,7 @@ fn refusals_take_statuses_that_refuse() {
 
 #[test]
 fn a_status_has_a_phrase_of_its_own_if_there_is_one() {
-    // RFC 9110 §15: those that can be told to somebody who wanted a WebSocket.
+    // RFC 9110 §15: the statuses that can answer a request for a WebSocket.
     let known = [
         300, 301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 413, 414, 421, 426,
         429, 431, 500, 501, 502, 503, 504, 505,
@@ -191,7 +191,7 @@ fn a_status_has_a_phrase_of_its_own_if_there_is_one() {
     phrases.retain(|phrase| !phrase.is_empty());
     phrases.sort_unstable();
     phrases.dedup();
-    assert_eq!(phrases.len(), known.len(), "no two are alike");
+    assert_eq!(phrases.len(), known.len(), "two statuses share a phrase");
 }
 
 #[test]

@@ -21,7 +21,8 @@ fn agrees_on(line: &str, subprotocol: Option<&str>) {
     );
 }
 
-/// Limits wide enough for `bytes` of head: what is beyond linear time does not end with them.
+/// Limits wide enough for a head of `bytes` bytes, so that anything slower than linear time would
+/// not finish.
 fn limits_for(bytes: usize) -> HandshakeLimits {
     let head_bytes_max = bytes + VALID.len() + 100;
     HandshakeLimits {
@@ -247,8 +248,8 @@ fn h19_offers_and_parameters_are_taken_up_to_their_limits() {
 
 #[test]
 fn h19_a_megabyte_of_one_value_is_read_once() {
-    // The parser's place only moves forward, so each of these takes a moment; with a step back in
-    // it, none would end.
+    // The parser's position only moves forward, so each of these takes a moment. If it moved back,
+    // none of them would finish.
     const COUNT: usize = 500_000;
     for (value, is_accepted) in [
         (format!("a{}", ", ".repeat(COUNT)), true),

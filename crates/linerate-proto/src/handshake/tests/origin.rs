@@ -4,7 +4,7 @@ use alloc::string::ToString;
 
 use super::*;
 
-/// Asserts what a policy says to a request for `host` from each of these origins.
+/// Asserts the decision of a policy on a request for `host` from each of these origins.
 fn judges(policy: &OriginPolicy, scheme: Scheme, host: &str, origins: &[&str], is_allowed: bool) {
     for origin in origins {
         let head = edited(

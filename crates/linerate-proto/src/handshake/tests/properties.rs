@@ -1,5 +1,5 @@
-//! Whatever a peer sends: no panic, no answer that depends on how the bytes were cut, and none
-//! that holds bytes of the peer.
+//! Properties for any input: no panic, and a response that neither depends on how the bytes were
+//! split nor contains bytes that the peer sent.
 
 use alloc::vec;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Bytes that make up heads, so that random input gets further than its first byte.
+/// Generates parts of heads, so that random input gets further than its first byte.
 fn head_bytes() -> impl Strategy<Value = Vec<u8>> {
     let parts = prop::sample::select(vec![
         "GET ",
@@ -46,7 +46,7 @@ fn head_bytes() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(parts, 0..60).prop_map(|parts| parts.concat().into_bytes())
 }
 
-/// One change to a valid message: bytes put in place of others.
+/// Generates changes to a valid message: some bytes replaced with others.
 fn mutations() -> impl Strategy<Value = Vec<(prop::sample::Index, usize, Vec<u8>)>> {
     let bytes = prop::collection::vec(any::<u8>(), 0..4);
     prop::collection::vec((any::<prop::sample::Index>(), 0_usize..4, bytes), 1..4)
@@ -62,7 +62,8 @@ fn mutated(message: &str, mutations: &[(prop::sample::Index, usize, Vec<u8>)]) -
     message
 }
 
-/// Feeds a server the input whole, byte by byte and cut in two, which must all do the same.
+/// Feeds a server the input whole, byte by byte and split in two, which must all have the same
+/// outcome.
 fn outcome_cut(input: &[u8], cut: prop::sample::Index) -> Outcome {
     let limits = HandshakeLimits::default();
     let whole = serve([input], limits);
@@ -82,7 +83,7 @@ fn outcome_cut(input: &[u8], cut: prop::sample::Index) -> Outcome {
     whole
 }
 
-/// Feeds a client, cut in two; its outcome in words.
+/// Feeds a client the input split in two, and describes the outcome.
 fn open(input: &[u8], at: usize) -> String {
     let mut client = ClientHandshake::new("example.com", "/", *b"the sample nonce").unwrap();
     let (head, tail) = input.split_at(at);

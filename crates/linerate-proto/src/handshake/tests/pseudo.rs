@@ -20,7 +20,7 @@ fn request(
     Request::from_pseudo(pseudo, headers, HandshakeLimits::default())
 }
 
-/// Judges a request to open a WebSocket.
+/// Checks a request to open a WebSocket.
 fn judge(pseudo: PseudoHeaders<'_>, headers: &[(&str, &[u8])]) -> Result<(), HandshakeError> {
     request(pseudo, headers)?.websocket().map(|_| ())
 }

@@ -1,10 +1,10 @@
-//! The syntax of a head (RFC 9112 §2 to §5), and peers that speak something else: H13 to H15, H20.
+//! The syntax of a head (RFC 9112 §2 to §5), and peers that use another protocol: H13 to H15, H20.
 
 use super::*;
 
 #[test]
 fn h13_lines_end_with_crlf_and_nothing_else() {
-    // Each byte is refused as soon as it arrives, hence the index of its own.
+    // Each byte is refused as soon as it arrives, so the error contains its own index.
     for (head, offset) in [
         ("GET / HTTP/1.1\nHost: a\r\n\r\n", 14),
         ("GET / HTTP/1.1\r\nHost: a\n\r\n", 23),
@@ -178,10 +178,10 @@ fn h15_only_http_1_1_can_switch_protocols() {
         refuses(
             edited("HTTP/1.1", version),
             "505 HTTP Version Not Supported",
-            "the WebSocket handshake needs HTTP version 1.1",
+            "the WebSocket handshake requires HTTP/1.1",
         );
     }
-    // HTTP/0.9 itself: no version, no headers.
+    // HTTP/0.9 itself has neither a version nor headers.
     refuses(
         "GET /\r\n\r\n",
         "400 Bad Request",
@@ -204,13 +204,13 @@ fn h20_http_2_is_refused_at_the_end_of_its_preface() {
     refuses(
         preface,
         "400 Bad Request",
-        "HTTP/2 is not spoken on this port",
+        "this port does not accept HTTP/2",
     );
     // The first half of the preface is enough.
     refuses(
         &preface[..18],
         "400 Bad Request",
-        "HTTP/2 is not spoken on this port",
+        "this port does not accept HTTP/2",
     );
 }
 
@@ -219,9 +219,9 @@ fn h20_a_client_hello_is_refused_at_its_first_byte() {
     refuses(
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xFC\x03\x03",
         "400 Bad Request",
-        "TLS is not spoken on this port",
+        "this port does not accept TLS",
     );
-    refuses(b"\x16", "400 Bad Request", "TLS is not spoken on this port");
+    refuses(b"\x16", "400 Bad Request", "this port does not accept TLS");
 }
 
 #[test]

@@ -10,7 +10,8 @@ fn h21_headers_that_connection_names_go_no_further() {
          Keep-Alive: timeout=5\r\nProxy-Connection: x\r\nCookie: id=7\r\nConnection: X-Other\r\n\
          x-other: a",
     );
-    // We are the end of the hop: such a request opens a WebSocket, and its answer repeats nothing.
+    // We are the end of the hop: such a request opens a WebSocket, and the response repeats none of
+    // these headers.
     accepts(&head);
     let request = request(&head);
     assert_eq!(request.header("x-internal-auth"), Some(&b"admin"[..]));

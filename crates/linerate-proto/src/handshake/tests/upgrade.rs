@@ -192,7 +192,7 @@ fn h16_other_methods_are_refused() {
         refuses(
             edited("GET", method),
             "405 Method Not Allowed",
-            "the WebSocket handshake needs the method GET",
+            "the WebSocket handshake requires the method GET",
         );
     }
 }
@@ -200,7 +200,7 @@ fn h16_other_methods_are_refused() {
 #[test]
 fn h16_the_answer_to_head_has_no_body() {
     let wire = "HTTP/1.1 405 Method Not Allowed\r\nConnection: close\r\nAllow: GET\r\n\
-        Content-Type: text/plain; charset=utf-8\r\nContent-Length: 45\r\n\r\n";
+        Content-Type: text/plain; charset=utf-8\r\nContent-Length: 48\r\n\r\n";
     assert_eq!(
         outcome(edited("GET", "HEAD").as_bytes()),
         Outcome::Refused { wire: wire.into() }

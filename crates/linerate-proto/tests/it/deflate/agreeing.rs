@@ -1,4 +1,4 @@
-//! What the opening handshake agrees on (RFC 7692 §7.1).
+//! Negotiation of compression in the opening handshake (RFC 7692 §7.1).
 
 use linerate_proto::{
     deflate::{Agreement, Budget, Context, Deflate},
@@ -17,7 +17,7 @@ fn request(extensions: &[&str]) -> String {
     request + "\r\n"
 }
 
-/// Returns what a server answers to these offers, and what it takes the agreement to be.
+/// Returns a server's response to these offers, and its agreement.
 fn answer(offers: &[&str], options: &Deflate) -> Option<(Agreement, String)> {
     answer_to(&request(offers), options)
 }
@@ -40,11 +40,11 @@ fn answer_to(request: &str, options: &Deflate) -> Option<(Agreement, String)> {
 fn handshake(options: Deflate) -> ClientHandshake {
     let key = *b"the sample nonce";
     let handshake =
-        ClientHandshake::new("example.com", "/", key).expect("host and target are such");
+        ClientHandshake::new("example.com", "/", key).expect("host and target are valid");
     handshake.with_deflate(options)
 }
 
-/// Returns what a client makes of a server's answer.
+/// Returns the agreement that a client derives from a server's response.
 fn judged(answer: &str, options: Deflate) -> Result<Negotiated, HandshakeError> {
     let response = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -159,7 +159,7 @@ fn offers_that_make_no_sense_are_passed_over() {
     ] {
         let nonsense = format!("permessage-deflate; {nonsense}");
         assert_eq!(answer(&[&nonsense], &options), None, "{nonsense}");
-        // A better offer behind it, in the same line and in one of its own, is taken.
+        // A valid offer after it, in the same line or in a separate one, is accepted.
         let good = "permessage-deflate; client_max_window_bits";
         let expected = answer(&[good], &options);
         assert!(expected.is_some());
@@ -328,7 +328,7 @@ proptest! {
         let (serves, header) = answer_to(core::str::from_utf8(&request).unwrap(), &server).unwrap();
         let negotiated = judged(&format!("Sec-WebSocket-Extensions: {header}\r\n"), client).unwrap();
         let asks = negotiated.deflate().unwrap();
-        // Each may send with less than the other is ready for, never with more.
+        // Each side may send with a smaller window than the other accepts, never with a larger one.
         for (sending, receiving) in [(serves.sending, asks.receiving), (asks.sending, serves.receiving)] {
             prop_assert!(sending.window_bits <= receiving.window_bits);
             prop_assert!(receiving.takeover || !sending.takeover);

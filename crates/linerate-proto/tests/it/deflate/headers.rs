@@ -1,4 +1,4 @@
-//! F28 with compression agreed on: every pair of first bytes in every situation, against the rules.
+//! F28 with compression: checks every pair of first bytes in every situation against the rules.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     situation::Situation,
 };
 
-/// Where a connection stands, and whether the message it is in is compressed.
+/// The situation of a connection, and whether its unfinished message is compressed.
 const SITUATIONS: [(Situation, bool); 7] = [
     (Situation::CloseReceived, false),
     (Situation::CloseSent, false),
@@ -24,14 +24,15 @@ const SITUATIONS: [(Situation, bool); 7] = [
 
 const RSV1: u8 = 0x40;
 
-/// A payload, and what it becomes if it is inflated.
+/// A payload, and its inflated form.
 struct Payload {
     wire: Vec<u8>,
     inflated: Vec<u8>,
 }
 
 impl Payload {
-    /// Returns a payload of so many bytes that is no compression, or a Close frame with a code.
+    /// Returns an uncompressed payload of this many bytes, or the payload of a Close frame with a
+    /// code.
     fn plain(length: usize, is_close: bool) -> Self {
         let mut wire = vec![b'a'; length];
         if is_close {
@@ -42,11 +43,11 @@ impl Payload {
         Self { wire, inflated }
     }
 
-    /// Returns a compressed message whose wire form has so many bytes.
+    /// Returns a compressed message whose compressed form has this many bytes.
     fn compressed(length: usize) -> Self {
         let (wire, inflated) = match length {
-            // RFC 7692 §7.2.3.6: an empty message is an empty stored block, whose end is taken off. One
-            // of no bytes at all is not told from it.
+            // RFC 7692 §7.2.3.6: an empty message is an empty stored block, whose end is removed. A
+            // payload without any bytes is treated the same.
             0 => (vec![], vec![]),
             1 => (vec![0], vec![]),
             // An empty block of the fixed code before it.
@@ -60,7 +61,7 @@ impl Payload {
                 let head = [&[0][..], &stored.to_le_bytes(), &(!stored).to_le_bytes()].concat();
                 ([&head[..], &bytes, &[0]].concat(), bytes)
             }
-            _ => unreachable!("no frame of the test is longer"),
+            _ => unreachable!("no frame in this test is longer"),
         };
         assert_eq!(
             wire.len(),
@@ -86,13 +87,13 @@ fn engine_in(situation: Situation, is_compressed: bool, role: Role) -> Engine<Te
     engine
 }
 
-/// Judges one frame in one situation, whole and cut behind its first byte.
+/// Checks one frame in one situation, whole and split after its first byte.
 fn check(first: u8, second: u8, payload: &Payload, at: (Situation, bool), role: Role) {
     let (situation, is_compressed) = at;
     let begins = matches!(first & 0xF, 0x1 | 0x2);
     let inflates = (begins && first & RSV1 != 0) || (is_compressed && first & 0xF == 0);
-    // RFC 7692 §6: RSV1 is "Per-Message Compressed" in the first fragment of a message, and set nowhere
-    // else.
+    // RFC 7692 §6: RSV1 is "Per-Message Compressed" in the first fragment of a message, and must
+    // not be set elsewhere.
     let as_plain = if begins { first & !RSV1 } else { first };
     let verdict = judge(as_plain, second, payload.wire.len(), situation, role);
     let content = if inflates {
@@ -103,7 +104,7 @@ fn check(first: u8, second: u8, payload: &Payload, at: (Situation, bool), role: 
     let expected = consequences(verdict, content, situation, role);
     let mut wire = wire(second, &payload.wire, role);
     wire[0] = first;
-    // A cut matters to the header, and long payloads take long.
+    // Splitting matters only for the header, and long payloads take long.
     let cuts: &[_] = match wire.len() {
         0..=0xFFFF => &[Cuts::Whole, Cuts::At(1)],
         _ => &[Cuts::Whole],

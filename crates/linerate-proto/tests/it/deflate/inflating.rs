@@ -1,4 +1,4 @@
-//! What peers send, right and wrong (RFC 7692 §6, §7.2.2).
+//! Valid and invalid compressed messages from peers (RFC 7692 §6, §7.2.2).
 
 use flate2::{Compress, Compression, FlushCompress};
 use linerate_proto::{
@@ -60,10 +60,10 @@ fn messages_that_are_not_compressed_come_between_others() {
 #[test]
 fn x03_malformed_compression_is_answered_1007() {
     for payload in [
-        // A reserved type of block.
+        // A reserved block type.
         &b"\x06\x00"[..],
         b"\x07",
-        // A distance into nothing.
+        // A distance that reaches before the start.
         b"\xf2\x00\x11\x00\x00",
         // A stored block whose length contradicts itself.
         b"\x00\x05\x00\xfa\xfeHello\x00",
@@ -82,8 +82,8 @@ fn x03_truncated_compression_is_answered_1007() {
     let stored = [b"\x00\x09\x00\xf6\xff".as_slice(), b"123456789\x00"].concat();
     for whole in [&whole[..], HELLO, &stored] {
         for len in 1..whole.len() - 1 {
-            // One byte of the stored one is an empty message, and where only four bytes of its content
-            // are missing, the four that are appended are these.
+            // One byte of the stored block is an empty message. If only the last four bytes of its
+            // content are missing, the four appended bytes take their place.
             if whole == stored && [1, stored.len() - 5].contains(&len) {
                 continue;
             }
@@ -141,7 +141,7 @@ fn match_at(distance: u16) -> Vec<u8> {
     code(&mut bits, symbol, 5);
     bits.extend((0..extra).map(|at| (distance - base) >> at & 1));
     code(&mut bits, 0, 7); // the end of the block
-    bits.extend([0, 0, 0]); // the header of the empty block whose rest is taken off
+    bits.extend([0, 0, 0]); // the header of the empty block whose other bytes are removed
     let byte = |bits: &[u16]| {
         bits.iter()
             .rev()
@@ -233,7 +233,7 @@ fn x10_final_blocks_are_accepted_wherever_they_stand() {
     // §7.2.3.4, and the same without the byte that another implementation leaves out.
     assert_reads_hello(&[compressed(1, b"\xf3\x48\xcd\xc9\xc9\x07\x00\x00")]);
     assert_reads_hello(&[compressed(1, b"\xf3\x48\xcd\xc9\xc9\x07\x00")]);
-    // The next message refers back into it, and so does a further block of the same one.
+    // The next message refers back to it, and so does another block of the same message.
     let twice = read(&[
         compressed(1, b"\xf3\x48\xcd\xc9\xc9\x07\x00\x00"),
         compressed(1, b"\xf2\x00\x11\x00\x00"),
@@ -295,7 +295,7 @@ fn x11_flushes_may_stand_anywhere_in_a_message() {
         [&b"Hello, "[..], b"Hello, world"].map(|part| flushed(&mut compress, part));
     let whole = [&first[..], &second].concat();
     let expected = [Seen::text("Hello, Hello, world")];
-    // The end taken off, as it should be; left on; and with an empty block more.
+    // With the end removed, as it should be; with the end; and with another empty block.
     let short = &whole[..whole.len() - 4];
     for payload in [short, &whole, &[&whole, &b"\x00"[..]].concat()] {
         assert_eq!(
@@ -371,7 +371,7 @@ fn u08_inflated_text_is_validated() {
         let record = feed_whole(&wire(&[compressed(1, &deflated(text))]));
         assert_eq!(record.seen, [Seen::Error(error)]);
     }
-    // A code point at every place of the boundary between two pieces of output.
+    // A code point at every position around the boundary between two pieces of output.
     for before in (16 << 10) - 4..=16 << 10 {
         let text = "x".repeat(before) + "€" + &"y".repeat(20_000);
         let record = feed_whole(&wire(&[compressed(1, &deflated(text.as_bytes()))]));

@@ -1,4 +1,4 @@
-//! Bounds on what a compressed message may cost.
+//! Limits on the cost of compressed messages.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn x02_a_bomb_over_fragments_is_answered_1009() {
 
 #[test]
 fn x02_a_bomb_that_repeats_earlier_messages_is_answered_1009() {
-    // What the first message leaves behind makes the second one short.
+    // The second message is short because it refers back to the first.
     let mut compress = flate2::Compress::new(flate2::Compression::best(), false);
     let mut rng = linerate_testkit::Rng::new(2);
     let noise: Vec<u8> = (0..30_000).map(|_| rng.below(256) as u8).collect();
@@ -92,7 +92,7 @@ fn x02_a_bomb_that_repeats_earlier_messages_is_answered_1009() {
 
 #[test]
 fn x02_what_compression_does_not_shorten_is_bounded_on_the_wire() {
-    // Empty blocks inflate to nothing, however many they are.
+    // Empty blocks inflate to nothing, however many there are.
     let blocks = b"\x00\x00\x00\xff\xff".repeat(30_000);
     let frames = [compressed(2, &blocks)];
     let bytes_max = BYTES_MAX + BYTES_MAX / 8 + 64;
@@ -100,7 +100,7 @@ fn x02_what_compression_does_not_shorten_is_bounded_on_the_wire() {
     let record = read(&frames, &Deflate::default(), Cuts::Whole);
     let error = ProtocolError::MessageTooBig { bytes, bytes_max };
     assert_eq!(record.seen, [Seen::Error(error)]);
-    // Noise of exactly the limit is longer when it is compressed, and accepted.
+    // Noise of exactly the limit becomes longer when it is compressed, but is accepted.
     let mut rng = linerate_testkit::Rng::new(1);
     let noise: Vec<u8> = (0..BYTES_MAX).map(|_| rng.below(256) as u8).collect();
     let frame = compressed(2, &deflated(&noise));
@@ -123,7 +123,7 @@ fn x02_a_ratio_is_held_if_one_is_asked_for() {
     assert_eq!(error.close_code().as_u16(), 1009);
     let record = read(&frame, &Deflate::default(), Cuts::Whole);
     assert_eq!(record.seen, [Seen::binary(&[0; 90_000])]);
-    // Short messages are nobody's bombs.
+    // The ratio of short messages is not checked.
     let record = read(
         &[compressed(2, &deflated(&[0; 60_000]))],
         &options,
@@ -157,7 +157,7 @@ fn x12_unfinished_messages_keep_to_the_budget() {
     assert_eq!(third.seen, [Seen::Error(error)]);
     assert_eq!(error.close_code().as_u16(), 1013);
     assert_eq!(BUDGET.used(), 3 * 4_096 + 2 * 49_152);
-    // The end of a message gives its memory back, and so does the end of a connection.
+    // The end of a message releases its memory, and so does the end of a connection.
     let end = wire(&[Frame::new(0, b"")]);
     let first = feed_on(first, &mut engines[0], &end, Cuts::Whole);
     assert_eq!(first.seen, [Seen::binary(b"")]);
@@ -182,7 +182,7 @@ fn x12_idle_connections_give_their_windows_up_when_memory_is_tight() {
         sending: context,
         receiving: context,
     };
-    // A pool would remember what was sent.
+    // A pool would keep a compressor that knows what was sent.
     let server = Engine::new(TestEndpoint(Role::Server), config.clone(), Duration::ZERO);
     let mut server = server.with_deflate(agreement, &options, &Unpooled);
     let mut client = engine_of(Role::Client, &config, context, &options);
@@ -194,7 +194,7 @@ fn x12_idle_connections_give_their_windows_up_when_memory_is_tight() {
     assert_eq!(BUDGET.used(), 4 * 4_096);
     let mut time = Duration::ZERO;
     for used in [4 * 4_096, 3 * 4_096] {
-        // Twice the time for a Ping, which is answered.
+        // A Ping is due twice, and is answered.
         time = server.poll_timeout().unwrap().max(time);
         server.handle_timeout(time).unwrap();
         server
@@ -203,7 +203,7 @@ fn x12_idle_connections_give_their_windows_up_when_memory_is_tight() {
         assert_eq!(BUDGET.used(), used);
         time += Duration::from_secs(1);
     }
-    // Without its window the message is as long as the first one; and it can be read.
+    // Without the window the message is as long as the first one, and the peer can still read it.
     server.send_text(&mut sent, &text).unwrap();
     assert!(
         sent.len() >= 2 * first_bytes - 8,

@@ -1,4 +1,4 @@
-//! Messages that are compressed once and sent to many.
+//! Messages that are compressed once and sent to many connections.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn later_messages_refer_back_to_a_prepared_one() {
     };
     let mut server = engine_of(Role::Server, &Arc::default(), context, &options);
     let mut rng = Rng::new(3);
-    // No byte twice in a row, nothing to gain but by the repetition.
+    // No byte occurs twice in a row, so only the repetition of the message can be compressed.
     let text: String = (0..900)
         .map(|_| (b'a' + rng.below(26) as u8) as char)
         .collect();

@@ -1,4 +1,4 @@
-//! What one engine compresses, another inflates.
+//! Round trips: messages that one engine compresses, another inflates.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{FULL, compressed, deflated, engine, engine_of, wire};
 
 type Engine = linerate_proto::Engine<TestEndpoint>;
 
-/// A message of one of the kinds that compression treats differently.
+/// Generates a message of one of the kinds that compression treats differently.
 fn payload(seed: u64, bytes: usize) -> Vec<u8> {
     let mut rng = Rng::new(seed);
     match seed % 4 {
@@ -50,7 +50,7 @@ struct Sent {
 fn sent() -> impl Strategy<Value = Sent> {
     let bytes = prop_oneof![0_usize..300, 0_usize..5_000, 30_000_usize..70_000];
     (any::<u64>(), bytes, 1_usize..4, 0..10).prop_map(|(seed, bytes, fragments, secret)| Sent {
-        // Few seeds, so that messages repeat each other.
+        // Use few seeds, so that messages repeat each other.
         seed: seed % 6,
         bytes,
         fragments,
@@ -143,7 +143,7 @@ fn inflate_strictly(window_bits: u8, history: &[u8], wire: &[u8]) -> Vec<u8> {
     if !history.is_empty() {
         inflate
             .set_dictionary(history)
-            .expect("a raw stream takes a dictionary");
+            .expect("a raw stream accepts a dictionary");
     }
     let (mut at, mut out) = (0, Vec::new());
     loop {
@@ -177,7 +177,7 @@ fn x05_no_message_refers_back_beyond_its_window() {
             let mut history: Vec<u8> = Vec::new();
             let mut rng = Rng::new(level.into());
             for _ in 0..12 {
-                // A period just within or beyond each window makes the longest distances.
+                // A period just within or beyond each window leads to the longest distances.
                 let near = ((1 << window_bits) + rng.below(600))
                     .saturating_sub(300)
                     .max(20);
@@ -260,7 +260,7 @@ fn a_message_that_does_not_shrink_is_sent_as_it_is_and_the_next_one_can_be_read(
     let mut expected = Vec::new();
     let mut plain = 0;
     for round in 0..50 {
-        // Too short to be judged, and too random to shrink.
+        // Too short for an estimate, and too random to shrink.
         let noise = payload(1 + 4 * round, 60);
         let start = out.len();
         server.send_binary(&mut out, &noise).unwrap();
