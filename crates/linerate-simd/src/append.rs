@@ -1,14 +1,14 @@
-//! Appending a payload behind its prefix, in one step.
+//! Appends a prefix and a payload in one step.
 
 use alloc::vec::Vec;
 
-/// Payloads up to this length are copied inline; longer ones are worth a call.
+/// Payloads up to this length, in bytes, are copied inline; longer ones are worth a call.
 const INLINE_MAX: usize = 64;
 
 /// Appends `prefix` and then `payload` to `dst`.
 ///
-/// The capacity is checked and the length is set once for both, and a short payload is copied
-/// without a call: 13 bytes take a third of what two calls of [`Vec::extend_from_slice`] do.
+/// The capacity is checked and the length is set only once for both, and a short payload is copied
+/// without a call: 13 bytes take a third of the time of two calls of [`Vec::extend_from_slice`].
 ///
 /// ```
 /// use linerate_simd::append;
@@ -21,8 +21,9 @@ const INLINE_MAX: usize = 64;
 pub fn prefixed<const N: usize>(dst: &mut Vec<u8>, prefix: [u8; N], payload: &[u8]) {
     dst.reserve(N + payload.len());
     let len = dst.len();
-    // SAFETY: `reserve` made room for `N + payload.len()` bytes after `len`, which are written before
-    // the length is raised to include them; spare capacity of `dst` cannot overlap `payload`.
+    // SAFETY: `reserve` made room for `N + payload.len()` bytes after `len`, which are written
+    // before the length is raised to include them; spare capacity of `dst` cannot overlap
+    // `payload`.
     unsafe {
         let spare = dst.as_mut_ptr().add(len);
         spare.cast::<[u8; N]>().write(prefix);
@@ -35,12 +36,12 @@ pub fn prefixed<const N: usize>(dst: &mut Vec<u8>, prefix: [u8; N], payload: &[u
 ///
 /// # Safety
 ///
-/// `src` is valid for reading and `dst` for writing `len` bytes, and the two do not overlap.
+/// `src` must be valid for reading and `dst` for writing `len` bytes, and the two must not overlap.
 #[inline(always)]
 unsafe fn copy(src: *const u8, dst: *mut u8, len: usize) {
-    // SAFETY: the caller's guarantees are passed on, and each branch is made for `len`.
+    // SAFETY: the caller's guarantees are passed on, and each branch is correct for its `len`.
     unsafe {
-        // Not one `match`, which would ask for each length in turn.
+        // Not a single `match`, which would test the ranges one after the other.
         if len < 8 {
             match len {
                 0 => {}
@@ -63,7 +64,7 @@ unsafe fn copy(src: *const u8, dst: *mut u8, len: usize) {
 ///
 /// # Safety
 ///
-/// As for [`copy`]; `len` is 1, 2 or 3.
+/// Same as for [`copy`]; `len` must be 1, 2 or 3.
 #[inline(always)]
 unsafe fn copy_bytes(src: *const u8, dst: *mut u8, len: usize) {
     let (middle, last) = (len / 2, len - 1);
@@ -75,15 +76,15 @@ unsafe fn copy_bytes(src: *const u8, dst: *mut u8, len: usize) {
     }
 }
 
-/// Copies one to two blocks: the first and the last, which may overlap.
+/// Copies one to two blocks of `N` bytes: the first and the last, which may overlap.
 ///
 /// # Safety
 ///
-/// As for [`copy`]; `len` lies in `N..=2 * N`.
+/// Same as for [`copy`]; `len` must be in `N..=2 * N`.
 #[inline(always)]
 unsafe fn copy_ends<const N: usize>(src: *const u8, dst: *mut u8, len: usize) {
     let last = len - N;
-    // SAFETY: both blocks lie within `len`; arrays of bytes need no alignment.
+    // SAFETY: both blocks are within `len`; arrays of bytes need no alignment.
     unsafe {
         let head = src.cast::<[u8; N]>().read();
         let tail = src.add(last).cast::<[u8; N]>().read();

@@ -1,6 +1,7 @@
-//! Brackets, colons, commas and strings of JSON (RFC 8259), by blocks instead of bytes.
+//! Finds brackets, colons, commas and strings in JSON (RFC 8259), in blocks instead of bytes.
 //!
-//! Strings are found as in Langdale and Lemire, "Parsing Gigabytes of JSON per Second" (2019).
+//! Strings are found as described by Langdale and Lemire in "Parsing Gigabytes of JSON per Second"
+//! (2019).
 //!
 //! ```
 //! use linerate_simd::json::find_marks;
@@ -23,10 +24,10 @@ use block::{BLOCK_LEN, Classes, classify_baseline};
 use brackets::Brackets;
 use strings::{Strings, prefix_xor};
 
-/// How deep lists and objects may be nested.
+/// The maximum nesting depth of arrays and objects.
 pub const DEPTH_MAX: usize = 127;
 
-/// Where the marks of 64 bytes are; bit `i` speaks of byte `i`.
+/// The positions of the marks in a block of 64 bytes, as bit masks: bit `i` stands for byte `i`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Marks {
     /// Brackets outside of strings.
@@ -41,23 +42,25 @@ pub struct Marks {
     pub opening: u64,
 }
 
-/// What is true of a whole text.
+/// Properties of a whole text.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Outline {
-    /// Whether there is a backslash in it.
+    /// True if the text contains a backslash.
     pub has_backslashes: bool,
 }
 
-/// Replaces what is in `marks` by those of each block of a text. `None` if the brackets outside of
-/// strings are not pairs of the same kind, nested at most [`DEPTH_MAX`] deep, if a string is not
-/// closed, or if there is a backslash outside of strings. Nothing else is asked of the text.
+/// Replaces the content of `marks` with the marks of each block of a text.
+///
+/// Returns `None` if the brackets outside of strings are not matching pairs, if they are nested
+/// more than [`DEPTH_MAX`] deep, if a string is not closed, or if there is a backslash outside of
+/// strings. This does not check anything else; in particular, the text may still be invalid JSON.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 #[inline]
 pub fn find_marks(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
     use std::arch::is_x86_feature_detected;
     let has_bits = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("pclmulqdq");
     if has_bits && is_x86_feature_detected!("avx512bw") {
-        // SAFETY: the processor was asked for what the function needs.
+        // SAFETY: the processor has the features that the function needs.
         unsafe { find_avx512(text, marks) }
     } else if has_bits && is_x86_feature_detected!("avx2") {
         // SAFETY: as above.
@@ -67,19 +70,21 @@ pub fn find_marks(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
     }
 }
 
-/// Replaces what is in `marks` by those of each block of a text. `None` if the brackets outside of
-/// strings are not pairs of the same kind, nested at most [`DEPTH_MAX`] deep, if a string is not
-/// closed, or if there is a backslash outside of strings. Nothing else is asked of the text.
+/// Replaces the content of `marks` with the marks of each block of a text.
+///
+/// Returns `None` if the brackets outside of strings are not matching pairs, if they are nested
+/// more than [`DEPTH_MAX`] deep, if a string is not closed, or if there is a backslash outside of
+/// strings. This does not check anything else; in particular, the text may still be invalid JSON.
 #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
 pub fn find_marks(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
     find_with(text, marks, classify_baseline, prefix_xor)
 }
 
-/// Does what [`find_with`] does, 64 bytes at a time.
+/// Like [`find_with`], with AVX-512: 64 bytes at a time.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 #[target_feature(enable = "avx512bw,bmi1,pclmulqdq")]
 fn find_avx512(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
-    // A closure has the features of the function around it.
+    // A closure inherits the target features of the enclosing function.
     find_with(
         text,
         marks,
@@ -88,7 +93,7 @@ fn find_avx512(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
     )
 }
 
-/// Does what [`find_with`] does, 32 bytes at a time.
+/// Like [`find_with`], with AVX2: 32 bytes at a time.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 #[target_feature(enable = "avx2,bmi1,pclmulqdq")]
 fn find_avx2(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
@@ -100,7 +105,8 @@ fn find_avx2(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
     )
 }
 
-/// Finds the marks of a text, whose bytes `classify` tells apart. `prefix_xor` does what the function of this name does.
+/// Finds the marks of a text. `classify` classifies the bytes of a block; `prefix_xor` must return
+/// the same as the function of that name.
 #[inline(always)]
 fn find_with(
     text: &[u8],

@@ -1,14 +1,14 @@
-//! Masking, UTF-8 and newline kernels for WebSocket, dispatched at run time.
+//! Masking, UTF-8, newline and JSON kernels for WebSocket, dispatched at run time.
 //!
-//! Three things touch every byte that a WebSocket endpoint carries, and each is a module here:
-//! [`mask`] (RFC 6455 §5.3), [`utf8`] (RFC 6455 §8.1, RFC 3629) and [`newline`] (lines within
-//! messages). Lines of access logs are split at their [`marks`], and [`json`] finds the marks of
-//! JSON. Frames are put together by [`append`]. All of the project's `unsafe` kernels live in this
-//! crate, behind safe functions; each
-//! is tested against a byte-wise twin.
+//! A WebSocket endpoint processes every byte of its messages in up to three ways, and each is a
+//! module here: [`mask`] (RFC 6455 §5.3), [`utf8`] (RFC 6455 §8.1, RFC 3629) and [`newline`] (lines
+//! in messages). [`marks`] finds the bytes at which lines of access logs are split, [`json`] finds
+//! the structural characters of JSON, and [`append`] assembles frames. All of the project's
+//! `unsafe` kernels are in this crate, behind safe functions. Each is tested against a byte-wise
+//! implementation.
 //!
-//! The crate is `no_std` and needs an allocator. Without the feature `std` (on by default) the
-//! processor is not asked what it can do, and the portable kernels are used.
+//! The crate is `no_std` and needs an allocator. Without the feature `std` (on by default) it does
+//! not detect the processor's features and uses the portable kernels.
 //!
 //! ```
 //! use linerate_simd::{mask, utf8};

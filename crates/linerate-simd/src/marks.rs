@@ -1,7 +1,7 @@
-//! Search for the bytes at which lines of access logs are split: line feeds, double quotes and
+//! Finds the bytes at which lines of access logs are split: line feeds, double quotes and
 //! backslashes.
 //!
-//! One pass finds them all, so that whoever splits a line afterwards has nothing to search for.
+//! One pass finds all of them, so that the code that splits a line does not have to search.
 //!
 //! ```
 //! use linerate_simd::marks::Finder;
@@ -17,15 +17,15 @@ use alloc::vec;
 
 use block::{BLOCK_LEN, marks_baseline};
 
-/// How many bytes are looked at in one go: so few that they are still in the first-level cache when
-/// they are split.
+/// The number of bytes that are searched in one pass: few enough that they are still in the
+/// first-level cache when they are split.
 pub const WINDOW_LEN: usize = 16 << 10;
 
-/// How many offsets are written at once, whether there are so many or not.
+/// How many offsets are written at once, even if there are fewer.
 const WRITTEN: usize = 4;
 const ROOM: usize = WINDOW_LEN + WRITTEN;
 
-/// Finds marks, and keeps the memory for where they are: 64 KiB.
+/// Finds marks, and owns the memory for their offsets: 64 KiB.
 #[derive(Clone, Debug)]
 pub struct Finder {
     offsets: Box<[u32]>,
@@ -39,7 +39,7 @@ impl Finder {
         }
     }
 
-    /// Returns the offsets of all marks within the first [`WINDOW_LEN`] bytes, first to last.
+    /// Returns the offsets of all marks in the first [`WINDOW_LEN`] bytes, in ascending order.
     #[inline]
     pub fn find(&mut self, haystack: &[u8]) -> &[u32] {
         let window = &haystack[..haystack.len().min(WINDOW_LEN)];
@@ -47,7 +47,7 @@ impl Finder {
         &self.offsets[..count]
     }
 
-    /// Returns how many bytes of heap it holds.
+    /// Returns the size of the allocated memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(&*self.offsets)
     }
@@ -59,8 +59,7 @@ impl Default for Finder {
     }
 }
 
-/// Writes the offsets of all marks, with the best kernel that this processor has; returns how many
-/// there are.
+/// Writes the offsets of all marks, with the best kernel for this processor; returns their number.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 fn find_in(window: &[u8], offsets: &mut [u32]) -> usize {
     use std::arch::is_x86_feature_detected;
@@ -68,28 +67,28 @@ fn find_in(window: &[u8], offsets: &mut [u32]) -> usize {
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("popcnt")
     {
-        // SAFETY: the processor was asked for what the function needs.
+        // SAFETY: the processor has the features that the function needs.
         unsafe { find_avx2(window, offsets) }
     } else {
         collect(window, offsets, marks_baseline)
     }
 }
 
-/// Writes the offsets of all marks; returns how many there are.
+/// Writes the offsets of all marks; returns their number.
 #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
 fn find_in(window: &[u8], offsets: &mut [u32]) -> usize {
     collect(window, offsets, marks_baseline)
 }
 
-/// Does what [`collect`] does, 32 bytes at a time.
+/// Like [`collect`], with AVX2: 32 bytes at a time.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 fn find_avx2(window: &[u8], offsets: &mut [u32]) -> usize {
-    // A closure has the features of the function around it.
+    // A closure inherits the target features of the enclosing function.
     collect(window, offsets, |block| block::marks_avx2(block))
 }
 
-/// Writes the offsets of all bytes that `marks` sets a bit for; returns how many there are.
+/// Writes the offsets of all bytes for which `marks` sets a bit; returns their number.
 #[inline(always)]
 fn collect(window: &[u8], offsets: &mut [u32], marks: impl Fn(&[u8; BLOCK_LEN]) -> u64) -> usize {
     let (blocks, rest) = window.as_chunks::<BLOCK_LEN>();
@@ -107,10 +106,10 @@ fn collect(window: &[u8], offsets: &mut [u32], marks: impl Fn(&[u8; BLOCK_LEN]) 
     count
 }
 
-/// Writes where the bits of a mask are; returns how many there are.
+/// Writes the positions of the bits of a mask; returns their number.
 ///
-/// A few are written without looking whether there are any: a branch that is taken in this block
-/// and not in the next costs more.
+/// Writes [`WRITTEN`] positions at a time without checking how many there are, because a branch
+/// that is taken in some blocks and not in others costs more.
 #[inline(always)]
 fn write(mut mask: u64, base: u32, offsets: &mut [u32]) -> usize {
     let count = mask.count_ones() as usize;

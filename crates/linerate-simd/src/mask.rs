@@ -1,7 +1,7 @@
 //! Masking of client payloads (RFC 6455 §5.3).
 //!
-//! Masking is its own inverse, so the same functions mask and unmask. `phase` says where in the
-//! frame's payload the first byte lies, so that a payload can be masked in pieces of any length:
+//! Masking is its own inverse, so the same functions mask and unmask. `phase` is the offset of the
+//! first byte in the frame's payload, so that a payload can be masked in pieces of any length:
 //!
 //! ```
 //! use linerate_simd::mask;
@@ -33,7 +33,7 @@ pub fn apply(key: [u8; 4], phase: usize, payload: &mut [u8]) {
     apply_seeing_ascii(key, phase, payload);
 }
 
-/// XORs as [`apply`] does; returns whether the result is ASCII.
+/// XORs like [`apply`], and returns whether the result is ASCII.
 #[inline]
 pub(crate) fn apply_seeing_ascii(key: [u8; 4], phase: usize, payload: &mut [u8]) -> bool {
     let dst = payload.as_mut_ptr();
@@ -42,14 +42,15 @@ pub(crate) fn apply_seeing_ascii(key: [u8; 4], phase: usize, payload: &mut [u8])
     unsafe { mask_raw(Key::new(key, phase), dst.cast_const(), dst, payload.len()) }
 }
 
-/// XORs a whole payload, which is `range` of `input`, with `key`; returns it as text if it is UTF-8
-/// then, and all of `input`.
+/// XORs a whole payload at `range` of `input` with `key`, validates the result as UTF-8, and
+/// returns it as text together with all of `input`.
 ///
-/// Text that is ASCII is validated in the same pass.
+/// ASCII text is validated in the same pass.
 ///
 /// # Errors
 ///
-/// Returns the offset in the payload of the first byte that is not UTF-8; the payload was XORed.
+/// Returns the offset in the payload of the first byte that is not valid UTF-8; the payload has
+/// been XORed in this case as well.
 ///
 /// # Panics
 ///
@@ -81,7 +82,8 @@ pub fn apply_text(
     Ok((text, input))
 }
 
-/// Validates what is not ASCII; a function of its own, so that ASCII does not pay for its registers.
+/// Validates text that is not ASCII. A separate function, so that ASCII text does not pay for
+/// saving the registers that it uses.
 #[inline(never)]
 fn validate_beyond_ascii(bytes: &[u8]) -> Result<&str, Utf8Error> {
     utf8::validate(bytes)
@@ -115,13 +117,13 @@ pub fn copy(key: [u8; 4], phase: usize, src: &[u8], dst: &mut [u8]) {
 /// Appends `src`, masked with `key`, to `dst` in one pass.
 ///
 /// `phase` is the index, in the frame's payload, of `src[0]`; only its value modulo 4 matters. The
-/// new space is written once: it is not filled with zeros first.
+/// new space is written only once, without filling it with zeros first.
 #[inline]
 pub fn append(key: [u8; 4], phase: usize, src: &[u8], dst: &mut Vec<u8>) {
     append_seeing_ascii(key, phase, src, dst);
 }
 
-/// Appends as [`append`] does; returns whether what was appended is ASCII.
+/// Appends like [`append`], and returns whether the appended bytes are ASCII.
 #[inline]
 pub(crate) fn append_seeing_ascii(
     key: [u8; 4],

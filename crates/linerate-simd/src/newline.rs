@@ -1,4 +1,4 @@
-//! Search for line feeds: the ends of the lines within a message.
+//! Finds line feeds, which end the lines in a message.
 //!
 //! ```
 //! use linerate_simd::newline;
@@ -28,7 +28,7 @@ pub fn rfind(haystack: &[u8]) -> Option<usize> {
 
 /// Returns how many line feeds there are.
 pub fn count(haystack: &[u8]) -> usize {
-    // Few enough for each lane of a vector to count in a byte.
+    // Chunks are short enough for each lane of a vector to count in one byte.
     haystack
         .chunks(192)
         .map(|chunk| {
@@ -42,7 +42,7 @@ pub fn count(haystack: &[u8]) -> usize {
         .sum()
 }
 
-/// Returns the offsets of all line feeds, first to last.
+/// Returns the offsets of all line feeds, in ascending order.
 #[inline]
 pub fn positions(haystack: &[u8]) -> Positions<'_> {
     Positions {
@@ -53,18 +53,18 @@ pub fn positions(haystack: &[u8]) -> Positions<'_> {
     }
 }
 
-/// The offsets of all line feeds in a slice: see [`positions`].
+/// The offsets of all line feeds in a slice; see [`positions`].
 ///
-/// The slice is looked at in blocks; what a block holds is a bit mask, so that many short lines
+/// The slice is searched in blocks. The result for a block is a bit mask, so that many short lines
 /// cost little more than a few long ones.
 #[derive(Clone, Debug)]
 pub struct Positions<'a> {
     haystack: &'a [u8],
-    /// Where the block that `pending` speaks of starts.
+    /// The offset of the block to which `pending` belongs.
     block_at: usize,
-    /// Where the next block starts.
+    /// The offset of the next block.
     next_at: usize,
-    /// One bit for each line feed of the block that was not returned yet.
+    /// One bit for each line feed of the block that has not been returned yet.
     pending: u64,
 }
 

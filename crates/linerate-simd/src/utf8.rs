@@ -9,29 +9,30 @@ use core::fmt;
 pub use text::{Text, TextBuf};
 pub use validator::Validator;
 
-/// The length of what simdutf8 validates at once. It leaves what is shorter to the standard library.
+/// The number of bytes that simdutf8 validates at once. It passes shorter input to the standard
+/// library.
 const BLOCK_LEN: usize = 64;
 
-/// From this length on, it is quicker to pad text beyond ASCII to a block: 18 ns instead of 23 at 40
-/// bytes and of 38 at 63 (`linerate-microbench`).
+/// From this length on, it is faster to pad non-ASCII text to a block: 18 ns instead of 23 ns at 40
+/// bytes, and instead of 38 ns at 63 bytes (`linerate-microbench`).
 const PADDED_MIN: usize = 32;
 
-/// Below this length, it pays to look whether all is ASCII first: 4 ns instead of 10 at 125 bytes
+/// Below this length, it is faster to check for ASCII first: 4 ns instead of 10 ns at 125 bytes
 /// (`linerate-microbench`).
 const ASCII_LIKELY_MAX: usize = 256;
 
-/// Bytes that are not UTF-8.
+/// The error for bytes that are not valid UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Utf8Error {
     valid_up_to: usize,
 }
 
 impl Utf8Error {
-    /// Returns the offset, in the bytes just given, of the first byte that cannot continue valid
-    /// UTF-8, or their length if they end within a code point that had to be complete.
+    /// Returns the offset, in the bytes of the last call, of the first byte that cannot continue
+    /// valid UTF-8, or their length if they end inside a code point that had to be complete.
     ///
-    /// It may lie inside a code point, where [`core::str::Utf8Error::valid_up_to`] would name its
-    /// beginning: after the byte F4, 90 cannot follow, so for F4 90 this is 1.
+    /// The offset may be inside a code point, where [`core::str::Utf8Error::valid_up_to`] returns
+    /// the start of that code point. For example, 90 cannot follow F4, so this returns 1 for F4 90.
     pub const fn valid_up_to(&self) -> usize {
         self.valid_up_to
     }
@@ -45,11 +46,11 @@ impl fmt::Display for Utf8Error {
 
 impl core::error::Error for Utf8Error {}
 
-/// Returns `bytes` as text if they are valid UTF-8 as a whole.
+/// Returns `bytes` as text if all of them are valid UTF-8.
 ///
 /// # Errors
 ///
-/// Returns an error if they are not, or if the last code point is unfinished.
+/// Fails if `bytes` are not valid UTF-8, or if the last code point is incomplete.
 ///
 /// ```
 /// use linerate_simd::utf8;
@@ -63,18 +64,18 @@ pub fn validate(bytes: &[u8]) -> Result<&str, Utf8Error> {
     if !is_valid(bytes) {
         return Err(locate(bytes));
     }
-    // SAFETY: they were just found to be valid.
+    // SAFETY: the bytes were just found to be valid.
     Ok(unsafe { core::str::from_utf8_unchecked(bytes) })
 }
 
-/// Returns whether `bytes` are valid UTF-8 as a whole.
+/// Returns whether all of `bytes` are valid UTF-8.
 #[inline]
 fn is_valid(bytes: &[u8]) -> bool {
     match bytes.len() {
         ASCII_LIKELY_MAX.. => simdutf8::basic::from_utf8(bytes).is_ok(),
         _ if ascii::is_ascii(bytes) => true,
         PADDED_MIN..BLOCK_LEN => {
-            // No code point goes on with NUL, so the padding makes nothing valid that is not.
+            // NUL cannot continue a code point, so the padding does not make invalid bytes valid.
             let mut block = [0; BLOCK_LEN];
             block[..bytes.len()].copy_from_slice(bytes);
             simdutf8::basic::from_utf8(&block).is_ok()
@@ -83,7 +84,7 @@ fn is_valid(bytes: &[u8]) -> bool {
     }
 }
 
-/// Finds where `bytes`, which are known not to be valid, go wrong.
+/// Finds the first error in `bytes`, which are known to be invalid.
 #[cold]
 fn locate(bytes: &[u8]) -> Utf8Error {
     match Validator::new().push(bytes) {

@@ -1,10 +1,11 @@
-//! The buffers that the kernel receives into, and what is lent of them.
+//! The buffers into which the kernel receives, and the inputs that borrow them.
 //!
-//! The kernel takes buffers from a ring of entries in shared memory. Where it can (Linux 6.12), it
-//! fills each of them piece by piece, so that few buffers do for many small inputs; otherwise each
-//! input takes a whole buffer. A buffer is the kernel's from [`Buffers::provide`] until it says that it
-//! is done with it; each piece that it has reported is its [`Input`]'s until that is dropped. A
-//! buffer is provided again once the kernel is done with it and nothing of it is lent.
+//! The kernel takes buffers from a ring of entries in shared memory. If it can (Linux 6.12), it
+//! fills each of them piece by piece, so that few buffers are enough for many small inputs;
+//! otherwise each input takes a whole buffer. A buffer belongs to the kernel from
+//! [`Buffers::provide`] until the kernel reports that it is done with it. Each piece that the
+//! kernel has reported belongs to its [`Input`] until that is dropped. A buffer is provided again
+//! once the kernel is done with it and no input borrows it.
 
 use std::{
     alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},
@@ -21,22 +22,22 @@ use io_uring::{IoUring, types::BufRingEntry};
 
 use crate::{Setup, SetupError, setup::explain};
 
-/// The only group of buffers of a ring.
+/// The only buffer group of a ring.
 pub(crate) const GROUP: u16 = 0;
 
-/// `IOU_PBUF_RING_INC` of the kernel's interface: buffers are filled piece by piece.
+/// The kernel's flag `IOU_PBUF_RING_INC`: buffers are filled piece by piece.
 const INCREMENTAL: u16 = 2;
 
-/// The alignment of the entries, which the kernel demands, and of the buffers.
+/// The alignment of the entries, which the kernel requires, and of the buffers.
 const PAGE: usize = 4_096;
 
-/// Buffers and the entries by which the kernel gets them.
+/// Buffers, and the entries through which the kernel gets them.
 pub(crate) struct Buffers {
-    /// INVARIANT: `states.len()` entries, of which the kernel reads those that are provided, and
-    /// may write the address and length of these.
+    /// INVARIANT: `states.len()` entries. The kernel reads those that are provided, and may write
+    /// their address and length.
     entries: Memory,
-    /// INVARIANT: `states.len()` times `bytes`; each byte is either the kernel's, or that of one
-    /// [`Input`], or nobody's.
+    /// INVARIANT: `states.len()` times `bytes`. Each byte belongs to the kernel, to one [`Input`],
+    /// or to neither.
     memory: Memory,
     /// The size of a buffer.
     bytes: u32,
@@ -45,19 +46,19 @@ pub(crate) struct Buffers {
     provided: Cell<u16>,
 }
 
-/// What has become of a buffer since it was provided.
+/// The state of a buffer since it was provided.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// The bytes that the kernel has reported.
+    /// How many bytes the kernel has reported.
     filled: u32,
-    /// The pieces of it that are lent.
+    /// How many inputs borrow a piece of the buffer.
     lent: u32,
-    /// Whether the kernel is done with it.
+    /// True if the kernel is done with the buffer.
     is_full: bool,
 }
 
 impl Buffers {
-    /// Makes buffers and provides all of them.
+    /// Creates buffers and provides all of them.
     pub(crate) fn register(io: &IoUring, setup: &Setup) -> Result<Rc<Self>, SetupError> {
         let step = "registering buffers";
         if setup.piecewise {
@@ -91,7 +92,7 @@ impl Buffers {
 
     fn register_with(&self, io: &IoUring, flags: u16) -> io::Result<()> {
         let entries = self.entries.start.as_ptr().addr() as u64;
-        // SAFETY: the entries are as many as is said, and aligned to a page. `Ring` frees them only
+        // SAFETY: there are as many entries as stated, aligned to a page. `Ring` frees them only
         // after the io_uring.
         unsafe {
             io.submitter().register_buf_ring_with_flags(
@@ -105,14 +106,15 @@ impl Buffers {
         Ok(())
     }
 
-    /// Returns the input that a completion has reported: `bytes` bytes in buffer `number`, with
-    /// which the kernel is done if `is_full`.
+    /// Returns the input that a completion has reported: `bytes` bytes in buffer `number`.
+    /// `is_full` is true if the kernel is done with the buffer.
     ///
     /// # Safety
-    /// The kernel has reported so, and this is the first and only time that it is said here.
+    /// The kernel must have reported these values, and this must be called only once for each
+    /// report.
     ///
     /// # Panics
-    /// If the kernel reports what can't be.
+    /// Panics if the kernel reports impossible values.
     pub(crate) unsafe fn lend(self: &Rc<Self>, number: u16, bytes: u32, is_full: bool) -> Input {
         let cell = &self.states[usize::from(number)];
         let state = cell.get();
@@ -133,7 +135,8 @@ impl Buffers {
         }
     }
 
-    /// Takes a piece back; provides its buffer again if that was the last thing it waited for.
+    /// Takes back a piece that is no longer borrowed; provides its buffer again if it was the last
+    /// one and the kernel is done with the buffer.
     fn take_back(&self, number: u16) {
         let cell = &self.states[usize::from(number)];
         let mut state = cell.get();
@@ -145,22 +148,22 @@ impl Buffers {
         }
     }
 
-    /// Gives a whole buffer to the kernel. Nothing of it may be lent.
+    /// Gives a whole buffer to the kernel. No input may borrow it.
     fn provide(&self, number: u16) {
         let provided = self.provided.get();
         let index = usize::from(provided) & (self.states.len() - 1);
         let base: NonNull<BufRingEntry> = self.entries.start.cast();
-        // SAFETY: the index is within the entries, which are initialized with zeros. At most as
-        // many buffers as there are entries are provided at once, so that the kernel does not read
-        // this one before the tail below says so. The tail lies in a part of the first entry that
-        // the setters don't touch.
+        // SAFETY: the index is within the entries, which are initialized with zeros. There are
+        // never more buffers provided than entries, so the kernel does not read this entry before
+        // the tail is updated below. The tail is in a part of the first entry that the setters do
+        // not change.
         let entry = unsafe { base.add(index).as_mut() };
         entry.set_addr(self.at(number, 0).as_ptr().addr() as u64);
         entry.set_len(self.bytes);
         entry.set_bid(number);
         self.provided.set(provided.wrapping_add(1));
-        // SAFETY: the entries are initialized and live, and the tail is aligned, written by nobody
-        // else and read by the kernel atomically.
+        // SAFETY: the entries are initialized and live. The tail is aligned, written only here, and
+        // read atomically by the kernel.
         let tail = unsafe {
             let tail = BufRingEntry::tail(base.as_ptr()).cast_mut();
             AtomicU16::from_ptr(tail)
@@ -172,8 +175,8 @@ impl Buffers {
     fn at(&self, number: u16, offset: u32) -> NonNull<u8> {
         let offset = usize::from(number) * self.bytes as usize + offset as usize;
         debug_assert!(offset <= self.memory.layout.size());
-        // SAFETY: `number` is less than the number of buffers and `offset` at most the size of
-        // one, which all callers see to, so that the sum is within the memory.
+        // SAFETY: all callers ensure that `number` is less than the number of buffers and `offset`
+        // is at most the size of one, so the sum is within the memory.
         unsafe { self.memory.start.add(offset) }
     }
 }
@@ -201,13 +204,14 @@ impl Drop for Memory {
     }
 }
 
-/// What has arrived on a socket: a part of a ring's buffers, given back when it is dropped.
+/// The bytes received on a socket: a part of a ring's buffers, returned to the ring on drop.
 ///
-/// Buffers are few: whatever is not looked at now is better copied than kept.
+/// A ring has few buffers: process an input immediately, or copy it instead of keeping it.
 pub struct Input {
     buffers: Rc<Buffers>,
     number: u16,
-    /// INVARIANT: reported by the kernel, within the buffer, and no other input's.
+    /// INVARIANT: the bytes were reported by the kernel, are within the buffer, and belong to no
+    /// other input.
     start: u32,
     bytes: u32,
 }
@@ -219,8 +223,8 @@ impl Deref for Input {
     fn deref(&self) -> &[u8] {
         let start = self.buffers.at(self.number, self.start);
         // SAFETY: the bytes are initialized and within the memory, which lives as long as
-        // `buffers`. They are this input's alone: the kernel is done with what it has reported, and
-        // gets the buffer again only after the input is dropped.
+        // `buffers`. They belong only to this input: the kernel does not touch bytes that it has
+        // reported, and gets the buffer again only after the input is dropped.
         unsafe { slice::from_raw_parts(start.as_ptr(), self.bytes as usize) }
     }
 }
@@ -254,7 +258,7 @@ mod tests {
 
     fn entry(buffers: &Buffers, index: usize) -> (u64, u32, u16) {
         let base: NonNull<BufRingEntry> = buffers.entries.start.cast();
-        // SAFETY: within the entries, and no kernel knows of them.
+        // SAFETY: within the entries, which are not shared with the kernel.
         let entry = unsafe { base.add(index).as_ref() };
         (entry.addr(), entry.len(), entry.bid())
     }
@@ -265,14 +269,14 @@ mod tests {
         buffers.provide(0);
         buffers.provide(1);
         let lend = |bytes, is_full| {
-            // SAFETY: this test is the kernel.
+            // SAFETY: this test acts as the kernel.
             unsafe { buffers.lend(0, bytes, is_full) }
         };
         let mut first = lend(60, false);
         let second = lend(40, true);
         first.fill(1);
         assert_eq!((first.len(), second.len()), (60, 40));
-        assert_eq!(second[0], 0, "pieces don't overlap");
+        assert_eq!(second[0], 0, "pieces must not overlap");
         drop(first);
         assert_eq!(buffers.provided.get(), 2);
         drop(second);
@@ -287,7 +291,7 @@ mod tests {
     fn an_input_outlives_the_ring_it_came_from() {
         let buffers = Rc::new(Buffers::new(1, 10));
         buffers.provide(0);
-        // SAFETY: this test is the kernel.
+        // SAFETY: this test acts as the kernel.
         let input = unsafe { buffers.lend(0, 10, true) };
         drop(buffers);
         assert_eq!(input[..], [0; 10]);
@@ -297,7 +301,7 @@ mod tests {
     #[should_panic(expected = "within its size")]
     fn a_report_beyond_a_buffer_is_not_believed() {
         let buffers = Rc::new(Buffers::new(1, 10));
-        // SAFETY: this test is the kernel.
+        // SAFETY: this test acts as the kernel.
         drop(unsafe { buffers.lend(0, 11, true) });
     }
 }

@@ -1,44 +1,44 @@
-//! What the kernel reports.
+//! The results that the kernel reports.
 
 use std::{io, os::fd::OwnedFd};
 
 use crate::Input;
 
-/// An operation that is complete, or the next result of one that goes on.
+/// The result of a completed operation, or the next result of one that continues.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Completion {
-    /// Of [`Ring::accept`](crate::Ring::accept).
+    /// A result of [`Ring::accept`](crate::Ring::accept).
     Accepted {
-        /// What the operation was started with.
+        /// The token that was passed to the operation.
         token: u64,
-        /// A connection, whose socket does not block.
+        /// The new connection, whose socket is non-blocking.
         accepted: io::Result<OwnedFd>,
-        /// The operation goes on.
+        /// True if the operation continues.
         more: bool,
     },
-    /// Of [`Ring::poll`](crate::Ring::poll), which is over.
+    /// The result of [`Ring::poll`](crate::Ring::poll), which is complete.
     Polled {
-        /// What the operation was started with.
+        /// The token that was passed to the operation.
         token: u64,
     },
-    /// Of [`Ring::receive`](crate::Ring::receive).
+    /// A result of [`Ring::receive`](crate::Ring::receive).
     Received {
-        /// What the operation was started with.
+        /// The token that was passed to the operation.
         token: u64,
-        /// What has arrived, or `None` at the end of the stream. The errors `ENOBUFS` (all buffers
-        /// are lent or full) and `ECANCELED` say nothing about the connection.
+        /// The received bytes, or `None` at the end of the stream. The errors `ENOBUFS` (all
+        /// buffers are in use) and `ECANCELED` do not concern the connection.
         received: io::Result<Option<Input>>,
-        /// The operation goes on.
+        /// True if the operation continues.
         more: bool,
     },
-    /// Of a [`Ring::send`](crate::Ring::send) that was not taken whole.
+    /// The result of a [`Ring::send`](crate::Ring::send) that did not send all bytes.
     Unsent {
-        /// What the operation was started with.
+        /// The token that was passed to the operation.
         token: u64,
-        /// How many bytes the kernel has taken; `EAGAIN` stands for none.
+        /// How many bytes were sent; the error `EAGAIN` means none.
         sent: io::Result<usize>,
-        /// The memory that was handed over.
+        /// The bytes that were passed to the operation.
         bytes: Vec<u8>,
     },
 }

@@ -1,10 +1,11 @@
 //! io_uring for the sockets of one thread, behind a safe interface.
 //!
-//! A [`Ring`] accepts, receives, sends, polls and closes: operations are queued, and one system call
-//! hands all of them to the kernel and fetches what has been completed. What the kernel reads or
-//! writes belongs to the ring for as long as the kernel may touch it: what is received comes in
-//! [`Input`]s that lend a part of the ring's buffers, and what is sent is handed over until it is
-//! done. A ring that is dropped waits until the kernel is done with all of it.
+//! A [`Ring`] accepts, receives, sends, polls and closes. Operations are queued, and one system
+//! call submits all of them to the kernel and fetches the completed ones. Memory that the kernel
+//! reads or writes belongs to the ring for as long as the kernel may access it: received bytes are
+//! returned as [`Input`]s, which borrow a part of the ring's buffers, and bytes to send are handed
+//! over until they are sent. Dropping a ring waits until the kernel no longer uses any of this
+//! memory.
 //!
 //! ```
 //! use std::{io::Write, net::{TcpListener, TcpStream}, os::fd::AsFd};
@@ -33,7 +34,7 @@
 //! # }
 //! ```
 //!
-//! It needs Linux 6.1. All unsafe code of our own for io_uring is in this crate.
+//! This requires Linux 6.1. All of the project's own unsafe code for io_uring is in this crate.
 
 mod buffers;
 mod completion;

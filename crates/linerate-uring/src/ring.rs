@@ -22,54 +22,55 @@ use crate::{
     setup,
 };
 
-/// The largest token; the bits above say what an operation is.
+/// The largest token; the bits above it encode the kind of operation.
 pub const TOKEN_MAX: u64 = (1 << 61) - 1;
 
-/// Memory that is kept for sends, in bytes.
+/// The maximum amount of memory that is kept for reuse by sends, in bytes.
 const SPARE_BYTES_MAX: usize = 256 << 10;
 
-/// The least memory for a send: enough for many, so that it rarely grows.
+/// The initial capacity for a send, in bytes: enough for most sends, so that it rarely grows.
 const SEND_CAPACITY_MIN: usize = 512;
 
-/// Attempts to end all operations when the ring is dropped; one does.
+/// The maximum number of attempts to end all operations when the ring is dropped; usually one is
+/// enough.
 const END_ATTEMPTS: usize = 100;
 
-/// An io_uring for the sockets of the thread that makes it.
+/// An io_uring for the sockets of the thread that creates it.
 ///
-/// Operations name their file by its number until they are handed over by
+/// Operations refer to their file by its descriptor number until they are submitted by
 /// [`submit_and_wait`](Self::submit_and_wait) or [`submit`](Self::submit); from then on the kernel
-/// holds the file. A file with operations is therefore to be closed by [`close`](Self::close), which
-/// keeps the order. Closing it otherwise would be no matter of memory, but an operation might reach
-/// a newer file of the same number.
+/// holds the file. Therefore, close a file with operations by [`close`](Self::close), which keeps
+/// the order. Closing it in another way does not endanger memory safety, but an operation could
+/// reach a newer file with the same number.
 pub struct Ring {
-    /// Before `buffers`, so that they outlive it.
+    /// Declared before `buffers`, so that the buffers outlive it.
     io: IoUring,
     buffers: Rc<Buffers>,
-    /// INVARIANT: the bytes of a send that was handed over are not touched before its completion.
+    /// INVARIANT: the bytes of a submitted send are not touched before its completion.
     sends: Slab<Send>,
-    /// Memory of sends that were taken whole, to be used again.
+    /// Memory of completed sends, to be reused.
     spare: Vec<Vec<u8>>,
-    /// The capacity of all of it.
+    /// The total capacity of `spare`, in bytes.
     spare_bytes: usize,
-    /// Operations that the kernel has not got yet, in order.
+    /// Operations that have not been submitted yet, in order.
     queued: VecDeque<Queued>,
-    /// Sends among them.
+    /// The number of sends among them.
     sends_queued: usize,
-    /// Completions taken from the kernel, those of sends first.
+    /// Completions fetched from the kernel, those of sends first.
     arrived: VecDeque<cqueue::Entry>,
-    /// Completions of sends that are being looked at.
+    /// Completions of sends that are being processed.
     complete_sends: Vec<cqueue::Entry>,
-    /// Operations that the kernel has got and that are not over.
+    /// The number of operations that are submitted and not complete.
     outstanding: usize,
 }
 
-/// A send that is queued; see [`Ring::send`].
+/// Identifies a queued send; see [`Ring::send`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SendKey(NonZeroU32);
 
 impl SendKey {
     fn new(index: usize) -> Self {
-        // No machine has memory for as many sends.
+        // No machine has enough memory for that many sends.
         let number = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
         Self(number.expect("fewer than 2³² sends"))
     }
@@ -79,14 +80,14 @@ impl SendKey {
     }
 }
 
-/// What has become of a send.
+/// The state of a send.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Sending {
-    /// The kernel has not got it yet.
+    /// The send has not been submitted yet.
     Queued,
-    /// The kernel has it, or was done with it before all was sent, which is still to be told.
+    /// The send has been submitted, and its result is not known yet.
     Unsure,
-    /// All was sent, or [`Completion::Unsent`] told otherwise, or it was withdrawn.
+    /// All bytes were sent, or [`Completion::Unsent`] was returned, or the send was withdrawn.
     Over,
 }
 
@@ -99,30 +100,30 @@ struct Send {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum SendState {
     Queued,
-    /// Taken back before the kernel got it.
+    /// Withdrawn before it was submitted.
     Withdrawn,
-    /// The kernel has it.
+    /// Submitted to the kernel.
     Submitted,
 }
 
 enum Queued {
-    /// An operation that is complete only with its completion.
+    /// An operation that has a completion.
     Operation(squeue::Entry),
-    /// An operation of which nothing is heard unless it fails.
+    /// An operation that has a completion only if it fails.
     Quiet(squeue::Entry),
     Send(RawFd, usize),
     Close(OwnedFd),
 }
 
-/// What an operation is, in the bits above its token.
+/// The kind of an operation, encoded in the bits above its token.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
     Accept,
     Poll,
     Receive,
-    /// Its token is the key of the send.
+    /// A send, whose token is its key.
     Send,
-    /// Its completion says nothing that anybody wants to know.
+    /// An operation whose completion is ignored.
     Quiet,
 }
 
@@ -147,10 +148,10 @@ impl Kind {
 }
 
 impl Ring {
-    /// Makes a ring for this thread.
+    /// Creates a ring for this thread.
     ///
     /// # Errors
-    /// What is missing; see [`SetupError`].
+    /// Fails if io_uring is not available; see [`SetupError`].
     pub fn new(setup: &Setup) -> Result<Self, SetupError> {
         let io = setup::build(setup)?;
         let buffers = Buffers::register(&io, setup)?;
@@ -168,30 +169,30 @@ impl Ring {
         })
     }
 
-    /// Accepts connections of a listener until that fails or is [cancelled](Self::cancel_accept).
+    /// Accepts connections from a listener until this fails or is [cancelled](Self::cancel_accept).
     ///
     /// # Panics
-    /// If the token is above [`TOKEN_MAX`]; so do the operations below.
+    /// Panics if the token is greater than [`TOKEN_MAX`], like all other operations.
     pub fn accept(&mut self, listener: BorrowedFd<'_>, token: u64) {
         let accept = opcode::AcceptMulti::new(Fd(listener.as_raw_fd()))
             .flags(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
         self.queue(accept.build(), Kind::Accept, token);
     }
 
-    /// Receives from a socket until the end of its stream, or until that fails or is
-    /// [cancelled](Self::cancel_receive). There may be one such operation for a token.
+    /// Receives from a socket until the end of its stream, or until this fails or is
+    /// [cancelled](Self::cancel_receive). There may be only one such operation for each token.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, token: u64) {
         let receive = opcode::RecvMulti::new(Fd(socket.as_raw_fd()), GROUP);
         self.queue(receive.build(), Kind::Receive, token);
     }
 
-    /// Waits once until a file can be read.
+    /// Waits once until a file is readable.
     pub fn poll(&mut self, file: BorrowedFd<'_>, token: u64) {
         let poll = opcode::PollAdd::new(Fd(file.as_raw_fd()), libc::POLLIN as u32);
         self.queue(poll.build(), Kind::Poll, token);
     }
 
-    /// Returns memory for a send, used before if possible.
+    /// Returns an empty buffer for a send, reusing memory if possible.
     pub fn memory(&mut self) -> Vec<u8> {
         match self.spare.pop() {
             Some(memory) => {
@@ -202,7 +203,7 @@ impl Ring {
         }
     }
 
-    /// Takes [memory](Self::memory) back, for the next sends.
+    /// Takes back [memory](Self::memory), for reuse by other sends.
     pub fn give_back(&mut self, mut memory: Vec<u8>) {
         if self.spare_bytes + memory.capacity() <= SPARE_BYTES_MAX {
             memory.clear();
@@ -211,10 +212,12 @@ impl Ring {
         }
     }
 
-    /// Sends `bytes` as far as the socket takes them at once. There is a completion only if that is
-    /// not all of them. The order of sends on a socket is kept, but a later one does not know that
-    /// an earlier one fell short: there should be but one for a token at a time, which can be
-    /// [extended](Self::queued_send) or [withdrawn](Self::withdraw) until the kernel gets it.
+    /// Sends as many of `bytes` as the socket accepts without blocking.
+    ///
+    /// There is a completion only if not all of them could be sent. Sends on a socket are executed
+    /// in order, but a later one is executed even if an earlier one was incomplete. Therefore,
+    /// start only one send at a time for each token; it can be [extended](Self::queued_send) or
+    /// [withdrawn](Self::withdraw) until it is submitted.
     pub fn send(&mut self, socket: BorrowedFd<'_>, token: u64, bytes: Vec<u8>) -> SendKey {
         assert!(token <= TOKEN_MAX, "a token has 61 bits");
         let key = self.sends.insert(Send {
@@ -227,13 +230,13 @@ impl Ring {
         SendKey::new(key)
     }
 
-    /// Returns how many sends the kernel has not got yet.
+    /// Returns how many sends have not been submitted yet.
     #[inline]
     pub fn queued_sends(&self) -> usize {
         self.sends_queued
     }
 
-    /// Returns what has become of a send.
+    /// Returns the state of a send.
     #[inline]
     pub fn sending(&self, key: SendKey, token: u64) -> Sending {
         match self.sends.get(key.index()) {
@@ -246,7 +249,7 @@ impl Ring {
         }
     }
 
-    /// Returns the bytes of a send that the kernel has not got yet, to be added to.
+    /// Returns the bytes of a send that has not been submitted yet, so that more can be appended.
     #[inline]
     pub fn queued_send(&mut self, key: SendKey, token: u64) -> Option<&mut Vec<u8>> {
         let send = self.sends.get_mut(key.index())?;
@@ -254,7 +257,7 @@ impl Ring {
         is_queued.then_some(&mut send.bytes)
     }
 
-    /// Takes back a send that the kernel has not got yet; there is no completion then.
+    /// Withdraws a send that has not been submitted yet; it then has no completion.
     pub fn withdraw(&mut self, key: SendKey, token: u64) -> Option<Vec<u8>> {
         let bytes = mem::take(self.queued_send(key, token)?);
         self.sends[key.index()].state = SendState::Withdrawn;
@@ -262,31 +265,33 @@ impl Ring {
         Some(bytes)
     }
 
-    /// Ends [`accept`](Self::accept); its last completion says when.
+    /// Cancels [`accept`](Self::accept); it ends with its last completion.
     pub fn cancel_accept(&mut self, token: u64) {
         self.cancel(Kind::Accept.user_data(token));
     }
 
-    /// Ends [`receive`](Self::receive); its last completion says when.
+    /// Cancels [`receive`](Self::receive); it ends with its last completion.
     pub fn cancel_receive(&mut self, token: u64) {
         self.cancel(Kind::Receive.user_data(token));
     }
 
-    /// Closes a file behind all operations that are queued.
+    /// Closes a file after all operations that are queued now.
     pub fn close(&mut self, file: OwnedFd) {
         self.queued.push_back(Queued::Close(file));
     }
 
-    /// Hands over what is queued, waits for a completion beyond those of the sends, at most for
-    /// `timeout`, and takes what is complete. All of that is one system call, unless very much is
-    /// queued.
+    /// Submits the queued operations, waits at most `timeout` for a completion other than those of
+    /// the sends, and fetches the completions.
+    ///
+    /// This takes a single system call unless more operations are queued than fit into the kernel's
+    /// queue.
     ///
     /// # Errors
-    /// The kernel does not take operations any more.
+    /// Fails if the kernel no longer accepts operations.
     pub fn submit_and_wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let sends = self.push_queued()?;
-        // A send does not wait, so that it is complete at once; to wait for it alone would be a
-        // call in vain.
+        // A send does not block, so it completes immediately. Waiting for only that would return
+        // without anything to do.
         let want = if self.arrived.is_empty() {
             sends + 1
         } else {
@@ -297,10 +302,10 @@ impl Ring {
         Ok(())
     }
 
-    /// Hands over what is queued and takes what is complete, without waiting.
+    /// Submits the queued operations and fetches the completions, without waiting.
     ///
     /// # Errors
-    /// The kernel does not take operations any more.
+    /// Fails if the kernel no longer accepts operations.
     pub fn submit(&mut self) -> io::Result<()> {
         self.push_queued()?;
         self.enter(0, None)?;
@@ -308,7 +313,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Returns the next of the completions that have been taken.
+    /// Returns the next of the completions that have been fetched.
     pub fn next_completion(&mut self) -> Option<Completion> {
         while let Some(entry) = self.arrived.pop_front() {
             let completion = self.complete(&entry);
@@ -329,8 +334,8 @@ impl Ring {
         self.queued.push_back(Queued::Quiet(entry));
     }
 
-    /// Moves what is queued to the kernel's queue, by system calls where that is full. Returns how
-    /// many sends are in it at last.
+    /// Moves the queued operations to the kernel's queue, with system calls if that is full.
+    /// Returns how many sends are in the kernel's queue at the end.
     fn push_queued(&mut self) -> io::Result<usize> {
         let (mut sends, mut room) = (0, self.room());
         while let Some(queued) = self.queued.pop_front() {
@@ -340,7 +345,7 @@ impl Ring {
                 (sends, room) = (0, self.room());
             }
             if room == 0 {
-                // The kernel takes nothing for now, for lack of memory.
+                // The kernel accepts nothing for now, because it lacks memory.
                 self.queued.push_front(queued);
                 break;
             }
@@ -358,8 +363,8 @@ impl Ring {
         queue.capacity() - queue.len()
     }
 
-    /// Moves an operation to the kernel's queue, which has room. Returns what it is, unless it was
-    /// withdrawn.
+    /// Moves an operation to the kernel's queue, which must have room. Returns its kind, or `None`
+    /// if it was withdrawn.
     fn push(&mut self, queued: Queued) -> Option<Kind> {
         let entry = match queued {
             Queued::Operation(entry) => entry,
@@ -369,15 +374,15 @@ impl Ring {
         };
         let kind = Kind::of(entry.get_user_data());
         self.outstanding += usize::from(kind != Kind::Quiet);
-        // SAFETY: the only memory that an operation of ours refers to is that of sends, which stays
-        // where it is until the completion (see `sends`), and the buffers, which outlive the
-        // io_uring; what if operations are left then, `drop` sees to.
+        // SAFETY: the only memory that our operations refer to is that of sends, which does not
+        // change or move until the completion (see `sends`), and the buffers, which outlive the
+        // io_uring. `drop` handles operations that are not complete at that time.
         let pushed = unsafe { self.io.submission().push(&entry) };
         debug_assert!(pushed.is_ok(), "there is room");
         Some(kind)
     }
 
-    /// Makes the entry of a send, unless it was withdrawn.
+    /// Creates the entry of a send, unless it was withdrawn.
     fn take_send(&mut self, socket: RawFd, key: usize) -> Option<squeue::Entry> {
         let send = &mut self.sends[key];
         if send.state == SendState::Withdrawn {
@@ -404,14 +409,14 @@ impl Ring {
         match entered {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
-                // Time is up, or a signal came, or what is complete has to be taken first.
+                // The timeout expired, or a signal arrived, or completions must be fetched first.
                 Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
                 _ => Err(error),
             },
         }
     }
 
-    /// Takes what is complete.
+    /// Fetches the completions.
     fn reap(&mut self) {
         for entry in self.io.completion() {
             let kind = Kind::of(entry.user_data());
@@ -434,7 +439,7 @@ impl Ring {
         }
     }
 
-    /// Returns whether a completion says that a send was taken whole.
+    /// Returns whether a completion reports that all bytes of a send were sent.
     fn is_sent(&self, entry: &cqueue::Entry) -> bool {
         usize::try_from(entry.result()) == Ok(self.sends[key_of(entry)].bytes.len())
     }
@@ -448,8 +453,7 @@ impl Ring {
         Some(match Kind::of(entry.user_data()) {
             Kind::Accept => Completion::Accepted {
                 token,
-                // SAFETY: the kernel has made this descriptor for us, and this is the only place
-                // that learns of it.
+                // SAFETY: the kernel has created this descriptor for us, and nothing else owns it.
                 accepted: result.map(|fd| unsafe { OwnedFd::from_raw_fd(fd as RawFd) }),
                 more,
             },
@@ -471,7 +475,7 @@ impl Ring {
         })
     }
 
-    /// Turns a completion of [`receive`](Self::receive) into what has arrived.
+    /// Returns the input of a completion of [`receive`](Self::receive).
     #[inline]
     fn received(
         &self,
@@ -481,7 +485,7 @@ impl Ring {
         let flags = entry.flags();
         let input = cqueue::buffer_select(flags).map(|number| {
             let bytes = result.as_ref().copied().unwrap_or(0);
-            // SAFETY: each completion is taken once, and comes here once.
+            // SAFETY: each completion is fetched once, and passed to this method once.
             unsafe {
                 self.buffers
                     .lend(number, bytes, !cqueue::buffer_more(flags))
@@ -492,11 +496,11 @@ impl Ring {
 }
 
 impl Drop for Ring {
-    /// Ends all operations and waits for that.
+    /// Cancels all operations and waits until they have ended.
     fn drop(&mut self) {
         _ = self.submit();
         for _ in 0..END_ATTEMPTS {
-            // Accepted sockets are closed by this, and inputs given back.
+            // This closes accepted sockets and gives inputs back.
             while self.next_completion().is_some() {}
             if self.outstanding == 0 {
                 return;
@@ -506,7 +510,7 @@ impl Drop for Ring {
             _ = self.enter(1, Some(Duration::from_millis(10)));
             self.reap();
         }
-        // The kernel may still use this memory; nobody else will.
+        // Leak the memory, because the kernel may still use it.
         mem::forget(mem::take(&mut self.sends));
         mem::forget(self.buffers.clone());
     }
@@ -521,12 +525,12 @@ impl fmt::Debug for Ring {
     }
 }
 
-/// Returns where a send is kept that is complete.
+/// Returns the key of a completed send.
 fn key_of(entry: &cqueue::Entry) -> usize {
     (entry.user_data() & TOKEN_MAX) as usize
 }
 
-/// Lets an operation say something only if it fails.
+/// Suppresses the completion of an operation unless it fails.
 fn quiet(entry: squeue::Entry) -> squeue::Entry {
     let entry = entry.flags(Flags::SKIP_SUCCESS);
     entry.user_data(Kind::Quiet.user_data(0))

@@ -1,25 +1,27 @@
-//! What a ring needs from the kernel.
+//! Sets up an io_uring and checks that the kernel supports what a ring needs.
 
 use std::io;
 
 use io_uring::{IoUring, Probe, opcode};
 
-/// How large a ring is.
+/// The dimensions of a ring.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Setup {
-    /// Operations that one system call hands over. Default: 512.
+    /// The maximum number of operations that one system call submits. Default: 512.
     pub submissions: u32,
-    /// Completions that wait without the kernel allocating memory for them. Default: 4,096.
+    /// How many completions can be pending before the kernel allocates memory for more. Default:
+    /// 4,096.
     pub completions: u32,
-    /// The number of buffers that input is received into, a power of two up to 32,768. Default: 4.
+    /// The number of buffers for received input, a power of two up to 32,768. Default: 4.
     pub buffers: u16,
-    /// The size of each, in bytes. Default: 64 KiB.
+    /// The size of each of these buffers, in bytes. Default: 64 KiB.
     pub buffer_bytes: u32,
-    /// Whether buffers are filled piece by piece, if the kernel can do that (Linux 6.12). Default:
+    /// True to fill buffers piece by piece, if the kernel supports that (Linux 6.12). Default:
     /// true.
     pub piecewise: bool,
-    /// The number and the size of buffers if each input takes a whole one. Default: 256 of 4 KiB.
+    /// The number of buffers and their size in bytes, for kernels on which each input takes a whole
+    /// buffer. Default: 256 of 4 KiB.
     pub whole_buffers: (u16, u32),
 }
 
@@ -36,25 +38,25 @@ impl Default for Setup {
     }
 }
 
-/// Why a ring can't be had.
+/// The reason why a ring cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// The system does not allow it.
-    #[error("io_uring is forbidden here, by kernel.io_uring_disabled or a seccomp filter")]
+    /// The system does not allow the use of io_uring.
+    #[error("io_uring is not permitted; check kernel.io_uring_disabled and seccomp filters")]
     Forbidden,
-    /// The kernel lacks something.
-    #[error("the kernel has no {missing}, which io_uring needs here (Linux 6.1)")]
+    /// The kernel does not support a required feature.
+    #[error("kernel does not support {missing}; io_uring requires Linux 6.1 or newer")]
     Missing {
-        /// What it lacks.
+        /// The missing feature.
         missing: &'static str,
     },
-    /// Something else failed, for example for lack of memory.
+    /// Another step failed, for example because of insufficient memory.
     #[error("io_uring: {step} failed")]
     Failed {
-        /// What was tried.
+        /// The step that failed.
         step: &'static str,
-        /// Why it failed.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -70,7 +72,7 @@ impl From<SetupError> for io::Error {
     }
 }
 
-/// Makes a ring whose work is done on this thread only, when it asks for completions.
+/// Creates a ring whose work is done only on this thread, when it asks for completions.
 pub(crate) fn build(setup: &Setup) -> Result<IoUring, SetupError> {
     let ring = IoUring::builder()
         .setup_single_issuer()
@@ -122,7 +124,7 @@ fn require<const N: usize>(needed: [(bool, &'static str); N]) -> Result<(), Setu
     }
 }
 
-/// Tells a system that does not allow something from one that fails.
+/// Distinguishes a missing permission from other failures.
 pub(crate) fn explain(step: &'static str, source: io::Error) -> SetupError {
     match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => SetupError::Forbidden,
@@ -138,11 +140,11 @@ mod tests {
     fn what_is_missing_is_named() {
         assert!(require([(true, "one"), (true, "two")]).is_ok());
         let error = require([(true, "one"), (false, "two")]).unwrap_err();
-        assert!(error.to_string().contains("no two"), "{error}");
+        assert!(error.to_string().contains("support two"), "{error}");
         assert_eq!(
             io::Error::from(error).kind(),
             io::ErrorKind::Unsupported,
-            "so that callers can fall back"
+            "callers rely on this kind to fall back"
         );
     }
 

@@ -1,9 +1,9 @@
-//! What the bytes of a block can mean in JSON, as bit masks.
+//! Classifies the bytes of a block of JSON, as bit masks.
 
-/// How many bytes one mask speaks of.
+/// The number of bytes in a block: one for each bit of a mask.
 pub(super) const BLOCK_LEN: usize = 64;
 
-/// Masks whose bit `i` speaks of byte `i` of a block.
+/// Masks whose bit `i` stands for byte `i` of a block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Classes {
     pub(super) backslashes: u64,
@@ -14,7 +14,7 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// Returns the masks of a block that begins after this one's first `count` bytes.
+    /// Returns the masks without the first `count` bytes of the block.
     #[inline(always)]
     pub(super) fn without(self, count: usize) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl Classes {
     }
 }
 
-/// Tells the bytes of a block apart.
+/// Classifies the bytes of a block.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn classify_baseline(block: &[u8; BLOCK_LEN]) -> Classes {
@@ -38,7 +38,7 @@ pub(super) fn classify_baseline(block: &[u8; BLOCK_LEN]) -> Classes {
     let mut classes = Classes::default();
     let (lanes, _) = block.as_chunks::<16>();
     for (i, lane) in lanes.iter().enumerate() {
-        // SAFETY: SSE2 belongs to x86-64 itself, and `lane` is 16 bytes, which need no alignment.
+        // SAFETY: SSE2 is part of x86-64, and `lane` has 16 bytes, which need no alignment.
         unsafe {
             let lane = _mm_loadu_si128(lane.as_ptr().cast::<__m128i>());
             let all = |byte: u8| _mm_set1_epi8(byte.cast_signed());
@@ -57,14 +57,14 @@ pub(super) fn classify_baseline(block: &[u8; BLOCK_LEN]) -> Classes {
     classes
 }
 
-/// Tells the bytes of a block apart.
+/// Classifies the bytes of a block.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub(super) fn classify_baseline(block: &[u8; BLOCK_LEN]) -> Classes {
     classify_portable(block)
 }
 
-/// Returns what [`classify_baseline`] returns, 32 bytes at a time.
+/// Returns the same as [`classify_baseline`], with AVX2: 32 bytes at a time.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 #[target_feature(enable = "avx2")]
 #[inline]
@@ -78,7 +78,7 @@ pub(super) fn classify_avx2(block: &[u8; BLOCK_LEN]) -> Classes {
     let mut classes = Classes::default();
     let (lanes, _) = block.as_chunks::<32>();
     for (i, lane) in lanes.iter().enumerate() {
-        // SAFETY: `lane` is 32 bytes, which need no alignment.
+        // SAFETY: `lane` has 32 bytes, which need no alignment.
         let lane = unsafe { _mm256_loadu_si256(lane.as_ptr().cast::<__m256i>()) };
         let mask = |found| u64::from(_mm256_movemask_epi8(found).cast_unsigned()) << (32 * i);
         let is = |byte| _mm256_cmpeq_epi8(lane, all(byte));
@@ -94,7 +94,7 @@ pub(super) fn classify_avx2(block: &[u8; BLOCK_LEN]) -> Classes {
     classes
 }
 
-/// Returns what [`classify_baseline`] returns, all bytes at once.
+/// Returns the same as [`classify_baseline`], with AVX-512: all bytes at once.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 #[target_feature(enable = "avx512bw")]
 #[inline]
@@ -104,7 +104,7 @@ pub(super) fn classify_avx512(block: &[u8; BLOCK_LEN]) -> Classes {
     };
 
     let all = |byte: u8| _mm512_set1_epi8(byte.cast_signed());
-    // SAFETY: `block` is 64 bytes, which need no alignment.
+    // SAFETY: `block` has 64 bytes, which need no alignment.
     let lane = unsafe { _mm512_loadu_si512(block.as_ptr().cast::<__m512i>()) };
     let is = |byte| _mm512_cmpeq_epi8_mask(lane, all(byte));
     // "[" and "]" are "{" and "}" without this bit.
@@ -119,7 +119,7 @@ pub(super) fn classify_avx512(block: &[u8; BLOCK_LEN]) -> Classes {
     }
 }
 
-/// Returns what [`classify_baseline`] returns, byte by byte.
+/// Returns the same as [`classify_baseline`], byte by byte.
 #[cfg(any(not(target_arch = "x86_64"), test))]
 pub(super) fn classify_portable(block: &[u8; BLOCK_LEN]) -> Classes {
     let mask = |is: fn(u8) -> bool| {

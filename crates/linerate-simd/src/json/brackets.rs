@@ -1,13 +1,14 @@
-//! Whether brackets are pairs.
+//! Checks that brackets are matching pairs.
 
 use super::DEPTH_MAX;
 
 /// The brackets that are open after the blocks so far.
 #[derive(Clone, Debug)]
 pub(super) struct Brackets {
-    /// A bit for each, the innermost last: 1 is an object. The first bit that is set stands for none.
+    /// One bit for each open bracket, with the innermost in the lowest position: 1 is an object, 0
+    /// an array. The highest bit that is set only marks the end.
     open: u128,
-    /// Whether one closed what was not open, or too many were open.
+    /// True if a closing bracket did not match, or too many brackets were open.
     has_errors: bool,
 }
 
@@ -19,7 +20,7 @@ impl Brackets {
         }
     }
 
-    /// Whether each bracket closed one of its kind, and none is open.
+    /// Returns whether each closing bracket matched its opening bracket, and no bracket is open.
     #[inline]
     pub(super) fn are_pairs(&self) -> bool {
         self.open == 1 && !self.has_errors
@@ -32,7 +33,7 @@ impl Brackets {
         while brackets != 0 {
             let byte = bytes[brackets.trailing_zeros() as usize];
             brackets &= brackets - 1;
-            // The bit by which "{" and "}" differ from "[" and "]".
+            // This bit distinguishes "{" and "}" from "[" and "]".
             let is_object = byte & 0x20 != 0;
             if matches!(byte, b'[' | b'{') {
                 self.has_errors |= self.open >= FULL;

@@ -1,8 +1,8 @@
-//! Which bytes of JSON are in strings.
+//! Determines which bytes of JSON are in strings.
 
 use super::block::Classes;
 
-/// What the blocks so far mean for the next one.
+/// The state after the blocks so far, on which the next block depends.
 #[derive(Clone, Debug)]
 pub(super) struct Strings {
     /// All bits set if the next byte is in a string, and none otherwise.
@@ -10,7 +10,7 @@ pub(super) struct Strings {
     /// 1 if the next byte is escaped.
     is_escaped: u64,
     backslashes: u64,
-    /// Backslashes that were not in strings.
+    /// Backslashes that were outside of strings.
     outside: u64,
 }
 
@@ -24,7 +24,7 @@ impl Strings {
         }
     }
 
-    /// Whether no string is open, and no backslash was outside of strings.
+    /// Returns whether no string is open and no backslash was outside of strings.
     #[inline]
     pub(super) fn are_whole(&self) -> bool {
         self.is_open == 0 && self.outside == 0
@@ -35,8 +35,8 @@ impl Strings {
         self.backslashes != 0
     }
 
-    /// Returns the quotes of the next block that are not escaped, and its bytes from each opening one
-    /// up to that before the closing one.
+    /// Returns two masks of the next block: the quotes that are not escaped, and the bytes of
+    /// strings, including the opening quote but not the closing one.
     #[inline(always)]
     pub(super) fn block(
         &mut self,
@@ -59,7 +59,8 @@ impl Strings {
         }
         self.backslashes |= backslashes;
         let possible = backslashes & !self.is_escaped;
-        // A borrow runs through each row of backslashes, and ends on odd or even bits by its length.
+        // A borrow runs through each sequence of backslashes. The length of the sequence determines
+        // whether it ends at an odd or an even bit.
         let codes = ((possible << 1 | ODD).wrapping_sub(possible)) ^ ODD;
         let escaped = codes ^ (backslashes | self.is_escaped);
         self.is_escaped = (codes & backslashes) >> 63;
@@ -67,7 +68,7 @@ impl Strings {
     }
 }
 
-/// Returns the sum, without carry, of each bit and all below it.
+/// Returns, for each bit, the XOR of that bit and all lower bits.
 #[inline(always)]
 pub(super) fn prefix_xor(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {

@@ -1,4 +1,4 @@
-//! The marks equal what a byte-wise twin finds.
+//! Compares the marks with those of a byte-wise implementation.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,14 +10,14 @@ use super::block::{BLOCK_LEN, Classes, classify_baseline, classify_portable};
 use super::strings::prefix_xor;
 use super::{DEPTH_MAX, Marks, Outline, find_marks, find_with};
 
-/// Returns the marks of any text, and the outline of one whose strings and brackets are whole.
+/// Returns the marks of any text, and the outline if its strings and brackets are complete.
 fn naive(text: &[u8]) -> (Vec<Marks>, Option<Outline>) {
     let mut marks = vec![Marks::default(); text.len().div_ceil(BLOCK_LEN)];
     let (mut in_string, mut is_escaped, mut is_whole) = (false, false, true);
     let mut open = Vec::new();
     for (at, byte) in text.iter().copied().enumerate() {
         let (marks, bit) = (&mut marks[at / BLOCK_LEN], 1 << (at % BLOCK_LEN));
-        // A backslash outside of strings escapes, too.
+        // A backslash outside of strings also escapes.
         let was_escaped = core::mem::take(&mut is_escaped);
         is_escaped = byte == b'\\' && !was_escaped;
         is_whole &= byte != b'\\' || in_string;
@@ -34,7 +34,7 @@ fn naive(text: &[u8]) -> (Vec<Marks>, Option<Outline>) {
             _ if in_string => {}
             b'[' | b'{' => {
                 marks.brackets |= bit;
-                // The codes of the brackets of a pair differ by two.
+                // The codes of two matching brackets differ by two.
                 open.push(byte + 2);
                 is_whole &= open.len() <= DEPTH_MAX;
             }
@@ -52,7 +52,8 @@ fn naive(text: &[u8]) -> (Vec<Marks>, Option<Outline>) {
     (marks, is_whole.then_some(Outline { has_backslashes }))
 }
 
-/// Compares with the twin, and the kernel that this processor takes with those that others would.
+/// Compares the kernel for this processor with the byte-wise implementation, and with the other
+/// kernels that this processor supports.
 #[track_caller]
 fn assert_equals_naive(text: &[u8]) -> bool {
     let (expected, outline) = naive(text);
@@ -74,7 +75,7 @@ fn kernels() -> Vec<Kernel> {
     let mut kernels: Vec<Kernel> = vec![classify_baseline, classify_portable];
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor was asked for what the function needs.
+        // SAFETY: the processor has the features that the function needs.
         kernels.push(|block| unsafe { super::block::classify_avx2(block) });
     }
     kernels
@@ -93,7 +94,7 @@ fn each_byte_is_told_apart_at_every_offset() {
             }
             #[cfg(all(target_arch = "x86_64", feature = "std"))]
             if std::arch::is_x86_feature_detected!("avx512bw") {
-                // SAFETY: the processor was asked for what the function needs.
+                // SAFETY: the processor has the features that the function needs.
                 let found = unsafe { super::block::classify_avx512(&block) };
                 assert_eq!(found, expected, "{byte} at {at}");
             }
@@ -108,7 +109,7 @@ fn each_byte_is_told_apart_at_every_offset() {
 fn all_short_rows_of_brackets_are_pairs_or_not_as_the_twin_says() {
     const TOKENS: [&str; 8] = ["[", "]", "{", "}", ",", "\"]\"", "\"\\\"\"", "\\"];
     let mut found = 0;
-    // Once within a block, and once from block to block.
+    // Once inside a block, and once across blocks.
     for tokens in 0..=if cfg!(miri) { 2_u32 } else { 5 } {
         for row in 0..8_usize.pow(tokens) {
             for gap in ["", "                        "] {
@@ -129,7 +130,7 @@ fn nesting_is_limited_and_brackets_match() {
         let objects = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
         assert_eq!(assert_equals_naive(objects.as_bytes()), expected);
         assert!(!assert_equals_naive(objects.replace("}}", "}]").as_bytes()));
-        // What was too deep does not look like a whole afterwards.
+        // A text that was too deep is not accepted after its brackets are closed.
         let row = format!("{lists},{}", objects.replace('1', &lists));
         assert!(!assert_equals_naive(row.as_bytes()));
     }
@@ -160,13 +161,13 @@ fn a_product_with_ones_is_the_sum_of_each_bit_and_all_below_it() {
     let one = |bit: u32| 1_u64 << bit;
     let pairs = (0..64).flat_map(|bit| (0..64).map(move |other| one(bit) | one(other)));
     for bits in pairs.chain([0, u64::MAX, 0x1234_5678_9abc_def0]) {
-        // SAFETY: the processor was asked for what the function needs.
+        // SAFETY: the processor has the features that the function needs.
         let product = unsafe { super::strings::prefix_xor_pclmul(bits) };
         assert_eq!(product, prefix_xor(bits), "{bits:#x}");
     }
 }
 
-/// Pieces that often make JSON.
+/// Generates pieces that often form JSON.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let leaf = prop_oneof![
         "-?[0-9]{1,20}",

@@ -1,9 +1,9 @@
-//! Which bytes of a block are marks, as a bit mask.
+//! Finds the marks in a block of bytes, as a bit mask.
 
-/// How many bytes one mask speaks of.
+/// The number of bytes in a block: one for each bit of a mask.
 pub(super) const BLOCK_LEN: usize = 64;
 
-/// Returns a mask whose bit `i` says whether `block[i]` is a mark.
+/// Returns a mask whose bit `i` is set if `block[i]` is a mark.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn marks_baseline(block: &[u8; BLOCK_LEN]) -> u64 {
@@ -14,7 +14,7 @@ pub(super) fn marks_baseline(block: &[u8; BLOCK_LEN]) -> u64 {
     let (lanes, _) = block.as_chunks::<16>();
     let mut mask = 0;
     for (i, lane) in lanes.iter().enumerate() {
-        // SAFETY: SSE2 belongs to x86-64 itself, and `lane` is 16 bytes, which need no alignment.
+        // SAFETY: SSE2 is part of x86-64, and `lane` has 16 bytes, which need no alignment.
         let found = unsafe {
             let lane = _mm_loadu_si128(lane.as_ptr().cast::<__m128i>());
             let is = |byte: u8| _mm_cmpeq_epi8(lane, _mm_set1_epi8(byte.cast_signed()));
@@ -26,16 +26,17 @@ pub(super) fn marks_baseline(block: &[u8; BLOCK_LEN]) -> u64 {
     mask
 }
 
-/// Returns a mask whose bit `i` says whether `block[i]` is a mark.
+/// Returns a mask whose bit `i` is set if `block[i]` is a mark.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub(super) fn marks_baseline(block: &[u8; BLOCK_LEN]) -> u64 {
     marks_portable(block)
 }
 
-/// Returns what [`marks_baseline`] returns, 32 bytes at a time.
+/// Returns the same as [`marks_baseline`], with AVX2: 32 bytes at a time.
 ///
-/// The lowest four bits of a byte choose the one mark that it could be: no two of them end alike.
+/// The lowest four bits of a byte select the only mark that it could be, because these bits are
+/// different for all marks.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 #[target_feature(enable = "avx2")]
 #[inline]
@@ -44,11 +45,11 @@ pub(super) fn marks_avx2(block: &[u8; BLOCK_LEN]) -> u64 {
         __m256i, _MM_HINT_T0, _mm_prefetch, _mm256_cmpeq_epi8, _mm256_loadu_si256,
         _mm256_movemask_epi8, _mm256_setr_epi8, _mm256_shuffle_epi8,
     };
-    /// How far ahead bytes are fetched: a page, at whose end processors stop fetching by themselves.
-    /// What another core has received is parsed in 7 % less time.
+    /// How far ahead bytes are prefetched: one page, because processors do not prefetch beyond the
+    /// end of a page. This makes parsing 7 % faster if another core has received the bytes.
     const AHEAD: usize = 4 << 10;
-    /// Looked up for bytes that end like no mark: for one that ends in 0, another than itself. Bytes
-    /// above 0x7F look up 0.
+    /// The entry for bytes whose lowest bits are 0, which must differ from all these bytes. Bytes
+    /// above 0x7F always look up 0.
     const NO: i8 = 1;
     const LF: i8 = b'\n'.cast_signed();
     const QUOTE: i8 = b'"'.cast_signed();
@@ -58,12 +59,12 @@ pub(super) fn marks_avx2(block: &[u8; BLOCK_LEN]) -> u64 {
         NO, 0, QUOTE, 0, 0, 0, 0, 0, 0, 0, LF, 0, BACKSLASH, 0, 0, 0, //
         NO, 0, QUOTE, 0, 0, 0, 0, 0, 0, 0, LF, 0, BACKSLASH, 0, 0, 0,
     );
-    // It does not matter whether there is anything.
+    // Prefetching is harmless if there is no memory at this address.
     _mm_prefetch::<_MM_HINT_T0>(block.as_ptr().wrapping_add(AHEAD).cast());
     let (lanes, _) = block.as_chunks::<32>();
     let mut mask = 0;
     for (i, lane) in lanes.iter().enumerate() {
-        // SAFETY: `lane` is 32 bytes, which need no alignment.
+        // SAFETY: `lane` has 32 bytes, which need no alignment.
         let lane = unsafe { _mm256_loadu_si256(lane.as_ptr().cast::<__m256i>()) };
         let found = _mm256_cmpeq_epi8(lane, _mm256_shuffle_epi8(marks, lane));
         mask |= u64::from(_mm256_movemask_epi8(found).cast_unsigned()) << (32 * i);
@@ -71,7 +72,7 @@ pub(super) fn marks_avx2(block: &[u8; BLOCK_LEN]) -> u64 {
     mask
 }
 
-/// Returns what [`marks_baseline`] returns, by arithmetic on words.
+/// Returns the same as [`marks_baseline`], by arithmetic on words.
 #[cfg(any(not(target_arch = "x86_64"), test))]
 pub(super) fn marks_portable(block: &[u8; BLOCK_LEN]) -> u64 {
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
@@ -83,7 +84,7 @@ pub(super) fn marks_portable(block: &[u8; BLOCK_LEN]) -> u64 {
     let mut mask = 0;
     for (i, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
-        // The highest bit of each byte tells whether any bit of it differs; no byte carries over.
+        // The highest bit of each byte is set if any of its bits differs; no byte carries over.
         let differs = |byte: u8| {
             let differing = word ^ (LOW * u64::from(byte));
             ((differing & LOW_SEVEN) + LOW_SEVEN) | differing

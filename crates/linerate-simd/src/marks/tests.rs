@@ -1,4 +1,4 @@
-//! The search equals its byte-wise twin.
+//! Compares the search with a byte-wise implementation.
 
 use alloc::vec::Vec;
 use std::vec;
@@ -16,7 +16,7 @@ fn naive(haystack: &[u8]) -> Vec<u32> {
         .collect()
 }
 
-/// Compares whatever kernel this processor takes, and those that others would take.
+/// Compares the kernel for this processor and the kernels for other processors.
 #[track_caller]
 fn assert_equals_naive(haystack: &[u8]) {
     let expected = naive(haystack);

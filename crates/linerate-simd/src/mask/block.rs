@@ -1,4 +1,4 @@
-//! The units that payloads are masked in: what a kernel loads, XORs and stores at once.
+//! The blocks in which payloads are masked: the bytes that a kernel loads, XORs and stores at once.
 
 use super::kernel::Key;
 
@@ -11,35 +11,35 @@ pub(super) trait Block: Copy {
     ///
     /// # Safety
     ///
-    /// The processor has the instructions that the block is made of.
+    /// The processor must support the instructions for this type of block.
     unsafe fn splat(key: Key) -> Self;
 
     /// Returns the bytes of `self` XORed with those of `other`.
     ///
     /// # Safety
     ///
-    /// The processor has the instructions that the block is made of.
+    /// The processor must support the instructions for this type of block.
     unsafe fn xor(self, other: Self) -> Self;
 
     /// Returns the bits that are set in either block.
     ///
     /// # Safety
     ///
-    /// The processor has the instructions that the block is made of.
+    /// The processor must support the instructions for this type of block.
     unsafe fn or(self, other: Self) -> Self;
 
     /// Returns whether no byte has its highest bit set.
     ///
     /// # Safety
     ///
-    /// The processor has the instructions that the block is made of.
+    /// The processor must support the instructions for this type of block.
     unsafe fn is_ascii(self) -> bool;
 
     /// Reads a block from `src`, which need not be aligned.
     ///
     /// # Safety
     ///
-    /// `src` is valid for reading [`Self::LEN`] bytes.
+    /// `src` must be valid for reading [`Self::LEN`] bytes.
     #[inline(always)]
     unsafe fn load(src: *const u8) -> Self {
         // SAFETY: the caller guarantees that the bytes may be read.
@@ -50,7 +50,7 @@ pub(super) trait Block: Copy {
     ///
     /// # Safety
     ///
-    /// `dst` is valid for writing [`Self::LEN`] bytes.
+    /// `dst` must be valid for writing [`Self::LEN`] bytes.
     #[inline(always)]
     unsafe fn store(self, dst: *mut u8) {
         // SAFETY: the caller guarantees that the bytes may be written.
@@ -102,11 +102,12 @@ impl Block for u64 {
     }
 }
 
-/// Several words: compilers turn these into whatever vectors every processor of the target has.
+/// Several words, which the compiler turns into vectors that every processor of the target
+/// supports.
 impl<const N: usize> Block for [u64; N] {
     #[inline(always)]
     unsafe fn splat(key: Key) -> Self {
-        // SAFETY: words need no particular instructions.
+        // SAFETY: words need no special instructions.
         [unsafe { u64::splat(key) }; N]
     }
 
@@ -129,7 +130,7 @@ impl<const N: usize> Block for [u64; N] {
     #[inline(always)]
     unsafe fn is_ascii(self) -> bool {
         let all = self.into_iter().fold(0, |all, word| all | word);
-        // SAFETY: words need no particular instructions.
+        // SAFETY: words need no special instructions.
         unsafe { all.is_ascii() }
     }
 }

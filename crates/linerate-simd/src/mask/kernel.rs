@@ -1,17 +1,17 @@
 //! The masking kernels and the choice between them.
 //!
-//! A payload that follows a header of 2 to 14 bytes is rarely aligned, so nothing here aligns:
-//! loads and stores are unaligned, and the last block overlaps the one before it instead of leaving
-//! a tail to be finished byte by byte. In place that needs care, since XOR twice is no XOR: the last
-//! block is loaded before any other is stored.
+//! A payload that follows a header of 2 to 14 bytes is rarely aligned, so loads and stores are
+//! unaligned. The last block overlaps the one before it, so that no tail has to be processed byte
+//! by byte. When masking in place, bytes in the overlap must not be XORed twice, so the last block
+//! is loaded before any other block is stored.
 //!
-//! Every kernel also returns whether all that it wrote is ASCII. It has the bytes in registers
-//! anyway, so that most text needs no second pass to be validated.
+//! Every kernel also returns whether its whole output is ASCII. It has the bytes in registers
+//! anyway, and most text then needs no second pass for validation.
 
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 pub(super) mod x86;
 
-/// The kernel for long payloads: the only one there is.
+/// The kernel for long payloads; this target has only one.
 #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
 pub(super) use mask_portable as mask_long;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
@@ -19,7 +19,7 @@ pub(super) use x86::mask_long;
 
 use super::block::Block;
 
-/// A masking key, rotated so that its first byte belongs to the first byte of the payload at hand.
+/// A masking key, rotated so that its first byte applies to the first byte of the given payload.
 #[derive(Clone, Copy)]
 pub(super) struct Key(u32);
 
@@ -30,7 +30,7 @@ impl Key {
         Key(u32::from_ne_bytes(key)).at(phase)
     }
 
-    /// Returns the key as it applies `offset` bytes further on.
+    /// Returns the key for the bytes from `offset` on.
     #[inline(always)]
     fn at(self, offset: usize) -> Self {
         let bits = 8 * (offset % 4) as u32;
@@ -44,20 +44,21 @@ impl Key {
     }
 }
 
-/// Payloads up to this length are masked inline; longer ones are worth a call.
+/// Payloads up to this length, in bytes, are masked inline; longer ones are worth a call.
 pub(super) const INLINE_MAX: usize = 64;
 
 /// Masks `len` bytes from `src` to `dst`; returns whether the result is ASCII.
 ///
 /// # Safety
 ///
-/// `src` is valid for reading and `dst` for writing `len` bytes. The two ranges are the same or do
-/// not overlap.
+/// `src` must be valid for reading and `dst` for writing `len` bytes. The two ranges must be the
+/// same or not overlap.
 #[inline(always)]
 pub(super) unsafe fn mask_raw(key: Key, src: *const u8, dst: *mut u8, len: usize) -> bool {
-    // SAFETY: the caller's guarantees are passed on, and each branch picks a kernel made for `len`.
+    // SAFETY: the caller's guarantees are passed on, and each branch selects a kernel for its
+    // `len`.
     unsafe {
-        // Not one `match`, which would ask for each length in turn.
+        // Not a single `match`, which would test the ranges one after the other.
         if len < 8 {
             match len {
                 0 => true,
@@ -80,7 +81,7 @@ pub(super) unsafe fn mask_raw(key: Key, src: *const u8, dst: *mut u8, len: usize
 ///
 /// # Safety
 ///
-/// As for [`mask_raw`]; `len` is 1, 2 or 3.
+/// Same as for [`mask_raw`]; `len` must be 1, 2 or 3.
 #[inline(always)]
 unsafe fn mask_bytes(key: Key, src: *const u8, dst: *mut u8, len: usize) -> bool {
     let key = key.word().to_ne_bytes();
@@ -101,11 +102,12 @@ unsafe fn mask_bytes(key: Key, src: *const u8, dst: *mut u8, len: usize) -> bool
 ///
 /// # Safety
 ///
-/// As for [`mask_raw`]; `len` lies in `B::LEN..=2 * B::LEN`, and the processor has what `B` needs.
+/// Same as for [`mask_raw`]; `len` must be in `B::LEN..=2 * B::LEN`, and the processor must support
+/// `B`.
 #[inline(always)]
 unsafe fn mask_ends<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize) -> bool {
     let tail_at = len - B::LEN;
-    // SAFETY: both blocks lie within `len`, and both are loaded before either is stored.
+    // SAFETY: both blocks are within `len`, and both are loaded before either is stored.
     unsafe {
         let head = B::load(src).xor(B::splat(key));
         let tail = B::load(src.add(tail_at)).xor(B::splat(key.at(tail_at)));
@@ -115,19 +117,19 @@ unsafe fn mask_ends<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize
     }
 }
 
-/// Masks a payload of more than one block, four blocks at a time as long as there are four.
+/// Masks a payload of more than one block, four blocks at a time if possible.
 ///
-/// The first and the last block lie where they must; those between are aligned at the destination,
-/// since a vector that straddles two cache lines costs twice.
+/// The first and the last block are unaligned. The blocks between them are aligned at the
+/// destination, because a vector that straddles two cache lines costs twice as much.
 ///
 /// # Safety
 ///
-/// As for [`mask_raw`]; `len` is more than `B::LEN`, and the processor has what `B` needs.
+/// Same as for [`mask_raw`]; `len` must be more than `B::LEN`, and the processor must support `B`.
 #[inline(always)]
 unsafe fn mask_blocks<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usize) -> bool {
     let tail_at = len - B::LEN;
     let mut at = B::LEN - dst.addr() % B::LEN;
-    // SAFETY: every block lies within `len`: `at` is at most `B::LEN`, and a block of the body starts
+    // SAFETY: every block is within `len`: `at` is at most `B::LEN`, and a block of the body starts
     // before `tail_at`. The body's blocks do not overlap one another; the head and the tail, which
     // may overlap them, are loaded before any of them is stored.
     unsafe {
@@ -156,12 +158,12 @@ unsafe fn mask_blocks<B: Block>(key: Key, src: *const u8, dst: *mut u8, len: usi
     }
 }
 
-/// Masks in runs of words: the kernel of every processor that has no better one.
+/// Masks in runs of words: the kernel for processors without a better one.
 ///
 /// # Safety
 ///
-/// As for [`mask_raw`]; `len` is more than [`INLINE_MAX`].
+/// Same as for [`mask_raw`]; `len` must be more than [`INLINE_MAX`].
 pub(super) unsafe fn mask_portable(key: Key, src: *const u8, dst: *mut u8, len: usize) -> bool {
-    // SAFETY: passed on; `len` is more than a block, and words need no particular instructions.
+    // SAFETY: passed on; `len` is more than a block, and words need no special instructions.
     unsafe { mask_blocks::<[u64; 4]>(key, src, dst, len) }
 }

@@ -1,6 +1,6 @@
-//! Byte-wise twins of the masking functions: the RFC's formula as it stands (RFC 6455 §5.3).
+//! Byte-wise versions of the masking functions: the literal formula of the RFC (RFC 6455 §5.3).
 //!
-//! They are oracles for tests and a baseline for benchmarks, not for use in a server.
+//! They are a reference for tests and a baseline for benchmarks. Do not use them in a server.
 
 /// XORs `payload` in place with `key`, byte by byte. See [`apply`](super::apply).
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! Every kernel equals its byte-wise twin and leaves the bytes around alone.
+//! Checks that every kernel equals the byte-wise implementation and does not change other bytes.
 
 use alloc::vec::Vec;
 use std::vec;
@@ -11,17 +11,17 @@ use crate::utf8;
 
 const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
-/// What the bytes around a payload are filled with, to see that they stay so.
+/// The value of the bytes around a payload, which must not change.
 const GUARD: u8 = 0xa5;
 
 /// More than the widest kernel's block, so that every way to straddle a cache line occurs.
 const OFFSETS: usize = if cfg!(miri) { 3 } else { 67 };
 
-/// Every length up to here is tried. Four of the widest blocks, four times over, and what lies
+/// Every length up to this one is tested: four times four of the widest blocks, and all lengths in
 /// between.
 const LEN_MAX: usize = 1_100;
 
-/// Miri, which is slow, tries some of the lengths only.
+/// Miri is slow and tests only some of the lengths.
 const LEN_STEP: usize = if cfg!(miri) { 97 } else { 1 };
 
 type Kernel = unsafe fn(Key, *const u8, *mut u8, usize) -> bool;
@@ -56,7 +56,7 @@ fn detected() -> Vec<(&'static str, Kernel)> {
     Vec::new()
 }
 
-/// Returns bytes without a period that a kernel could hide behind.
+/// Returns bytes without a period that could hide an error in a kernel.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_u32;
     let mut next = || {
@@ -74,7 +74,7 @@ fn masked(phase: usize, payload: &[u8]) -> Vec<u8> {
     masked
 }
 
-/// Asserts that `buffer` holds `payload` at `offset` and nothing but guard bytes elsewhere.
+/// Asserts that `buffer` holds `payload` at `offset` and only guard bytes elsewhere.
 #[track_caller]
 fn assert_holds(buffer: &[u8], offset: usize, payload: &[u8]) {
     let (before, rest) = buffer.split_at(offset);
@@ -174,7 +174,7 @@ fn check_long(kernel: Kernel, phase: usize, offset: usize, payload: &[u8]) {
     let mut buffer = vec![GUARD; payload.len() + OFFSETS + 8];
     let dst = buffer[offset..offset + payload.len()].as_mut_ptr();
     // SAFETY: `payload` is readable, and `dst` writable, for the length of the payload; they belong
-    // to different allocations. `available` lists only what this processor can run.
+    // to different allocations. `available` lists only kernels that this processor can run.
     let is_ascii = unsafe { kernel(key, payload.as_ptr(), dst, payload.len()) };
     assert_eq!(is_ascii, expected.is_ascii());
     assert_holds(&buffer, offset, &expected);
@@ -182,7 +182,7 @@ fn check_long(kernel: Kernel, phase: usize, offset: usize, payload: &[u8]) {
     buffer[offset..offset + payload.len()].copy_from_slice(payload);
     let dst = buffer[offset..offset + payload.len()].as_mut_ptr();
     // SAFETY: `dst` is readable and writable for the length of the payload, and source and
-    // destination are the same. `available` lists only what this processor can run.
+    // destination are the same. `available` lists only kernels that this processor can run.
     let is_ascii = unsafe { kernel(key, dst.cast_const(), dst, payload.len()) };
     assert_eq!(is_ascii, expected.is_ascii());
     assert_holds(&buffer, offset, &expected);

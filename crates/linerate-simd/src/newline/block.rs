@@ -1,9 +1,9 @@
-//! Which bytes of a block are line feeds, as a bit mask.
+//! Finds the line feeds in a block of bytes, as a bit mask.
 
-/// How many bytes one mask speaks of.
+/// The number of bytes in a block: one for each bit of a mask.
 pub(super) const BLOCK_LEN: usize = 64;
 
-/// Returns a mask whose bit `i` says whether `block[i]` is a line feed.
+/// Returns a mask whose bit `i` is set if `block[i]` is a line feed.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn line_feeds(block: &[u8; BLOCK_LEN]) -> u64 {
@@ -14,7 +14,7 @@ pub(super) fn line_feeds(block: &[u8; BLOCK_LEN]) -> u64 {
     let (lanes, _) = block.as_chunks::<16>();
     let mut mask = 0;
     for (i, lane) in lanes.iter().enumerate() {
-        // SAFETY: SSE2 belongs to x86-64 itself, and `lane` is 16 bytes, which need no alignment.
+        // SAFETY: SSE2 is part of x86-64, and `lane` has 16 bytes, which need no alignment.
         let equal = unsafe {
             let lane = _mm_loadu_si128(lane.as_ptr().cast::<__m128i>());
             _mm_movemask_epi8(_mm_cmpeq_epi8(lane, _mm_set1_epi8(b'\n'.cast_signed())))
@@ -24,14 +24,14 @@ pub(super) fn line_feeds(block: &[u8; BLOCK_LEN]) -> u64 {
     mask
 }
 
-/// Returns a mask whose bit `i` says whether `block[i]` is a line feed.
+/// Returns a mask whose bit `i` is set if `block[i]` is a line feed.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub(super) fn line_feeds(block: &[u8; BLOCK_LEN]) -> u64 {
     line_feeds_portable(block)
 }
 
-/// Returns what [`line_feeds`] returns, by arithmetic on words.
+/// Returns the same as [`line_feeds`], by arithmetic on words.
 #[cfg(any(not(target_arch = "x86_64"), test))]
 pub(super) fn line_feeds_portable(block: &[u8; BLOCK_LEN]) -> u64 {
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
@@ -43,7 +43,7 @@ pub(super) fn line_feeds_portable(block: &[u8; BLOCK_LEN]) -> u64 {
     let mut mask = 0;
     for (i, word) in words.iter().enumerate() {
         let differing = u64::from_le_bytes(*word) ^ (LOW * u64::from(b'\n'));
-        // The highest bit of each byte tells whether any bit of it differs; no byte carries over.
+        // The highest bit of each byte is set if any of its bits differs; no byte carries over.
         let differs = ((differing & LOW_SEVEN) + LOW_SEVEN) | differing;
         let equal = !differs >> 7 & LOW;
         mask |= equal.wrapping_mul(GATHER) >> 56 << (8 * i);
@@ -51,7 +51,7 @@ pub(super) fn line_feeds_portable(block: &[u8; BLOCK_LEN]) -> u64 {
     mask
 }
 
-/// Returns a mask whose bit `i` says whether `bytes[i]` is a line feed, for less than a block.
+/// Returns a mask whose bit `i` is set if `bytes[i]` is a line feed, for less than a block.
 #[inline]
 pub(super) fn line_feeds_partial(bytes: &[u8]) -> u64 {
     let mut block = [0; BLOCK_LEN];

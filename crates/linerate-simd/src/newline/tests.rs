@@ -1,4 +1,4 @@
-//! The searches equal their byte-wise twins.
+//! Compares the searches with byte-wise implementations.
 
 use alloc::vec::Vec;
 use std::vec;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::block::{BLOCK_LEN, line_feeds, line_feeds_portable};
 use super::{count, find, positions, rfind};
 
-/// Returns the offsets of all line feeds, byte by byte: the twin of all functions here.
+/// Returns the offsets of all line feeds, byte by byte: the reference for all functions here.
 fn naive(haystack: &[u8]) -> Vec<usize> {
     (0..haystack.len())
         .filter(|&at| haystack[at] == b'\n')

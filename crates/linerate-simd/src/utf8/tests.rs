@@ -14,19 +14,19 @@ use crate::mask;
 
 const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
-/// What the standard library says of some bytes.
+/// The verdict of the standard library on some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// They are text.
+    /// The bytes are text.
     Complete,
-    /// They are text but for an unfinished last code point.
+    /// The bytes are text except for an incomplete last code point.
     Unfinished,
     /// The byte at this offset is the first that cannot continue text.
     FailsAt(usize),
 }
 
-/// The oracle: the first byte that cannot continue text is the last byte of the shortest prefix for
-/// which the standard library reports more than an unfinished end.
+/// The reference: the first byte that cannot continue text is the last byte of the shortest prefix
+/// for which the standard library reports an error other than an incomplete end.
 fn verdict(bytes: &[u8]) -> Verdict {
     match core::str::from_utf8(bytes) {
         Ok(_) => Verdict::Complete,
@@ -64,7 +64,7 @@ fn push_all(pieces: &[&[u8]]) -> Verdict {
     }
 }
 
-/// Asserts that `bytes` get the oracle's verdict whole, byte by byte and at every split.
+/// Asserts that `bytes` get the reference's verdict whole, byte by byte and at every split.
 #[track_caller]
 fn assert_agrees(bytes: &[u8]) {
     let expected = verdict(bytes);
@@ -168,7 +168,7 @@ fn error_says_where() {
 
 #[test]
 fn sequences_agree_at_every_place_of_a_long_text() {
-    // Longer than the short path and than a vector, so that each sequence meets all lanes.
+    // Longer than the short path and a vector, so that each sequence occurs in all lanes.
     let len = 2 * BLOCK_LEN + 3;
     let step = if cfg!(miri) { 127 } else { 1 };
     for sequence in [
@@ -192,7 +192,7 @@ fn sequences_agree_at_every_place_of_a_long_text() {
     }
 }
 
-/// Bytes that are often text, often nearly.
+/// Generates bytes that are often text, and often nearly text.
 fn texts() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         8 => prop::collection::vec(b' '..=b'~', 0..=40),

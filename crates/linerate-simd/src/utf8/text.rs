@@ -7,10 +7,10 @@ use core::{fmt, ops, str};
 use super::{Utf8Error, Validator};
 use crate::mask;
 
-/// Text that grows by pieces and is valid UTF-8 up to an unfinished last code point.
+/// Text that grows in pieces and is valid UTF-8, except that its last code point may be incomplete.
 ///
-/// Each byte is validated once, when it is added; looking at the text is free. A piece that is not
-/// valid is kept only up to its first bad byte, and the buffer takes nothing more after it.
+/// Each byte is validated once, when it is added; reading the text costs nothing. An invalid piece
+/// is kept only up to its first invalid byte, and the buffer accepts nothing after it.
 ///
 /// ```
 /// use linerate_simd::utf8::TextBuf;
@@ -24,15 +24,15 @@ use crate::mask;
 /// ```
 #[derive(Debug, Default)]
 pub struct TextBuf {
-    /// INVARIANT: valid UTF-8, except that the last code point may be unfinished.
+    /// INVARIANT: valid UTF-8, except that the last code point may be incomplete.
     bytes: Vec<u8>,
-    /// INVARIANT: has accepted `bytes` and what was taken out before them, or has failed. So if it
-    /// is complete, `bytes` are valid UTF-8 as a whole.
+    /// INVARIANT: has accepted `bytes` and all bytes that were taken out before, or has failed. So
+    /// if it is complete, all of `bytes` are valid UTF-8.
     validator: Validator,
 }
 
 impl TextBuf {
-    /// Creates an empty buffer that has no memory yet.
+    /// Creates an empty buffer without allocating.
     pub const fn new() -> Self {
         Self {
             bytes: Vec::new(),
@@ -40,7 +40,7 @@ impl TextBuf {
         }
     }
 
-    /// Creates an empty buffer that uses the memory of `bytes`, whose content is dropped.
+    /// Creates an empty buffer that uses the memory of `bytes` and discards their content.
     pub fn from_recycled(mut bytes: Vec<u8>) -> Self {
         bytes.clear();
         Self {
@@ -54,7 +54,7 @@ impl TextBuf {
     /// # Errors
     ///
     /// Returns the offset in `bytes` of the first byte that cannot continue valid UTF-8. The bytes
-    /// before it were appended.
+    /// before it have been appended.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Utf8Error> {
         let start = self.bytes.len();
@@ -62,18 +62,19 @@ impl TextBuf {
         self.validate_from(start)
     }
 
-    /// Appends the bytes of `src` unmasked with `key` (RFC 6455 §5.3), where `phase` is the index of
-    /// `src[0]` in the frame's payload.
+    /// Appends the bytes of `src`, unmasked with `key` (RFC 6455 §5.3).
+    ///
+    /// `phase` is the index of `src[0]` in the frame's payload.
     ///
     /// # Errors
     ///
     /// Returns the offset in `src` of the first byte that, unmasked, cannot continue valid UTF-8.
-    /// The bytes before it were appended.
+    /// The bytes before it have been appended.
     #[inline]
     pub fn push_masked(&mut self, key: [u8; 4], phase: usize, src: &[u8]) -> Result<(), Utf8Error> {
         let start = self.bytes.len();
         let is_ascii = mask::append_seeing_ascii(key, phase, src, &mut self.bytes);
-        // ASCII needs no look at the validator's state but this: no code point goes on with it.
+        // ASCII is valid unless it interrupts a code point.
         if is_ascii && self.is_complete() {
             return Ok(());
         }
@@ -85,8 +86,10 @@ impl TextBuf {
         self.bytes.reserve(additional);
     }
 
-    /// Moves the text into other memory, whose content is dropped, and returns the memory that it
-    /// was in. For callers that recycle memory, where [`reserve`](Self::reserve) would allocate.
+    /// Moves the text into `memory`, whose old content is discarded, and returns the memory that
+    /// was used before.
+    ///
+    /// This is for callers that recycle memory, where [`reserve`](Self::reserve) would allocate.
     pub fn move_into(&mut self, mut memory: Vec<u8>) -> Vec<u8> {
         memory.clear();
         memory.extend_from_slice(&self.bytes);
@@ -99,7 +102,7 @@ impl TextBuf {
         self.validator.is_complete()
     }
 
-    /// Returns the text, `None` while its last code point is unfinished or after an error.
+    /// Returns the text, or `None` if its last code point is incomplete or after an error.
     #[inline]
     pub fn as_str(&self) -> Option<&str> {
         // SAFETY: a validator that is complete has accepted all of `bytes`, see INVARIANT.
@@ -107,7 +110,7 @@ impl TextBuf {
             .then(|| unsafe { str::from_utf8_unchecked(&self.bytes) })
     }
 
-    /// Returns the bytes of the text, those of an unfinished last code point among them.
+    /// Returns the bytes of the text, including those of an incomplete last code point.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -125,7 +128,7 @@ impl TextBuf {
         self.bytes.is_empty()
     }
 
-    /// Returns how many bytes fit in the memory that is held.
+    /// Returns how many bytes fit into the allocated memory.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
@@ -140,7 +143,7 @@ impl TextBuf {
     ///
     /// # Errors
     ///
-    /// Gives the buffer back if the last code point is unfinished or after an error.
+    /// Returns the buffer unchanged if the last code point is incomplete or after an error.
     #[inline]
     pub fn finish(self) -> Result<Text, Self> {
         if !self.is_complete() {
@@ -150,7 +153,8 @@ impl TextBuf {
         Ok(Text(unsafe { String::from_utf8_unchecked(self.bytes) }))
     }
 
-    /// Goes on in `larger`, whose content is forgotten; returns the memory that was used until now.
+    /// Moves the text into `larger`, whose old content is discarded, and returns the memory that
+    /// was used before.
     ///
     /// ```
     /// use linerate_simd::utf8::TextBuf;
@@ -168,8 +172,8 @@ impl TextBuf {
         core::mem::replace(&mut self.bytes, larger)
     }
 
-    /// Takes out the code points that are finished; the rest, at most 3 bytes, moves into the memory
-    /// of `recycled`, whose content is dropped, and can be continued there.
+    /// Takes out all complete code points. The remaining bytes, at most 3, are moved into the
+    /// memory of `recycled`, whose old content is discarded, and the text can continue there.
     ///
     /// ```
     /// use linerate_simd::utf8::TextBuf;
@@ -185,7 +189,7 @@ impl TextBuf {
         let finished = if self.is_complete() {
             self.bytes.len()
         } else {
-            // The last code point starts at the last byte that continues none.
+            // The last code point starts at the last byte that is not a continuation byte.
             let continues = |byte: &u8| byte & 0xC0 == 0x80;
             self.bytes
                 .iter()
@@ -196,12 +200,12 @@ impl TextBuf {
         recycled.extend_from_slice(&self.bytes[finished..]);
         self.bytes.truncate(finished);
         let text = core::mem::replace(&mut self.bytes, recycled);
-        // SAFETY: `bytes` were valid up to the last code point if that is unfinished, see
-        // INVARIANT, and the last code point was cut off unless the validator is complete.
+        // SAFETY: `bytes` were valid except for an incomplete last code point (see INVARIANT),
+        // which was cut off unless the validator is complete.
         Text(unsafe { String::from_utf8_unchecked(text) })
     }
 
-    /// Validates what was appended at `start`, and drops what is not valid of it.
+    /// Validates the bytes from `start` on, and removes them from the first invalid one on.
     #[inline]
     fn validate_from(&mut self, start: usize) -> Result<(), Utf8Error> {
         self.validator
@@ -210,9 +214,9 @@ impl TextBuf {
     }
 }
 
-/// Owned text that is valid UTF-8: what a finished [`TextBuf`] becomes.
+/// Owned text that is valid UTF-8: the result of a finished [`TextBuf`].
 ///
-/// Differs from a [`String`] in that it cannot grow; it costs nothing to make one of the other.
+/// Unlike a [`String`], it cannot grow; converting between the two costs nothing.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Text(String);
 

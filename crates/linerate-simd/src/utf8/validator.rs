@@ -1,4 +1,4 @@
-//! UTF-8 validation that resumes wherever the bytes were split (RFC 3629 §4).
+//! UTF-8 validation that can resume at any split of the bytes (RFC 3629 §4).
 
 use super::{Utf8Error, is_valid};
 use crate::mask;
@@ -6,15 +6,15 @@ use crate::mask;
 const CONTINUATION_MIN: u8 = 0x80;
 const CONTINUATION_MAX: u8 = 0xbf;
 
-/// Up to this length, byte by byte is quicker than all at once: a single byte takes some 50
+/// Up to this length, in bytes, validating byte by byte is faster: a single byte takes about 50
 /// instructions instead of 110 (callgrind).
 const STEPPED_MAX: usize = 4;
 
 /// Validates UTF-8 that arrives in pieces, split anywhere.
 ///
-/// It fails at the first byte that cannot continue valid UTF-8, even when the code point which that
-/// byte belongs to is unfinished, so that an endpoint can fail the connection at once (RFC 6455
-/// §8.1). Once it failed, it takes no further byte until it is reset.
+/// It fails at the first byte that cannot continue valid UTF-8, even if the code point of that byte
+/// is incomplete, so that an endpoint can fail the connection immediately (RFC 6455 §8.1). After a
+/// failure, it rejects all further bytes until it is reset.
 ///
 /// ```
 /// use linerate_simd::utf8::Validator;
@@ -29,16 +29,16 @@ const STEPPED_MAX: usize = 4;
 #[derive(Clone, Debug)]
 #[cfg_attr(test, derive(PartialEq, Eq))]
 pub struct Validator {
-    /// How many bytes the current code point still wants, 0..=3.
+    /// How many bytes the current code point still needs, 0..=3.
     wanted: u8,
-    /// The least value that the next of these may have.
+    /// The smallest value that the next of these bytes may have.
     next_min: u8,
-    /// The greatest value that the next of these may have.
+    /// The largest value that the next of these bytes may have.
     next_max: u8,
 }
 
 impl Validator {
-    /// The state that no byte leads out of.
+    /// The state after a failure, which rejects every byte.
     const FAILED: Self = Self::wanting(1, 0xff, 0x00);
 
     /// Creates a validator at the start of a text.
@@ -46,7 +46,7 @@ impl Validator {
         Self::wanting(0, CONTINUATION_MIN, CONTINUATION_MAX)
     }
 
-    /// Validates the next piece, which may begin and end anywhere within a code point.
+    /// Validates the next piece, which may begin and end inside a code point.
     ///
     /// # Errors
     ///
@@ -64,13 +64,14 @@ impl Validator {
         result
     }
 
-    /// XORs the next piece in place with `key` (RFC 6455 §5.3), where `phase` is the index of
-    /// `bytes[0]` in the frame's payload, and validates it.
+    /// XORs the next piece in place with `key` (RFC 6455 §5.3), and validates the result.
+    ///
+    /// `phase` is the index of `bytes[0]` in the frame's payload.
     ///
     /// # Errors
     ///
     /// Returns the offset in `bytes` of the first byte that, unmasked, cannot continue valid UTF-8.
-    /// All of `bytes` were unmasked.
+    /// All of `bytes` have been unmasked in this case as well.
     #[inline]
     pub fn push_masked(
         &mut self,
@@ -85,7 +86,7 @@ impl Validator {
         self.push(bytes)
     }
 
-    /// Forgets everything: the next byte starts a new text.
+    /// Resets the validator: the next byte starts a new text.
     pub fn reset(&mut self) {
         *self = Self::new();
     }
@@ -103,17 +104,17 @@ impl Validator {
             at += 1;
         }
         let at = at + valid_prefix(&bytes[at..]);
-        // What is left is an unfinished code point, or begins with one that is invalid.
+        // The remaining bytes are an incomplete code point, or begin with an invalid one.
         self.step_all(bytes, at)
     }
 
-    /// Takes the bytes from `at` on, one by one.
+    /// Validates the bytes from `at` on, one by one.
     #[inline]
     fn step_all(&mut self, bytes: &[u8], at: usize) -> Result<(), Utf8Error> {
         (at..bytes.len()).try_for_each(|at| self.step(bytes, at))
     }
 
-    /// Takes the byte at `at`.
+    /// Validates the byte at `at`.
     #[inline]
     fn step(&mut self, bytes: &[u8], at: usize) -> Result<(), Utf8Error> {
         let byte = bytes[at];
@@ -127,21 +128,21 @@ impl Validator {
         Ok(())
     }
 
-    /// Returns the state after the first byte of a code point (RFC 3629 §4), `None` if no code
-    /// point begins with it.
+    /// Returns the state after the first byte of a code point (RFC 3629 §4); `None` if no code
+    /// point begins with this byte.
     const fn after_lead(lead: u8) -> Option<Self> {
         Some(match lead {
             0x00..=0x7f => Self::new(),
             0xc2..=0xdf => Self::wanting(1, CONTINUATION_MIN, CONTINUATION_MAX),
-            // Lower would be an overlong form.
+            // A lower byte would make an overlong form.
             0xe0 => Self::wanting(2, 0xa0, CONTINUATION_MAX),
-            // Higher would be a surrogate.
+            // A higher byte would make a surrogate.
             0xed => Self::wanting(2, CONTINUATION_MIN, 0x9f),
             0xe1..=0xef => Self::wanting(2, CONTINUATION_MIN, CONTINUATION_MAX),
-            // Lower would be an overlong form.
+            // A lower byte would make an overlong form.
             0xf0 => Self::wanting(3, 0x90, CONTINUATION_MAX),
             0xf1..=0xf3 => Self::wanting(3, CONTINUATION_MIN, CONTINUATION_MAX),
-            // Higher would be beyond U+10FFFF.
+            // A higher byte would exceed U+10FFFF.
             0xf4 => Self::wanting(3, CONTINUATION_MIN, 0x8f),
             _ => return None,
         })
@@ -162,8 +163,8 @@ impl Default for Validator {
     }
 }
 
-/// Returns the length of a prefix of `bytes` that is valid and complete. The code point after it, if
-/// any, is unfinished or invalid.
+/// Returns the length of the prefix of `bytes` that is valid and complete. The code point after it,
+/// if any, is incomplete or invalid.
 #[inline]
 fn valid_prefix(bytes: &[u8]) -> usize {
     let complete = bytes.len() - unfinished_suffix(bytes);
@@ -176,7 +177,7 @@ fn valid_prefix(bytes: &[u8]) -> usize {
     }
 }
 
-/// Returns the length of the unfinished code point, 0..=3 bytes, that valid text would end with.
+/// Returns the length of the incomplete code point at the end, 0..=3 bytes, assuming valid text.
 #[inline]
 fn unfinished_suffix(bytes: &[u8]) -> usize {
     let is_start = |&byte: &u8| byte & 0xc0 != CONTINUATION_MIN;
@@ -184,7 +185,8 @@ fn unfinished_suffix(bytes: &[u8]) -> usize {
         return 0;
     };
     let start = bytes.len() - 1 - behind;
-    // The first byte of a code point longer than one begins with as many ones as there are bytes.
+    // The first byte of a multi-byte code point begins with as many ones as the code point has
+    // bytes.
     if bytes[start].leading_ones() as usize > behind + 1 {
         behind + 1
     } else {

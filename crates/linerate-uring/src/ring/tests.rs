@@ -1,4 +1,5 @@
-//! The ring on real sockets. Where io_uring is forbidden or too old, the tests say so and pass.
+//! Tests of the ring on real sockets. If io_uring is forbidden or too old, the tests report that
+//! and pass.
 
 use std::{
     io::{Read, Write},
@@ -8,7 +9,7 @@ use std::{
 
 use super::*;
 
-/// Makes a ring with few buffers, or says why that can't be.
+/// Creates a ring, or reports why that is not possible.
 fn ring(setup: Setup) -> Option<Ring> {
     match Ring::new(&setup) {
         Ok(ring) => Some(ring),
@@ -32,7 +33,7 @@ fn small() -> Setup {
     }
 }
 
-/// Returns our end and the peer's.
+/// Returns our end and the peer's end of a connection.
 fn pair() -> (OwnedFd, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -46,7 +47,7 @@ fn wait(ring: &mut Ring) -> Vec<Completion> {
     std::iter::from_fn(|| ring.next_completion()).collect()
 }
 
-/// Receives until the end of the stream; starts again when the buffers were short.
+/// Receives until the end of the stream; restarts when the buffers run out.
 fn receive_all(ring: &mut Ring, socket: &OwnedFd, token: u64) -> Vec<u8> {
     let mut all = Vec::new();
     ring.receive(socket.as_fd(), token);
@@ -210,7 +211,7 @@ fn sends_of_a_turn_go_out_in_order_and_their_memory_comes_back() {
     assert_eq!(ring.queued_sends(), 0);
     assert!(ring.next_completion().is_none(), "all was sent");
     assert!(ring.sends.is_empty());
-    // All that fits is kept, and is empty.
+    // Memory is kept up to the limit, and is empty.
     assert_eq!(ring.spare.len(), SPARE_BYTES_MAX / SEND_CAPACITY_MIN.max(4));
     assert_eq!(ring.memory().len(), 0);
     ring.close(ours);
@@ -237,7 +238,7 @@ fn a_send_that_was_withdrawn_is_not_waited_for() {
     let key = ring.send(ours.as_fd(), 1, b"x".to_vec());
     assert_eq!(ring.withdraw(key, 1).unwrap(), b"x");
     peer.write_all(b"y").unwrap();
-    // No time limit: this would not come back.
+    // There is no timeout: if this failed, it would not return.
     ring.submit_and_wait(None).unwrap();
     assert!(ring.next_completion().is_some());
 }
@@ -250,7 +251,7 @@ fn a_send_takes_what_fits_and_does_not_wait() {
     let (ours, peer) = pair();
     let bytes = 64 << 20;
     let mut all = 0;
-    // The socket of the peer may make room for a while.
+    // The peer's socket may keep making room for a while.
     loop {
         let key = ring.send(ours.as_fd(), 1, vec![7; bytes]);
         ring.submit().unwrap();
@@ -310,7 +311,7 @@ fn a_ring_that_is_dropped_holds_no_socket_any_more() {
     peer.read_to_end(&mut read).unwrap();
     assert_eq!(read, b"last words");
     assert!(TcpStream::connect(address).is_err());
-    // Accepted or not, this one was closed too.
+    // This socket was closed as well, whether it was accepted or not.
     assert!(matches!(waiting.read(&mut [0; 1]), Ok(0) | Err(_)));
 }
 

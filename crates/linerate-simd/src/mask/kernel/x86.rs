@@ -1,6 +1,6 @@
-//! The masking kernels that not every x86-64 processor can run, chosen between on first use.
+//! The masking kernels that not every x86-64 processor supports. The first use selects one.
 //!
-//! Why there are two, in ns on a Sapphire Rapids Xeon (`linerate-microbench`, in place):
+//! The reason for two kernels, in ns on a Sapphire Rapids Xeon (`linerate-microbench`, in place):
 //!
 //! | bytes | portable | AVX2 | AVX-512 |
 //! | ----: | -------: | ---: | ------: |
@@ -9,7 +9,7 @@
 //! |  1024 |     17.7 | 12.0 |     9.4 |
 //! | 16384 |      176 |  127 |     100 |
 //!
-//! At 65,536 bytes the second-level cache decides, and all take about 1,150.
+//! At 65,536 bytes the second-level cache is the bottleneck, and all kernels take about 1,150 ns.
 
 use core::arch::x86_64::{__m256i, __m512i};
 use core::mem::transmute;
@@ -17,18 +17,19 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use super::{Key, mask_blocks, mask_portable};
 
-/// What every kernel here is; the contract is that of [`mask_long`].
+/// The type of the kernels, with the same contract as [`mask_long`].
 type Kernel = unsafe fn(Key, *const u8, *mut u8, usize) -> bool;
 
 /// The kernel in use. INVARIANT: holds a [`Kernel`] that this processor can run.
 static KERNEL: AtomicPtr<()> = AtomicPtr::new(detect_and_mask as *mut ());
 
-/// Masks a payload longer than [`INLINE_MAX`](super::INLINE_MAX) with the best kernel that this
-/// processor has.
+/// Masks a payload longer than [`INLINE_MAX`](super::INLINE_MAX) with the best kernel for this
+/// processor.
 ///
 /// # Safety
 ///
-/// As for [`mask_raw`](super::mask_raw); `len` is more than [`INLINE_MAX`](super::INLINE_MAX).
+/// Same as for [`mask_raw`](super::mask_raw); `len` must be more than
+/// [`INLINE_MAX`](super::INLINE_MAX).
 #[inline]
 pub(in crate::mask) unsafe fn mask_long(
     key: Key,
@@ -36,22 +37,22 @@ pub(in crate::mask) unsafe fn mask_long(
     dst: *mut u8,
     len: usize,
 ) -> bool {
-    // SAFETY: only kernels are ever stored, see INVARIANT; the caller's guarantees are theirs.
+    // SAFETY: only kernels are ever stored (see INVARIANT), and the caller upholds their contract.
     unsafe {
         let kernel = transmute::<*mut (), Kernel>(KERNEL.load(Ordering::Relaxed));
         kernel(key, src, dst, len)
     }
 }
 
-/// Chooses the kernel for this processor, then masks with it: what the first call runs into.
+/// Selects the kernel for this processor, then masks with it. Only the first call gets here.
 ///
 /// # Safety
 ///
-/// As for [`mask_long`].
+/// Same as for [`mask_long`].
 unsafe fn detect_and_mask(key: Key, src: *const u8, dst: *mut u8, len: usize) -> bool {
     let kernel = detect();
     KERNEL.store(kernel as *mut (), Ordering::Relaxed);
-    // SAFETY: the caller's guarantees are the kernel's.
+    // SAFETY: the caller upholds the kernel's contract.
     unsafe { kernel(key, src, dst, len) }
 }
 
@@ -69,7 +70,7 @@ fn detect() -> Kernel {
 ///
 /// # Safety
 ///
-/// As for [`mask_long`]; the processor has AVX2.
+/// Same as for [`mask_long`]; the processor must support AVX2.
 #[target_feature(enable = "avx2")]
 pub(in crate::mask) unsafe fn mask_avx2(
     key: Key,
@@ -85,7 +86,7 @@ pub(in crate::mask) unsafe fn mask_avx2(
 ///
 /// # Safety
 ///
-/// As for [`mask_long`]; the processor has AVX-512F.
+/// Same as for [`mask_long`]; the processor must support AVX-512F.
 #[target_feature(enable = "avx512f")]
 pub(in crate::mask) unsafe fn mask_avx512(
     key: Key,

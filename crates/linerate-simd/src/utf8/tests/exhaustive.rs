@@ -1,8 +1,8 @@
 //! U07: every sequence of up to four bytes, at every split, against the standard library.
 //!
-//! A split is a series of pieces. Rather than try each series for each sequence, the walk keeps the
-//! state that each prefix leads to, having checked that it is the same one however the prefix was
-//! split; then the last piece is all that remains to be tried, once for each place it may start at.
+//! A split is a series of pieces. Instead of trying each series for each sequence, the walk keeps
+//! the state after each prefix, having checked that it does not depend on how the prefix was split.
+//! Then only the last piece must be tried, once for each position at which it may start.
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use std::{env, thread};
 use super::super::{Utf8Error, Validator, validate};
 use super::{Verdict, verdict};
 
-/// Lowest and highest byte of every class that RFC 3629 §4 distinguishes.
+/// The lowest and highest byte of every class that RFC 3629 §4 distinguishes.
 const EDGES: [u8; 24] = [
     0x00, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed,
     0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff,
@@ -27,14 +27,14 @@ const ALL: [u8; 256] = {
     all
 };
 
-/// A sequence, what the oracle says of it, and the states that its prefixes lead to.
+/// A sequence, the reference's verdict on it, and the states after its prefixes.
 struct Path {
     bytes: [u8; 4],
     len: usize,
     verdict: Verdict,
-    /// The state after each prefix that is accepted, from the empty one on.
+    /// The state after each accepted prefix, beginning with the empty one.
     states: [Validator; 5],
-    /// How many states there are, at most `len + 1`.
+    /// The number of states, at most `len + 1`.
     accepted: usize,
 }
 
@@ -53,14 +53,14 @@ impl Path {
     fn extend(&mut self, byte: u8) {
         self.bytes[self.len] = byte;
         self.len += 1;
-        // What fails goes on failing at the same byte.
+        // A sequence that has failed keeps failing at the same byte.
         if !matches!(self.verdict, Verdict::FailsAt(_)) {
             self.verdict = verdict(&self.bytes[..self.len]);
         }
         self.check();
     }
 
-    /// Checks the last piece from wherever it may start, and the sequence as a whole.
+    /// Checks the last piece for each start, and the whole sequence.
     fn check(&mut self) {
         let (bytes, expected) = (&self.bytes[..self.len], self.verdict);
         let next = self.states[..self.accepted]
@@ -78,7 +78,7 @@ impl Path {
         }
     }
 
-    /// Checks all paths from here on, whose further bytes are taken from `alphabet`.
+    /// Checks all paths that continue from here with bytes from `alphabet`.
     fn walk(&mut self, len_max: usize, alphabet: &[u8]) {
         let here = (self.len, self.verdict, self.accepted);
         for &byte in alphabet {
@@ -91,8 +91,8 @@ impl Path {
     }
 }
 
-/// Pushes what follows `start` to a validator that accepted what precedes it, and returns the state
-/// if that was accepted too.
+/// Pushes the bytes from `start` on to a validator that accepted the bytes before it; returns the
+/// new state if they were accepted as well.
 fn after(state: &Validator, bytes: &[u8], start: usize, expected: Verdict) -> Option<Validator> {
     let mut validator = state.clone();
     let result = validator.push(&bytes[start..]);
@@ -124,7 +124,7 @@ fn assert_whole(bytes: &[u8], expected: Verdict) {
     }
 }
 
-/// Checks all sequences of up to `len_max` bytes, sharing them out by their first byte.
+/// Checks all sequences of up to `len_max` bytes, distributed over threads by their first byte.
 fn walk_all(len_max: usize, alphabet: &[u8], report: impl Fn(usize) + Sync) {
     let next = AtomicUsize::new(0);
     let workers = thread::available_parallelism().map_or(1, usize::from);
@@ -153,7 +153,7 @@ fn u07_all_sequences_of_up_to_three_bytes_agree_at_every_split() {
 fn u07_four_byte_sequences_agree_at_every_split() {
     if env::var_os("LINERATE_EXHAUSTIVE").is_some_and(|value| value == "1") {
         walk_all(4, &ALL, |first| {
-            // Past the harness, which would hold it back until the end.
+            // Bypasses the test harness, which would capture the output until the end.
             let _ = writeln!(
                 io::stderr(),
                 "U07: all sequences that begin with {first:02x} agree"

@@ -1,4 +1,4 @@
-//! What a growing text holds, and what it becomes.
+//! Tests of growing text and finished text.
 
 use alloc::string::String;
 use alloc::vec::Vec;
