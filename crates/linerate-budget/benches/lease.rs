@@ -1,4 +1,4 @@
-//! What a lease costs, with a bound and without, alone and with all threads at once.
+//! Measures the cost of a lease, with and without a budget, on one thread and on two at once.
 
 use divan::{Bencher, black_box};
 use linerate_budget::{Budget, Consumer};
@@ -7,7 +7,7 @@ fn main() {
     divan::main();
 }
 
-/// One small change up and one down, as a buffer makes them: within the slab.
+/// One small increase and one small decrease, as a buffer makes them: within the slab.
 #[divan::bench(threads = [1, 2])]
 fn grow_and_shrink_within_a_slab(bencher: Bencher<'_, '_>) {
     let budget = Budget::new(1 << 30);
@@ -15,7 +15,7 @@ fn grow_and_shrink_within_a_slab(bencher: Bencher<'_, '_>) {
         .with_inputs(|| {
             budget
                 .lease_of(Consumer::Publications, 1 << 20)
-                .expect("bytes are left")
+                .expect("the budget has room")
         })
         .bench_refs(|lease| {
             for _ in 0..1000 {
@@ -25,7 +25,7 @@ fn grow_and_shrink_within_a_slab(bencher: Bencher<'_, '_>) {
         });
 }
 
-/// A lease that lives as long as one buffer: two shared counters up, two down.
+/// A lease that lives as long as one buffer: two shared counters are increased and decreased.
 #[divan::bench(threads = [1, 2])]
 fn lease_grow_and_drop(bencher: Bencher<'_, '_>) {
     let budget = Budget::new(1 << 30);
@@ -37,7 +37,7 @@ fn lease_grow_and_drop(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// What libraries without a budget pay.
+/// The cost for libraries without a budget.
 #[divan::bench]
 fn unbounded_grow_and_shrink(bencher: Bencher<'_, '_>) {
     let mut lease = Budget::unbounded().lease(Consumer::Publications);
@@ -49,7 +49,7 @@ fn unbounded_grow_and_shrink(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// A share of an account, as each publication has one.
+/// A share of an account, as each publication holds one.
 #[divan::bench(threads = [1, 2])]
 fn share_and_drop(bencher: Bencher<'_, '_>) {
     let account = Budget::new(1 << 30).account(Consumer::Publications);

@@ -1,4 +1,4 @@
-//! One lease for many buffers whose owners are on different threads.
+//! One lease for many buffers that belong to different threads.
 
 use std::{
     fmt,
@@ -10,24 +10,26 @@ use std::{
 
 use crate::{Consumer, Lease, watch::lock};
 
-/// A lease that many buffers hold [shares](Share) of. Clones are the same account; the default one counts nothing.
+/// A lease that many buffers hold [shares](Share) of. Clones refer to the same account; the default
+/// account counts nothing.
 ///
-/// A change is one addition to an atomic number; only when what was drawn in slabs is used up, or far from used, does
-/// it reach the budget. With an account for each worker, that number is in the cache of the worker's core. Nothing is
-/// refused: an account follows buffers whose own limits bound them, and the budget's state tells when to close some.
+/// A change is one addition to an atomic number. It reaches the budget only when the credit drawn
+/// in slabs is used up, or when much of it is unused. With one account per worker, that number
+/// stays in the cache of the worker's core. An account refuses nothing: it counts buffers that have
+/// limits of their own, and the state of the budget tells the owner when to close some of them.
 #[derive(Clone, Default)]
 pub struct Account(Option<Arc<Inner>>);
 
 struct Inner {
     held: AtomicU64,
-    /// What `lease` has drawn, to be compared with `held` without a lock.
+    /// The bytes that `lease` has drawn, for comparing with `held` without taking the lock.
     drawn: AtomicU64,
-    /// From how much less than `drawn` on something is given back.
+    /// Credit is given back when `held` is more than this many bytes below `drawn`.
     slack: u64,
     lease: Mutex<Lease>,
 }
 
-/// Bytes of an [`Account`], given back when dropped.
+/// A number of bytes of an [`Account`], given back when dropped.
 #[derive(Default)]
 pub struct Share {
     account: Account,
@@ -45,7 +47,7 @@ impl Account {
         })))
     }
 
-    /// Returns a share of this many bytes.
+    /// Returns a share of `bytes` bytes.
     pub fn share(&self, bytes: u64) -> Share {
         self.add(bytes);
         Share {
@@ -54,7 +56,7 @@ impl Account {
         }
     }
 
-    /// Adds bytes, for callers that [take them away](Self::sub) themselves.
+    /// Adds bytes, for callers that [remove them](Self::sub) themselves.
     pub fn add(&self, bytes: u64) {
         let Some(inner) = &self.0 else { return };
         let held = inner.held.fetch_add(bytes, Ordering::SeqCst) + bytes;
@@ -63,7 +65,7 @@ impl Account {
         }
     }
 
-    /// Takes away bytes that were added.
+    /// Removes bytes that were added before.
     pub fn sub(&self, bytes: u64) {
         let Some(inner) = &self.0 else { return };
         let held = inner.held.fetch_sub(bytes, Ordering::SeqCst) - bytes;
@@ -72,14 +74,14 @@ impl Account {
         }
     }
 
-    /// Returns the bytes of all shares.
+    /// Returns the number of bytes of all shares.
     pub fn bytes(&self) -> u64 {
         self.0
             .as_ref()
             .map_or(0, |inner| inner.held.load(Ordering::SeqCst))
     }
 
-    /// Returns who uses them; `None` for an account that counts nothing.
+    /// Returns the consumer, or `None` for an account that counts nothing.
     pub fn consumer(&self) -> Option<Consumer> {
         let inner = self.0.as_ref()?;
         Some(lock(&inner.lease).consumer())
@@ -87,9 +89,10 @@ impl Account {
 }
 
 impl Inner {
-    /// Makes the lease what the shares are.
+    /// Resizes the lease to the bytes of all shares.
     ///
-    /// A change meanwhile either is seen by this look at `held`, or sees the new `drawn` and settles again.
+    /// A concurrent change is either seen by the load of `held` below, or sees the new `drawn` and
+    /// settles again.
     #[cold]
     fn settle(&self) {
         let mut lease = lock(&self.lease);
@@ -105,7 +108,7 @@ impl Inner {
 }
 
 impl Share {
-    /// Makes it this many bytes.
+    /// Resizes the share to `bytes` bytes.
     pub fn set(&mut self, bytes: u64) {
         if bytes > self.bytes {
             self.account.add(bytes - self.bytes);
@@ -115,7 +118,7 @@ impl Share {
         self.bytes = bytes;
     }
 
-    /// Returns how many bytes it is.
+    /// Returns the number of bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -16,14 +16,14 @@ use crate::{
     watch::{Signal, lock},
 };
 
-/// A number of bytes that the consumers of a process share. Clones are the same budget.
+/// A number of bytes that the consumers of a process share. Clones refer to the same budget.
 ///
-/// An unbounded one, for libraries whose caller has none, counts nothing and refuses nothing.
+/// An unbounded budget counts and refuses nothing; it is for libraries whose caller has no budget.
 #[derive(Clone, Default)]
 pub struct Budget(Option<Arc<Shared>>);
 
 impl Budget {
-    /// Creates a budget of this many bytes.
+    /// Creates a budget of `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> Self {
         Self(Some(Arc::new(Shared {
             limit: bytes_max,
@@ -35,17 +35,17 @@ impl Budget {
         })))
     }
 
-    /// Creates a budget without a bound, whose leases cost nothing.
+    /// Creates a budget without a limit, whose leases cost nothing.
     pub const fn unbounded() -> Self {
         Self(None)
     }
 
-    /// Returns a lease of no bytes yet.
+    /// Returns an empty lease.
     pub fn lease(&self, consumer: Consumer) -> Lease {
         Lease::new(self.0.clone(), consumer, Slabs::Small)
     }
 
-    /// Returns an account, from which shares are given to buffers that change threads.
+    /// Returns an account, for buffers that move between threads and each hold a share of it.
     pub fn account(&self, consumer: Consumer) -> Account {
         match &self.0 {
             Some(_) => Account::new(self.worker_lease(consumer)),
@@ -53,24 +53,25 @@ impl Budget {
         }
     }
 
-    /// Returns a lease for all buffers of a worker together: it draws whole slabs of up to 256 KiB and keeps one, so that
-    /// buffers that come and go touch nothing that threads share.
+    /// Returns a lease for all buffers of a worker together. It draws whole slabs of up to 256 KiB
+    /// and keeps one when it is empty, so that short-lived buffers touch no memory that threads
+    /// share.
     pub fn worker_lease(&self, consumer: Consumer) -> Lease {
         Lease::new(self.0.clone(), consumer, Slabs::Whole)
     }
 
-    /// Returns a lease of this many bytes.
+    /// Returns a lease of `bytes` bytes.
     ///
     /// # Errors
     ///
-    /// If they are not left.
+    /// Returns an error if the budget has fewer bytes left.
     pub fn lease_of(&self, consumer: Consumer, bytes: u64) -> Result<Lease, Exhausted> {
         let mut lease = self.lease(consumer);
         lease.grow(bytes)?;
         Ok(lease)
     }
 
-    /// Notes that something was closed to free `bytes` of this consumer.
+    /// Counts that something of this consumer was closed to free `bytes` bytes.
     pub fn note_shed(&self, consumer: Consumer, bytes: u64) {
         if let Some(shared) = &self.0 {
             let ledger = shared.ledger(consumer);
@@ -79,50 +80,51 @@ impl Budget {
         }
     }
 
-    /// Returns the size in bytes, unless there is no bound.
+    /// Returns the size of the budget in bytes, or `None` if it is unbounded.
     pub fn bytes_max(&self) -> Option<u64> {
         self.0.as_ref().map(|shared| shared.limit)
     }
 
-    /// Returns the state; `Normal` without a bound.
+    /// Returns the state, which is always `Normal` for an unbounded budget.
     pub fn state(&self) -> State {
         self.0
             .as_ref()
             .map_or(State::Normal, |shared| shared.state())
     }
 
-    /// Returns the bytes that all consumers have drawn.
+    /// Returns the number of bytes that all consumers have drawn.
     pub fn used_total(&self) -> u64 {
         self.0.as_ref().map_or(0, |shared| shared.total.get())
     }
 
-    /// Returns the bytes that a consumer has drawn: what it holds and the unused rest of its slabs.
+    /// Returns the number of bytes that a consumer has drawn: those that it holds, and the unused
+    /// rest of its slabs.
     pub fn used(&self, consumer: Consumer) -> u64 {
         self.of(consumer, |ledger| ledger.used.get())
     }
 
-    /// Returns how often a consumer was refused bytes.
+    /// Returns how many requests of a consumer for bytes were refused.
     pub fn refusals(&self, consumer: Consumer) -> u64 {
         self.of(consumer, |ledger| ledger.refusals.load(Ordering::Relaxed))
     }
 
-    /// Returns how often something of a consumer was closed to free memory.
+    /// Returns how many things of a consumer were closed to free memory.
     pub fn sheds(&self, consumer: Consumer) -> u64 {
         self.of(consumer, |ledger| ledger.sheds.load(Ordering::Relaxed))
     }
 
-    /// Returns the bytes that were freed by closing something of a consumer.
+    /// Returns the number of bytes that were freed by closing things of a consumer.
     pub fn shed_bytes(&self, consumer: Consumer) -> u64 {
         self.of(consumer, |ledger| ledger.shed_bytes.load(Ordering::Relaxed))
     }
 
-    /// Returns the bytes to free until more than enough is left: until the budget is no longer tight if it is critical,
-    /// until it is normal if it is tight.
+    /// Returns the number of bytes to free in order to leave the current state: until the budget is
+    /// no longer tight if it is critical, and until it is normal if it is tight.
     pub fn excess(&self) -> u64 {
         self.0.as_ref().map_or(0, |shared| shared.excess())
     }
 
-    /// Returns a watch on changes of the state from now on.
+    /// Returns a watch that reports changes of the state from now on.
     pub fn watch(&self) -> Watch {
         Watch::new(self.clone(), self.state())
     }
@@ -152,7 +154,7 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// What the clones of a budget and its leases share.
+/// The state that the clones of a budget and its leases share.
 pub(crate) struct Shared {
     limit: u64,
     total: Counter,
@@ -163,7 +165,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Refuses a consumer because the budget is critical, if it is.
+    /// Returns an error, and counts a refusal, if the budget is critical.
     pub(crate) fn refuse_critical(&self, consumer: Consumer, bytes: u64) -> Result<(), Exhausted> {
         if self.state() != State::Critical {
             return Ok(());
@@ -177,7 +179,7 @@ impl Shared {
         })
     }
 
-    /// Takes bytes out of the budget if they are left.
+    /// Takes bytes out of the budget, if enough are left.
     pub(crate) fn draw(&self, consumer: Consumer, bytes: u64) -> Result<(), Exhausted> {
         let ledger = self.ledger(consumer);
         let share = percent_of(self.limit, consumer.share_percent());
@@ -203,7 +205,7 @@ impl Shared {
         }
     }
 
-    /// Takes bytes out of the budget, also more than are left.
+    /// Takes bytes out of the budget, even if fewer are left.
     pub(crate) fn force(&self, consumer: Consumer, bytes: u64) {
         self.ledger(consumer).used.add(bytes);
         self.follow(self.total.add(bytes));
@@ -219,10 +221,10 @@ impl Shared {
         ledger.refusals.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how much credit a lease of this many bytes draws at once.
+    /// Returns how many bytes of credit a lease that holds `held` bytes draws at once.
     ///
-    /// For one buffer it is an eighth of what it holds, so that accounting overstates by little; 256 KiB at most, and
-    /// never more than a 64th of the budget.
+    /// For one buffer it is an eighth of the bytes held, so that accounting overstates only a
+    /// little. It is at least 1 KiB, and at most 256 KiB or a 64th of the budget.
     pub(crate) fn step(&self, held: u64, slabs: Slabs) -> u64 {
         let largest = (self.limit / 64).clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
         match slabs {
@@ -249,10 +251,11 @@ impl Shared {
         &self.ledgers[consumer as usize]
     }
 
-    /// Moves the state after the total, which was just changed to `total`.
+    /// Updates the state after the total was changed to `total`.
     ///
-    /// Either this load sees the state that another thread has just stored, or that thread, which looks at the total
-    /// once more afterwards, sees our change of it: both are sequentially consistent.
+    /// Either this load sees the state that another thread has just stored, or that thread sees our
+    /// change of the total, because it loads the total again afterwards. Both are sequentially
+    /// consistent.
     fn follow(&self, total: u64) {
         let state = self.state();
         if state.after(total, self.limit) != state {
@@ -285,10 +288,10 @@ impl Shared {
     }
 }
 
-/// The least credit that a lease draws at once.
+/// The minimum number of bytes of credit that a lease draws at once.
 const STEP_BYTES_MIN: u64 = 1 << 10;
 
-/// The most credit that a lease draws ahead.
+/// The maximum number of bytes of credit that a lease draws ahead.
 const STEP_BYTES_MAX: u64 = 256 << 10;
 
 #[derive(Default)]
@@ -299,7 +302,7 @@ struct Ledger {
     shed_bytes: AtomicU64,
 }
 
-/// A counter in a cache line of its own.
+/// A counter in its own cache line.
 #[derive(Default)]
 #[repr(align(128))]
 struct Counter(AtomicU64);
@@ -321,7 +324,8 @@ impl Counter {
             .wrapping_sub(bytes)
     }
 
-    /// Returns the new value, or the present one if the new one would exceed `limit`.
+    /// Adds `bytes` and returns the new value, or returns the current value as an `Err` if the new
+    /// one would exceed `limit`.
     fn add_within(&self, bytes: u64, limit: u64) -> Result<u64, u64> {
         let mut used = self.get();
         loop {

@@ -1,39 +1,39 @@
-//! Who uses memory, by name.
+//! The kinds of memory that the budget counts.
 
 use std::fmt;
 
 /// A kind of memory that a peer can make grow.
 ///
-/// Complete: every consumer has a counter of its own.
+/// The enum is exhaustive on purpose: every consumer has its own counter.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
 pub enum Consumer {
-    /// Bytes that wait for the sockets of clients.
+    /// Bytes that wait to be written to the sockets of clients.
     Backlogs,
-    /// Publications as they were encoded for subscribers.
+    /// Publications as encoded for subscribers.
     Blocks,
     /// Bodies of HTTP requests.
     Bodies,
-    /// What a connection costs before it sends anything.
+    /// The fixed cost of a connection, before it sends anything.
     Connections,
     /// Publications that were read from a stream for a subscriber or the API.
     Histories,
-    /// Windows of compressed connections.
+    /// Decompression windows of compressed connections.
     Inflaters,
-    /// Messages being received, and those that wait to be handled.
+    /// Messages that are being received or wait to be handled.
     Messages,
     /// Publications from the broker: in queues, rings and the node's own histories.
     Publications,
-    /// Subscriptions, and who is present in them.
+    /// Subscriptions and their presence information.
     Subscriptions,
-    /// Figures and lines of the logs that the server follows.
+    /// Figures and lines of logs that the server follows.
     Tails,
-    /// Uploaded logs, in all their stages.
+    /// Uploaded logs, in all stages of processing.
     Uploads,
 }
 
 impl Consumer {
-    /// All consumers, in the order of their names.
+    /// All consumers, sorted by name.
     pub const ALL: [Self; 11] = [
         Self::Backlogs,
         Self::Blocks,
@@ -48,7 +48,7 @@ impl Consumer {
         Self::Uploads,
     ];
 
-    /// Returns the name for metrics and logs.
+    /// Returns the name that metrics and logs use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Backlogs => "backlogs",
@@ -65,10 +65,10 @@ impl Consumer {
         }
     }
 
-    /// Returns how many percent of the budget this consumer may use.
+    /// Returns the percentage of the budget that this consumer may use.
     ///
-    /// Uploads are a convenience: half of the budget always remains for clients, and uploads alone can't make the
-    /// server refuse connections.
+    /// Uploads are a convenience: half of the budget always remains for clients, and uploads alone
+    /// cannot make the server refuse connections.
     pub const fn share_percent(self) -> u64 {
         match self {
             Self::Uploads => 50,

@@ -1,4 +1,4 @@
-//! What can be ended to free memory.
+//! Registered holders of memory, which can be ended to free it.
 
 use std::{
     collections::BTreeMap,
@@ -8,22 +8,25 @@ use std::{
 
 use crate::{Budget, Consumer, budget::Shared, watch::lock};
 
-/// Something that holds memory for a peer and can be ended: the body of a request, a connection, a session.
+/// Something that holds memory for a peer and can be ended: a request body, a connection, a
+/// session.
 pub trait Holder: Send + Sync + 'static {
-    /// Returns the consumer that most of the memory counts for, and the bytes that the end would free.
+    /// Returns the consumer that most of the memory is counted for, and the number of bytes that
+    /// ending it would free.
     fn holds(&self) -> (Consumer, u64);
 
-    /// Ends it soon, with an answer to the peer if its protocol has one. Called on any thread.
+    /// Ends it soon, with an answer to the peer if its protocol has one. May be called on any
+    /// thread.
     fn end(&self);
 }
 
-/// Keeps a [`Holder`] known to its budget until it is dropped.
+/// Keeps a [`Holder`] registered with its budget until it is dropped.
 pub struct Registration {
     shared: Option<Arc<Shared>>,
     number: u64,
 }
 
-/// The holders of a budget by age.
+/// The holders of a budget, ordered by age.
 #[derive(Default)]
 pub(crate) struct Holders(Mutex<Known>);
 
@@ -34,7 +37,7 @@ struct Known {
 }
 
 impl Budget {
-    /// Makes known that something can be ended to free memory.
+    /// Registers something that can be ended to free memory.
     pub fn register(&self, holder: &Arc<impl Holder>) -> Registration {
         let shared = self.shared().cloned();
         let number = shared.as_ref().map_or(0, |shared| {
@@ -48,13 +51,14 @@ impl Budget {
         Registration { shared, number }
     }
 
-    /// Returns what can be ended to free memory, the oldest first.
+    /// Returns the registered holders, the oldest first.
     pub fn holders(&self) -> Vec<Arc<dyn Holder>> {
         let Some(shared) = self.shared() else {
             return Vec::new();
         };
         let known = lock(&shared.holders.0);
-        // Upgraded after the lock is released: dropping the last reference to a holder may unregister it.
+        // Upgrade after the lock is released: dropping the last reference to a holder may
+        // unregister it.
         let weak: Vec<_> = known.holders.values().cloned().collect();
         drop(known);
         weak.iter().filter_map(Weak::upgrade).collect()

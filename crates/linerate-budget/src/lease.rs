@@ -4,29 +4,32 @@ use std::{error, fmt, sync::Arc};
 
 use crate::{Consumer, budget::Shared};
 
-/// How much credit a lease draws ahead.
+/// The amount of credit that a lease draws ahead.
 ///
-/// Complete: it belongs to one buffer or to many.
+/// A lease belongs either to one buffer or to many.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Slabs {
-    /// Whole slabs, and one when it is empty.
+    /// Draws whole slabs, and keeps one when it is empty. For many buffers.
     Whole,
-    /// As its size demands.
+    /// Draws an amount that depends on its size. For one buffer.
     Small,
 }
 
-/// Bytes of a budget, given back when dropped.
+/// A number of bytes of a budget, given back when dropped.
 ///
-/// It draws credit ahead, in steps of an eighth of what it holds (1 KiB to 256 KiB), and gives credit back only when
-/// more than two steps are unused; in between, changes touch nothing that threads share. An empty lease has none.
+/// A lease draws credit ahead, in steps of an eighth of the bytes it holds (1 KiB to 256 KiB), and
+/// gives credit back only when more than two steps are unused. Changes in between touch no memory
+/// that threads share. An empty lease keeps no credit, unless it belongs to a worker.
 ///
-/// Account for many small buffers of a worker in one lease ([`Budget::worker_lease`](crate::Budget::worker_lease)).
+/// To account for many small buffers of a worker, use one lease for all of them
+/// ([`Budget::worker_lease`](crate::Budget::worker_lease)).
 pub struct Lease {
     shared: Option<Arc<Shared>>,
     consumer: Consumer,
     slabs: Slabs,
     held: u64,
-    /// INVARIANT: at least `held`; exactly this much is counted in `shared`. Without `shared` it is unused.
+    /// INVARIANT: at least `held`, and exactly the bytes that are counted in `shared` for this
+    /// lease. Unused without `shared`.
     drawn: u64,
 }
 
@@ -41,11 +44,11 @@ impl Lease {
         }
     }
 
-    /// Adds bytes, before they are allocated.
+    /// Adds bytes. Call it before allocating them.
     ///
     /// # Errors
     ///
-    /// If they are not left. The lease is as it was.
+    /// Returns an error if fewer bytes are left. The lease is then unchanged.
     pub fn grow(&mut self, bytes: u64) -> Result<(), Exhausted> {
         let held = self.held.saturating_add(bytes);
         if held > self.drawn
@@ -57,11 +60,13 @@ impl Lease {
         Ok(())
     }
 
-    /// As [`grow`](Self::grow), and refused while the budget is critical: what is left then is for those who can't ask.
+    /// Like [`grow`](Self::grow), but also fails while the budget is critical: the remaining bytes
+    /// are for consumers that cannot ask in advance.
     ///
     /// # Errors
     ///
-    /// If the budget is critical, or the bytes are not left. The lease is as it was.
+    /// Returns an error if the budget is critical or has fewer bytes left. The lease is then
+    /// unchanged.
     pub fn grow_unless_critical(&mut self, bytes: u64) -> Result<(), Exhausted> {
         if let Some(shared) = &self.shared {
             shared.refuse_critical(self.consumer, bytes)?;
@@ -69,7 +74,8 @@ impl Lease {
         self.grow(bytes)
     }
 
-    /// Adds bytes that are allocated already, also more than are left: what can't be prevented is still counted.
+    /// Adds bytes that are already allocated, even if fewer are left, so that allocations that
+    /// cannot be prevented are still counted.
     pub fn force(&mut self, bytes: u64) {
         let held = self.held.saturating_add(bytes);
         if held > self.drawn
@@ -89,7 +95,7 @@ impl Lease {
         self.held = held;
     }
 
-    /// Takes bytes away; more than are held are all.
+    /// Removes bytes. Removing more than the lease holds makes it empty.
     pub fn shrink(&mut self, bytes: u64) {
         self.held = self.held.saturating_sub(bytes);
         let Some(shared) = &self.shared else { return };
@@ -103,11 +109,11 @@ impl Lease {
         }
     }
 
-    /// Makes it this many bytes, as [`grow`](Self::grow) or [`shrink`](Self::shrink) do.
+    /// Resizes the lease to `bytes` bytes, using [`grow`](Self::grow) or [`shrink`](Self::shrink).
     ///
     /// # Errors
     ///
-    /// If they are not left. The lease is as it was.
+    /// Returns an error if fewer bytes are left. The lease is then unchanged.
     pub fn resize(&mut self, bytes: u64) -> Result<(), Exhausted> {
         if bytes <= self.held {
             self.shrink(self.held - bytes);
@@ -116,7 +122,8 @@ impl Lease {
         self.grow(bytes - self.held)
     }
 
-    /// Makes it this many bytes, also if they are not left; for buffers whose size is known only afterwards.
+    /// Resizes the lease to `bytes` bytes, even if fewer are left; for buffers whose size is known
+    /// only afterwards.
     pub fn set(&mut self, bytes: u64) {
         if bytes <= self.held {
             self.shrink(self.held - bytes);
@@ -125,12 +132,12 @@ impl Lease {
         }
     }
 
-    /// Returns the bytes that it holds.
+    /// Returns the number of bytes that the lease holds.
     pub fn bytes(&self) -> u64 {
         self.held
     }
 
-    /// Returns the bytes that it has drawn, which are no fewer.
+    /// Returns the number of bytes that the lease has drawn, which is at least the number it holds.
     pub(crate) fn drawn(&self) -> u64 {
         match self.shared {
             Some(_) => self.drawn,
@@ -138,13 +145,13 @@ impl Lease {
         }
     }
 
-    /// Returns how much of what it has drawn may be unused before some is given back.
+    /// Returns how many of the drawn bytes may be unused before some are given back.
     pub(crate) fn slack(&self) -> u64 {
         let step = |shared: &Arc<Shared>| shared.step(self.held, self.slabs);
         2 * self.shared.as_ref().map_or(0, step)
     }
 
-    /// Returns who uses them.
+    /// Returns the consumer.
     pub fn consumer(&self) -> Consumer {
         self.consumer
     }
@@ -169,7 +176,8 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// Draws what a lease lacks to hold `held`, and a step more if that is left. Returns how much was drawn.
+/// Draws the bytes that a lease lacks to hold `held`, and a further step if the budget has room for
+/// it. Returns the number of bytes drawn.
 fn draw(shared: &Shared, held: u64, lease: &Lease) -> Result<u64, Exhausted> {
     let needed = held - lease.drawn;
     let ahead = needed.saturating_add(shared.step(held, lease.slabs));
@@ -189,13 +197,14 @@ fn draw(shared: &Shared, held: u64, lease: &Lease) -> Result<u64, Exhausted> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Exhausted {
-    /// Who asked.
+    /// The consumer that asked.
     pub consumer: Consumer,
-    /// How many bytes were asked for.
+    /// The number of bytes it asked for.
     pub asked: u64,
-    /// How many were in use: by the consumer, if its share is exhausted, by all otherwise.
+    /// The number of bytes in use: by the consumer if its share is exhausted, otherwise by all
+    /// consumers.
     pub used: u64,
-    /// How many may be.
+    /// The number of bytes that may be in use.
     pub limit: u64,
 }
 
@@ -203,7 +212,7 @@ impl fmt::Display for Exhausted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "memory budget exhausted: {} asked for {} bytes, {} of {} are in use; raise server.memory_bytes_max",
+            "memory budget exhausted: {} asked for {} bytes, but {} of {} bytes are in use; raise server.memory_bytes_max",
             self.consumer, self.asked, self.used, self.limit
         )
     }

@@ -1,9 +1,10 @@
 //! One memory budget for a whole process, in the spirit of Envoy's overload manager.
 //!
-//! A [`Budget`] is a number of bytes that many [`Consumer`]s share. Each buffer that a peer can grow holds a [`Lease`]
-//! and resizes it along with the buffer's capacity. A lease draws credit from the budget in slabs, so that most
-//! changes touch nothing that threads share. The budget has three [`State`]s; whoever accepts connections or can
-//! close expensive ones watches them. What can be ended to free memory is [registered](Budget::register) as a [`Holder`].
+//! A [`Budget`] is a number of bytes that all [`Consumer`]s share. Each buffer that a peer can make
+//! grow holds a [`Lease`] and resizes it along with the buffer's capacity. A lease draws credit
+//! from the budget in slabs, so that most changes touch no memory that threads share. The budget
+//! has three [`State`]s; code that accepts connections or can close expensive ones watches them.
+//! Anything that can be ended to free memory is [registered](Budget::register) as a [`Holder`].
 //!
 //! ```
 //! use linerate_budget::{Budget, Consumer, State};

@@ -1,14 +1,14 @@
-//! How much of the budget is left, in three states with hysteresis.
+//! The fill level of the budget: three states with hysteresis.
 
 use std::fmt;
 
-/// How the budget stands.
+/// The fill level of the budget.
 ///
-/// Complete: what to do in a state is decided by a `match`.
+/// The enum is exhaustive on purpose, because callers `match` on it to decide what to do.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
 pub enum State {
-    /// Enough is left.
+    /// Enough bytes are left.
     Normal,
     /// New connections and uploads are refused, and pools shrink. Entered at 85 %, left below 75 %.
     Tight,
@@ -17,19 +17,19 @@ pub enum State {
 }
 
 impl State {
-    /// The percentage of the budget from which on it is tight.
+    /// The budget becomes tight when at least this percentage is in use.
     pub const TIGHT_PERCENT: u64 = 85;
 
-    /// The percentage of the budget from which on it is critical.
+    /// The budget becomes critical when at least this percentage is in use.
     pub const CRITICAL_PERCENT: u64 = 95;
 
-    /// The percentage below which it is normal again.
+    /// The budget becomes normal again when less than this percentage is in use.
     pub(crate) const NORMAL_BELOW_PERCENT: u64 = 75;
 
-    /// The percentage below which it is no longer critical.
+    /// The budget is no longer critical when less than this percentage is in use.
     const TIGHT_BELOW_PERCENT: u64 = 90;
 
-    /// Returns the name for metrics and logs.
+    /// Returns the name that metrics and logs use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Normal => "normal",
@@ -69,7 +69,7 @@ impl fmt::Display for State {
     }
 }
 
-/// Returns `percent` of `limit`, also of the largest limit.
+/// Returns `percent` percent of `limit`. Does not overflow, even for the largest limit.
 pub(crate) fn percent_of(limit: u64, percent: u64) -> u64 {
     (limit / 100)
         .saturating_mul(percent)

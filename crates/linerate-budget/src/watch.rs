@@ -1,4 +1,4 @@
-//! Waiting for a change of state, without a runtime.
+//! Waits for a change of state, without a runtime.
 
 use std::{
     future::poll_fn,
@@ -10,7 +10,8 @@ use crate::{Budget, State};
 
 /// Waits for changes of a budget's state.
 ///
-/// Sees the newest state, not each one on the way there. A watch has one waiting task at a time.
+/// It reports the newest state and may skip states in between. Only one task at a time can wait on
+/// a watch.
 #[derive(Debug)]
 pub struct Watch {
     budget: Budget,
@@ -22,17 +23,19 @@ impl Watch {
         Self { budget, seen }
     }
 
-    /// Returns the state once it differs from the one last returned. Without a bound it never does.
+    /// Waits until the state differs from the one last returned, and returns it. For an unbounded
+    /// budget it waits forever.
     ///
     /// Cancel-safe: a change that was not returned is returned by the next call.
     pub async fn changed(&mut self) -> State {
         poll_fn(|cx| self.poll_changed(cx)).await
     }
 
-    /// As [`Self::changed`], for those who poll.
+    /// Like [`Self::changed`], for callers that poll.
     pub fn poll_changed(&mut self, cx: &mut Context<'_>) -> Poll<State> {
         if let Some(signal) = self.budget.signal() {
-            // The state changes under this lock, so that no change falls between the look and the registration.
+            // The state changes under this lock, so no change can happen between this check and the
+            // registration.
             let mut wakers = lock(signal.wakers());
             if self.budget.state() == self.seen {
                 wakers.register(cx.waker());
@@ -47,7 +50,7 @@ impl Watch {
     }
 }
 
-/// Who is to be woken when the state changes.
+/// The wakers of the tasks that wait for a change of state.
 #[derive(Default)]
 pub(crate) struct Signal(Mutex<Wakers>);
 
@@ -72,7 +75,8 @@ impl Wakers {
     }
 }
 
-/// Locks a mutex; a panic elsewhere leaves lists of wakers whole.
+/// Locks a mutex and ignores poisoning, because a panic leaves the lists behind these mutexes
+/// intact.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

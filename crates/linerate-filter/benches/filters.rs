@@ -1,6 +1,7 @@
-//! What filters cost: one over a payload, a thousand over the same, and hostile texts to the parser.
+//! Measures filters: one on a payload, a thousand on the same payload, and the parser on hostile
+//! texts.
 //!
-//! `cargo bench -p linerate-filter`. Answers are checked before they are timed.
+//! `cargo bench -p linerate-filter`. Each benchmark checks its answers before it is timed.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ fn main() {
 }
 
 fn filter(text: &str) -> Arc<Filter> {
-    Arc::new(Filter::new(text, &Limits::default()).expect("is a filter"))
+    Arc::new(Filter::new(text, &Limits::default()).expect("the text is a filter"))
 }
 
 fn count(set: &FilterSet) -> usize {
@@ -25,7 +26,7 @@ fn count(set: &FilterSet) -> usize {
     count
 }
 
-/// One comparison fails, or none.
+/// Both comparisons hold, or the second one fails.
 #[divan::bench(args = [true, false])]
 fn one_filter(bencher: Bencher<'_, '_>, is_match: bool) {
     let bytes = if is_match { 1_000 } else { 2_000 };
@@ -36,7 +37,7 @@ fn one_filter(bencher: Bencher<'_, '_>, is_match: bool) {
         .bench(|| filter.matches(black_box(PAYLOAD)));
 }
 
-/// Filters that an index has, and filters that are evaluated one by one.
+/// Returns filters that an index can find, or filters that must be evaluated one by one.
 fn texts(kind: &str) -> impl Iterator<Item = String> {
     let is_indexed = kind == "indexed";
     (0..FILTERS).map(move |number| match is_indexed {
@@ -70,7 +71,7 @@ fn thousand_filters_one_by_one(bencher: Bencher<'_, '_>, kind: &str) {
     bencher.counter(ItemsCount::new(FILTERS)).bench(count);
 }
 
-/// Texts of up to a kibibyte: the longest of their shape that are filters, or hostile ones.
+/// Returns a text of up to 1 KiB: the longest valid filter of its kind, or a hostile text.
 fn shape(name: &str) -> String {
     let fill = |part: &str, end: &str| {
         let bytes = Limits::default().expression_bytes_max - end.len();

@@ -1,13 +1,14 @@
-//! What a filter costs that grows with the values it names.
+//! The cost of a filter that grows with the size of the values it names.
 
 use crate::tree::{Node, TextTest};
 
-/// How many searches of a string a walk through a list or an object is worth.
+/// The cost of walking through a list or an object, as a number of searches of a string.
 const WALK: usize = 4;
 
-/// Returns how often an expression goes through values of a payload, in searches of a string.
+/// Returns how often an expression searches through values of a payload, counted in searches of a
+/// string.
 ///
-/// All other operations take a time that the length of the expression bounds.
+/// The length of the expression bounds the time of all other operations.
 pub(crate) fn searches(node: &Node) -> usize {
     match node {
         Node::All(nodes) | Node::Any(nodes) => nodes.iter().map(searches).sum(),

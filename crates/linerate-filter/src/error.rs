@@ -1,82 +1,82 @@
-//! Why a text is not a filter.
+//! The errors of the parser.
 
-/// Where a text stops being a filter, and why.
+/// The place at which a text is not a valid filter, and the reason.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("column {column}: {problem}")]
 pub struct ParseError {
-    /// The place in characters, counted from 1.
+    /// The position in the text, in characters from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The reason.
     pub problem: Problem,
 }
 
-/// What is wrong with a text.
+/// The reason why a text is not a valid filter.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// A function with another number of arguments.
+    /// A function is called with the wrong arguments.
     #[error("{function} takes {expected}")]
     Arguments {
-        /// Its name.
+        /// The name of the function.
         function: &'static str,
-        /// What it takes.
+        /// The arguments that it takes.
         expected: &'static str,
     },
-    /// A character that begins nothing.
+    /// A character that cannot begin a token.
     #[error("unexpected character {0:?}")]
     Character(char),
-    /// No expression at all.
+    /// The text has no expression.
     #[error("filter is empty")]
     Empty,
-    /// An escape in a string that CEL does not have.
+    /// A string contains an escape that CEL does not have.
     #[error("unknown or incomplete escape in a string")]
     Escape,
-    /// Something else than what must follow.
+    /// An unexpected token.
     #[error("found {found}, expected {expected}")]
     Expected {
-        /// What may stand there.
+        /// What is allowed at this place.
         expected: &'static str,
-        /// What does.
+        /// What the text has instead.
         found: &'static str,
     },
-    /// A function that filters do not have.
+    /// A function that filters do not support.
     #[error(
-        "function {function} is not supported; supported are has, size, startsWith, endsWith and contains"
+        "function {function} is not supported; use has, size, startsWith, endsWith or contains"
     )]
     Function {
-        /// Its name, shortened if it is long.
+        /// Its name, cut off after 32 bytes.
         function: String,
     },
-    /// A number that is out of range or malformed.
-    #[error("invalid number: integers have 64 bits, decimal numbers are finite")]
+    /// A number is malformed or out of range.
+    #[error("invalid number: an integer must fit in 64 bits, and a decimal number in a double")]
     Number,
-    /// A word that CEL reserves.
+    /// A field has the name of a word that CEL reserves.
     #[error("{word} is a reserved word; write data[\"{word}\"] for a field of that name")]
     Reserved {
         /// The word.
         word: &'static str,
     },
-    /// Nesting beyond the limit.
+    /// The expression is nested too deeply.
     #[error("nested deeper than {depth_max} levels")]
     TooDeep {
-        /// How deep expressions may be nested.
+        /// The maximum depth.
         depth_max: usize,
     },
-    /// More text than allowed.
+    /// The text is too long.
     #[error("filter has {bytes} bytes; at most {bytes_max} are allowed")]
     TooLong {
-        /// How many bytes there are.
+        /// The length of the text in bytes.
         bytes: usize,
-        /// How many there may be.
+        /// The maximum length in bytes.
         bytes_max: usize,
     },
-    /// More operators, fields and constants than allowed.
+    /// The expression has too many operators, fields and constants.
     #[error("filter has more than {nodes_max} nodes (operators, fields and constants)")]
     TooManyNodes {
-        /// How many nodes there may be.
+        /// The maximum number of nodes.
         nodes_max: usize,
     },
-    /// A string without its closing quote.
+    /// A string has no closing quote.
     #[error("string has no closing quote")]
     UnclosedString,
     /// A construct of CEL that is not part of the subset.
@@ -85,7 +85,7 @@ pub enum Problem {
          and combine the results with && || !"
     )]
     Unsupported {
-        /// Its name.
+        /// The name of the construct.
         construct: &'static str,
     },
 }

@@ -1,29 +1,29 @@
-//! Evaluation in slices: when one is over, and what the next one needs not do again.
+//! Evaluation in slices: stops when a slice is over, and keeps the results for the next one.
 
 use crate::value::Value;
 
-/// What is known of the filters of a [`FilterSet`](crate::FilterSet) and one payload.
+/// The results so far of the filters of a [`FilterSet`](crate::FilterSet) on one payload.
 #[derive(Debug, Default)]
 pub struct Evaluated {
-    /// The numbers of filters and how far each has come, by the filters' ids.
+    /// The number and the progress of each filter, by the filters' ids.
     filters: Vec<Option<(u64, Progress)>>,
 }
 
 #[derive(Debug)]
 enum Progress {
-    /// It has been evaluated: whether it matches.
+    /// The filter has been evaluated; true if it matches.
     Match(bool),
-    /// What the searches that were done have come to, in order.
+    /// The results of the searches so far, in order.
     Searches(Vec<Value<'static>>),
 }
 
-/// Does searches, the operations that go through a value of the payload.
+/// Runs searches: the operations that go through a value of the payload.
 pub(crate) trait Search {
-    /// Returns what a search comes to; `None` if it is to be done later.
+    /// Returns the result of a search, or `None` if it is to run later.
     fn search(&mut self, search: impl FnOnce() -> Value<'static>) -> Option<Value<'static>>;
 }
 
-/// Does all searches.
+/// Runs every search immediately.
 #[derive(Debug)]
 pub(crate) struct AtOnce;
 
@@ -34,13 +34,13 @@ impl Search for AtOnce {
     }
 }
 
-/// Does the next searches of a filter until a slice is over.
+/// Runs the next searches of a filter until a slice is over.
 #[derive(Debug)]
 pub(crate) struct Slice<'s, F> {
     is_over: F,
-    /// Those that were done in this slice or earlier ones.
+    /// The results of the searches of this slice and earlier ones.
     known: &'s mut Vec<Value<'static>>,
-    /// How many of them this evaluation has asked for.
+    /// The number of searches that this evaluation has asked for.
     asked: usize,
 }
 
@@ -58,7 +58,7 @@ impl<F: FnMut() -> bool> Search for Slice<'_, F> {
 }
 
 impl Evaluated {
-    /// Returns whether the filter matches, if that is known of the one that has this number.
+    /// Returns whether the filter with this id and number matches, if that is known.
     #[inline]
     pub(crate) fn result(&self, id: usize, number: u64) -> Option<bool> {
         match self.filters.get(id)? {
@@ -67,13 +67,13 @@ impl Evaluated {
         }
     }
 
-    /// Keeps whether a filter matches.
+    /// Stores whether a filter matches.
     pub(crate) fn learn(&mut self, (id, number): (usize, u64), is_match: bool) {
         *self.filter(id) = Some((number, Progress::Match(is_match)));
     }
 
-    /// Goes on with a filter by `evaluate`, which returns whether it matches, or `None` if the slice is over. Returns
-    /// whether the filter is done.
+    /// Continues a filter by calling `evaluate`, which returns whether the filter matches, or
+    /// `None` if the slice is over. Returns whether the filter is done.
     pub(crate) fn go_on<F: FnMut() -> bool>(
         &mut self,
         (id, number): (usize, u64),

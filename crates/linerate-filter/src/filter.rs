@@ -13,11 +13,13 @@ use crate::{
 
 /// A compiled filter.
 ///
-/// It matches a payload for which the expression is true. A field that is missing or of another type is an error, which
-/// `&&` and `||` pass over if the other side decides; a filter that ends in one does not match.
+/// It matches a payload if the expression is true. A field that is missing or of another type is an
+/// error. `&&` and `||` ignore the error if the other side decides the result; a filter whose
+/// result is an error does not match.
 ///
-/// Only what the filter names is read of a payload, and must be JSON. Of the rest, strings must be closed and brackets be
-/// pairs: other payloads match no filter.
+/// Only the values that the filter names are read, and they must be valid JSON. In the rest of the
+/// payload, only the strings must be closed and the brackets must match. A payload that violates
+/// this matches no filter.
 #[derive(Debug)]
 pub struct Filter {
     text: String,
@@ -25,7 +27,7 @@ pub struct Filter {
     guard: Option<Guard>,
     searches: usize,
     wanted: Wanted,
-    /// The places of the program's slots among what is wanted.
+    /// The position in `wanted` of each slot of the program.
     slots: Vec<usize>,
 }
 
@@ -33,7 +35,8 @@ impl Filter {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// The text is not an expression of the language, or is larger than allowed.
+    /// Returns an error if the text is not an expression of the language, or is larger than
+    /// allowed.
     pub fn new(text: &str, limits: &Limits) -> Result<Self, ParseError> {
         Ok(Self::compile(text, parse(text, limits)?))
     }
@@ -57,29 +60,32 @@ impl Filter {
         }
     }
 
-    /// Returns the text that it was compiled from.
+    /// Returns the text that the filter was compiled from.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns how often it goes through values of a payload: what it costs beyond a time that its length bounds.
+    /// Returns how often the filter searches through values of a payload. These searches cost time
+    /// that grows with the payload; the length of the expression bounds the cost of everything
+    /// else.
     ///
-    /// `contains`, `endsWith` and operations on two fields count once, `size` and `in` with a field four times.
+    /// `contains`, `endsWith` and operations on two fields count as one search each; `size`, and
+    /// `in` with a field, count as four.
     pub fn searches(&self) -> usize {
         self.searches
     }
 
     /// Returns whether the expression is true for `payload`.
     ///
-    /// For many filters [`FilterSet`](crate::FilterSet) is faster.
+    /// To match a payload with many filters, [`FilterSet`](crate::FilterSet) is faster.
     pub fn matches(&self, payload: &[u8]) -> bool {
         let mut found = Found::new(&self.wanted);
         let is_scanned = found.scan(&self.wanted, payload);
         is_scanned && self.is_true(&found, &self.wanted, &self.slots, &mut AtOnce) == Some(true)
     }
 
-    /// Evaluates with values that a scan for this and other filters has found. `None` if `searches` is to be gone on with
-    /// later.
+    /// Evaluates the filter with the values that a scan for this and other filters has found.
+    /// Returns `None` if `searches` has stopped and the evaluation is to continue later.
     pub(crate) fn is_true(
         &self,
         found: &Found<'_>,

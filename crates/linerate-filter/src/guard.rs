@@ -1,4 +1,4 @@
-//! What a filter cannot be true without: a value that is equal to one of few constants.
+//! Guards: an equality with one of a few constants that must hold for a filter to be true.
 
 use hashbrown::HashMap;
 
@@ -8,19 +8,20 @@ use crate::{
     value::Value,
 };
 
-/// Filters with more constants are evaluated instead, since each constant takes memory in the index.
+/// A filter with more constants than this is evaluated instead, because each constant takes memory
+/// in the index.
 const CONSTANTS_MAX: usize = 16;
 
-/// A path, and the constants of which its value must be one.
+/// A path, and the constants that its value must equal one of.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Guard {
     pub(crate) path: Path,
     pub(crate) constants: Vec<Constant>,
-    /// True if the filter says nothing else, so that it needs no evaluation.
+    /// True if the filter has no other condition, so that it needs no evaluation.
     pub(crate) is_sufficient: bool,
 }
 
-/// A constant, of those that are equal only one.
+/// A constant in canonical form: constants that compare as equal are the same.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Constant {
     Scalar(Scalar),
@@ -30,13 +31,13 @@ pub(crate) enum Constant {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Scalar {
     Bool(bool),
-    /// The bits of a double that is not an integer of 64 bits.
+    /// The bits of a double that is not equal to a 64-bit integer.
     Double(u64),
     Integer(i128),
     Null,
 }
 
-/// Filters by their constants, for one path.
+/// The ids of filters by their constants, for one path.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     scalars: Places<Scalar>,
@@ -46,9 +47,10 @@ pub(crate) struct Index {
 type Places<K> = HashMap<K, Vec<usize>, foldhash::fast::RandomState>;
 
 impl Guard {
-    /// Returns the first comparison that must hold for `node` to be true.
+    /// Returns the first equality that must hold for `node` to be true.
     ///
-    /// Where it does not hold it is false or an error, and neither makes a conjunction true, whatever else it holds.
+    /// If it does not hold, it is false or an error, and either keeps a conjunction from being
+    /// true.
     pub(crate) fn find(node: &Node) -> Option<Self> {
         match node {
             Node::All(nodes) => nodes.iter().find_map(Self::find).map(|guard| Self {
@@ -132,7 +134,7 @@ impl Index {
         self.scalars.is_empty() && self.texts.is_empty()
     }
 
-    /// Returns the filters that have this value among their constants.
+    /// Returns the filters that have `value` among their constants.
     pub(crate) fn find(&self, value: &Value<'_>) -> &[usize] {
         let scalar = match *value {
             Value::Bool(bool) => Scalar::Bool(bool),
@@ -163,7 +165,7 @@ mod tests {
     use super::{CONSTANTS_MAX, Guard};
     use crate::{Limits, parse};
 
-    /// Returns the path, the number of constants and whether there is nothing else.
+    /// Returns the path, the number of constants, and whether the guard is sufficient.
     fn guard(text: &str) -> Option<(String, usize, bool)> {
         let guard = Guard::find(&parse(text, &Limits::default()).unwrap())?;
         let path = format!("{:?}", guard.path.0);

@@ -1,4 +1,4 @@
-//! JSON (RFC 8259), read in place: only what is asked for, much faster than a byte at a time.
+//! Reads JSON (RFC 8259) in place: only the values that are asked for, and many bytes at a time.
 
 use std::cell::Cell;
 
@@ -6,29 +6,31 @@ use linerate_simd::json::{self, Marks, find_marks};
 
 use crate::{Number, text::Text, value::Value};
 
-/// How deep lists and objects of a payload may be nested.
+/// The maximum nesting depth of lists and objects in a payload.
 pub const JSON_DEPTH_MAX: usize = json::DEPTH_MAX;
 
 const BLOCK_LEN: usize = u64::BITS as usize;
 
-/// Keys of this length or more are looked at one by one: from the opening quote to the colon is a block or more.
+/// If a wanted key has at least this length in bytes, keys are examined one by one: the distance
+/// from its opening quote to the colon is a block or more.
 const LONG_KEY: usize = BLOCK_LEN - 2;
 
 thread_local! {
-    /// The memory of the last reader.
+    /// The allocation of the last reader, for reuse.
     static SPARE: Cell<Vec<Marks>> = const { Cell::new(Vec::new()) };
 }
 
-/// The longest text, in blocks, whose marks stay allocated for the next reader.
+/// The length in blocks of the longest text whose marks stay allocated for the next reader.
 const SPARE_BLOCKS_MAX: usize = 1_024;
 
-/// Goes through the brackets, commas and colons of a text.
+/// Steps through the brackets, commas and colons of a text.
 #[derive(Debug)]
 pub(crate) struct Reader<'v> {
     bytes: &'v [u8],
     blocks: Vec<Marks>,
     has_backslashes: bool,
-    /// The block in which the next mark is searched, and its bits that are left.
+    /// The block in which the search for the next mark continues, and a mask of the bits not yet
+    /// visited.
     block: usize,
     ahead: u64,
 }
@@ -43,7 +45,7 @@ impl Drop for Reader<'_> {
 }
 
 impl<'v> Reader<'v> {
-    /// Makes a reader of a text, for [`Self::begin`].
+    /// Creates a reader of a text. Call [`Self::begin`] next.
     #[inline]
     pub(crate) fn new(bytes: &'v [u8]) -> Self {
         Self {
@@ -55,9 +57,11 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// Begins at the start of the text. Returns false if its brackets are not pairs, or a string is not closed.
+    /// Starts at the beginning of the text. Returns false if its brackets do not match, or if a
+    /// string is not closed.
     ///
-    /// This is not part of [`Self::new`], because a reader in an `Option` would be moved right after it was written.
+    /// This is not part of [`Self::new`] because a reader in an `Option` would be moved right after
+    /// it is written.
     #[inline]
     pub(crate) fn begin(&mut self) -> bool {
         let outline = find_marks(self.bytes, &mut self.blocks);
@@ -90,7 +94,8 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// Returns the first byte that is not a blank, from an offset on; 0 at the end.
+    /// Returns the offset and the value of the first byte at or after `from` that is not a blank;
+    /// the value is 0 at the end of the text.
     #[inline]
     pub(crate) fn first_byte(&self, from: usize) -> (usize, u8) {
         let mut at = from;
@@ -103,14 +108,14 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// Continues behind the next bracket, which opens a list or an object.
+    /// Moves past the next bracket, which opens a list or an object.
     #[inline]
     pub(crate) fn enter(&mut self) {
         self.next(|block| block.brackets);
     }
 
-    /// Continues behind the opening bracket of a list; returns where its first element begins, or else its closing
-    /// bracket.
+    /// Moves past the opening bracket of a list. Returns the offset of its first element, or that
+    /// of the closing bracket as an `Err` if the list is empty.
     #[inline]
     pub(crate) fn first_element(&mut self) -> Result<usize, usize> {
         let open = self.next(|block| block.brackets);
@@ -120,8 +125,8 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// Continues behind the next comma of the list around it; returns where the element begins, or else the closing
-    /// bracket.
+    /// Moves past the next comma of the enclosing list. Returns the offset of the element after it,
+    /// or that of the closing bracket as an `Err` if there are no more elements.
     #[inline]
     pub(crate) fn next_element(&mut self) -> Result<usize, usize> {
         loop {
@@ -134,12 +139,16 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// Continues behind the object around it, and returns where its closing bracket is. Calls `visit` with each key of which
-    /// `read` makes something, and with where the value begins. `read` is given what is between the quotes, and whether there
-    /// may be escapes in it. `lengths` has a bit for each length of a key that is wanted, of which the last one stands for
-    /// all beyond it; if there are escapes, the key may be any.
+    /// Visits the fields of the enclosing object, moves past it, and returns the offset of its
+    /// closing bracket.
     ///
-    /// A key is a string between an opening bracket or a comma and a colon.
+    /// `read` receives the bytes between the quotes of a key, and whether they may contain escapes.
+    /// If it returns a value, `visit` is called with that value and the offset after the colon.
+    /// `lengths` has one bit for each wanted key length; the last bit stands for all larger
+    /// lengths. It is ignored if the text contains backslashes, because a key with escapes has
+    /// another length.
+    ///
+    /// A key is a string between an opening bracket or a comma, and a colon.
     #[inline]
     pub(crate) fn fields<T>(
         &mut self,
@@ -177,7 +186,7 @@ impl<'v> Reader<'v> {
         self.bytes.len()
     }
 
-    /// Reads the key before a colon of the block, if its length is wanted.
+    /// Reads the key before a colon of the current block, if its length is wanted.
     #[inline]
     fn key_before<T>(
         &self,
@@ -202,8 +211,9 @@ impl<'v> Reader<'v> {
             .filter(|_| self.first_byte(to + 1).0 == colon && self.begins_field(from))
     }
 
-    /// Returns the colons of the block that may follow a string of one of these lengths: a quote opens that far before the
-    /// colon, or something is between the string and the colon. Returns all colons if long keys are wanted.
+    /// Returns the colons of the current block that may follow a key of a wanted length: a quote
+    /// opens at the right distance before the colon, or there is something between the string and
+    /// the colon. Returns all colons if long keys are wanted.
     #[inline]
     fn colons_after(&self, mut lengths: u64) -> u64 {
         let marks = &self.blocks[self.block];
@@ -219,7 +229,7 @@ impl<'v> Reader<'v> {
         };
         let mut after = !(marks.closing << 1 | closing >> (BLOCK_LEN - 1));
         while lengths != 0 {
-            // From the opening quote to the colon.
+            // The distance from the opening quote to the colon.
             let far = lengths.trailing_zeros() as usize + 2;
             after |= marks.opening << far | opening >> (BLOCK_LEN - far);
             lengths &= lengths - 1;
@@ -227,8 +237,8 @@ impl<'v> Reader<'v> {
         marks.colons & after
     }
 
-    /// Returns the quotes of the last string before a colon, if it begins in an earlier block; those of none at all are
-    /// where the text begins.
+    /// Returns the offsets of the quotes of the last string before a colon, for a string that
+    /// begins in an earlier block. Returns 0 for both if there is none.
     #[cold]
     fn string_before(&self, colon: usize) -> (usize, usize) {
         let (block, bit) = (colon / BLOCK_LEN, 1_u64 << (colon % BLOCK_LEN));
@@ -242,7 +252,7 @@ impl<'v> Reader<'v> {
         (find(|marks| marks.opening), find(|marks| marks.closing))
     }
 
-    /// Returns whether a string is where a field begins.
+    /// Returns whether a string at this offset is the beginning of a field.
     #[inline]
     fn begins_field(&self, at: usize) -> bool {
         match self.bytes.get(..at).unwrap_or_default() {
@@ -251,7 +261,7 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// Continues behind the list or object around it, and returns where its closing bracket is.
+    /// Moves past the enclosing list or object, and returns the offset of its closing bracket.
     pub(crate) fn skip(&mut self) -> usize {
         let mut depth = 1_usize;
         loop {
@@ -267,7 +277,8 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// Reads the value that begins at `at`, and returns its end. Continues behind it if it is a list or an object.
+    /// Reads the value that begins at `at`, and returns its end. Moves past the value if it is a
+    /// list or an object.
     #[inline]
     pub(crate) fn value(&mut self, at: usize, value: &mut Value<'v>) -> usize {
         let rest = self.bytes.get(at..).unwrap_or_default();
@@ -298,7 +309,7 @@ impl<'v> Reader<'v> {
         at + length
     }
 
-    /// Returns whether nothing but blanks is between the end of a value and that of its field, element or text.
+    /// Returns whether only blanks follow a value before the end of its field, element or text.
     #[inline]
     pub(crate) fn ends_value(&self, end: usize) -> bool {
         match self.first_byte(end) {
@@ -307,7 +318,7 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// Returns a list or an object with its brackets.
+    /// Returns the bytes of a list or an object, including its brackets.
     #[inline]
     pub(crate) fn between(&self, open: usize, end: usize) -> &'v [u8] {
         self.bytes.get(open..end).unwrap_or_default()
@@ -317,7 +328,7 @@ impl<'v> Reader<'v> {
     fn string(&self, at: usize, value: &mut Value<'v>) -> usize {
         let mut place = at / BLOCK_LEN;
         let mut closing = self.blocks[place].closing & (u64::MAX << (at % BLOCK_LEN));
-        // Each string is closed.
+        // Every string has a closing quote; `begin` has checked that.
         while closing == 0 && place + 1 < self.blocks.len() {
             place += 1;
             closing = self.blocks[place].closing;
@@ -331,7 +342,8 @@ impl<'v> Reader<'v> {
         end + 1
     }
 
-    /// Continues behind the next mark of some kind, and returns where it is; the end if there is none.
+    /// Moves past the next mark of some kind and returns its offset, or the end of the text if
+    /// there is none.
     #[inline]
     fn next(&mut self, kind: impl Fn(&Marks) -> u64) -> usize {
         while let Some(block) = self.blocks.get(self.block) {
@@ -347,13 +359,13 @@ impl<'v> Reader<'v> {
     }
 }
 
-/// Returns the last bit of a mask; 0 if it has none.
+/// Returns the position of the highest bit that is set in a mask; 0 if none is.
 #[inline]
 fn last(mask: u64) -> usize {
     (mask | 1).ilog2() as usize
 }
 
-/// Returns a text without the blanks at its end.
+/// Removes the blanks at the end of a text.
 fn trim_end(mut text: &[u8]) -> &[u8] {
     while let [rest @ .., b' ' | b'\t' | b'\n' | b'\r'] = text {
         text = rest;

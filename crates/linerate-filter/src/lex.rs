@@ -13,7 +13,7 @@ pub(crate) enum Token<'t> {
 }
 
 impl Token<'_> {
-    /// Returns what it is called in errors.
+    /// Returns the name of the token for error messages.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Constant(_) => "a constant",
@@ -24,7 +24,7 @@ impl Token<'_> {
     }
 }
 
-/// Splits a text.
+/// Splits a text into tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct Lexer<'t> {
     pub(crate) text: &'t str,
@@ -36,7 +36,7 @@ impl<'t> Lexer<'t> {
         Self { text, at: 0 }
     }
 
-    /// Returns the next token with the place in bytes where it begins.
+    /// Returns the next token and the byte offset where it begins.
     pub(crate) fn next(&mut self) -> Result<(usize, Token<'t>), ParseError> {
         self.skip_blanks();
         let at = self.at;
@@ -52,7 +52,7 @@ impl<'t> Lexer<'t> {
             self.at += length;
             return Ok((at, Token::Constant(Literal::Number(number))));
         }
-        // A prefix makes a string of what would be a name.
+        // With a prefix such as `r`, a string begins like a name.
         let may_be_string = matches!(first, '"' | '\'' | 'r' | 'R' | 'b' | 'B');
         if let Some(text) = may_be_string.then(|| literal::string(rest)).flatten() {
             let (text, length) =
@@ -74,7 +74,7 @@ impl<'t> Lexer<'t> {
 
     pub(crate) fn error(&self, at: usize, problem: Problem) -> ParseError {
         let before = &self.text.as_bytes()[..at.min(self.text.len())];
-        // Every byte but those that continue a character begins one.
+        // Every byte except a UTF-8 continuation byte begins a character.
         let column = 1 + before.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
         ParseError { column, problem }
     }
@@ -93,7 +93,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Returns the operator or bracket that a text begins with.
+/// Returns the operator or bracket at the beginning of a text.
 fn symbol(text: &[u8]) -> Option<&'static str> {
     Some(match text {
         [b'&', b'&', ..] => "&&",

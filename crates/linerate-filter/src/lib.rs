@@ -1,17 +1,18 @@
-//! Filters over JSON: a small expression language, evaluated on the bytes of a payload.
+//! Filters for JSON payloads: a small expression language, evaluated directly on the bytes.
 //!
-//! The language is a strict subset of CEL, the Common Expression Language: literals, fields, indices, comparisons,
-//! `in`, `&&`, `||`, `!`, `has`, `size`, `startsWith`, `endsWith` and `contains`. No operation makes a value that is
-//! larger than its operands, so evaluating costs at most the length of the expression times that of the payload.
-//! `docs/filters.md` describes the language.
+//! The language is a strict subset of CEL, the Common Expression Language: literals, fields,
+//! indices, comparisons, `in`, `&&`, `||`, `!`, `has`, `size`, `startsWith`, `endsWith` and
+//! `contains`. No operation creates a value that is larger than its operands, so an evaluation
+//! takes at most the length of the expression times the length of the payload. `docs/filters.md`
+//! describes the language.
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `lex`, `literal`, `parse` | text to [`tree`] |
-//! | `program` | tree to postfix operations over slots, and their evaluation |
+//! | `lex`, `literal`, `parse` | parse a text into a [`tree`] |
+//! | `program` | compiles a tree to postfix operations over slots, and evaluates them |
 //! | `json` | reads JSON in place |
-//! | `scan`, `wanted` | finds the values that filters name, in one pass over a payload |
-//! | `set`, `evaluated` | the filters of a channel: one scan for all, a look-up instead of an evaluation where possible, and slices |
+//! | `scan`, `wanted` | find the values that filters name, in one pass over a payload |
+//! | `set`, `evaluated` | evaluate many filters with one scan, a lookup where possible, and in slices |
 //!
 //! ```
 //! use linerate_filter::{Filter, Limits};

@@ -1,12 +1,14 @@
-//! Strings and numbers as CEL writes them.
+//! String and number literals in the notation of CEL.
 
 use crate::{Number, Problem};
 
-/// A string with its length in the text, or where in the text it is malformed and why.
+/// A string and its length in the text in bytes, or the offset in the text of an error and the
+/// error.
 type StringResult = Result<(Box<str>, usize), (usize, Problem)>;
 
-/// Reads the number that `text` begins with; returns it with its length. `is_negated` says that a minus stands before
-/// it, which has no place before an unsigned number.
+/// Parses the number at the beginning of `text`, and returns it with its length in bytes.
+/// `is_negated` is true if a minus sign precedes it, which is not allowed before an unsigned
+/// number.
 pub(crate) fn number(text: &str, is_negated: bool) -> Option<(Number, usize)> {
     let bytes = text.as_bytes();
     let digits = |from: usize, is_digit: fn(&u8) -> bool| {
@@ -51,14 +53,14 @@ fn integer(text: &str, number: u64, end: usize, is_negated: bool) -> Option<(Num
     (is_in_range && ends(text, end)).then_some((Number::from_unsigned(number), end))
 }
 
-/// Returns whether a number may end here: no letter follows.
+/// Returns whether a number may end here, which it may not if a letter or a digit follows.
 fn ends(text: &str, end: usize) -> bool {
     let next = text.as_bytes().get(end);
     !next.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// Reads the string that `text` begins with; returns it with its length, or where and why it is malformed. `None` if
-/// `text` begins with something else.
+/// Parses the string at the beginning of `text`. Returns `None` if `text` begins with something
+/// other than a string.
 pub(crate) fn string(text: &str) -> Option<StringResult> {
     let prefix = text
         .bytes()
@@ -73,7 +75,7 @@ pub(crate) fn string(text: &str) -> Option<StringResult> {
         "" => false,
         "r" | "R" => true,
         "b" | "B" | "br" | "bR" | "Br" | "BR" | "rb" | "rB" | "Rb" | "RB" => {
-            let construct = "a constant of bytes";
+            let construct = "a bytes literal";
             return Some(Err((0, Problem::Unsupported { construct })));
         }
         _ => return None,
@@ -84,7 +86,7 @@ pub(crate) fn string(text: &str) -> Option<StringResult> {
     Some(body(text, prefix + mark, (quote, mark), is_raw))
 }
 
-/// Reads what is between the quotes, of which `text` has the opening ones before `from`.
+/// Parses the rest of a string whose opening quotes end at `from`.
 fn body(text: &str, from: usize, (quote, mark): (char, usize), is_raw: bool) -> StringResult {
     let mut out = String::new();
     let mut at = from;
@@ -116,7 +118,8 @@ fn body(text: &str, from: usize, (quote, mark): (char, usize), is_raw: bool) -> 
     }
 }
 
-/// Reads what follows a backslash; returns its meaning and its length.
+/// Decodes the part of an escape after the backslash. Returns the character and the number of bytes
+/// read.
 fn escape(rest: &str) -> Option<(char, usize)> {
     let coded = |from: usize, digits: usize, radix| {
         let code = rest.get(from..from + digits)?;

@@ -1,23 +1,24 @@
-//! Numbers, which compare by value whatever their notation.
+//! Numbers, which compare by value regardless of their notation.
 
 use std::cmp::Ordering;
 
 /// A number of a filter or a payload.
 ///
-/// Integers of 64 bits are exact, with or without a sign; all others are doubles.
+/// Signed and unsigned 64-bit integers are exact; all other numbers are doubles.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Number {
-    /// A finite number with a fraction, an exponent or beyond 64 bits.
+    /// A finite number that has a fraction or an exponent, or does not fit in 64 bits.
     Double(f64),
-    /// An integer.
+    /// An integer that fits in an `i64`.
     Int(i64),
-    /// An integer that only an unsigned one can hold.
+    /// An integer that is too large for an `i64`.
     Uint(u64),
 }
 
 impl Number {
-    /// Returns the number with the opposite sign; `None` if it is an integer out of range.
+    /// Returns the number with the opposite sign, or `None` if that is an integer that does not fit
+    /// in 64 bits.
     pub fn negated(self) -> Option<Self> {
         match self {
             Self::Double(double) => Some(Self::Double(-double)),
@@ -27,8 +28,8 @@ impl Number {
         }
     }
 
-    /// Returns the number that a text begins with, in JSON's notation, and its length; `None` if there is none, or it is
-    /// too large for a double.
+    /// Parses the JSON number at the beginning of a text, and returns it with its length in bytes.
+    /// Returns `None` if there is no number, or if it is too large for a double.
     #[inline]
     pub(crate) fn from_json(text: &[u8]) -> Option<(Self, usize)> {
         short_int(text).or_else(|| {
@@ -38,7 +39,7 @@ impl Number {
     }
 
     fn from_notation(text: &str) -> Option<Self> {
-        // "-0" is a double, since an integer has no such value.
+        // "-0" is a double, because integers have no negative zero.
         if text != "-0" && !text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
             if let Ok(int) = text.parse() {
                 return Some(Self::Int(int));
@@ -55,7 +56,7 @@ impl Number {
         i64::try_from(number).map_or(Self::Uint(number), Self::Int)
     }
 
-    /// Returns the integer that it is equal to, if one of 64 bits is.
+    /// Returns the 64-bit integer that equals the number, if there is one.
     pub(crate) fn as_integer(self) -> Option<i128> {
         match self {
             Self::Double(double) => {
@@ -85,22 +86,23 @@ impl PartialOrd for Number {
             (one, Self::Double(other)) => with_double(one.as_integer()?, other),
             (Self::Int(one), Self::Int(other)) => Some(one.cmp(&other)),
             (Self::Uint(one), Self::Uint(other)) => Some(one.cmp(&other)),
-            // What only an unsigned integer can hold is larger than all that a signed one can.
+            // A number that only fits in an unsigned integer is larger than every signed one.
             (Self::Int(_), Self::Uint(_)) => Some(Ordering::Less),
             (Self::Uint(_), Self::Int(_)) => Some(Ordering::Greater),
         }
     }
 }
 
-/// Compares exactly, where a conversion to a double would round.
+/// Compares exactly; converting the integer to a double would round it.
 fn compare(integer: i128, double: f64) -> Option<Ordering> {
-    // The cast saturates far beyond 64 bits, where no integer is.
+    // The cast saturates, but only far beyond the 64-bit integers.
     let truncated = double.trunc();
     let by_integer = integer.cmp(&(truncated as i128));
     Some(by_integer.then(0.0.partial_cmp(&(double - truncated))?))
 }
 
-/// Reads an integer of less than 18 digits, and returns it with its length: most numbers are.
+/// Parses an integer of at most 17 digits, and returns it with its length in bytes. Most numbers in
+/// payloads are that short.
 #[inline]
 fn short_int(text: &[u8]) -> Option<(Number, usize)> {
     let (sign, digits) = match text {
@@ -118,13 +120,13 @@ fn short_int(text: &[u8]) -> Option<(Number, usize)> {
     }
     let is_short =
         (1..18).contains(&count) && !matches!(digits.get(count), Some(b'.' | b'e' | b'E'));
-    // "-0" is a double, and no other integer begins with 0.
+    // "-0" is a double, and no other integer starts with a 0.
     let has_zero = digits.first() == Some(&b'0') && (count > 1 || sign > 0);
     let int = if sign > 0 { -int } else { int };
     (is_short && !has_zero).then_some((Number::Int(int), sign + count))
 }
 
-/// Returns the number that a text begins with.
+/// Returns the JSON number at the beginning of a text.
 fn notation(text: &[u8]) -> Option<&str> {
     let mut rest = text.strip_prefix(b"-").unwrap_or(text);
     rest = match rest {
@@ -141,7 +143,7 @@ fn notation(text: &[u8]) -> Option<&str> {
     std::str::from_utf8(&text[..text.len() - rest.len()]).ok()
 }
 
-/// Returns what follows at least one digit.
+/// Skips digits and returns the rest of the text, or `None` if there is no digit.
 fn digits(text: &[u8]) -> Option<&[u8]> {
     let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     (count > 0).then(|| &text[count..])
@@ -208,7 +210,7 @@ mod tests {
         for text in ["", "-", "+1", ".5", "1.", "1.e1", "1e", "1e+", "x", "NaN"] {
             assert!(Number::from_json(text.as_bytes()).is_none(), "{text}");
         }
-        // What follows a leading 0 is not part of the number.
+        // Digits after a leading 0 are not part of the number.
         for (text, length) in [("01", 1), ("-01", 2), ("00.5", 1)] {
             assert_eq!(Number::from_json(text.as_bytes()).unwrap().1, length);
         }

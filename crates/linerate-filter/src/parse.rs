@@ -1,4 +1,4 @@
-//! From text to a tree: a Pratt parser whose recursion is limited.
+//! The parser: a Pratt parser with limited recursion.
 
 use crate::{
     ParseError, Problem,
@@ -6,13 +6,13 @@ use crate::{
     tree::{Comparison, Literal, Node, Path, Segment, TextTest},
 };
 
-/// How deep brackets, arguments and comparisons of comparisons may be nested.
+/// The maximum nesting depth of brackets, arguments and comparisons of comparisons.
 pub const DEPTH_MAX: usize = 32;
 
-/// The name of the whole payload.
+/// The name that stands for the whole payload.
 const WHOLE: &str = "data";
 
-/// Words that CEL keeps for itself.
+/// The words that CEL reserves.
 const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -33,23 +33,24 @@ const RESERVED: [&str; 17] = [
     "while",
 ];
 
-/// How strongly operators bind.
+/// The precedence of the operators; a larger number binds more strongly.
 const OR: u8 = 1;
 const AND: u8 = 2;
 const RELATION: u8 = 3;
 
-/// How large a filter may be.
+/// Limits on the size of a filter.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of the text. 1,024.
+    /// Maximum length of the text in bytes. The default is 1,024.
     pub expression_bytes_max: usize,
-    /// Operators, functions, constants and steps of paths; a list of constants counts as one. 64.
+    /// Maximum number of operators, functions, constants and path segments; a list of constants
+    /// counts as one. The default is 64.
     pub nodes_max: usize,
 }
 
 impl Limits {
-    /// Sets how large the text and its tree may be.
+    /// Creates limits for the length of the text in bytes and the number of nodes.
     pub fn new(expression_bytes_max: usize, nodes_max: usize) -> Self {
         Self {
             expression_bytes_max,
@@ -64,19 +65,20 @@ impl Default for Limits {
     }
 }
 
-/// Reads an expression.
+/// Parses an expression.
 ///
 /// # Errors
-/// The text is not an expression of the language, or is larger than allowed.
+/// Returns an error if the text is not an expression of the language, or is larger than allowed.
 pub fn parse(text: &str, limits: &Limits) -> Result<Node, ParseError> {
     Ok(parse_leaves(text, limits)?.0)
 }
 
-/// Reads an expression, as [`parse`] does, and where its leaves are: for callers that compile the tree and report their own
-/// errors.
+/// Parses an expression like [`parse`], and also returns the columns of its leaves, for callers
+/// that compile the tree and report errors of their own.
 ///
-/// The columns, in characters from 1, are those of constants and fields outside of lists, in the order in which a walk
-/// from left to right meets [`Node::Literal`], [`Node::Path`], [`Node::Has`] and the container of [`Node::In`].
+/// The columns count characters from 1. They are those of the constants and fields outside of
+/// lists, in the order in which a walk from left to right visits [`Node::Literal`], [`Node::Path`],
+/// [`Node::Has`] and the container of [`Node::In`].
 ///
 /// ```
 /// use linerate_filter::{Limits, parse_with_columns};
@@ -87,7 +89,7 @@ pub fn parse(text: &str, limits: &Limits) -> Result<Node, ParseError> {
 /// ```
 ///
 /// # Errors
-/// The text is not an expression of the language, or is larger than allowed.
+/// Returns an error if the text is not an expression of the language, or is larger than allowed.
 pub fn parse_with_columns(text: &str, limits: &Limits) -> Result<(Node, Vec<usize>), ParseError> {
     let (root, leaves) = parse_leaves(text, limits)?;
     let mut chars = text.char_indices().zip(1..).peekable();
@@ -98,7 +100,7 @@ pub fn parse_with_columns(text: &str, limits: &Limits) -> Result<(Node, Vec<usiz
     Ok((root, leaves.into_iter().map(&mut column_at).collect()))
 }
 
-/// Reads an expression and the places in bytes of its leaves.
+/// Parses an expression and returns it with the byte offsets of its leaves.
 fn parse_leaves(text: &str, limits: &Limits) -> Result<(Node, Vec<usize>), ParseError> {
     let (bytes, bytes_max) = (text.len(), limits.expression_bytes_max);
     let lexer = Lexer::new(text);
@@ -129,19 +131,19 @@ fn parse_leaves(text: &str, limits: &Limits) -> Result<(Node, Vec<usize>), Parse
 struct Parser<'t> {
     lexer: Lexer<'t>,
     token: Token<'t>,
-    /// Where the token begins.
+    /// The byte offset where the token begins.
     at: usize,
     depth: usize,
     nodes: usize,
     nodes_max: usize,
-    /// True if what was read last ends in `.field`, which is what `has` takes.
+    /// True if the last operand ends in `.field`, as `has` requires.
     is_selection: bool,
-    /// Where constants and fields outside of lists begin.
+    /// The byte offsets of the constants and fields outside of lists.
     leaves: Vec<usize>,
 }
 
 impl<'t> Parser<'t> {
-    /// Reads operators that bind at least as strongly as `power`, and their operands.
+    /// Parses operators that bind at least as strongly as `power`, and their operands.
     fn expression(&mut self, power: u8) -> Result<Node, ParseError> {
         let mut left = self.unary()?;
         let depth = self.depth;
@@ -165,7 +167,7 @@ impl<'t> Parser<'t> {
         Ok(left)
     }
 
-    /// Reads the operands of `&&` or `||`, which are one node however many they are.
+    /// Parses the operands of `&&` or `||`, which become one node regardless of their number.
     fn chain(&mut self, first: Node, symbol: &'static str, power: u8) -> Result<Node, ParseError> {
         let mut nodes = vec![first];
         while self.take(symbol)? {
@@ -178,7 +180,8 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Reads the right side of a comparison. Each is an operand of the next, hence one level.
+    /// Parses the right side of a comparison. Each comparison is the left operand of the next one,
+    /// so each adds a level of nesting.
     fn relation(&mut self, left: Node, symbol: &'static str) -> Result<Node, ParseError> {
         self.count(1)?;
         self.deepen()?;
@@ -213,7 +216,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads constants up to the closing bracket.
+    /// Parses constants up to the closing bracket.
     fn list(&mut self) -> Result<Vec<Literal>, ParseError> {
         self.count(1)?;
         let mut literals = Vec::new();
@@ -227,7 +230,7 @@ impl<'t> Parser<'t> {
                 Token::Constant(literal) if !is_negated => literal,
                 token => {
                     self.token = token;
-                    return Err(self.expected("a constant, since lists hold nothing else"));
+                    return Err(self.expected("a constant; a list holds only constants"));
                 }
             });
             self.advance()?;
@@ -238,7 +241,7 @@ impl<'t> Parser<'t> {
         Ok(literals)
     }
 
-    /// Reads an operand with its signs. Two of them cancel each other, as in CEL.
+    /// Parses an operand with the signs before it. Two signs cancel each other, as in CEL.
     fn unary(&mut self) -> Result<Node, ParseError> {
         let Token::Symbol(sign @ ("!" | "-")) = self.token else {
             return self.member();
@@ -260,7 +263,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Reads an operand with the fields, indices and functions behind it.
+    /// Parses an operand and the fields, indices and functions after it.
     fn member(&mut self) -> Result<Node, ParseError> {
         let mut node = self.primary()?;
         loop {
@@ -275,7 +278,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads a field or a function behind a dot.
+    /// Parses a field or a function after a dot.
     fn selection(&mut self, node: Node, at: usize) -> Result<Node, ParseError> {
         let Token::Ident(name) = self.token else {
             return Err(self.expected("the name of a field or a function"));
@@ -297,7 +300,7 @@ impl<'t> Parser<'t> {
             Token::Constant(Literal::Number(crate::Number::Int(index))) => {
                 Segment::Index(index.unsigned_abs())
             }
-            _ => return Err(self.expected("a whole number or a string as an index")),
+            _ => return Err(self.expected("an integer or a string as an index")),
         };
         self.advance()?;
         self.require("]")?;
@@ -307,14 +310,14 @@ impl<'t> Parser<'t> {
 
     fn step(&self, node: Node, segment: Segment, at: usize) -> Result<Node, ParseError> {
         let Node::Path(mut path) = node else {
-            let construct = "a field of something other than a field";
+            let construct = "a field or index of an expression other than a field";
             return Err(self.lexer.error(at, Problem::Unsupported { construct }));
         };
         path.0.push(segment);
         Ok(Node::Path(path))
     }
 
-    /// Reads the arguments of a function that is called on `target`.
+    /// Parses the arguments of a function that is called on `target`.
     fn method(&mut self, target: Node, name: &str, at: usize) -> Result<Node, ParseError> {
         self.count(1)?;
         let test = match name {
@@ -345,7 +348,7 @@ impl<'t> Parser<'t> {
                 self.advance()?;
                 match self.token {
                     Token::Symbol("(") => self.function(name, at),
-                    Token::Symbol("{") => Err(self.unsupported("construction of a message")),
+                    Token::Symbol("{") => Err(self.unsupported("constructing a message")),
                     _ => self.name(name, at),
                 }
             }
@@ -356,8 +359,8 @@ impl<'t> Parser<'t> {
             token => {
                 self.token = token;
                 Err(match self.token {
-                    Token::Symbol("[") => self.unsupported("a list other than after in"),
-                    Token::Symbol("{") => self.unsupported("construction of a map"),
+                    Token::Symbol("[") => self.unsupported("a list anywhere but after in"),
+                    Token::Symbol("{") => self.unsupported("constructing a map"),
                     _ => self.expected("a field, a constant, a function or ("),
                 })
             }
@@ -375,12 +378,12 @@ impl<'t> Parser<'t> {
         }))
     }
 
-    /// Reads the arguments of a function that is called on nothing.
+    /// Parses the arguments of a function that is not called on a value.
     fn function(&mut self, name: &str, at: usize) -> Result<Node, ParseError> {
         self.advance()?;
         match name {
             "has" => {
-                const EXPECTED: &str = "a field behind a dot, as in has(data.level)";
+                const EXPECTED: &str = "a field after a dot, as in has(data.level)";
                 let argument = self.argument("has", EXPECTED)?;
                 match argument {
                     Node::Path(path) if self.is_selection => {
@@ -402,7 +405,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads the only argument of a function and its closing bracket.
+    /// Parses the only argument of a function and the closing bracket.
     fn argument(
         &mut self,
         function: &'static str,
@@ -422,11 +425,14 @@ impl<'t> Parser<'t> {
     fn no_argument(&mut self) -> Result<(), ParseError> {
         match self.take(")")? {
             true => Ok(()),
-            false => Err(self.problem(arguments("size", "no argument behind a dot"))),
+            false => Err(self.problem(arguments(
+                "size",
+                "no argument after a dot, as in tags.size()",
+            ))),
         }
     }
 
-    /// Reads an expression one level deeper, and the bracket that closes it.
+    /// Parses an expression one level deeper, and the bracket that closes it.
     fn nested(&mut self, closing: &'static str) -> Result<Node, ParseError> {
         self.deepen()?;
         let node = self.expression(OR)?;
@@ -460,7 +466,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Goes on behind a symbol if it is the next token.
+    /// Moves past `symbol` if it is the next token, and returns whether it was.
     fn take(&mut self, symbol: &'static str) -> Result<bool, ParseError> {
         let is_next = self.token == Token::Symbol(symbol);
         if is_next {
@@ -476,7 +482,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Returns how strongly a symbol binds that ends an expression: not at all.
+    /// Returns 0, the precedence of a symbol that ends an expression, or an error for operators
+    /// that filters do not support.
     fn refuse_operator(&self, symbol: &str) -> Result<u8, ParseError> {
         match symbol {
             "+" | "-" | "*" | "/" | "%" => Err(self.unsupported("arithmetic")),
@@ -507,19 +514,19 @@ fn arguments(function: &'static str, expected: &'static str) -> Problem {
 fn on_string(function: &'static str) -> Problem {
     arguments(
         function,
-        "one string, and follows another with a dot, as in path.startsWith(\"/api\")",
+        "one string and is called on another, as in path.startsWith(\"/api\")",
     )
 }
 
-/// How much of a name that is too long for any function errors repeat.
+/// Error messages repeat at most this many bytes of an unknown function name.
 const NAME_BYTES_MAX: usize = 32;
 
 fn unknown_function(name: &str) -> Problem {
     match name {
         "all" | "exists" | "exists_one" | "existsOne" | "filter" | "map" => Problem::Unsupported {
-            construct: "a macro that goes through a list",
+            construct: "a macro that iterates over a list",
         },
-        // Names are ASCII, so that any place is between two characters.
+        // Names are ASCII, so every byte offset is a character boundary.
         name => Problem::Function {
             function: name[..name.len().min(NAME_BYTES_MAX)].to_owned(),
         },

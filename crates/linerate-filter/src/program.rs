@@ -1,4 +1,4 @@
-//! An expression as postfix operations over slots, one for each path that it names.
+//! Compiles an expression to postfix operations over slots, one slot for each path that it names.
 
 use crate::{
     evaluated::Search,
@@ -13,21 +13,22 @@ pub(crate) struct Program {
     paths: Vec<Path>,
     literals: Vec<Literal>,
     lists: Vec<Vec<Literal>>,
-    /// How many values are on the stack at most.
+    /// The maximum number of values on the stack.
     stack_max: usize,
-    /// True if the whole is a conjunction of comparisons with literals, or one of them.
+    /// True if the expression is a comparison with a literal, or a conjunction of such comparisons.
     is_conjunction: bool,
 }
 
-/// Takes its operands from the stack and puts its result there. Numbers are places in the program's tables.
+/// An operation takes its operands from the stack and pushes its result. The numbers are positions
+/// in the program's tables.
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    /// Combines the last two results; that of the value given decides alone.
+    /// Combines the last two results. A result that equals the given value decides alone.
     Combine(bool),
     Compare(Comparison),
     /// Compares the value of a slot with a literal.
     CompareLiteral(Comparison, usize, usize),
-    /// Asks whether the second slot has a value, if the first has an object.
+    /// Tests whether the second slot has a value, if the first slot has an object.
     Has(usize, usize),
     In,
     InList(usize),
@@ -36,12 +37,12 @@ enum Operation {
     Negate,
     Not,
     Size,
-    /// Goes on at the place given if the last result is the value given.
+    /// Jumps to the given operation if the last result equals the given value.
     SkipIf(bool, usize),
     Text(TextTest),
 }
 
-/// Programs whose stack is no larger need no memory for it.
+/// A stack of at most this many values needs no heap allocation.
 const SMALL_STACK: usize = 4;
 
 impl Program {
@@ -65,12 +66,13 @@ impl Program {
         program
     }
 
-    /// Returns the paths that the slots are of.
+    /// Returns the path of each slot.
     pub(crate) fn paths(&self) -> &[Path] {
         &self.paths
     }
 
-    /// Returns whether the expression is true, given the values of the slots; `None` if a search is to be done later.
+    /// Returns whether the expression is true for the given values of the slots, or `None` if a
+    /// search is to run later.
     #[inline]
     pub(crate) fn is_true<'v>(
         &'v self,
@@ -78,7 +80,7 @@ impl Program {
         searches: &mut impl Search,
     ) -> Option<bool> {
         if self.is_conjunction {
-            // An error makes it no more true than what is false does.
+            // An error keeps a conjunction from being true, just as false does.
             return Some(self.operations.iter().all(|operation| match *operation {
                 Operation::CompareLiteral(comparison, slot, literal) => {
                     let literal = Value::of(&self.literals[literal]);
@@ -149,7 +151,7 @@ impl Program {
         Some(stack[0].is(true))
     }
 
-    /// Appends what computes `node` while `height` values are on the stack.
+    /// Appends the operations that compute `node` when `height` values are already on the stack.
     fn emit(&mut self, node: Node, height: usize) {
         self.stack_max = self.stack_max.max(height + 1);
         let operation = match node {
@@ -232,7 +234,7 @@ impl Program {
         self.operations.push(Operation::Load(slot));
     }
 
-    /// Returns the slot of a path.
+    /// Returns the slot of a path, adding one if the path is new.
     fn slot(&mut self, path: Path) -> usize {
         let known = self.paths.iter().position(|known| *known == path);
         known.unwrap_or_else(|| {

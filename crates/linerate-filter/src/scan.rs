@@ -1,4 +1,4 @@
-//! One pass over a payload, which finds what is wanted of it.
+//! One pass over a payload that finds the values that filters name.
 
 use crate::{
     json::Reader,
@@ -6,11 +6,11 @@ use crate::{
     wanted::{ROOT, Wanted},
 };
 
-/// What a scan has found, by the places of what was wanted.
+/// The values that a scan has found, by their positions in [`Wanted`].
 #[derive(Debug)]
 pub(crate) struct Found<'v> {
     slots: Slots<'v>,
-    /// The number of the value that was found last.
+    /// The number of the value that was found most recently.
     newest: usize,
 }
 
@@ -23,18 +23,19 @@ enum Slots<'v> {
     Many(Vec<Slot<'v>>),
 }
 
-/// What was found at one place. Of several fields of one name the last one counts, and what was found in those before
-/// it does not: a value is there only if the one around it is still that in which it was found.
+/// What was found at one position. If several fields have the same name, the last one counts, and
+/// values inside the earlier ones do not: a value is valid only while the value that encloses it is
+/// still the one in which it was found.
 #[derive(Clone, Copy, Debug)]
 struct Slot<'v> {
     value: Value<'v>,
     number: usize,
-    /// The number of the value around it.
+    /// The number of the enclosing value.
     within: usize,
 }
 
 impl<'v> Found<'v> {
-    /// Makes room for what is wanted.
+    /// Creates an empty result with a slot for each wanted value.
     pub(crate) fn new(wanted: &Wanted) -> Self {
         let nothing = Slot {
             value: Value::Error,
@@ -50,7 +51,8 @@ impl<'v> Found<'v> {
         }
     }
 
-    /// Scans a payload. Returns false if it is not one value: a scalar, or a list or an object whose brackets are pairs.
+    /// Scans a payload. Returns false if it is not exactly one value: a scalar, or a list or an
+    /// object whose brackets match.
     pub(crate) fn scan(&mut self, wanted: &Wanted, payload: &'v [u8]) -> bool {
         let mut reader = Reader::new(payload);
         if !reader.begin() {
@@ -64,7 +66,7 @@ impl<'v> Found<'v> {
         reader.first_byte(end).0 == payload.len() && self.slot(ROOT).number > 0
     }
 
-    /// Returns the value at a place.
+    /// Returns the value at a position.
     #[inline]
     pub(crate) fn value(&self, wanted: &Wanted, place: usize) -> &Value<'v> {
         let slot = self.slot(place);
@@ -106,7 +108,7 @@ struct Scan<'s, 'v> {
 }
 
 impl<'v> Scan<'_, 'v> {
-    /// Reads the value at `at`, which is wanted, or something in it; returns its end.
+    /// Reads the value at `at`, which is wanted or contains a wanted value. Returns its end.
     fn value(&mut self, reader: &mut Reader<'v>, at: usize, place: usize, within: usize) -> usize {
         let node = self.wanted.node(place);
         self.found.newest += 1;
@@ -123,18 +125,18 @@ impl<'v> Scan<'_, 'v> {
                 self.found.slot_mut(place).value = Value::List(reader.between(at, end));
                 end
             }
-            // The value is not moved around: that would take longer than reading it.
+            // The value is written in place, because moving it would take longer than reading it.
             _ => reader.value(at, &mut self.found.slot_mut(place).value),
         };
         let slot = self.found.slot_mut(place);
-        // What is not whole is not there, nor is what was found in it.
+        // A malformed value counts as missing, and so do the values found inside it.
         let is_whole = !matches!(slot.value, Value::Error) && reader.ends_value(end);
         slot.number = if is_whole { number } else { 0 };
         slot.within = within;
         end
     }
 
-    /// Reads an object; returns where its closing bracket is.
+    /// Reads an object and returns the offset of its closing bracket.
     #[inline(never)]
     fn object(&mut self, reader: &mut Reader<'v>, place: usize, number: usize) -> usize {
         let fields = &self.wanted.node(place).fields;
@@ -148,7 +150,7 @@ impl<'v> Scan<'_, 'v> {
         )
     }
 
-    /// Reads a list; returns where its closing bracket is.
+    /// Reads a list and returns the offset of its closing bracket.
     fn list(&mut self, reader: &mut Reader<'v>, place: usize, number: usize) -> usize {
         let (mut index, mut next) = (0, reader.first_element());
         for (wanted, child) in &self.wanted.node(place).items {

@@ -1,4 +1,4 @@
-//! The filters of a channel, all of which one scan of a payload serves.
+//! The filters of a channel, evaluated together with one scan of each payload.
 
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use crate::{
     wanted::Wanted,
 };
 
-/// Filters that see the same payloads.
+/// A set of filters that are matched with the same payloads.
 ///
-/// A payload is scanned once, whatever the number of filters. Filters that are a comparison of a value with constants,
-/// or a conjunction with one, are found by that value; only the others are evaluated one by one.
+/// A payload is scanned once, regardless of the number of filters. A filter that compares a value
+/// with constants for equality, or a conjunction that contains such a comparison, is found in an
+/// index by that value. Only the other filters are evaluated one by one.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -31,32 +32,33 @@ use crate::{
 /// ```
 #[derive(Debug, Default)]
 pub struct FilterSet {
-    /// By their ids.
+    /// The filters by their ids.
     entries: Vec<Option<Entry>>,
     wanted: Wanted,
-    /// The indices with the places of the values that they are of.
+    /// The indices, each with the position in `wanted` of the value that it indexes.
     indices: Vec<(usize, Index)>,
-    /// The filters that no index has.
+    /// The ids of the filters that are in no index.
     others: Vec<usize>,
-    /// The sum of the filters' own.
+    /// The sum of the searches of all filters.
     searches: usize,
-    /// The number of the filter that was added last.
+    /// The number of the filter that was added most recently.
     newest: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     filter: Arc<Filter>,
-    /// No other filter that the set has ever had has the same.
+    /// A number that no other filter of this set has or ever had.
     number: u64,
-    /// The places of the filter's slots among what is wanted.
+    /// The position in `wanted` of each slot of the filter.
     slots: Vec<usize>,
-    /// The place of the value by which an index finds it.
+    /// The position in `wanted` of the value by which an index finds the filter.
     guarded: Option<usize>,
 }
 
 impl FilterSet {
-    /// Adds a filter. Memory grows with the largest id, so ids should be small. One that is in use is replaced.
+    /// Adds a filter, replacing any filter with the same id. Ids should be small, because memory
+    /// grows with the largest one.
     pub fn insert(&mut self, id: usize, filter: Arc<Filter>) {
         self.remove(id);
         let paths = filter.program().paths();
@@ -85,7 +87,7 @@ impl FilterSet {
         });
     }
 
-    /// Removes a filter, if there is one of this id.
+    /// Removes the filter with this id, if there is one.
     pub fn remove(&mut self, id: usize) {
         let Some(entry) = self.entries.get_mut(id).and_then(Option::take) else {
             return;
@@ -109,12 +111,13 @@ impl FilterSet {
         }
     }
 
-    /// Returns whether there are no filters.
+    /// Returns whether the set has no filters.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Returns how often all filters together go through values of a payload ([`Filter::searches`]).
+    /// Returns how often all filters together search through values of a payload
+    /// ([`Filter::searches`]).
     pub fn searches(&self) -> usize {
         self.searches
     }
@@ -124,7 +127,8 @@ impl FilterSet {
         self.visit_evaluated(payload, &Evaluated::default(), matched);
     }
 
-    /// Calls `matched` like [`visit`](Self::visit), but evaluates only the filters of which nothing is known yet.
+    /// Calls `matched` like [`visit`](Self::visit), but evaluates only the filters whose results
+    /// are not in `known`.
     pub fn visit_evaluated(
         &self,
         payload: &[u8],
@@ -141,10 +145,13 @@ impl FilterSet {
         });
     }
 
-    /// Evaluates filters of which nothing is known yet until `is_over`, which is asked before each search
-    /// ([`Filter::searches`]) and each filter without any, but not before the first. Returns whether no filter is left.
+    /// Evaluates filters whose results are not in `known`, until `is_over` returns true. Returns
+    /// whether all filters are evaluated.
     ///
-    /// In between filters may be added and removed, and the payload must be the same.
+    /// `is_over` is called before each search ([`Filter::searches`]) and before each filter that
+    /// has no searches, except before the first one of a call, so that every call makes progress.
+    ///
+    /// Filters may be added and removed between calls. The payload must stay the same.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -190,7 +197,8 @@ impl FilterSet {
         })
     }
 
-    /// Scans a payload and calls `visit` with each filter that may match, until that returns false; then returns false.
+    /// Scans a payload and calls `visit` with each filter that may match. Stops and returns false
+    /// as soon as `visit` returns false.
     fn for_candidates<'s>(
         &'s self,
         payload: &[u8],
@@ -213,7 +221,8 @@ impl FilterSet {
         })
     }
 
-    /// Evaluates a filter, unless that is to be gone on with later; one that an index has found may say nothing else.
+    /// Evaluates a filter, or returns `None` if the evaluation is to continue later. If an index
+    /// has found the filter and the filter has no other condition, it is true.
     fn is_true(
         &self,
         entry: &Entry,

@@ -1,15 +1,15 @@
-//! Strings, which stay escaped as long as that makes no difference.
+//! Strings, which are unescaped only where it matters.
 
 use std::{borrow::Cow, cmp::Ordering};
 
 use linerate_simd::utf8;
 use memchr::memmem;
 
-/// A string of a payload, as it stands between the quotes, or of a filter.
+/// A string of a payload, as written between the quotes, or a string of a filter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'v> {
     raw: &'v [u8],
-    /// True if there is a backslash in it.
+    /// True if the string contains a backslash.
     is_escaped: bool,
 }
 
@@ -21,15 +21,15 @@ impl<'v> Text<'v> {
         }
     }
 
-    /// Takes what is between the quotes of a string of JSON; `None` if it has control characters, is not UTF-8, or has
-    /// escapes that JSON has not.
+    /// Creates a text from the bytes between the quotes of a JSON string. Returns `None` if they
+    /// contain control characters, invalid UTF-8 or invalid escapes.
     #[inline]
     pub(crate) fn from_json(raw: &'v [u8], may_be_escaped: bool) -> Option<Self> {
         let is_escaped = may_be_escaped && memchr::memchr(b'\\', raw).is_some();
         is_valid(raw, is_escaped).then_some(Self { raw, is_escaped })
     }
 
-    /// Returns what the string means.
+    /// Returns the string without escapes.
     #[inline]
     pub(crate) fn decoded(self) -> Cow<'v, [u8]> {
         match self.is_escaped {
@@ -53,8 +53,8 @@ impl<'v> Text<'v> {
         self.beginning(part).starts_with(&part.decoded())
     }
 
-    /// Returns what the string means, or of a long one so much that what follows makes no difference to a comparison
-    /// with `other`.
+    /// Returns the decoded string. If it is long, returns only a beginning that is long enough for
+    /// a comparison with `other`.
     fn beginning(self, other: Self) -> Cow<'v, [u8]> {
         if self.is_escaped && !other.is_escaped {
             let cut = (other.raw.len() + 2) * ESCAPE_BYTES_MAX;
@@ -63,7 +63,8 @@ impl<'v> Text<'v> {
         self.decoded()
     }
 
-    /// Returns whether an escaped string can decode to this many bytes: an escape is longer than what it decodes to.
+    /// Returns whether an escaped string can decode to `bytes` bytes: an escape is longer than the
+    /// character it stands for.
     fn may_mean(self, bytes: usize) -> bool {
         (bytes..=bytes * ESCAPED_BYTES_MAX).contains(&self.raw.len())
     }
@@ -86,19 +87,19 @@ impl PartialEq for Text<'_> {
 }
 
 impl PartialOrd for Text<'_> {
-    /// Compares by code points, which have the order of their bytes.
+    /// Compares by code points; UTF-8 bytes sort in the same order.
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.beginning(*other).cmp(&other.beginning(*self)))
     }
 }
 
-/// How many bytes an escape can have for each that it means.
+/// The largest number of bytes that an escape has for each byte it decodes to.
 const ESCAPED_BYTES_MAX: usize = 6;
 
-/// The longest escape, of two surrogates.
+/// The length in bytes of the longest escape, a surrogate pair.
 const ESCAPE_BYTES_MAX: usize = 12;
 
-/// Replaces the escapes of a string that was validated. What is cut off within an escape is left out.
+/// Decodes a string that was validated. Drops an escape that is cut off at the end.
 fn unescape(raw: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.len());
     let mut rest = raw;
@@ -114,22 +115,24 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// How many bytes are looked at one by one sooner than many at once.
+/// Strings shorter than this, in bytes, are checked byte by byte.
 const SHORT: usize = 16;
 
-/// Returns whether a string of JSON is UTF-8 without control characters, and has no escapes that JSON has not.
+/// Returns whether the inside of a JSON string is valid: UTF-8 without control characters, and with
+/// no escapes other than those of JSON.
 fn is_valid(raw: &[u8], is_escaped: bool) -> bool {
     let is_plain = |byte: &u8| (0x20..0x80).contains(byte);
     let are_plain = match raw.len() {
         0..SHORT => raw.iter().all(is_plain),
-        // All bytes instead of up to the first other one, many at once.
+        // Checks all bytes instead of stopping at the first bad one, so that the loop can be
+        // vectorized.
         _ => raw.iter().fold(true, |are, byte| are & is_plain(byte)),
     };
     (are_plain || raw.iter().all(|byte| *byte >= 0x20) && utf8::validate(raw).is_ok())
         && (!is_escaped || has_valid_escapes(raw))
 }
 
-/// Returns whether what follows each backslash is an escape of JSON.
+/// Returns whether every backslash begins a valid JSON escape.
 fn has_valid_escapes(mut rest: &[u8]) -> bool {
     while let Some(at) = memchr::memchr(b'\\', rest) {
         let Some((_, length)) = escape(&rest[at + 1..]) else {
@@ -140,7 +143,8 @@ fn has_valid_escapes(mut rest: &[u8]) -> bool {
     true
 }
 
-/// Reads what follows a backslash in JSON; returns its meaning and its length. `None` if it is malformed.
+/// Decodes the part of a JSON escape after the backslash. Returns the character and the number of
+/// bytes read, or `None` if the escape is malformed.
 pub(crate) fn escape(rest: &[u8]) -> Option<(char, usize)> {
     let char = match rest.first()? {
         byte @ (b'"' | b'\\' | b'/') => char::from(*byte),
@@ -155,7 +159,8 @@ pub(crate) fn escape(rest: &[u8]) -> Option<(char, usize)> {
     Some((char, 1))
 }
 
-/// Reads `u` and four digits, or two of these that make one character (RFC 8259 §7).
+/// Decodes `u` and four hexadecimal digits, or two such escapes that form a surrogate pair
+/// (RFC 8259 §7).
 fn unicode(rest: &[u8]) -> Option<(char, usize)> {
     let high = hex(rest.get(1..5)?)?;
     if !(0xd800..0xdc00).contains(&high) {
@@ -180,7 +185,7 @@ mod tests {
     use super::{Text, escape};
 
     fn json(raw: &str) -> Text<'_> {
-        Text::from_json(raw.as_bytes(), true).expect("is a string of JSON")
+        Text::from_json(raw.as_bytes(), true).expect("the text is a valid JSON string")
     }
 
     #[test]

@@ -1,49 +1,51 @@
-//! What a filter says, as a tree.
+//! The syntax tree of a filter.
 
 use crate::Number;
 
 /// An expression.
 ///
-/// The depth is limited by [`DEPTH_MAX`](crate::DEPTH_MAX). The set of variants is complete: whoever compiles filters
-/// to something else must know them all.
+/// Its depth is at most [`DEPTH_MAX`](crate::DEPTH_MAX). The enum is exhaustive on purpose: code
+/// that compiles filters to something else must handle every variant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
-    /// Conjunction of at least two.
+    /// A conjunction of at least two expressions.
     All(Vec<Self>),
-    /// Disjunction of at least two.
+    /// A disjunction of at least two expressions.
     Any(Vec<Self>),
-    /// Comparison of two values.
+    /// A comparison of two values.
     Compare(Comparison, Box<Self>, Box<Self>),
-    /// True if the last field of the path is there. The path has at least one segment, and its last one is a field.
+    /// True if the last field of the path exists. The path has at least one segment, and its last
+    /// segment is a field.
     Has(Path),
-    /// True if the second, a path to a list or an object, has the first as its element or as the name of a field.
+    /// True if the list at the path contains the value, or if the object at the path has a field of
+    /// that name.
     In(Box<Self>, Path),
-    /// True if the first is equal to one of the constants.
+    /// True if the value equals one of the constants.
     InList(Box<Self>, Vec<Literal>),
     /// A constant.
     Literal(Literal),
-    /// The number with the opposite sign.
+    /// The value, a number, with the opposite sign.
     Negate(Box<Self>),
-    /// The opposite of a truth value.
+    /// The opposite of the value, a Boolean.
     Not(Box<Self>),
     /// A value of the payload.
     Path(Path),
-    /// Characters of a string, elements of a list or fields of an object.
+    /// The number of characters of a string, elements of a list or fields of an object.
     Size(Box<Self>),
-    /// Comparison of a string with a part that it may have.
+    /// True if the first string contains, ends with or starts with the second.
     Text(TextTest, Box<Self>, Box<Self>),
 }
 
-/// The way from the whole payload to one of its values.
+/// The path from the whole payload to one of its values. An empty path names the whole payload.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Path(pub Vec<Segment>);
 
 /// A step of a path.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Segment {
-    /// To the field of this name of an object.
+    /// The field of this name, in an object.
     Field(Box<str>),
-    /// To this element of a list, counted from 0.
+    /// The element at this index of a list, from 0.
     Index(u64),
 }
 
@@ -60,7 +62,7 @@ pub enum Literal {
     Text(Box<str>),
 }
 
-/// How two values are compared.
+/// The operator of a comparison.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Comparison {
     /// `==`
@@ -77,7 +79,7 @@ pub enum Comparison {
     NotEqual,
 }
 
-/// Where a string must have its part.
+/// The place at which a string must contain another.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TextTest {
     /// Anywhere.
@@ -89,7 +91,7 @@ pub enum TextTest {
 }
 
 impl TextTest {
-    /// Returns the name of the function.
+    /// Returns the name of the function in the filter language.
     pub fn name(self) -> &'static str {
         match self {
             Self::Contains => "contains",

@@ -1,4 +1,4 @@
-//! Values while a filter is evaluated, and how they compare.
+//! Values during the evaluation of a filter, and how they compare.
 
 use std::{borrow::Cow, cmp::Ordering};
 
@@ -11,15 +11,15 @@ use crate::{
     tree::{Comparison, Literal, TextTest},
 };
 
-/// A value, or that there is none.
+/// A value, or an error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'v> {
     Bool(bool),
-    /// A field that is missing, or an operation that its operands do not have.
+    /// The error of the language: a field is missing, or a value does not support an operation.
     Error,
-    /// A list as it stands in the payload.
+    /// A list, as written in the payload.
     List(&'v [u8]),
-    /// An object as it stands in the payload.
+    /// An object, as written in the payload.
     Map(&'v [u8]),
     Null,
     Number(Number),
@@ -37,12 +37,13 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// Returns whether two values are equal; `None` if that is an error. Values of different types are different.
+    /// Returns whether two values are equal, or `None` if comparing them is an error. Values of
+    /// different types are not equal.
     #[inline]
     pub(crate) fn equals(&self, other: &Self) -> Option<bool> {
         match (self, other) {
             (Self::Error, _) | (_, Self::Error) => None,
-            // Comparing lists and objects would take longer than reading them.
+            // Comparing lists or objects would take longer than reading them.
             (Self::List(_), Self::List(_)) | (Self::Map(_), Self::Map(_)) => None,
             (Self::Bool(one), Self::Bool(other)) => Some(one == other),
             (Self::Null, Self::Null) => Some(true),
@@ -56,7 +57,7 @@ impl<'v> Value<'v> {
         Self::truth(self.holds(comparison, other))
     }
 
-    /// Returns whether a comparison holds; `None` if that is an error.
+    /// Returns whether a comparison holds, or `None` if it is an error.
     #[inline]
     pub(crate) fn holds(&self, comparison: Comparison, other: &Self) -> Option<bool> {
         let ordering = || match (self, other) {
@@ -75,7 +76,7 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// Returns whether a list has this element, or an object a field of this name.
+    /// Returns whether a list contains this value, or an object has a field of this name.
     pub(crate) fn is_in(self, container: Self) -> Value<'static> {
         match (self, container) {
             (Self::Error, _) => Value::Error,
@@ -113,7 +114,7 @@ impl<'v> Value<'v> {
         let size = match self {
             Self::List(list) => Reader::elements(list).count() as u64,
             Self::Map(map) => {
-                // Of several fields of one name there is only the last one.
+                // If several fields have the same name, only the last one counts.
                 let mut keys: HashSet<Cow<'_, [u8]>, foldhash::fast::RandomState> =
                     HashSet::default();
                 Reader::keys(map, |key| {
@@ -138,7 +139,8 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// Combines two results: what is `decisive` decides, whatever the other is; otherwise an error is one.
+    /// Combines the results of two operands of `&&` or `||`. If either is `decisive`, so is the
+    /// result. Otherwise, if either is an error, the result is an error.
     pub(crate) fn combined(self, other: Self, decisive: bool) -> Self {
         match (self, other) {
             (Self::Bool(bool), _) | (_, Self::Bool(bool)) if bool == decisive => {
@@ -157,7 +159,8 @@ impl<'v> Value<'v> {
         result.map_or(Value::Error, Value::Bool)
     }
 
-    /// As a disjunction of comparisons: one that holds decides, otherwise an error is one.
+    /// Behaves like a disjunction of comparisons: true if one of them holds, otherwise an error if
+    /// one of them is an error.
     fn is_element_of(self, list: &[u8]) -> Option<bool> {
         let mut result = Some(false);
         for element in Reader::elements(list) {

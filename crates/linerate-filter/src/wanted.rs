@@ -1,4 +1,4 @@
-//! The values that filters want to know, as a tree of paths.
+//! The values that filters name, as a tree of paths.
 
 use hashbrown::HashMap;
 
@@ -7,45 +7,46 @@ use crate::{
     tree::{Path, Segment},
 };
 
-/// The place of the whole payload.
+/// The position of the whole payload in the tree.
 pub(crate) const ROOT: usize = 0;
 
-/// Paths that share their beginnings.
+/// A tree of paths, in which paths with the same beginning share nodes.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     nodes: Vec<Node>,
     free: Vec<usize>,
 }
 
-/// A value that somebody wants to know, or that leads to one.
+/// A value that a filter names, or one that contains such a value.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) parent: usize,
     pub(crate) fields: Fields,
-    /// The wanted elements and their places, in order.
+    /// The wanted elements of a list and their positions in the tree, sorted by element.
     pub(crate) items: Vec<(u64, usize)>,
     segment: Option<Segment>,
-    /// How many paths lead here or further.
+    /// The number of paths that end here or pass through.
     uses: usize,
 }
 
-/// How many names of an object are compared one by one.
+/// The number of names of an object that are compared one by one.
 const FEW: usize = 8;
 
-/// If names have more lengths than this, keys are looked at one by one.
+/// If the names have more distinct lengths than this, keys are examined one by one.
 const FEW_LENGTHS: u32 = 4;
 
 /// The wanted fields of an object, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
-    /// The first names; comparing with few takes less time than a look-up.
+    /// The names that were added first. Comparing a key with a few names is faster than a lookup.
     few: Vec<(Box<[u8]>, usize)>,
     others: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
-    /// A bit for each mark of a name; most names of a payload differ from all by that.
+    /// The marks of all names. Most keys of a payload have a mark that is not among them.
     marks: u64,
-    /// A bit for each length, of which the last one stands for all beyond it, and is set if there are many.
+    /// One bit for the length of each name. The last bit stands for all larger lengths, and is also
+    /// set if the names have many different lengths.
     lengths: u64,
-    /// Whether there was a name with control characters.
+    /// True if a name with control characters was ever added.
     have_controls: bool,
 }
 
@@ -57,7 +58,7 @@ impl Wanted {
         }
     }
 
-    /// Adds a path and returns its place.
+    /// Adds a path and returns its position.
     pub(crate) fn add(&mut self, path: &Path) -> usize {
         let mut place = ROOT;
         for segment in &path.0 {
@@ -70,7 +71,7 @@ impl Wanted {
         place
     }
 
-    /// Removes a path that was added.
+    /// Removes a path that was added before.
     pub(crate) fn remove(&mut self, mut place: usize) {
         while place != ROOT {
             let node = &mut self.nodes[place];
@@ -90,7 +91,7 @@ impl Wanted {
         &self.nodes[place]
     }
 
-    /// Returns a bound of all places.
+    /// Returns a number that is larger than every position.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -161,7 +162,7 @@ impl Node {
 }
 
 impl Fields {
-    /// Returns the place of a field.
+    /// Returns the position of a field.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
         if self.marks & Self::mark(name) == 0 {
@@ -180,13 +181,14 @@ impl Fields {
         self.others.get(name).copied()
     }
 
-    /// Returns the place of a field by its key in JSON: what is between the quotes.
+    /// Returns the position of a field by its key as written in JSON, without the quotes.
     #[inline]
     pub(crate) fn find_key(&self, raw: &[u8], may_be_escaped: bool) -> Option<usize> {
         if may_be_escaped && raw.contains(&b'\\') {
             return self.find(&Text::from_json(raw, true)?.decoded());
         }
-        // What equals a name is UTF-8, as the name is; control characters are always escaped in JSON.
+        // A key that equals a name is valid UTF-8, because the name is. Control characters are
+        // always escaped in JSON.
         let place = self.find(raw)?;
         (!self.have_controls || raw.iter().all(|byte| *byte >= b' ')).then_some(place)
     }
@@ -218,7 +220,7 @@ impl Fields {
         self.others.remove(name);
     }
 
-    /// Returns a bit by the length, the first and the last byte of a name.
+    /// Returns a mask with one bit, chosen by the length, the first and the last byte of a name.
     #[inline]
     fn mark(name: &[u8]) -> u64 {
         let (first, last) = match name {
@@ -244,7 +246,7 @@ mod tests {
         let path = |last| Path(vec![Field("a".into()), Field("b".into()), last]);
         let one = wanted.add(&path(Index(7)));
         let other = wanted.add(&path(Index(2)));
-        assert_eq!(wanted.len(), 5, "the whole, a, b and two elements");
+        assert_eq!(wanted.len(), 5, "the root, a, b and two elements");
         assert_eq!(wanted.add(&path(Index(7))), one);
         assert_eq!(wanted.add(&Path::default()), ROOT);
         let parent = wanted.node(one).parent;
@@ -256,6 +258,6 @@ mod tests {
         wanted.remove(one);
         assert!(wanted.node(ROOT).fields.is_empty());
         let again = wanted.add(&path(Field("x".into())));
-        assert!(wanted.len() == 5 && again != ROOT, "places are used again");
+        assert!(wanted.len() == 5 && again != ROOT, "positions are reused");
     }
 }

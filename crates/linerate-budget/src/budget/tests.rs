@@ -1,4 +1,4 @@
-//! Leases of many threads, and the states.
+//! Tests of leases on many threads, and of the states.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! Leases of one thread.
+//! Tests of leases on one thread.
 
 use crate::{Budget, Consumer, Exhausted};
 
@@ -68,7 +68,7 @@ fn who_can_ask_is_refused_while_the_budget_is_critical() {
     let refused = bodies.grow_unless_critical(7).unwrap_err();
     assert_eq!((refused.asked, refused.limit), (7, 95 * MIB));
     assert_eq!(budget.refusals(Consumer::Bodies), 1);
-    // Critical until less than 90 % are in use.
+    // The state stays critical until less than 90 % is in use.
     others.set(90 * MIB);
     assert!(bodies.grow_unless_critical(7).is_err());
     others.set(80 * MIB);
@@ -103,7 +103,7 @@ fn small_changes_touch_no_shared_counter() {
         worker.grow(1).unwrap();
     }
 
-    // The lease of one buffer draws as its size demands.
+    // A lease for one buffer draws an amount that depends on its size.
     let one = budget.lease_of(Consumer::Messages, 100).unwrap();
     assert!(budget.used(Consumer::Messages) <= 2 * KIB);
     drop(one);

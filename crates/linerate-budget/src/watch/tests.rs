@@ -1,4 +1,4 @@
-//! Who waits for a change of state is woken, and no change is missed.
+//! Tests that tasks waiting for a change of state are woken, and that no change is missed.
 
 use std::{
     future::Future,

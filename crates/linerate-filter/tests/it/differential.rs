@@ -1,4 +1,4 @@
-//! Arbitrary expressions over arbitrary JSON mean the same to the naive evaluator.
+//! Compares the filters with the naive evaluator on arbitrary expressions and arbitrary JSON.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// JSON as text: with blanks, escapes that are not needed, and fields of the same name.
+/// Writes JSON as text, with blanks, unnecessary escapes and repeated field names.
 fn payload() -> impl Strategy<Value = String> {
     (json(), any::<u64>()).prop_map(|(json, seed)| {
         let mut out = String::new();
@@ -203,7 +203,7 @@ fn node() -> impl Strategy<Value = Node> {
     })
 }
 
-/// Writes an expression, each operand in brackets.
+/// Writes an expression, with brackets around each operand.
 fn expression(node: &Node) -> String {
     let joined = |nodes: &[Node], by: &str| {
         let nodes: Vec<String> = nodes
@@ -285,7 +285,7 @@ fn literal_text(literal: &Literal) -> String {
     }
 }
 
-/// Where a payload is changed: a byte is replaced, put in or cut out.
+/// A change of a payload: the position, and whether a byte is replaced, inserted or removed.
 fn changes() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, Option<u8>)>> {
     let byte = prop_oneof![prop::sample::select(&b"[]{},:\" \\1\n"[..]), any::<u8>()];
     let change = (
@@ -321,8 +321,8 @@ proptest! {
         let filter = Filter::new(&text, &limits()).map_err(|error| TestCaseError::fail(format!("{text}: {error}")))?;
         let expected = oracle::matches(&node, payload.as_bytes());
         prop_assert_eq!(filter.matches(payload.as_bytes()), expected, "{} of {}", text, payload);
-        // The parser may write a tree differently, but not mean something else by it.
-        let parsed = parse(&text, &limits()).expect("was parsed");
+        // The parser may build a different tree, but it must have the same meaning.
+        let parsed = parse(&text, &limits()).expect("the text was parsed before");
         prop_assert_eq!(oracle::matches(&parsed, payload.as_bytes()), expected, "{}", text);
     }
 
@@ -334,7 +334,7 @@ proptest! {
     ) {
         let filters: Vec<Arc<Filter>> = nodes
             .iter()
-            .map(|node| Arc::new(Filter::new(&expression(node), &limits()).expect("is one")))
+            .map(|node| Arc::new(Filter::new(&expression(node), &limits()).expect("the text is a filter")))
             .collect();
         let mut set = FilterSet::default();
         for (id, filter) in filters.iter().enumerate() {
@@ -344,7 +344,7 @@ proptest! {
             set.remove(id);
         }
         for (payload, changes) in &payloads {
-            // Whether it is JSON or not.
+            // The changed payload may be JSON or not.
             for payload in [payload.as_bytes(), &changed(payload, changes)] {
                 let mut evaluated = Evaluated::default();
                 while !set.evaluate(payload, &mut evaluated, || true) {}
@@ -367,7 +367,7 @@ proptest! {
         changes in changes(),
     ) {
         let bytes = changed(&payload, &changes);
-        let filter = Filter::new(&expression(&node), &limits()).expect("is one");
+        let filter = Filter::new(&expression(&node), &limits()).expect("the text is a filter");
         let is_match = filter.matches(&bytes);
         if serde_json::from_slice::<Value>(&bytes).is_ok() {
             let text = bytes.escape_ascii();
@@ -388,9 +388,9 @@ proptest! {
             serde_json::from_slice(&bytes),
             Ok(Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_))
         );
-        let filter = Filter::new("k == 'x' || k != 'x'", &limits()).expect("is one");
+        let filter = Filter::new("k == 'x' || k != 'x'", &limits()).expect("the text is a filter");
         let is_container = matches!(bytes.trim_ascii().first(), Some(b'[' | b'{'));
-        // What is put in may be more than one value.
+        // The inserted text may contain more than one value.
         if !is_container && !bytes.iter().any(|byte| b",:{}[]".contains(byte)) {
             prop_assert_eq!(filter.matches(&text), is_scalar, "{}", text.escape_ascii());
         }

@@ -1,4 +1,4 @@
-//! What the language has, and what it says of everything else.
+//! Tests of the filter language: what it supports, and the errors for everything else.
 
 use linerate_filter::{DEPTH_MAX, Filter, Limits, ParseError, Problem};
 
@@ -143,7 +143,7 @@ fn a_field_is_found_wherever_it_is_and_however_long_its_name() {
             }
         }
     }
-    // No string of JSON has a control character that is not escaped.
+    // A JSON string contains no unescaped control characters.
     assert!(matches(r#"data["a\tb"] == 1"#, r#"{"a\tb":1}"#));
     assert!(!matches(r#"data["a\tb"] == 1"#, "{\"a\tb\":1}"));
 }
@@ -195,7 +195,7 @@ fn what_is_named_must_be_json_and_the_rest_is_not_looked_at() {
             assert_eq!(filter.matches(&payload), expected, "{text} of {shown}");
         }
     }
-    // A key is a string between an opening bracket or a comma and a colon.
+    // A key is a string between an opening bracket or a comma, and a colon.
     for payload in [
         r#"{"x" "a":1}"#,
         r#"{"a" x:1}"#,
@@ -230,21 +230,21 @@ fn every_construct_that_is_missing_is_named_with_its_place() {
         (
             "a.exists(x, x == 1)",
             3,
-            unsupported("a macro that goes through a list"),
+            unsupported("a macro that iterates over a list"),
         ),
         (
             "a.b.map(x, x)",
             5,
-            unsupported("a macro that goes through a list"),
+            unsupported("a macro that iterates over a list"),
         ),
-        ("[1] == a", 1, unsupported("a list other than after in")),
-        ("{'a': 1} == a", 1, unsupported("construction of a map")),
-        ("a{b: 1}", 2, unsupported("construction of a message")),
-        ("a == b'x'", 6, unsupported("a constant of bytes")),
+        ("[1] == a", 1, unsupported("a list anywhere but after in")),
+        ("{'a': 1} == a", 1, unsupported("constructing a map")),
+        ("a{b: 1}", 2, unsupported("constructing a message")),
+        ("a == b'x'", 6, unsupported("a bytes literal")),
         (
             "'x'.y == 1",
             4,
-            unsupported("a field of something other than a field"),
+            unsupported("a field or index of an expression other than a field"),
         ),
         (
             "a.matches('x')",
@@ -298,11 +298,11 @@ fn syntax_errors_say_what_was_expected() {
         ),
         (
             "a in [b]",
-            "column 7: found a name, expected a constant, since lists hold nothing else",
+            "column 7: found a name, expected a constant; a list holds only constants",
         ),
         (
             "a[b] == 1",
-            "column 3: found a name, expected a whole number or a string as an index",
+            "column 3: found a name, expected an integer or a string as an index",
         ),
         (
             "a. == 1",
@@ -310,15 +310,15 @@ fn syntax_errors_say_what_was_expected() {
         ),
         (
             "has(a)",
-            "column 1: has takes a field behind a dot, as in has(data.level)",
+            "column 1: has takes a field after a dot, as in has(data.level)",
         ),
         (
             "has(a['b'])",
-            "column 1: has takes a field behind a dot, as in has(data.level)",
+            "column 1: has takes a field after a dot, as in has(data.level)",
         ),
         (
             "has()",
-            "column 5: has takes a field behind a dot, as in has(data.level)",
+            "column 5: has takes a field after a dot, as in has(data.level)",
         ),
         (
             "size(a, b)",

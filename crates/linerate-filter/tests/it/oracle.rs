@@ -1,4 +1,4 @@
-//! A naive evaluator on parsed JSON, which the real one is compared with.
+//! A naive evaluator on parsed JSON, with which the real one is compared.
 
 use linerate_filter::{
     Number,
@@ -14,7 +14,7 @@ pub(crate) fn matches(node: &Node, payload: &[u8]) -> bool {
     }
 }
 
-/// Evaluates everything, in the order of the text; an `Err` is an error of the language.
+/// Evaluates every operand, in the order of the text. An `Err` is an error of the filter language.
 fn evaluate(node: &Node, json: &Value) -> Result<Value, ()> {
     match node {
         Node::All(nodes) => combine(nodes, json, false),
@@ -106,7 +106,7 @@ fn number_value(number: Number) -> Value {
         Number::Double(double) => double.into(),
         Number::Int(int) => int.into(),
         Number::Uint(uint) => uint.into(),
-        _ => panic!("another kind of number"),
+        _ => panic!("unknown kind of number"),
     }
 }
 
@@ -135,12 +135,16 @@ fn equals(left: &Value, right: &Value) -> Result<bool, ()> {
     }
 }
 
-/// Compares in decimal notation, digit by digit.
+/// Compares two numbers in decimal notation, digit by digit.
 fn order(left: &serde_json::Number, right: &serde_json::Number) -> std::cmp::Ordering {
     let decimal = |number: &serde_json::Number| match number.as_i128() {
         Some(integer) => format!("{integer}"),
-        // All digits that the double has: `Display` of doubles has no exponent, and enough places are asked for.
-        None => format!("{:.1100}", number.as_f64().expect("a number is a double")),
+        // This prints all digits of the double: `Display` of doubles uses no exponent, and the
+        // precision is large enough.
+        None => format!(
+            "{:.1100}",
+            number.as_f64().expect("every other number is a double")
+        ),
     };
     let (left, right) = (decimal(left), decimal(right));
     let is_negative =

@@ -1,4 +1,4 @@
-//! Sets of filters: what an index finds, and what it does not.
+//! Tests of filter sets: filters that an index finds, and filters that it does not.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ fn set(texts: &[&str]) -> FilterSet {
     for (id, text) in texts.iter().enumerate() {
         set.insert(
             id,
-            Arc::new(Filter::new(text, &Limits::default()).expect("a filter")),
+            Arc::new(Filter::new(text, &Limits::default()).expect("the text is a filter")),
         );
     }
     set
@@ -108,7 +108,7 @@ fn evaluation_in_slices_minds_filters_that_come_and_go() {
     while !set.evaluate(payload, &mut known, || true) {
         slices += 1;
     }
-    assert_eq!(slices, 6, "one filter a slice");
+    assert_eq!(slices, 6, "one filter per slice");
     let mut in_slices = Vec::new();
     set.visit_evaluated(payload, &known, |id| in_slices.push(id));
     in_slices.sort_unstable();
@@ -129,7 +129,7 @@ fn evaluation_in_slices_goes_on_within_a_filter() {
     }
     assert_eq!(
         slices, 8,
-        "one operation that may search, or one filter without any"
+        "one operation that may search per slice, or one filter without searches"
     );
     let mut matched = Vec::new();
     set.visit_evaluated(payload, &known, |id| matched.push(id));
@@ -146,7 +146,7 @@ fn evaluation_in_slices_goes_on_within_a_filter() {
 
 #[test]
 fn evaluation_in_slices_gets_on_with_what_searches_no_payload() {
-    // An operation that may search, with an operand that makes it cost nothing.
+    // Operations that count as searches, but whose operands make them cost nothing.
     let set = set(&[
         "size('abc') == 3",
         "('a' == 'b') != true",
@@ -155,7 +155,7 @@ fn evaluation_in_slices_gets_on_with_what_searches_no_payload() {
     let (mut known, mut slices) = (Evaluated::default(), 1);
     while !set.evaluate(b"{}", &mut known, || true) {
         slices += 1;
-        assert!(slices < 10, "it does not get on");
+        assert!(slices < 10, "evaluation makes no progress");
     }
     let mut matched = Vec::new();
     set.visit_evaluated(b"{}", &known, |id| matched.push(id));
