@@ -1,7 +1,9 @@
-//! How many messages a second one reader takes from Redis: `cargo run --release --example redis_rate [URL] [bytes]`.
+//! Measures how many messages per second one reader takes from Redis: `cargo run --release
+//! --example redis_rate [URL] [bytes]`.
 //!
-//! Publishes as fast as Redis and the reader take it, in a hundred channels, for three seconds, and checks that all of it
-//! arrives. Redis ends a subscriber that is 32 MB behind, so the publisher never is ahead that far.
+//! Publishes as fast as Redis and the reader can handle, in a hundred channels, for three seconds,
+//! and checks that everything arrives. Redis disconnects a subscriber that is 32 MB behind, so the
+//! publisher never gets that far ahead.
 
 use std::{
     error::Error,
@@ -21,13 +23,13 @@ use linerate_hub::ChannelName;
 
 const CHANNELS: u64 = 100;
 
-/// How many bytes of payloads are under way at a time.
+/// The number of payload bytes that may be in flight at a time.
 const AHEAD_BYTES: usize = 4 << 20;
 
-/// How many commands wait for their answers at a time.
+/// The number of commands that may wait for their answers at a time.
 const PIPELINED_MAX: u64 = 500;
 
-/// Counts.
+/// Counts the messages and bytes that arrive.
 #[derive(Default)]
 struct Node {
     messages: AtomicU64,
@@ -76,8 +78,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (seconds, busy) = (started.elapsed().as_secs_f64(), reader_time()? - before);
     let messages = node.messages.load(Ordering::Relaxed);
     println!(
-        "{messages} messages of {bytes} bytes in {seconds:.2} s: {:.0} a second, {:.1} in a burst; \
-         the reader was busy for {:.2} s, {:.0} messages a second of its time",
+        "{messages} messages of {bytes} bytes in {seconds:.2} s: {:.0} per second, \
+         {:.1} per burst; the reader was busy for {:.2} s, {:.0} messages per second of its time",
         messages as f64 / seconds,
         messages as f64 / node.bursts.load(Ordering::Relaxed) as f64,
         busy.as_secs_f64(),
@@ -86,7 +88,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Publishes for three seconds; returns how often.
+/// Publishes for three seconds and returns the number of messages.
 fn publish(address: &str, bytes: usize, received: &AtomicU64) -> Result<u64, Box<dyn Error>> {
     let ahead = (AHEAD_BYTES / bytes.max(1)).max(2) as u64;
     let pipelined = PIPELINED_MAX.min(ahead / 2);
@@ -121,7 +123,7 @@ fn publish(address: &str, bytes: usize, received: &AtomicU64) -> Result<u64, Box
     Ok(published)
 }
 
-/// Returns how long the broker's thread has been running on a processor (Linux).
+/// Returns how much processor time the broker's thread has used (Linux only).
 fn reader_time() -> Result<Duration, Box<dyn Error>> {
     for task in fs::read_dir("/proc/self/task")? {
         let task = task?.path();

@@ -1,16 +1,17 @@
-//! Time that counts only while this process runs, for judging whether others are silent.
+//! Measures time only while this process runs, for judging whether peers are silent.
 //!
-//! A process that was stopped, or whose machine was, wakes with all of its deadlines passed and with everything that
-//! the others have sent unread. Whoever judges by the clock then finds a healthy server dead.
+//! A process that was stopped, or whose machine was suspended, wakes up with all its deadlines
+//! passed and with everything that its peers have sent still unread. By the wall clock, a healthy
+//! server would then look dead.
 
 use std::time::Duration;
 
 use tokio::time::sleep;
 
-/// As much as one slice of waiting counts at most, however long it took.
+/// The most that one slice of waiting counts, however long it took.
 const SLICE: Duration = Duration::from_millis(250);
 
-/// Waits until this process has been awake for `duration`.
+/// Waits until this process has been running for `duration`.
 pub async fn sleep_awake(duration: Duration) {
     let mut left = duration;
     while !left.is_zero() {
@@ -20,7 +21,8 @@ pub async fn sleep_awake(duration: Duration) {
     }
 }
 
-/// Runs `future` for as long as this process has been awake for `duration`; `None` if that was not long enough.
+/// Runs `future` until it completes, or returns `None` once this process has been running for
+/// `duration`.
 pub async fn timeout_awake<T>(duration: Duration, future: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
@@ -56,7 +58,7 @@ mod tests {
         let (answer, answered) = oneshot::channel();
         let waiting = tokio::spawn(timeout_awake(2 * SECOND, answered));
         tokio::task::yield_now().await;
-        // The process is stopped; the answer has come, but only later somebody reads it.
+        // The process is stopped. The answer arrives, but is read only later.
         advance(14 * SECOND).await;
         sleep(SLICE).await;
         answer.send(7).unwrap();

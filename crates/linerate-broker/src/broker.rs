@@ -1,4 +1,4 @@
-//! What every broker can do.
+//! The trait that all brokers implement.
 
 use std::{fmt, future::Future, pin::Pin, time::Duration};
 
@@ -10,44 +10,48 @@ use crate::{
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
 
-/// A future of a broker.
+/// A future that a broker returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The broker of a node. What arrives goes to the [`Ingest`](crate::Ingest) that it was made with.
+/// The broker of a node. It hands everything that arrives to the [`Ingest`](crate::Ingest) that it
+/// was created with.
 ///
-/// One contract suite (`tests/it/contract`) says what all brokers promise.
+/// One contract suite (`tests/it/contract`) defines what all brokers guarantee.
 pub trait Broker: fmt::Debug + Send + Sync + 'static {
-    /// Publishes in a channel; ready when the broker has taken it.
+    /// Publishes in a channel. Completes when the broker has accepted the publication.
     ///
     /// # Errors
-    /// The broker is away or refuses. Whether it was published is known only for
-    /// [`BrokerError::Refused`].
+    /// Returns an error if the broker is unavailable or refuses. Except for
+    /// [`BrokerError::Refused`], it is unknown whether the publication was published.
     fn publish<'a>(
         &'a self,
         channel: &'a ChannelName,
         publish: Publish,
     ) -> BoxFuture<'a, Result<Published, BrokerError>>;
 
-    /// Starts to receive what is published in a channel; ready when nothing published from now on is missed.
+    /// Starts to receive the publications of a channel. Completes when no publication from now on
+    /// can be missed.
     ///
-    /// Called once a channel and node, until [`unsubscribe`](Self::unsubscribe). While the broker is away it
-    /// waits for it up to its deadline; once subscribed, reconnecting is the broker's business.
+    /// A node calls this once per channel, until it calls [`unsubscribe`](Self::unsubscribe). If
+    /// the broker is unavailable, this waits for it up to the deadline. Once subscribed, the broker
+    /// reconnects by itself.
     ///
     /// # Errors
-    /// The broker is away or refuses; then the channel is not subscribed.
+    /// Returns an error if the broker is unavailable or refuses. The channel is then not
+    /// subscribed.
     fn subscribe<'a>(
         &'a self,
         channel: &'a ChannelName,
         options: StreamOptions,
     ) -> BoxFuture<'a, Result<(), BrokerError>>;
 
-    /// Stops to receive what is published in a channel.
+    /// Stops receiving the publications of a channel.
     fn unsubscribe<'a>(&'a self, channel: &'a ChannelName) -> BoxFuture<'a, ()>;
 
-    /// Returns what the channel's stream holds, and its newest position.
+    /// Returns the publications that the channel's stream holds, and its newest position.
     ///
     /// # Errors
-    /// The broker is away, or the channel keeps no stream.
+    /// Returns an error if the broker is unavailable, or if the channel keeps no stream.
     fn history<'a>(
         &'a self,
         channel: &'a ChannelName,
@@ -55,29 +59,30 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
         request: HistoryRequest,
     ) -> BoxFuture<'a, Result<History, BrokerError>>;
 
-    /// Forgets what the channel's stream holds; offsets go on.
+    /// Deletes the publications that the channel's stream holds. Offsets continue.
     ///
     /// # Errors
-    /// The broker is away, or the channel keeps no stream.
+    /// Returns an error if the broker is unavailable, or if the channel keeps no stream.
     fn remove_history<'a>(
         &'a self,
         channel: &'a ChannelName,
         options: StreamOptions,
     ) -> BoxFuture<'a, Result<(), BrokerError>>;
 
-    /// Sends a message of the nodes among themselves to all nodes, this one included.
+    /// Sends an internal message to all nodes, including this one.
     ///
     /// # Errors
-    /// The broker is away or refuses.
+    /// Returns an error if the broker is unavailable or refuses.
     fn send_control(&self, message: Bytes) -> BoxFuture<'_, Result<(), BrokerError>>;
 
-    /// Keeps something for all nodes, also those that start later, in the place of what has the same `id`. It may be
-    /// forgotten at `expires_at`, in seconds since 1970; `None` for never.
+    /// Stores a value for all nodes, including those that start later, and replaces the value with
+    /// the same `id`. The value may be deleted at `expires_at`, in seconds since 1970; `None` means
+    /// never.
     ///
-    /// A broker that ends with its only node keeps nothing.
+    /// A broker that ends with its only node stores nothing.
     ///
     /// # Errors
-    /// The broker is away or refuses.
+    /// Returns an error if the broker is unavailable or refuses.
     fn keep<'a>(
         &'a self,
         _id: &'a str,
@@ -87,64 +92,67 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Returns what nodes have asked to [`keep`](Self::keep).
+    /// Returns the values that nodes have [stored](Self::keep).
     ///
     /// # Errors
-    /// The broker is away or refuses.
+    /// Returns an error if the broker is unavailable or refuses.
     fn kept(&self) -> BoxFuture<'_, Result<Vec<Bytes>, BrokerError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Says whether a subscription to `channel` may be a pattern, and it is one.
+    /// Returns whether `channel` is a pattern. Always false if the broker does not support
+    /// patterns.
     fn is_pattern(&self, channel: &ChannelName) -> bool;
 
-    /// Returns what kind of broker this is, for people.
+    /// Returns the name of this kind of broker, for display.
     fn name(&self) -> &'static str;
 
-    /// Writes something that nobody reads, as a durable publication is written: ready when the broker has taken it.
+    /// Writes a test value in the same way as a durable publication. Completes when the broker has
+    /// accepted it.
     ///
     /// # Errors
-    /// The broker is away or refuses, as it refuses durable publications.
+    /// Returns an error if the broker is unavailable, or if it refuses as it would refuse a durable
+    /// publication.
     fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>>;
 
-    /// Returns how the link is, as the newest probe found it.
+    /// Returns the state of the link, according to the newest probe.
     fn link(&self) -> LinkState;
 
     /// Ends all tasks and connections.
     fn shut_down(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Why a broker did not do what was asked.
+/// The reason why a broker did not carry out a request.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrokerError {
-    /// There is no link to the broker at the moment.
-    #[error("broker is away: {reason}")]
+    /// There is currently no link to the broker.
+    #[error("broker is unavailable: {reason}")]
     Away {
-        /// What the last attempt to connect ended with.
+        /// How the last attempt to connect ended.
         reason: String,
     },
     /// The channel keeps no stream.
     #[error("channel keeps no history")]
     NoHistory,
-    /// A stream is not read because this node's memory is used up.
+    /// A stream is not read because this node has used up its memory.
     #[error("server is short of memory, try again later")]
     Overloaded,
-    /// More bytes than the broker carries.
+    /// The payload is larger than the broker carries.
     #[error("payload has {bytes} bytes; at most {bytes_max} are allowed")]
     PayloadTooLarge {
-        /// How many there are.
+        /// The size of the payload in bytes.
         bytes: usize,
-        /// How many there may be.
+        /// The maximum size in bytes.
         bytes_max: usize,
     },
-    /// The broker said no.
-    #[error("broker refused: {reason}")]
+    /// The broker refused the request.
+    #[error("broker refused the request: {reason}")]
     Refused {
-        /// What it said.
+        /// The reason that it gave.
         reason: String,
     },
-    /// No answer within the deadline.
+    /// The broker did not answer within the deadline.
     #[error("broker did not answer within {deadline:?}")]
     Timeout {
         /// The deadline.

@@ -1,4 +1,4 @@
-//! Which broker a URL means.
+//! Creates the broker that a URL names.
 
 use std::{io, sync::Arc};
 
@@ -11,28 +11,30 @@ use crate::{
     redis::{Redis, RedisError},
 };
 
-/// Why there is no broker. Shows nothing of the URL, which may hold a password.
+/// The reason why a broker could not be created. The messages show no part of the URL, which may
+/// contain a password.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// NATS can't be set up.
-    #[error("NATS can't be the broker")]
+    /// NATS cannot be set up.
+    #[error("cannot set up NATS as the broker")]
     Nats(#[from] NatsConfigError),
-    /// Redis can't be set up.
-    #[error("Redis can't be the broker")]
+    /// Redis cannot be set up.
+    #[error("cannot set up Redis as the broker")]
     Redis(#[from] RedisError),
-    /// A scheme that no broker has.
-    #[error("URL of the broker must begin with memory:, redis://, rediss://, nats:// or tls://")]
+    /// The scheme of the URL belongs to no broker.
+    #[error("broker URL must begin with memory:, redis://, rediss://, nats:// or tls://")]
     Scheme,
-    /// The system gives no thread.
-    #[error("no thread for the embedded broker")]
+    /// The system could not start a thread.
+    #[error("cannot start a thread for the embedded broker")]
     Thread(#[source] io::Error),
 }
 
-/// Starts the broker that `url` means: `memory:`, `redis://…`, `rediss://…` (also with `+sentinel` and `+cluster`),
-/// `nats://…` or `tls://…`. What arrives goes to `ingest`.
+/// Starts the broker that `url` names: `memory:`, `redis://…`, `rediss://…` (both also with
+/// `+sentinel` and `+cluster`), `nats://…` or `tls://…`. Everything that arrives goes to `ingest`.
 ///
-/// Returns at once. A broker with a server connects, and connects again, for as long as it lives.
+/// Returns immediately. A broker with a server connects in the background, and reconnects for as
+/// long as it lives.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -46,7 +48,7 @@ pub enum ConnectError {
 /// ```
 ///
 /// # Errors
-/// The URL or an option can't be used, or the system gives no thread.
+/// Returns an error if the URL or an option is invalid, or if the system cannot start a thread.
 pub fn connect(
     url: &str,
     options: BrokerOptions,

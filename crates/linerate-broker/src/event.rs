@@ -1,4 +1,4 @@
-//! What a broker tells its node.
+//! The events that a broker reports to its node.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use linerate_hub::{ChannelName, Publication};
 
 use crate::broker::BoxFuture;
 
-/// Something that a broker tells its node, in the order in which it happened.
+/// An event that a broker reports to its node, in the order in which it happened.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// A message of the nodes among themselves.
+    /// An internal message from one of the nodes.
     Control(Bytes),
     /// Publications may have been missed.
     Gap(Gap),
@@ -19,62 +19,64 @@ pub enum Event {
     Link(LinkState),
     /// A publication in a subscribed channel.
     Publication {
-        /// The channel, or the pattern, that was subscribed.
+        /// The channel or pattern that was subscribed.
         channel: ChannelName,
-        /// What was published.
+        /// The publication.
         publication: Publication,
     },
 }
 
-/// A time in which publications may have been missed. Told once it is over and the subscription stands again.
+/// A period in which publications may have been missed. Reported once it is over and the
+/// subscription works again.
 #[derive(Clone, Debug)]
 pub struct Gap {
-    /// The channels, or all of them if `None`.
+    /// The affected channels, or `None` for all of them.
     pub channels: Option<Vec<ChannelName>>,
-    /// How long it lasted at most.
+    /// The longest time that the period can have lasted.
     pub lasted: Duration,
-    /// What happened.
+    /// The cause.
     pub reason: GapReason,
 }
 
-/// Why publications may have been missed.
+/// The reason why publications may have been missed.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum GapReason {
-    /// The link to the broker was cut.
+    /// The link to the broker was lost.
     LinkLost,
-    /// The broker dropped messages, because this node took them too slowly.
+    /// The broker dropped messages because this node processed them too slowly.
     Overflow,
-    /// A payload was longer than this node takes.
+    /// A payload was larger than this node accepts.
     Oversized,
-    /// The stream was reset, or went back in time.
+    /// The stream was reset, or went back to an earlier state.
     StreamReset,
 }
 
-/// How the link to the broker is.
+/// The state of the link to the broker.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LinkState {
-    /// Nothing arrives: not connected, or the last loopback publication did not come back in time.
+    /// Nothing arrives: the link is not connected, or the last loopback publication did not come
+    /// back in time.
     Deaf,
     /// The last loopback publication came back.
     Up {
-        /// How long it took.
+        /// The time between sending it and receiving it.
         round_trip: Duration,
     },
 }
 
-/// Takes what a broker tells.
+/// Receives the events of a broker.
 pub trait Ingest: Send + Sync + 'static {
-    /// Takes everything that arrived together, in order. Ready when there is room for more; a broker waits for
-    /// that before it goes on reading.
+    /// Receives events that arrived together, in order. Completes when there is room for more; a
+    /// broker waits for that before it continues to read.
     fn ingest(&self, events: Vec<Event>) -> BoxFuture<'_, ()>;
 
-    /// Takes note of a publication that the broker keeps in this process, whether any channel that was subscribed to gets
-    /// it or not.
+    /// Notifies the node of a publication that the broker keeps in this process, even if no
+    /// subscribed channel receives it.
     fn keep(&self, _publication: &Publication) {}
 
-    /// Says how long it hurts nobody if publications come later, because all that want them gather batches. A broker
-    /// that is hardly busy may read less often by that, which saves wakes.
+    /// Returns how long publications may be delayed because all their recipients gather batches
+    /// anyway. A broker with little traffic may then read less often, which saves wake-ups.
     fn patience(&self) -> Duration {
         Duration::ZERO
     }

@@ -1,4 +1,4 @@
-//! Keys of publications that were made already, for brokers that don't remember them on their own.
+//! Remembers idempotency keys, for brokers that do not remember them on their own.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use crate::request::Published;
 
-/// The most keys that are remembered; beyond, the oldest are forgotten before their time.
+/// The maximum number of keys; beyond it, the oldest are forgotten early.
 const KEYS_MAX: usize = 100_000;
 
-/// The most bytes that all keys and names of channels may have together.
+/// The maximum size in bytes of all keys and channel names together.
 const BYTES_MAX: usize = 32 << 20;
 
 /// Remembers the answers to publications with an idempotency key, for a bounded time.
@@ -19,13 +19,13 @@ const BYTES_MAX: usize = 32 << 20;
 pub struct IdempotencyKeys {
     ttl: Duration,
     answers: HashMap<(ChannelName, String), Published>,
-    /// In the order in which they end.
+    /// The keys and when they expire, in that order.
     ends: VecDeque<(Instant, (ChannelName, String))>,
     bytes: usize,
 }
 
 impl IdempotencyKeys {
-    /// Creates an empty memory that reaches back as far as `ttl`.
+    /// Creates an empty memory that remembers each key for `ttl`.
     pub fn new(ttl: Duration) -> Self {
         Self {
             ttl,
@@ -43,7 +43,7 @@ impl IdempotencyKeys {
             .cloned()
     }
 
-    /// Remembers the answer to a publication whose key was not found.
+    /// Stores the answer to a publication whose key was not found.
     pub fn insert(&mut self, now: Instant, channel: &ChannelName, key: &str, answer: Published) {
         let key = (channel.clone(), key.to_owned());
         if self.answers.insert(key.clone(), answer).is_none() {

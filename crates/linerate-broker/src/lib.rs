@@ -1,7 +1,7 @@
-//! Where publications come from and go to: the [`Broker`] that the nodes of a service share.
+//! Message brokers: the [`Broker`] that the nodes of a service share.
 //!
-//! A broker carries publications, keeps what is to be recovered, and says when it is deaf. It knows nothing
-//! of WebSockets.
+//! A broker carries publications, keeps history for recovery, and reports when it no longer
+//! receives anything. It does not depend on WebSockets.
 #![forbid(unsafe_code)]
 
 pub mod awake;

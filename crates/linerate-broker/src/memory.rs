@@ -1,7 +1,8 @@
 //! The embedded broker: channels in the memory of this process, for a single node.
 //!
-//! Publications get their positions when they are published; durable and plain channels are the same here, and
-//! both end with the process. `*` in the name of a subscription makes it a pattern and stands for any text.
+//! Publications get their positions when they are published. Durable and plain channels are the
+//! same here, and both end with the process. A `*` in the name of a subscription makes it a pattern
+//! and matches any text.
 
 use std::{
     fmt,
@@ -30,7 +31,7 @@ use crate::{
 
 mod pattern;
 
-/// How many publications may wait for the node before publishers wait.
+/// The number of publications that may wait for the node before publishers have to wait.
 const EVENTS_MAX: usize = 4_096;
 
 /// The embedded broker.
@@ -47,9 +48,9 @@ pub struct Memory {
 struct State {
     sequencer: Sequencer,
     keys: IdempotencyKeys,
-    /// Which channels are subscribed.
+    /// The subscribed channels.
     channels: HashSet<ChannelName>,
-    /// Which patterns are subscribed.
+    /// The subscribed patterns.
     patterns: Vec<ChannelName>,
 }
 
@@ -62,12 +63,13 @@ impl fmt::Debug for Memory {
 }
 
 impl Memory {
-    /// Starts a broker that hands what is published to `ingest`, on a thread of its own.
+    /// Starts a broker that hands publications to `ingest`, on its own thread.
     ///
-    /// Of `options` it uses the limits of the sequencer, those of payloads, and the memory of idempotency keys.
+    /// It uses only the limits of the sequencer, the maximum payload size and `idempotency_ttl` of
+    /// `options`.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// Returns an error if the system cannot start a thread.
     pub fn new(options: &BrokerOptions, ingest: Arc<dyn Ingest>) -> std::io::Result<Self> {
         let (events, queue) = mpsc::channel(EVENTS_MAX);
         let runtime = BrokerThread::runtime()?;
@@ -94,8 +96,8 @@ impl Memory {
         publish: Publish,
     ) -> Result<Published, BrokerError> {
         self.check(publish.payload.len())?;
-        // The place in the queue comes first, so that the order of offsets is that of the events, and a
-        // future that is dropped has published wholly or not at all.
+        // Reserve a place in the queue first, so that events have the same order as offsets, and so
+        // that a future that is dropped has either published completely or not at all.
         let place = self.events.reserve().await.map_err(|_| shut_down())?;
         let now = Instant::now();
         let mut state = self.state();
@@ -134,7 +136,8 @@ impl Memory {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked while holding it left it whole: each change is a single call.
+        // A panic while the lock was held leaves the state intact, because each change is a single
+        // call.
         self.state.lock().unwrap_or_else(|error| error.into_inner())
     }
 }
@@ -203,7 +206,8 @@ impl Broker for Memory {
                 return Err(BrokerError::NoHistory);
             }
             let (mut state, now) = (self.state(), Instant::now());
-            // A channel that nobody has published in has a position all the same: there, recovery begins.
+            // A channel without publications still has a position, from which clients can recover
+            // later.
             state.sequencer.touch(now, channel);
             Ok(state.sequencer.history(now, channel.as_str(), &request))
         })
@@ -259,7 +263,7 @@ impl Broker for Memory {
     }
 }
 
-/// Hands events to the node, as many at once as wait.
+/// Hands events to the node, all that are waiting at once.
 async fn forward(mut queue: mpsc::Receiver<Vec<Event>>, ingest: Arc<dyn Ingest>) {
     let link = LinkState::Up {
         round_trip: Duration::ZERO,
@@ -274,7 +278,8 @@ async fn forward(mut queue: mpsc::Receiver<Vec<Event>>, ingest: Arc<dyn Ingest>)
     }
 }
 
-/// A pattern is no stream: what it gets has no position, but says where it was published.
+/// Converts a publication for a pattern. A pattern is not a stream, so the result has no position,
+/// but it names the channel in which it was published.
 fn of_pattern(channel: &ChannelName, publication: &Publication) -> Publication {
     Publication::build(publication.payload().clone())
         .with_info(publication.info().cloned())

@@ -1,13 +1,15 @@
 //! NATS: core subjects for plain channels, JetStream for durable ones.
 //!
-//! A channel is the subject of the same name, so that whoever publishes in NATS publishes in linerate, and the
-//! other way round. `*` and `>` in a subscription are NATS's wildcards. A durable channel is a stream of its
-//! own (see `streams`), made when it is first used, that republishes what it takes with its number; it costs
-//! the server about 75 KB of memory and two files. When a link was cut, what a stream took meanwhile is read
-//! from it and delivered before anything newer.
+//! A channel is the subject of the same name, so a NATS client and a linerate client reach each
+//! other's subscribers. `*` and `>` in a subscription are NATS's wildcards. A durable channel has
+//! its own stream (see `streams`), which is created on first use and republishes each message with
+//! its number. It costs the server about 75 KB of memory and two files. After the link was lost,
+//! the publications that a stream received in the meantime are read from it and delivered before
+//! any newer ones.
 //!
-//! An acknowledgement says that the server has the message, not that a disk has: servers sync every two
-//! minutes unless `sync_interval` says otherwise, and may lose what is newer with the machine's power.
+//! An acknowledgement means that the server has the message, not that it is on disk: unless
+//! `sync_interval` is configured, servers sync every two minutes, and may lose newer messages if
+//! the machine loses power.
 
 use std::{fmt, sync::Arc, thread, time::Duration};
 
@@ -49,17 +51,19 @@ mod wire;
 pub use dial::NatsConfigError;
 pub use subject::SubjectError;
 
-/// What the stream that probing writes go to is remembered as. No channel of an application has this name.
+/// The channel name under which the stream for probe writes is stored. No channel of an application
+/// has this name.
 const PROBE_CHANNEL: &str = "linerate.writes";
 
-/// How long such a write is kept.
+/// How long a probe write is stored.
 const PROBE_TTL: Duration = Duration::from_secs(60);
 
-/// A node's part of a NATS service.
+/// A node's connection to a NATS service.
 ///
-/// Idempotency keys of plain channels are remembered by this node alone, those of durable ones by the stream,
-/// though not for longer than it keeps messages. A stream remembers its newest position until it is deleted: when
-/// it was empty for `meta_ttl`, by any node with the same prefix.
+/// Idempotency keys of plain channels are remembered by this node alone. Those of durable channels
+/// are remembered by the stream, but not for longer than it stores messages. A stream remembers its
+/// newest position until it is deleted, which any node with the same prefix does when the stream
+/// has been empty for `meta_ttl`.
 pub struct Nats {
     shared: Arc<Shared>,
     keys: Mutex<IdempotencyKeys>,
@@ -68,16 +72,19 @@ pub struct Nats {
 }
 
 impl Nats {
-    /// Starts a broker that hands what arrives to `ingest`, on a thread of its own. It connects, and connects
-    /// again, for as long as it lives; there is no need for a server yet.
+    /// Starts a broker that hands everything that arrives to `ingest`, on its own thread. It
+    /// connects in the background, and reconnects for as long as it lives; no server needs to be
+    /// running yet.
     ///
-    /// `url` is `nats://[user[:password]@]host[:port][,host[:port]…]`, or `tls://…` if TLS is a must. A user
-    /// without a password is a token. Parameters may follow after `?`: `creds` and `nkey` name a file with
-    /// credentials or with the seed of a key, `tls_ca` one with authorities to trust, `tls_certificate` and
-    /// `tls_key` what to show to the server, and `tls=true` is the same as `tls://`.
+    /// `url` is `nats://[user[:password]@]host[:port][,host[:port]…]`, or `tls://…` to require TLS.
+    /// A user without a password is a token. Parameters may follow after `?`: `creds` and `nkey`
+    /// name a file with credentials or with the seed of a key, `tls_ca` names a file with CA
+    /// certificates to trust, `tls_certificate` and `tls_key` name the client certificate and its
+    /// key, and `tls=true` is the same as `tls://`.
     ///
     /// # Errors
-    /// The URL, a file that it names, or the prefix can't be used; the system gives no thread.
+    /// Returns an error if the URL, a file that it names or the prefix is invalid, or if the system
+    /// cannot start a thread.
     pub fn new(
         url: &str,
         options: BrokerOptions,
@@ -123,7 +130,8 @@ impl Nats {
             link.publish(&subject, publish.payload).await?;
             return Ok(Published::default());
         };
-        // Held until the answer is known, so that of two at the same time one waits for the other.
+        // Held until the answer is known, so that the second of two concurrent publications waits
+        // for the first.
         let mut keys = self.keys.lock().await;
         if let Some(answer) = keys.find(Instant::now(), channel, key) {
             return Ok(answer);
@@ -135,7 +143,7 @@ impl Nats {
         Ok(answer)
     }
 
-    /// Subscribes on the link that stands, or the next one if it ends meanwhile.
+    /// Subscribes on the current link, or on the next one if it ends in the meantime.
     async fn subscribe_on_any_link(&self, channel: &ChannelName) -> Result<(), BrokerError> {
         let mut ended = None;
         loop {
@@ -362,7 +370,7 @@ impl Broker for Nats {
         self.shared.set_current(Current::ShutDown);
         let mut thread = self.thread.clone();
         Box::pin(async move {
-            // An error says that the other end is gone, as it should be.
+            // An error means that the sender is gone, which is what we wait for.
             while thread.changed().await.is_ok() {}
         })
     }

@@ -1,44 +1,51 @@
-//! What can be set about a broker, and why the defaults are what they are.
+//! The options of a broker, and the reasons for their defaults.
 
 use std::time::Duration;
 
 use crate::sequencer::SequencerLimits;
 
-/// How a broker behaves. All brokers take the same options; each says which it has no use for.
+/// Options of a broker. All brokers take the same options; each documents those that it does not
+/// use.
 #[derive(Clone, Debug)]
 pub struct BrokerOptions {
-    /// How long publishing, subscribing or reading history may take. By default 5 s.
+    /// The maximum time for publishing, subscribing or reading history. By default 5 s.
     pub command_timeout: Duration,
-    /// After how long without a sign of life a link is given up and dialled anew. By default 10 s: a broker
-    /// that was only paused goes on with the old link and nothing is lost, while a dead one is found out
-    /// long before TCP does.
+    /// A link that has received nothing for this long is closed and dialled again. By default 10 s:
+    /// if the broker was only paused, the old link continues and nothing is lost, and a dead broker
+    /// is detected long before TCP would notice.
     pub dead_after: Duration,
-    /// How long dialling, TLS and authentication may take together. By default 5 s.
+    /// The maximum time for dialling, the TLS handshake and authentication together. By default
+    /// 5 s.
     pub dial_timeout: Duration,
     /// How long idempotency keys are remembered. By default 5 minutes.
     pub idempotency_ttl: Duration,
-    /// How long a durable stream's newest position is remembered without a publication. By default 7 days.
+    /// How long the newest position of a durable stream is remembered without a publication. By
+    /// default 7 days.
     pub meta_ttl: Duration,
-    /// The most bytes of a payload. By default 16 MiB; longer ones are skipped, counted and told as a gap.
+    /// The maximum size of a payload in bytes. By default 16 MiB. A larger payload is skipped,
+    /// counted and reported as a gap.
     pub payload_bytes_max: usize,
-    /// Stands before each name of a channel in the broker. By default empty: names are the same on both sides.
+    /// A prefix for every channel name in the broker. Empty by default, so that names are the same
+    /// on both sides.
     pub prefix: String,
-    /// How often a loopback publication is sent. By default each second.
+    /// The interval between loopback publications. By default 1 s.
     pub probe_interval: Duration,
     /// How long a loopback publication may take before the link counts as deaf. By default 2 s.
     pub probe_timeout: Duration,
-    /// The longest wait before dialling again, jittered by half. By default 5 s.
+    /// The longest delay before dialling again, shortened at random by up to half. By default 5 s.
     pub reconnect_delay_max: Duration,
-    /// The shortest wait before dialling again, doubled each time. By default 100 ms.
+    /// The first delay before dialling again, which doubles with each attempt. By default 100 ms.
     pub reconnect_delay_min: Duration,
-    /// Limits of what this node keeps of plain channels.
+    /// Limits on what this node stores for plain channels.
     pub sequencer: SequencerLimits,
-    /// The most bytes of a durable channel's stream; the oldest publications give way. By default 64 MiB, which is also
-    /// what is read of a stream at most. NATS only: Redis counts publications.
+    /// The maximum size in bytes of a durable channel's stream; the oldest publications are removed
+    /// first. By default 64 MiB, which is also the most that is read from a stream at once. NATS
+    /// only: Redis counts publications.
     pub stream_bytes_max: u64,
-    /// On how many servers of a cluster a durable channel's stream is kept, 1 to 5. By default 1. NATS only.
+    /// The number of servers of a cluster that store a durable channel's stream, from 1 to 5. By
+    /// default 1. NATS only.
     pub stream_replicas: u8,
-    /// Certificates of the authorities to trust, as PEM, in place of the system's.
+    /// CA certificates to trust instead of those of the system, as PEM.
     pub tls_authorities: Option<Vec<u8>>,
 }
 

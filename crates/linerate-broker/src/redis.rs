@@ -1,20 +1,23 @@
-//! Redis: channels are Pub/Sub channels under the same names, durable ones with a stream beside them.
+//! Redis: channels are Pub/Sub channels of the same names; durable channels also have a stream.
 //!
-//! **Plain channels** carry what anybody publishes, byte for byte; a `PUBLISH` by `redis-cli` arrives as it is. Positions
-//! are this node's own ([`sequencer`](crate::sequencer)). **Durable channels** are published in by one script, which
-//! numbers the publication, keeps it in a stream and sends it in an envelope (module `envelope`); plain `PUBLISH` there
-//! arrives too, without a position. **Patterns** are subscriptions with `*`, `?` or `[` in their name.
+//! **Plain channels** carry payloads unchanged; a `PUBLISH` by `redis-cli` arrives as it was sent.
+//! Positions are this node's own ([`sequencer`](crate::sequencer)). **Durable channels** are
+//! published in by one script, which numbers the publication, stores it in a stream and sends it in
+//! an envelope (module `envelope`). A plain `PUBLISH` in such a channel also arrives, but without a
+//! position. **Patterns** are subscriptions with `*`, `?` or `[` in their name.
 //!
-//! One connection subscribes (module `link`), in a cluster one to each master (module `shards`), on a thread of the
-//! broker's own; all that one read brings goes to the node at once. Another connection, made by the crate `redis`,
-//! takes commands. Each second the link publishes to itself through both, and only what comes back makes it count
-//! as up: a server that is paused, a subscription that was lost or a node too busy to read are found out in about
-//! three seconds. A link that was cut is dialled again, for ever. Then plain channels get a new epoch and a gap,
-//! durable ones what the stream holds of the time between, and a gap only if that is not all.
+//! One connection subscribes (module `link`); in a cluster, one connection to each master does
+//! (module `shards`). These connections run on the broker's own thread, and everything that one
+//! read returns goes to the node together. Another connection, made by the crate `redis`, sends
+//! commands. Once a second the link publishes to itself through both connections, and it counts as
+//! up only if that publication comes back. This detects a paused server, a lost subscription or a
+//! node too busy to read within about three seconds. A lost link is dialled again until it
+//! succeeds. Plain channels then get a new epoch and a gap. Durable channels get the publications
+//! that the stream holds from the time between, and a gap only if some are missing.
 //!
-//! An epoch of a stream ends with the run of the server that keeps it. A server that is started again may have lost
-//! what it wrote last (append-only files are flushed each second by default) and so may one that takes over; both would
-//! give the offsets that were lost to other publications.
+//! An epoch of a stream ends when the server that stores it is restarted. A restarted server may
+//! have lost its last writes (by default, append-only files are flushed once a second), and so may
+//! a replica that takes over. Either would assign the lost offsets to other publications.
 
 use std::{
     sync::{
@@ -75,7 +78,7 @@ mod tls;
 pub use address::RedisUrlError;
 pub use tls::TrustError;
 
-/// How long the key is there that a probing write sets.
+/// How long the key that a probe writes lives, in milliseconds.
 const PROBE_TTL_MS: u32 = 60_000;
 
 /// Redis, as the broker of a node.
@@ -87,23 +90,24 @@ pub struct Redis {
     thread: BrokerThread,
 }
 
-/// Why there is no broker.
+/// The reason why a Redis broker could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedisError {
-    /// The system gives no thread.
-    #[error("no thread for the broker")]
+    /// The system could not start a thread.
+    #[error("cannot start a thread for the Redis broker")]
     Thread(#[from] std::io::Error),
-    /// There are no authorities to trust.
-    #[error("TLS for Redis can't be set up")]
+    /// There are no usable CA certificates.
+    #[error("cannot set up TLS for Redis")]
     Trust(#[from] TrustError),
     /// The URL is malformed.
-    #[error("URL of Redis is malformed")]
+    #[error("invalid Redis URL")]
     Url(#[from] RedisUrlError),
 }
 
 impl Redis {
-    /// Starts a broker for the service at `url` that hands what arrives to `ingest`, on a thread of its own.
+    /// Starts a broker for the service at `url`, on its own thread. It hands everything that
+    /// arrives to `ingest`.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -117,10 +121,11 @@ impl Redis {
     /// # Ok::<(), linerate_broker::redis::RedisError>(())
     /// ```
     ///
-    /// Does not wait for a connection: until there is one, the link is deaf.
+    /// This does not wait for a connection. Until there is one, the link is deaf.
     ///
     /// # Errors
-    /// The URL is malformed, there is nobody to trust, or the system gives no thread.
+    /// Returns an error if the URL is malformed, if there are no usable CA certificates, or if the
+    /// system cannot start a thread.
     pub fn new(
         url: &str,
         options: BrokerOptions,
@@ -201,7 +206,8 @@ impl Redis {
             return Target::Pattern { pattern, options };
         }
         if !is_stream(options) && options.size_max > 0 {
-            // What came too late for an earlier subscription is of another epoch.
+            // Publications that arrived too late for an earlier subscription belong to another
+            // epoch.
             let mut sequencer = self.shared.sequencer();
             sequencer.close(channel.as_str());
             sequencer.hold(Instant::now(), &channel);
@@ -228,7 +234,7 @@ impl Redis {
         }
     }
 
-    /// Returns what a channel or pattern is called, and how to subscribe to it.
+    /// Returns the Redis name of a channel or pattern, and how to subscribe to it.
     fn subscription(&self, channel: &ChannelName) -> Result<(String, Kind), BrokerError> {
         match self.is_pattern(channel) {
             true => Ok((self.shared.names.pattern(channel), Kind::Pattern)),
@@ -243,7 +249,7 @@ impl Redis {
         self.shared.name(channel)
     }
 
-    /// Explains why nothing came of a subscription for so long.
+    /// Returns the reason why a subscription did not complete within the deadline.
     fn late(&self, deadline: Duration) -> BrokerError {
         match self.shared.health.state() {
             LinkState::Deaf => {
@@ -354,7 +360,7 @@ impl Broker for Redis {
     }
 
     fn is_pattern(&self, channel: &ChannelName) -> bool {
-        // What goes to one node of a cluster only reaches no pattern.
+        // Patterns do not match sharded publications, which go to only one node of a cluster.
         !self.shared.is_sharded && channel.as_str().contains(['*', '?', '['])
     }
 
@@ -385,7 +391,7 @@ impl Broker for Redis {
     }
 }
 
-/// Keeps the links that the service needs: one, or one to each master of a cluster.
+/// Maintains the links that the service needs: one, or one to each master of a cluster.
 async fn links(shared: Arc<Shared>, orders: mpsc::Receiver<Order>) {
     match shared.commands.topology() {
         Topology::Cluster {

@@ -1,64 +1,71 @@
-//! What is asked of a broker, and its answers.
+//! Requests to a broker, and its answers.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use linerate_hub::{ClientInfo, Publication, StreamPosition};
 
-/// What is to be published.
+/// A publication to publish.
 #[derive(Clone, Debug)]
 pub struct Publish {
-    /// The payload, carried byte for byte.
+    /// The payload, which is carried unchanged.
     pub payload: Bytes,
-    /// Who publishes, if a client does. Plain Redis and NATS channels carry payloads only and lose it.
+    /// The client that publishes, if a client does. Lost in plain Redis and NATS channels, which
+    /// carry only payloads.
     pub info: Option<ClientInfo>,
-    /// What the publisher adds. Lost as `info` is.
+    /// Tags that the publisher adds. Lost in the same cases as `info`.
     pub tags: Vec<(String, String)>,
-    /// A second publication in the channel with the same key within the time that the broker remembers keys
-    /// is not published; the answer is that of the first.
+    /// Makes the publication idempotent: a second publication with the same key in the same
+    /// channel, within the time that the broker remembers keys, is not published and gets the
+    /// answer of the first.
     pub idempotency_key: Option<String>,
     /// The options of the channel.
     pub options: StreamOptions,
 }
 
-/// Where a publication came to stand.
+/// The position of a publication.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Published {
-    /// Its place in the stream; `None` if the broker does not say at once, as on plain channels.
+    /// Its position in the stream. `None` if the broker does not know it immediately, as on plain
+    /// channels.
     pub position: Option<StreamPosition>,
 }
 
-/// What a channel keeps.
+/// What a channel stores.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct StreamOptions {
-    /// Whether the broker itself keeps a stream, so that any node can recover from it. Otherwise the channel is
-    /// plain: payloads as anybody publishes them, positions that are this node's own, and a ring in its memory.
+    /// True if the broker itself stores a stream, so that any node can recover from it. Otherwise
+    /// the channel is plain: it carries payloads as any client of the broker publishes them, its
+    /// positions are this node's own, and its history is a ring in this node's memory.
     pub is_durable: bool,
-    /// How many publications are kept; 0 keeps none, and publications have no positions.
+    /// The number of publications that are stored. With 0, none are stored, and publications have
+    /// no positions.
     pub size_max: usize,
-    /// How long they are kept.
+    /// How long they are stored.
     pub ttl: Duration,
 }
 
-/// Which part of a stream is asked for.
+/// The part of a stream to return.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct HistoryRequest {
-    /// Only what follows this position. If its epoch is another, nothing is returned but the newest position.
+    /// Return only publications after this position. If its epoch is not the current one, only the
+    /// newest position is returned.
     pub since: Option<StreamPosition>,
-    /// At most so many publications; `None` for all, `Some(0)` for the position only.
+    /// The maximum number of publications. `None` for all, `Some(0)` for the newest position only.
     pub limit: Option<usize>,
-    /// From the newest to the oldest.
+    /// True to return publications from the newest to the oldest.
     pub is_reverse: bool,
 }
 
 /// A part of a stream.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// The publications, from the oldest to the newest unless asked for in reverse.
+    /// The publications, from the oldest to the newest unless the request was for the reverse
+    /// order.
     pub publications: Vec<Publication>,
     /// The newest position of the stream.
     pub newest: StreamPosition,
-    /// Whether nothing is missing between `since` and the first publication returned: the epoch is the same, and
-    /// the stream still reaches back so far. `true` if there was no `since`.
+    /// True if no publication is missing between `since` and the first one returned: the epoch is
+    /// the same, and the stream still reaches back far enough. Also true if there was no `since`.
     pub is_contiguous: bool,
 }

@@ -7,27 +7,28 @@ use tokio::{
     sync::watch,
 };
 
-/// A thread with a runtime of its own, so that what a broker does neither waits for clients nor delays them.
+/// A thread with its own runtime, so that a broker neither waits for clients nor delays them.
 ///
-/// Ends when its future does, when it is told to, or when this is dropped.
+/// The thread ends when its future completes, when [`stop`](Self::stop) is called, or when this is
+/// dropped.
 #[derive(Debug)]
 pub struct BrokerThread {
     is_stopped: watch::Sender<bool>,
 }
 
 impl BrokerThread {
-    /// Makes a runtime for [`spawn`](Self::spawn).
+    /// Creates a runtime for [`spawn`](Self::spawn).
     ///
     /// # Errors
-    /// The system gives no descriptors for it.
+    /// Returns an error if the system has no file descriptors left for it.
     pub fn runtime() -> io::Result<Runtime> {
         Builder::new_current_thread().enable_all().build()
     }
 
-    /// Starts a thread that drives `future`, and the tasks that were spawned on `runtime`.
+    /// Starts a thread that drives `future` and the tasks spawned on `runtime`.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// Returns an error if the system cannot start a thread.
     pub fn spawn(
         name: &str,
         runtime: Runtime,
@@ -46,7 +47,7 @@ impl BrokerThread {
         Ok(Self { is_stopped })
     }
 
-    /// Ends the thread, with everything that runs there, as soon as it waits for something.
+    /// Ends the thread and everything that runs on it, as soon as it waits for something.
     pub fn stop(&self) {
         self.is_stopped.send_replace(true);
     }

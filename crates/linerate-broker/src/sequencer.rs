@@ -1,10 +1,10 @@
-//! Positions and rings of plain channels, kept by this node alone.
+//! Positions and history rings of plain channels, stored by this node alone.
 //!
-//! The embedded broker has nothing else. Brokers with a link use it for channels that anybody publishes in:
-//! what arrives is numbered in the order of its arrival, so that a client that comes back to this node
-//! within the ring's reach misses nothing. Each stream has an epoch of its own. It ends when the link is
-//! lost or the channel is no longer listened to, so that nobody is told of a recovery where something may
-//! be missing.
+//! The embedded broker uses nothing else. Brokers with a link use it for channels in which any
+//! client of the broker may publish: publications are numbered in the order of their arrival, so
+//! that a client that returns to this node misses nothing that is still in the ring. Each stream
+//! has its own epoch. The epoch ends when the link is lost or the channel is no longer subscribed,
+//! so that a recovery is never reported as complete when something may be missing.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -16,21 +16,24 @@ use tokio::time::Instant;
 
 use crate::request::{History, HistoryRequest, StreamOptions};
 
-/// How many channels are looked at to find one that can give way.
+/// The number of channels that are examined to find one to remove.
 const CANDIDATES_MAX: usize = 64;
 
-/// How much a [`Sequencer`] keeps, whatever its channels ask for.
+/// Limits on what a [`Sequencer`] stores, regardless of the options of its channels.
 #[derive(Clone, Copy, Debug)]
 pub struct SequencerLimits {
-    /// Payload bytes of a channel. By default 4 MiB; the oldest publications give way.
+    /// Maximum payload bytes of a channel. By default 4 MiB; the oldest publications are removed
+    /// first.
     pub channel_bytes_max: usize,
-    /// Publications of a channel. By default 10,000.
+    /// Maximum number of publications of a channel. By default 10,000.
     pub channel_messages_max: usize,
-    /// Channels. By default 100,000; one that was silent for long gives way.
+    /// Maximum number of channels. By default 100,000; a channel that has long been silent is
+    /// removed to make room.
     pub channels_max: usize,
-    /// How long a channel without publications is remembered if nobody holds it. By default one hour.
+    /// How long a channel without publications is remembered if it is not [held](Sequencer::hold).
+    /// By default one hour.
     pub idle_max: Duration,
-    /// Payload bytes of all channels together. By default 256 MiB.
+    /// Maximum payload bytes of all channels together. By default 256 MiB.
     pub total_bytes_max: usize,
 }
 
@@ -46,9 +49,10 @@ impl Default for SequencerLimits {
     }
 }
 
-/// Numbers the publications of plain channels and keeps the newest of them.
+/// Numbers the publications of plain channels and stores the newest of them.
 ///
-/// Each call also looks at a few other channels, so that what is too old goes without a timer.
+/// Each call also examines a few other channels, so that old publications are removed without a
+/// timer.
 #[derive(Debug)]
 pub struct Sequencer {
     limits: SequencerLimits,
@@ -57,7 +61,7 @@ pub struct Sequencer {
     streams: Vec<Stream>,
     indices: HashMap<ChannelName, usize>,
     bytes: usize,
-    /// Which stream is looked at next for what is too old.
+    /// The index of the stream that is examined next for old publications.
     hand: usize,
 }
 
@@ -80,7 +84,8 @@ struct Kept {
 }
 
 impl Sequencer {
-    /// Creates a sequencer without channels. `incarnation` must be unique to this run of the process.
+    /// Creates a sequencer without channels. `incarnation` must be unique to this run of the
+    /// process.
     pub fn new(limits: SequencerLimits, incarnation: &str) -> Self {
         Self {
             limits,
@@ -93,9 +98,9 @@ impl Sequencer {
         }
     }
 
-    /// Numbers a publication and keeps it.
+    /// Numbers a publication and stores it.
     ///
-    /// Without a position if the channel keeps none, or if there are too many channels that are held.
+    /// The result has no position if the channel stores nothing, or if too many channels are held.
     pub fn publish(
         &mut self,
         now: Instant,
@@ -122,19 +127,20 @@ impl Sequencer {
         publication
     }
 
-    /// Starts a channel's stream, unless it has one, so that it has a position before the first publication.
+    /// Starts a stream for the channel if it has none, so that it has a position before the first
+    /// publication.
     pub fn touch(&mut self, now: Instant, channel: &ChannelName) {
         self.open(now, channel);
     }
 
-    /// Starts a channel's stream, unless it has one, and keeps it until [`close`](Self::close).
+    /// Starts a stream for the channel if it has none, and keeps it until [`close`](Self::close).
     pub fn hold(&mut self, now: Instant, channel: &ChannelName) {
         if let Some(index) = self.open(now, channel) {
             self.streams[index].is_held = true;
         }
     }
 
-    /// Ends a channel's stream, because what is published from now on is not seen here.
+    /// Ends the stream of a channel, because this node no longer sees the channel's publications.
     pub fn close(&mut self, channel: &str) {
         if let Some(&index) = self.indices.get(channel) {
             self.remove(index);
@@ -155,7 +161,7 @@ impl Sequencer {
         }
     }
 
-    /// Forgets what is kept of a channel; its offsets go on.
+    /// Deletes the stored publications of a channel. Its offsets continue.
     pub fn remove_history(&mut self, channel: &str) {
         if let Some(&index) = self.indices.get(channel) {
             let stream = &mut self.streams[index];
@@ -165,9 +171,9 @@ impl Sequencer {
         }
     }
 
-    /// Returns what is kept of a channel.
+    /// Returns the stored publications of a channel.
     ///
-    /// A channel without a stream has an epoch that no position will ever have.
+    /// For a channel without a stream, the result has an epoch that no position will ever have.
     pub fn history(&mut self, now: Instant, channel: &str, request: &HistoryRequest) -> History {
         self.look_around(now);
         let Some(&index) = self.indices.get(channel) else {
@@ -177,12 +183,12 @@ impl Sequencer {
         self.streams[index].history(request)
     }
 
-    /// Returns how many channels have a stream.
+    /// Returns the number of channels with a stream.
     pub fn channels(&self) -> usize {
         self.streams.len()
     }
 
-    /// Returns the payload bytes that are kept.
+    /// Returns the number of payload bytes that are stored.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -234,7 +240,7 @@ impl Sequencer {
         Epoch::new(&format!("{}.{}", self.incarnation, self.epochs))
     }
 
-    /// Looks at two channels for what is too old.
+    /// Examines two channels and removes what is too old.
     fn look_around(&mut self, now: Instant) {
         for _ in 0..self.streams.len().min(2) {
             let index = self.next_hand();
@@ -250,7 +256,7 @@ impl Sequencer {
         }
     }
 
-    /// Halves one ring after the other until all together are small enough.
+    /// Halves one ring after another until the limit for all channels is met.
     fn make_room(&mut self) {
         while self.bytes > self.limits.total_bytes_max {
             let index = self.next_hand();
@@ -263,7 +269,8 @@ impl Sequencer {
         }
     }
 
-    /// Finds the channel that was silent longest, among a bounded number that nobody holds.
+    /// Finds the channel that has been silent the longest, among a bounded number of channels that
+    /// are not held.
     fn silent(&mut self) -> Option<usize> {
         let looked_at = (0..self.streams.len().min(CANDIDATES_MAX)).map(|_| self.next_hand());
         let looked_at: Vec<usize> = looked_at.collect();

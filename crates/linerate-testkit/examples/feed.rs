@@ -2,9 +2,10 @@
 //!
 //! `cargo run --release -p linerate-testkit --example feed -- text|binary MESSAGE_BYTES READ_BYTES`
 //!
-//! It exists to be counted: under `valgrind --tool=callgrind --toggle-collect='*counted*'` the
-//! figures are what the engine does with each read, and neither the reads nor how the message came
-//! to be. It stands here and not with the engine, whose examples build all that its tests need.
+//! It is made for counting instructions: under `valgrind --tool=callgrind
+//! --toggle-collect='*counted*'`, the figures cover what the engine does with each read, but
+//! neither the reads themselves nor the creation of the message. The example is here and not with
+//! the engine because building the engine's examples builds everything that its tests need.
 
 use core::time::Duration;
 use std::{env, error::Error, sync::Arc};
@@ -22,11 +23,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let kind = match kind.as_str() {
         "text" => MessageKind::Text,
         "binary" => MessageKind::Binary,
-        _ => return Err(format!("no such kind: {kind}").into()),
+        _ => return Err(format!("unknown kind {kind}; use text or binary").into()),
     };
     let (message_bytes, read_bytes) = (message_bytes.parse()?, read_bytes.parse()?);
     if !(1..=BUFFER_BYTES).contains(&read_bytes) {
-        return Err(format!("a read has 1 to {BUFFER_BYTES} bytes").into());
+        return Err(format!("READ_BYTES must be from 1 to {BUFFER_BYTES}").into());
     }
     let mut wire = message(kind, message_bytes)?;
     let mut config = Config::default();
@@ -34,13 +35,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut engine = Engine::new(Server, Arc::new(config), Duration::ZERO);
     let received = counted(&mut engine, &mut wire, read_bytes);
     if received != message_bytes {
-        return Err(format!("{received} bytes arrived, not {message_bytes}").into());
+        return Err(format!("received {received} of {message_bytes} bytes").into());
     }
     println!("{received}");
     Ok(())
 }
 
-/// Returns the frame of a message as a client sends it: lines in several alphabets.
+/// Returns the frame of a message as a client sends it. The text has lines in several alphabets.
 fn message(kind: MessageKind, bytes: usize) -> Result<Vec<u8>, Box<dyn Error>> {
     let line = "GET /index.html 200 ιστοσελίδα 網頁 🙂\n";
     let mut payload = line.repeat(bytes / line.len()).into_bytes();
@@ -55,7 +56,8 @@ fn message(kind: MessageKind, bytes: usize) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(wire)
 }
 
-/// Takes the reads and returns how many bytes of payload they brought. After an error none do.
+/// Handles the reads and returns the number of payload bytes they contained. Stops counting after
+/// an error.
 #[inline(never)]
 fn counted(engine: &mut Engine<Server>, wire: &mut [u8], read_bytes: usize) -> usize {
     let mut received = 0;

@@ -1,7 +1,8 @@
-//! A hundred messages that would become a gibibyte each (RFC 7692), and what they cost a server.
+//! Sends a hundred messages that would each inflate to 1 GiB (RFC 7692), and measures the memory
+//! that a server uses for them.
 //!
-//! For tests that are a binary of their own, because the kernel is asked for figures of the whole process. The clients are
-//! part of it, so that the server's share is even less.
+//! Call this only from tests that have their own binary, because the kernel reports figures for the
+//! whole process. The clients are part of it, so the server's share is even smaller.
 
 use std::{
     fs,
@@ -19,39 +20,41 @@ const CONNECTIONS: usize = 100;
 /// The default of `Limits::message_bytes_max`.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
-/// What a connection may need beside the message: the state that inflates it, buffers, the task.
+/// The memory that a connection may use in addition to the message: inflater state, buffers, the
+/// task.
 const REST_BYTES_MAX: usize = 64 << 10;
 
-/// What zlib makes of zeros: a block of codes, and then two bits for each 258 bytes.
+/// The output of zlib for zeros: a block of codes, and then two bits for each 258 bytes.
 const CODES: &[u8] = b"\xec\xc1\x01\x01\x00\x00\x00\x80\x90\xfe\xaf\xee\x08\x0a";
 
-/// So many bytes of zeros behind the codes become 1,022 KiB, which is just below the limit.
+/// This many zero bytes after the codes inflate to 1,022 KiB, which is just below the limit.
 const FUSE_BYTES: usize = 1_014;
 
-/// The bomb has a mebibyte, and would become a gibibyte.
+/// The size of the bomb, 1 MiB, which would inflate to 1 GiB.
 const BOMB_BYTES: usize = 1 << 20;
 
-/// So much of it, the header included, becomes more than is left below the limit.
+/// This many bytes of the bomb, including the header, inflate to more than is left below the limit.
 const SPARK_BYTES: usize = 100;
 
-/// No answer takes longer, on however busy a machine.
+/// The maximum time for an answer, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Sends the bombs to a server in this process that puts messages together, with the default limits,
+/// Sends the bombs to a server in this process that reassembles messages, with the default limits,
 /// at `path`.
 ///
 /// # Panics
 ///
-/// One is not answered with 1009, or memory becomes more than the limit and 64 KiB for each.
+/// Panics if a bomb is not answered with 1009, or if the memory exceeds the limit and 64 KiB for
+/// each connection.
 pub fn assert_bounded(address: SocketAddr, path: &str) {
     let bomb = Bomb::new();
-    // The first pays for what the process has once.
+    // The first connection pays for one-time allocations of the process.
     let mut first = open(address, path);
     bomb.light(&mut first);
     bomb.explode(&mut first);
     let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| open(address, path)).collect();
-    // From here on the peak is counted anew (proc(5)).
-    fs::write("/proc/self/clear_refs", "5").expect("a process may do that to itself");
+    // This resets the peak (proc(5)).
+    fs::write("/proc/self/clear_refs", "5").expect("a process may reset its own peak");
     let base = resident_bytes("VmRSS:");
     clients.iter_mut().for_each(|client| bomb.light(client));
     let held = resident_bytes("VmRSS:").saturating_sub(base);
@@ -63,7 +66,7 @@ pub fn assert_bounded(address: SocketAddr, path: &str) {
 }
 
 struct Bomb {
-    /// What is just below the limit, and a Ping that tells when it has been inflated.
+    /// A fragment that is just below the limit, and a Ping whose answer shows that it was inflated.
     fuse: Vec<u8>,
     ping: Vec<u8>,
     bomb: Vec<u8>,
@@ -83,7 +86,7 @@ impl Bomb {
     fn light(&self, client: &mut TcpStream) {
         client.write_all(&self.fuse).expect("the server reads");
         client.write_all(&self.ping).expect("the server reads");
-        // A Pong comes after the fragment before it was inflated.
+        // The Pong comes after the preceding fragment was inflated.
         assert_eq!(read(client, 2 + 10), b"\x8A\x0Aall of it?");
     }
 
@@ -91,7 +94,7 @@ impl Bomb {
         let (spark, rest) = self.bomb.split_at(SPARK_BYTES);
         client.write_all(spark).expect("the server reads");
         assert_eq!(read(client, 4), b"\x88\x02\x03\xF1", "1009");
-        // Nobody need take the rest.
+        // The server need not read the rest.
         _ = client.write_all(rest);
     }
 }
@@ -126,13 +129,13 @@ fn read(client: &mut TcpStream, bytes: usize) -> Vec<u8> {
     read
 }
 
-/// Returns a figure of the process.
+/// Returns a figure of `/proc/self/status` in bytes.
 fn resident_bytes(field: &str) -> usize {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let status = fs::read_to_string("/proc/self/status").expect("Linux has this file");
     let line = status.lines().find(|line| line.starts_with(field));
     let kib = line.and_then(|line| line.split_whitespace().nth(1));
     let kib: usize = kib
         .and_then(|kib| kib.parse().ok())
-        .expect("it is a number");
+        .expect("the figure is a number");
     kib << 10
 }

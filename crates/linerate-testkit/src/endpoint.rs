@@ -2,10 +2,10 @@
 
 use linerate_proto::{Endpoint, MaskKey, Role};
 
-/// The key with which a [`TestEndpoint`] masks each frame: that of the RFC's examples (§5.7).
+/// The key with which a [`TestEndpoint`] masks each frame, from the examples of RFC 6455 §5.7.
 pub const KEY: [u8; 4] = [0x37, 0xFA, 0x21, 0x3D];
 
-/// An endpoint of either role that masks with [`KEY`] if it is a client.
+/// An endpoint of either role. A client masks with [`KEY`].
 #[derive(Clone, Copy, Debug)]
 pub struct TestEndpoint(pub Role);
 

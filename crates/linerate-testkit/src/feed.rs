@@ -1,4 +1,4 @@
-//! Bytes into an engine, in pieces of any size, and a record of what came of them.
+//! Feeds bytes to an engine, in pieces of any size, and records the results.
 
 use core::time::Duration;
 
@@ -9,16 +9,16 @@ use linerate_proto::{
 
 use crate::Rng;
 
-/// In which pieces bytes are handed in.
+/// How bytes are cut into pieces.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Cuts {
-    /// All at once.
+    /// One piece.
     Whole,
-    /// Two pieces, of which the first has so many bytes.
+    /// Two pieces, the first with this many bytes.
     At(usize),
-    /// Pieces of so many bytes each, the last one maybe shorter.
+    /// Pieces of this many bytes each; the last one may be shorter.
     Every(usize),
-    /// Pieces of 1 to 16 bytes and sometimes of 0, drawn with this seed.
+    /// Pieces of 1 to 16 bytes, sometimes of 0, chosen with this seed.
     Random(u64),
 }
 
@@ -45,23 +45,23 @@ impl Cuts {
     }
 }
 
-/// What an application saw, without the accident of how the bytes arrived.
+/// What an application saw, regardless of how the bytes were cut.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Seen {
     /// A Close frame.
     Close {
-        /// Its code.
+        /// The close code.
         code: Option<u16>,
-        /// Its reason.
+        /// The close reason.
         reason: String,
     },
-    /// The peer broke the rules. Pieces lent of an unfinished message are forgotten.
+    /// The peer broke the rules. The pieces of an unfinished message are dropped.
     Error(ProtocolError),
-    /// A whole message, put together if it came in pieces.
+    /// A whole message, reassembled if it came in pieces.
     Message {
-        /// Its kind.
+        /// The kind of the message.
         kind: MessageKind,
-        /// Its content.
+        /// The content of the message.
         bytes: Vec<u8>,
     },
     /// A Ping with its payload.
@@ -96,14 +96,14 @@ impl Seen {
     }
 }
 
-/// What came of some input.
+/// The results of some input.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Record {
-    /// What the application saw.
+    /// The events that the application saw.
     pub seen: Vec<Seen>,
-    /// The pieces of a message that has not ended.
+    /// The pieces of a message that is not complete.
     pub unfinished: Option<(MessageKind, Vec<u8>)>,
-    /// What the engine wrote by itself, polled after each event.
+    /// The bytes that the engine wrote by itself, polled after each event.
     pub output: Vec<u8>,
 }
 
@@ -111,8 +111,8 @@ impl Record {
     /// Adds an event.
     ///
     /// # Panics
-    /// If the pieces of a message are not in order: the first one begins it, the last one ends it,
-    /// and all are of one kind.
+    /// Panics if the pieces of a message are not in order: the first one begins it, the last one
+    /// ends it, and all are of one kind.
     pub fn add(&mut self, event: Result<Event<'_>, ProtocolError>) {
         let seen = match event {
             Ok(Event::Chunk(chunk)) => match self.add_chunk(chunk) {
@@ -132,15 +132,19 @@ impl Record {
             }
         };
         if matches!(seen, Seen::Message { .. }) {
-            assert_eq!(self.unfinished, None, "a message inside another one");
+            assert_eq!(self.unfinished, None, "message inside another message");
         }
         self.seen.push(seen);
     }
 
     fn add_chunk(&mut self, chunk: Chunk<'_>) -> Option<Seen> {
-        assert_eq!(chunk.begins, self.unfinished.is_none(), "pieces in order");
+        assert_eq!(
+            chunk.begins,
+            self.unfinished.is_none(),
+            "pieces out of order"
+        );
         let (kind, mut bytes) = self.unfinished.take().unwrap_or((chunk.kind, Vec::new()));
-        assert_eq!(kind, chunk.kind, "pieces of one kind");
+        assert_eq!(kind, chunk.kind, "pieces of different kinds");
         bytes.extend_from_slice(chunk.bytes);
         if chunk.ends {
             return Some(Seen::Message { kind, bytes });
@@ -150,12 +154,12 @@ impl Record {
     }
 }
 
-/// Hands `wire` to a new `engine` cut into pieces and returns what came of it.
+/// Feeds `wire`, cut into pieces, to a new `engine` and returns the results.
 pub fn feed<E: Endpoint>(engine: &mut Engine<E>, wire: &[u8], cuts: Cuts) -> Record {
     feed_on(Record::default(), engine, wire, cuts)
 }
 
-/// Hands `wire` to `engine` cut into pieces, and returns `record` with what came of it.
+/// Feeds `wire`, cut into pieces, to `engine`. Returns `record` with the results added.
 pub fn feed_on<E: Endpoint>(
     mut record: Record,
     engine: &mut Engine<E>,
@@ -168,7 +172,7 @@ pub fn feed_on<E: Endpoint>(
     record
 }
 
-/// Hands in one piece as one read at `now`, and polls for output after each event.
+/// Feeds one piece as one read at `now`, and polls for output after each event.
 pub(crate) fn feed_piece<E: Endpoint>(
     engine: &mut Engine<E>,
     piece: &[u8],
@@ -188,11 +192,11 @@ pub(crate) fn feed_piece<E: Endpoint>(
 }
 
 /// Feeds `wire` whole, byte by byte, split in two at every position and in random pieces, each time
-/// to what `start` gives: an engine and the record of what it read before. Returns the record that
-/// all of them end with.
+/// to the result of `start`: an engine and the record of its earlier input. Returns the record,
+/// which is the same for all of them.
 ///
 /// # Panics
-/// If any two differ.
+/// Panics if any two records differ.
 pub fn assert_cuts_do_not_matter<E: Endpoint>(
     start: impl Fn() -> (Engine<E>, Record),
     wire: &[u8],

@@ -1,21 +1,22 @@
-//! Frames byte by byte, legal or not (RFC 6455 §5.2); shares no code with the codec under test.
+//! Writes frames byte by byte, legal or not (RFC 6455 §5.2). Shares no code with the codec under
+//! test.
 
 use linerate_proto::Role;
 
 use crate::KEY;
 
-/// How the length of a payload is written.
+/// How the length of a payload is encoded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LengthForm {
-    /// In the 7 bits of the second byte; only the low 7 bits of the length are written.
+    /// In the 7 bits of the second byte. Only the low 7 bits of the length are written.
     Bits7,
-    /// In 16 bits behind the field 126; only the low 16 bits of the length are written.
+    /// In 16 bits after the field 126. Only the low 16 bits of the length are written.
     Bits16,
-    /// In 64 bits behind the field 127.
+    /// In 64 bits after the field 127.
     Bits64,
 }
 
-/// A frame to be written, right or wrong.
+/// A frame to be written, valid or not.
 #[derive(Clone, Debug)]
 pub struct Frame {
     first: u8,
@@ -26,7 +27,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Creates an unmasked frame with FIN and the shortest length; `opcode` has four bits.
+    /// Creates an unmasked frame with FIN and the shortest length. `opcode` has four bits.
     pub fn new(opcode: u8, payload: &[u8]) -> Self {
         Self {
             first: 0x80 | opcode,
@@ -64,14 +65,14 @@ impl Frame {
         self
     }
 
-    /// Writes the length in this form, shortest or not.
+    /// Writes the length in this form, even if it is not the shortest.
     #[must_use]
     pub fn with_length_form(mut self, form: LengthForm) -> Self {
         self.length_form = Some(form);
         self
     }
 
-    /// Claims this length, whatever the payload has.
+    /// Claims this length, regardless of the length of the payload.
     #[must_use]
     pub fn with_claimed_bytes(mut self, bytes: u64) -> Self {
         self.claimed_bytes = bytes;

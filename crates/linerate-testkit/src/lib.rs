@@ -1,12 +1,13 @@
-//! Test helpers for the linerate workspace: no sockets, no clocks, fixed seeds, but for [`bombs`] and [`server`].
+//! Test helpers for the linerate workspace. Except for [`bombs`] and [`server`], they use no
+//! sockets, no clocks and fixed seeds.
 //!
-//! - [`Frame`] writes any frame, also one that no honest peer sends.
-//! - [`feed`] hands bytes to an engine, [`Cuts`] says in which pieces, and [`Record`] holds what
-//!   came of it, so that two ways to cut the same bytes can be compared.
+//! - [`Frame`] writes any frame, including those that no honest peer sends.
+//! - [`feed`] passes bytes to an engine, [`Cuts`] selects how they are cut into pieces, and
+//!   [`Record`] holds the results, so that two ways to cut the same bytes can be compared.
 //! - [`Pair`] connects a client and a server through queues in memory and a virtual clock.
-//! - [`Rng`] makes the same numbers each time.
-//! - [`bombs`] asserts what messages that inflate a thousandfold cost a server.
-//! - [`server`] starts real Redis servers and sentinels, kills, pauses and restarts them.
+//! - [`Rng`] generates the same numbers in every run.
+//! - [`bombs`] asserts how much memory a server uses for messages that inflate a thousandfold.
+//! - [`server`] starts, kills, pauses and restarts real Redis servers and sentinels.
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! A client and a server, connected by queues in memory, under a virtual clock.
+//! A client and a server, connected by queues in memory, with a virtual clock.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -18,9 +18,10 @@ use crate::{
 pub struct Side {
     /// The engine.
     pub engine: Engine<TestEndpoint>,
-    /// What it has written and the other side has not received; append with the `send_*` methods.
+    /// The bytes that it has written and the other side has not received. The `send_*` methods
+    /// append to it.
     pub outbox: Vec<u8>,
-    /// What its application saw; `output` has what it wrote by itself.
+    /// What its application saw. `output` has the bytes that the engine wrote by itself.
     pub record: Record,
     /// The deadlines that passed, in order.
     pub timeouts: Vec<Timeout>,
@@ -58,10 +59,10 @@ impl Side {
     }
 }
 
-/// A connection whose two ends are here.
+/// A connection with both of its ends.
 ///
-/// Nothing moves by itself: [`drive`](Self::drive) carries bytes, [`advance`](Self::advance) lets
-/// time pass.
+/// Nothing happens by itself: [`drive`](Self::drive) carries bytes, and [`advance`](Self::advance)
+/// lets time pass.
 #[derive(Debug)]
 pub struct Pair {
     /// The client's end.
@@ -73,7 +74,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Creates a pair whose opening handshake has just ended, at the time 0.
+    /// Creates a pair whose opening handshake has just ended, at time 0.
     pub fn new(config: Config) -> Self {
         let config = Arc::new(config);
         Self {
@@ -84,15 +85,15 @@ impl Pair {
         }
     }
 
-    /// Lets no read give more than so many bytes.
+    /// Limits each read to `bytes` bytes.
     #[must_use]
     pub fn with_read_bytes_max(mut self, bytes: usize) -> Self {
         self.read_bytes_max = bytes;
         self
     }
 
-    /// Carries bytes both ways until neither side has any more to say, then ends the stream if the
-    /// engines say so.
+    /// Carries bytes both ways until neither side has more to send, then ends the stream if an
+    /// engine requests it.
     pub fn drive(&mut self) {
         loop {
             self.client.transmit();
@@ -100,7 +101,7 @@ impl Pair {
             if self.client.outbox.is_empty() && self.server.outbox.is_empty() {
                 break;
             }
-            // Both are taken first: what crosses on the way crosses here too.
+            // Take both first, so that bytes that cross on the way also cross here.
             let to_server = core::mem::take(&mut self.client.outbox);
             let to_client = core::mem::take(&mut self.server.outbox);
             for piece in to_server.chunks(self.read_bytes_max) {
@@ -115,13 +116,13 @@ impl Pair {
         }
     }
 
-    /// Ends the stream in both directions; what is on the way is lost.
+    /// Ends the stream in both directions. Bytes on the way are lost.
     pub fn cut(&mut self) {
         self.client.end();
         self.server.end();
     }
 
-    /// Lets time pass and tells both engines.
+    /// Lets time pass and notifies both engines.
     pub fn advance(&mut self, by: Duration) {
         self.now += by;
         for side in [&mut self.client, &mut self.server] {
@@ -131,7 +132,7 @@ impl Pair {
         }
     }
 
-    /// Returns the time.
+    /// Returns the current time of the virtual clock.
     pub const fn now(&self) -> Duration {
         self.now
     }

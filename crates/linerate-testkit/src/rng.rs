@@ -1,15 +1,15 @@
-//! Numbers that look random and are the same in each run.
+//! Numbers that look random and are the same in every run.
 
 /// A small generator with a fixed seed (SplitMix64 of Steele, Lea and Flood, 2014).
 ///
-/// It is predictable and must never make the keys of a real connection.
+/// It is predictable and must never generate the keys of a real connection.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: u64,
 }
 
 impl Rng {
-    /// Creates a generator; equal seeds give equal numbers.
+    /// Creates a generator. Equal seeds give equal numbers.
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -28,7 +28,7 @@ impl Rng {
         (self.next_u64() % bound as u64) as usize
     }
 
-    /// Returns `len` bytes.
+    /// Returns `len` pseudorandom bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         (0..len).map(|_| self.next_u64() as u8).collect()
     }

@@ -1,7 +1,9 @@
-//! Real servers for tests: started on a free port in a directory of their own, killed when dropped.
+//! Real servers for tests. Each starts on a free port in its own directory and is killed when
+//! dropped.
 //!
-//! A program that is not installed makes `start` print so and return `None`; the test then ends at once. With
-//! `CI` in the environment it is a failure, so that nothing is skipped where it counts.
+//! If a program is not installed, `start` prints a message and returns `None`, and the test then
+//! ends at once. With `CI` in the environment it is a failure instead, so that nothing is skipped
+//! there.
 
 use std::{
     env, fs, io,
@@ -22,13 +24,13 @@ mod redis;
 
 pub use redis::{RedisCluster, RedisServer, SentinelServer};
 
-/// How long a server may take until it accepts connections.
+/// The maximum time until a server accepts connections.
 const START_MAX: Duration = Duration::from_secs(20);
 
-/// How long a server may take to end.
+/// The maximum time until a server ends.
 const END_MAX: Duration = Duration::from_secs(20);
 
-/// A server's process.
+/// The process of a server.
 #[derive(Debug)]
 pub struct ServerProcess {
     program: PathBuf,
@@ -41,18 +43,18 @@ pub struct ServerProcess {
 impl ServerProcess {
     /// Starts `program` and waits until it accepts connections on `port` of 127.0.0.1.
     ///
-    /// `None` if the program is not installed. `arguments` are told the directory that it may write to; its
-    /// output goes to the file `log` there.
+    /// Returns `None` if the program is not installed. `arguments` receives the directory that the
+    /// program may write to. The output of the program goes to the file `log` there.
     ///
     /// # Panics
-    /// It does not start, or it is not installed and `CI` is set.
+    /// Panics if the program does not start, or if it is not installed and `CI` is set.
     pub fn start(
         program: &str,
         port: u16,
         arguments: impl FnOnce(&Path) -> Vec<String>,
     ) -> Option<Self> {
         let program = find(program)?;
-        let directory = TempDir::new().expect("temporary directories can be made");
+        let directory = TempDir::new().expect("temporary directories can be created");
         let arguments = arguments(directory.path());
         let child = spawn(&program, &arguments, directory.path());
         let mut server = Self {
@@ -66,13 +68,13 @@ impl ServerProcess {
         Some(server)
     }
 
-    /// Kills it without a warning, if it still runs, and waits until it is gone.
+    /// Kills the server without a warning, if it still runs, and waits until it has ended.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Asks it to end, and waits until it is gone; kills it if that takes too long.
+    /// Asks the server to end, and waits until it has. Kills it if that takes too long.
     pub fn terminate(&mut self) {
         self.signal(Signal::TERM);
         let deadline = Instant::now() + END_MAX;
@@ -82,37 +84,37 @@ impl ServerProcess {
         self.kill();
     }
 
-    /// Starts it again as it was started before, on the same port, in the same directory.
+    /// Starts the server again in the same way, on the same port and in the same directory.
     ///
     /// # Panics
-    /// It does not start.
+    /// Panics if the server does not start.
     pub fn restart(&mut self) {
         self.kill();
         self.child = spawn(&self.program, &self.arguments, self.directory.path());
         self.wait_until_ready();
     }
 
-    /// Stops it from running: its connections stay, and nobody answers.
+    /// Pauses the server: its connections stay open, but it does not answer.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it run again.
+    /// Resumes the server after [`pause`](Self::pause).
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// Returns the port that it listens on.
+    /// Returns the port that the server listens on.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Returns its host and port.
+    /// Returns the host and the port of the server.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Returns the directory that it may write to.
+    /// Returns the directory that the server may write to.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -143,11 +145,11 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Returns a port that nothing listens on, below those that the system gives to outgoing connections, so that it
-/// is still free when a server that was killed comes back.
+/// Returns a port that nothing listens on. It is below the range that the system uses for outgoing
+/// connections, so that it is still free when a killed server restarts.
 ///
 /// # Panics
-/// There is none.
+/// Panics if no port is free.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let (first, count) = (15_000, 17_000);
@@ -162,19 +164,19 @@ pub fn free_port() -> u16 {
     panic!("no free port");
 }
 
-/// Returns where `program` is installed; prints that the test is skipped if it is nowhere.
+/// Returns the path of `program`. Prints that the test is skipped if it is not installed.
 ///
 /// # Panics
-/// It is nowhere, and `CI` is set.
+/// Panics if the program is not installed and `CI` is set.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    // Debian puts servers where only root's PATH leads.
+    // Debian installs servers in directories that are only in root's PATH.
     let directories = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
     let found = directories
         .map(|directory| directory.join(program))
         .find(|file| file.is_file());
     if found.is_none() {
-        skip(format!("{program} is not installed; scripts/setup does it"));
+        skip(format!("{program} is not installed; run scripts/setup"));
     }
     found
 }

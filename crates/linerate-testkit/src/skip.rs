@@ -1,13 +1,13 @@
-//! Tests that need what a machine may lack.
+//! Skips tests that need something that the machine does not have.
 
 use std::{env, fmt};
 
-/// Says that a test does not run here, and what it lacks.
+/// Reports that a test is skipped, and what it lacks.
 ///
 /// # Panics
-/// `CI` is set: there every test runs.
+/// Panics if the environment variable `CI` is set, because every test must run there.
 pub fn skip(lacking: impl fmt::Display) {
     let is_ci = env::var_os("CI").is_some();
-    assert!(!is_ci, "this test can't be skipped in CI: {lacking}");
+    assert!(!is_ci, "this test cannot be skipped in CI: {lacking}");
     eprintln!("skipped: {lacking}");
 }

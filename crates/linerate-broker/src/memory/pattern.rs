@@ -1,12 +1,14 @@
-//! Patterns of the embedded broker.
+//! Matches channel names with the patterns of the embedded broker.
 
-/// Says whether `name` matches `pattern`, in which `*` stands for any text, also none.
+/// Returns whether `name` matches `pattern`, in which `*` stands for any text, including the empty
+/// text.
 ///
-/// Takes at most as many steps as the product of both lengths, whatever the pattern.
+/// Takes at most as many steps as the product of both lengths, for any pattern.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at, mut in_name) = (0, 0);
-    // Where to go on if what follows the last `*` does not match: that star takes one byte more.
+    // Where to continue if the text after the last `*` does not match: the star then consumes one
+    // more byte.
     let mut retry = None;
     while in_name < name.len() {
         if pattern.get(at) == Some(&b'*') {

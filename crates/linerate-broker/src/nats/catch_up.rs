@@ -1,4 +1,5 @@
-//! The order of a durable channel: what arrives live, and what is read from its stream where that has holes.
+//! Restores the order of a durable channel: from live messages, and from its stream where those
+//! have holes.
 
 use std::{collections::VecDeque, mem};
 
@@ -7,52 +8,56 @@ use linerate_hub::{Epoch, Publication, StreamPosition, publication::PublicationB
 
 use crate::event::GapReason;
 
-/// The most publications that wait while the stream is read. More are dropped, and read again later.
+/// The maximum number of publications that wait while the stream is read. Beyond it, the oldest are
+/// dropped and read again later.
 const HELD_MAX: usize = 4_096;
 
-/// Puts what arrives live in order with what the stream holds, so that each publication is delivered once.
+/// Merges live messages with the contents of the stream, so that each publication is delivered once
+/// and in order.
 ///
-/// It knows no I/O: when it says that the stream is to be read, somebody does, and hands in what was found.
+/// It performs no I/O: when it returns [`Next::ReadStream`], the caller reads the stream and passes
+/// the result to [`handle_read`](Self::handle_read).
 #[derive(Debug)]
 pub(super) struct CatchUp {
-    /// What was delivered last, or where the subscription began.
+    /// The position delivered last, or where the subscription began.
     delivered: Option<Delivered>,
     /// The newest offset that arrived live on this link.
     arrived: u64,
     is_reading: bool,
-    /// What arrived live while the stream was read.
+    /// Publications that arrived live while the stream was read.
     held: VecDeque<(u64, PublicationBuilder)>,
     was_held_dropped: bool,
 }
 
-/// How far a channel was delivered.
+/// How far a channel has been delivered.
 #[derive(Clone, Debug)]
 pub(super) struct Delivered {
-    /// Where that is in the stream.
+    /// The position in the stream.
     pub(super) position: StreamPosition,
-    /// What stands there, if it was delivered: a stream that went back in time has something else there.
+    /// The payload at that position, if it was delivered. A stream that went back in time has a
+    /// different one there.
     pub(super) payload: Option<Bytes>,
 }
 
-/// What a stream holds behind what was delivered.
+/// The contents of a stream after the delivered position.
 #[derive(Debug)]
 pub(super) struct Read {
-    /// Its incarnation.
+    /// The incarnation of the stream.
     pub(super) epoch: Epoch,
-    /// The newest offset when it was read.
+    /// The newest offset at the time of reading.
     pub(super) newest: u64,
-    /// What follows on what was delivered, as far as it is still there.
+    /// The publications after the delivered position that the stream still holds.
     pub(super) publications: Vec<Publication>,
 }
 
-/// What is to be told to the node.
+/// Something to report to the node.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
     Gap(GapReason),
     Publication(Publication),
 }
 
-/// Whether the stream must be read from what was delivered on.
+/// What the caller must do next: nothing, or read the stream from the delivered position on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[must_use]
 pub(super) enum Next {
@@ -61,7 +66,8 @@ pub(super) enum Next {
 }
 
 impl CatchUp {
-    /// Begins with a new link. The stream must be read from what was `delivered` by another one.
+    /// Starts on a new link. The stream must be read from the position that the previous link has
+    /// `delivered`.
     pub(super) fn new(delivered: Option<Delivered>) -> Self {
         Self {
             delivered,
@@ -72,14 +78,15 @@ impl CatchUp {
         }
     }
 
-    /// Takes what arrived live.
+    /// Handles a publication that arrived live.
     pub(super) fn handle_live(
         &mut self,
         offset: u64,
         publication: PublicationBuilder,
         out: &mut Vec<Item>,
     ) -> Next {
-        // Republished messages come once and in order: if one does not, the stream is another.
+        // Republished messages arrive once and in order. If one does not, the stream is a different
+        // one.
         let is_in_order = offset > self.arrived;
         self.arrived = offset;
         if self.is_reading {
@@ -93,7 +100,8 @@ impl CatchUp {
         Next::ReadStream
     }
 
-    /// Takes what the stream held, and then what arrived live meanwhile.
+    /// Handles the contents of the stream, and then the publications that arrived live in the
+    /// meantime.
     pub(super) fn handle_read(&mut self, read: Read, out: &mut Vec<Item>) -> Next {
         self.is_reading = false;
         let position = StreamPosition {
@@ -115,7 +123,7 @@ impl CatchUp {
         self.deliver_held(out)
     }
 
-    /// Takes note that something in the stream is not to be delivered.
+    /// Records that a message in the stream is not to be delivered.
     pub(super) fn skip(&mut self, offset: u64) {
         if let Some(delivered) = &mut self.delivered
             && delivered.position.offset < offset
@@ -125,12 +133,13 @@ impl CatchUp {
         }
     }
 
-    /// Returns how far the channel was delivered; `None` before its stream was read for the first time.
+    /// Returns how far the channel has been delivered, or `None` before its stream was read for the
+    /// first time.
     pub(super) fn delivered(&self) -> Option<&Delivered> {
         self.delivered.as_ref()
     }
 
-    /// Says whether the stream is to be read, or is read at the moment.
+    /// Returns whether the stream must be read, or is being read.
     pub(super) fn is_reading(&self) -> bool {
         self.is_reading
     }
@@ -173,13 +182,14 @@ impl CatchUp {
                 self.is_reading = true;
                 return Next::ReadStream;
             }
-            // Otherwise it is of an incarnation that has ended: what arrived while the stream was read follows
-            // on what was read, or was in it already.
+            // Otherwise the publication belongs to an incarnation that has ended: a publication
+            // that arrived while the stream was read either follows what was read or was included
+            // in it.
         }
         Next::Nothing
     }
 
-    /// Returns the publication if something before it is missing.
+    /// Delivers a publication, or returns it if an earlier one is missing.
     fn deliver(
         &mut self,
         offset: u64,

@@ -1,4 +1,4 @@
-//! Where the servers are and how one gets in: the URL of the broker.
+//! The servers and how to authenticate with them: the URL of the broker.
 
 use std::{fmt, fs, io, path::Path, sync::Arc, time::Duration};
 
@@ -13,61 +13,61 @@ use url::Url;
 use super::subject::SubjectError;
 use crate::options::BrokerOptions;
 
-/// The most servers that a URL may name.
+/// The maximum number of servers in a URL.
 const SERVERS_MAX: usize = 32;
 
-/// The most bytes of a file with credentials, keys or certificates.
+/// The maximum size in bytes of a file with credentials, keys or certificates.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Why a NATS broker can't be set up with what is configured. Never shows secrets.
+/// The reason why a NATS broker cannot be set up with the configuration. Never shows secrets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NatsConfigError {
-    /// The file with credentials holds none.
-    #[error("{parameter} holds no credentials")]
+    /// The file with credentials contains none.
+    #[error("file named by {parameter} contains no credentials")]
     Credentials {
-        /// Which parameter of the URL names it.
+        /// The parameter of the URL that names the file.
         parameter: &'static str,
     },
-    /// A file can't be read.
-    #[error("file of {parameter} can't be read")]
+    /// A file cannot be read.
+    #[error("cannot read the file named by {parameter}")]
     File {
-        /// Which parameter of the URL names it.
+        /// The parameter of the URL that names the file.
         parameter: &'static str,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A server without a name.
-    #[error("URL of the broker names no host")]
+    /// A server has no name.
+    #[error("broker URL has no host")]
     Host,
-    /// A parameter that does not exist.
-    #[error("URL of the broker has an unknown parameter `{name}`; known are {}", PARAMETERS.join(", "))]
+    /// A parameter is unknown.
+    #[error("broker URL has the unknown parameter `{name}`; use {}", PARAMETERS.join(", "))]
     Parameter {
-        /// Its name.
+        /// The name of the parameter.
         name: String,
     },
-    /// A prefix that can't begin a subject.
-    #[error("prefix can't begin a subject")]
+    /// The prefix cannot begin a subject.
+    #[error("invalid prefix for NATS subjects")]
     Prefix(#[from] SubjectError),
-    /// A scheme that is not spoken.
-    #[error("URL of the broker must begin with nats:// or tls://")]
+    /// The scheme is not `nats` or `tls`.
+    #[error("broker URL must begin with nats:// or tls://")]
     Scheme,
-    /// Too many servers.
-    #[error("URL of the broker names {servers} servers; at most {servers_max} are allowed")]
+    /// The URL names too many servers.
+    #[error("broker URL names {servers} servers; at most {servers_max} are allowed")]
     Servers {
-        /// How many there are.
+        /// The number of servers.
         servers: usize,
-        /// How many there may be.
+        /// The maximum number of servers.
         servers_max: usize,
     },
-    /// The system gives no thread.
-    #[error("system gives no thread")]
+    /// The system could not start a thread.
+    #[error("cannot start a thread for the NATS broker")]
     Thread(#[source] io::Error),
-    /// Certificates or keys are not usable.
-    #[error("certificates are not usable")]
+    /// Certificates or keys cannot be used.
+    #[error("cannot use the TLS certificates or keys")]
     Tls(#[from] rustls::Error),
-    /// It is no URL.
-    #[error("URL of the broker is none")]
+    /// The text is not a URL.
+    #[error("invalid broker URL")]
     Url(#[from] url::ParseError),
 }
 
@@ -80,7 +80,7 @@ const PARAMETERS: [&str; 6] = [
     "tls_key",
 ];
 
-/// Where the servers are, and what is said to them at first.
+/// The servers, and how to connect to them.
 #[derive(Clone)]
 pub(super) struct Dial {
     servers: Vec<ServerAddr>,
@@ -94,7 +94,7 @@ pub(super) struct Dial {
 #[derive(Clone)]
 enum Auth {
     Anonymous,
-    /// What stands in a file of credentials: a token of the user, and the seed of a key.
+    /// The contents of a credentials file: a token of the user, and the seed of a key.
     Credentials(String),
     /// The seed of a key.
     Nkey(String),
@@ -116,10 +116,10 @@ struct Parameters {
 }
 
 impl Dial {
-    /// Takes apart the URL of the broker, and reads the files that it names.
+    /// Parses the URL of the broker, and reads the files that it names.
     ///
-    /// `nats://[user[:password]@]host[:port][,host[:port]…][?parameter=…&…]`; a user without a password is a
-    /// token; `tls://` wants TLS.
+    /// The form is `nats://[user[:password]@]host[:port][,host[:port]…][?parameter=…&…]`. A user
+    /// without a password is a token; `tls://` requires TLS.
     pub(super) fn new(url: &str, options: &BrokerOptions) -> Result<Self, NatsConfigError> {
         let urls = urls(url)?;
         let mut auth = Auth::Anonymous;
@@ -139,7 +139,7 @@ impl Dial {
         } else if let Some(seed) = parameters.nkey.take() {
             auth = Auth::Nkey(seed);
         }
-        // A server may also want TLS on its own.
+        // The server may also require TLS on its own.
         let tls = match parameters.is_tls || options.tls_authorities.is_some() {
             true => Some(Arc::new(parameters.tls(options)?)),
             false => None,
@@ -152,17 +152,17 @@ impl Dial {
             dial_timeout: options.dial_timeout,
             command_timeout: options.command_timeout,
         };
-        // What can't be used is found out now, not at the first connection.
+        // Detect invalid settings now, not at the first connection.
         dial.connect_options()?;
         Ok(dial)
     }
 
-    /// Returns the servers, without anything secret.
+    /// Returns the servers, without any secrets.
     pub(super) fn servers(&self) -> &[ServerAddr] {
         &self.servers
     }
 
-    /// Returns what stands before the addresses that servers tell of.
+    /// Returns the scheme for addresses that servers announce.
     pub(super) const fn scheme(&self) -> &'static str {
         match self.is_tls {
             true => "tls",
@@ -170,7 +170,7 @@ impl Dial {
         }
     }
 
-    /// Returns how one connects to any of the servers.
+    /// Returns the options for a connection to any of the servers.
     pub(super) fn connect_options(&self) -> Result<ConnectOptions, NatsConfigError> {
         let options = ConnectOptions::new()
             .name("linerate")
@@ -278,7 +278,7 @@ fn urls(url: &str) -> Result<Vec<Url>, NatsConfigError> {
     rest.split(',').map(parse).collect()
 }
 
-/// async-nats logs addresses as they are.
+/// Removes secrets from an address, because async-nats logs addresses as they are.
 fn without_secrets(url: &mut Url) -> Result<ServerAddr, NatsConfigError> {
     if url.host_str().is_none_or(str::is_empty) {
         return Err(NatsConfigError::Host);
@@ -329,7 +329,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, NatsConfigEr
 }
 
 fn not_usable() -> NatsConfigError {
-    NatsConfigError::Tls(rustls::Error::General("no PEM".to_owned()))
+    NatsConfigError::Tls(rustls::Error::General("not PEM".to_owned()))
 }
 
 #[cfg(test)]
@@ -374,7 +374,7 @@ mod tests {
                 Auth::User { name, password } => {
                     assert_eq!((name.as_str(), password.as_str()), ("max", "s3cr@t"));
                 }
-                _ => panic!("no secret was found"),
+                _ => panic!("found no secret"),
             }
         }
         for url in [

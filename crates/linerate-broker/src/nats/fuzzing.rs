@@ -1,4 +1,4 @@
-//! What NATS says, for fuzzers; compiled only for them.
+//! Entry points for fuzzers of the NATS messages. Compiled only for fuzzing.
 
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
@@ -9,14 +9,15 @@ use super::{
     wire,
 };
 
-/// Returns the publication that a message with these headers is, and its place in the stream.
+/// Returns the publication that a message with these headers contains, and its offset in the
+/// stream.
 pub fn publication<'a>(
     payload: &[u8],
     headers: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> (Publication, Option<u64>) {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
-        // The crate's own parser lets nothing else pass.
+        // The parser of async-nats lets only such headers pass.
         if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
             map.append(name, value);
         }
@@ -26,7 +27,8 @@ pub fn publication<'a>(
     (publication, wire::offset(Some(&map)))
 }
 
-/// Turns a name into a subject and back; what is no subject is refused, and nothing of it reaches NATS's own.
+/// Converts a name to a subject and back. Checks that invalid names are refused and that no name
+/// reaches a reserved subject of NATS.
 pub fn names(prefix: &str, name: &str) {
     let (Ok(subjects), Ok(channel)) = (Subjects::new(prefix), ChannelName::new(name)) else {
         return;

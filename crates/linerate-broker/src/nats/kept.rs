@@ -1,5 +1,5 @@
-//! What nodes keep for each other: a stream that holds the newest message of each subject. Each reader
-//! deletes the messages that have expired.
+//! Values that nodes store for each other, in a stream that holds the newest message of each
+//! subject. Every read deletes the messages that expired long ago.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,17 +20,18 @@ use super::{
 };
 use crate::broker::BrokerError;
 
-/// The most bytes that nodes keep for each other.
+/// The maximum number of bytes that nodes store for each other.
 const KEPT_BYTES_MAX: i64 = 64 << 20;
 
-/// The header that says when a value is over, in seconds since 1970.
+/// The header with the time at which a value expires, in seconds since 1970.
 const EXPIRES: &str = "Linerate-Expires";
 
-/// How long a value stays that is over: clocks differ, and what is deleted is gone for all nodes.
+/// How long an expired value is kept before it is deleted: clocks differ, and a deletion affects
+/// all nodes.
 const SPARE: Duration = Duration::from_secs(60 * 60);
 
 impl Streams {
-    /// Keeps a value as the newest one of `subject`, one of those that `all` stands for.
+    /// Stores a value as the newest one of `subject`, which `all` must match.
     pub(super) async fn keep(
         &self,
         all: &str,
@@ -52,7 +53,7 @@ impl Streams {
         acknowledged.map(|_| ()).map_err(|error| away(&error))
     }
 
-    /// Returns the values that are kept, and deletes those that are over.
+    /// Returns the stored values, and deletes those that expired long ago.
     pub(super) async fn kept(&self, all: &str) -> Result<Vec<Bytes>, BrokerError> {
         let stream = self.stream_of_kept(all).await?;
         let state = &stream.cached_info().state;
@@ -65,13 +66,14 @@ impl Streams {
             async move {
                 match stream.direct_get(number).await {
                     Ok(message) if is_over(&message.headers, long_ago) => {
-                        // By its number: a newer one of the subject stays. Another node may have been faster, and
-                        // what can't be deleted now can be when it is read again.
+                        // Delete by number, so that a newer message of the subject stays. Ignore
+                        // errors: another node may have been faster, and a message that cannot be
+                        // deleted now can be deleted at the next read.
                         _ = stream.delete_message(number).await;
                         Ok(None)
                     }
                     Ok(message) => Ok(Some(message.payload)),
-                    // A newer one has taken its place.
+                    // A newer message has replaced it.
                     Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
                     Err(error) => Err(away(&error)),
                 }
@@ -99,14 +101,14 @@ impl Streams {
     }
 }
 
-/// Returns whether a value was over at `at`, in seconds since 1970.
+/// Returns whether a value had expired at `at`, in seconds since 1970.
 fn is_over(headers: &HeaderMap, at: u64) -> bool {
     let expires = headers.get(EXPIRES);
     let expires: Option<u64> = expires.and_then(|value| value.as_str().parse().ok());
     expires.is_some_and(|expires| expires <= at)
 }
 
-/// Returns whether the server will not keep anything, or does not at the moment.
+/// Converts an error: either the server is unavailable at the moment, or it refuses.
 fn explain(error: &CreateStreamError) -> BrokerError {
     let is_away = match error.kind() {
         CreateStreamErrorKind::JetStream(error) => {

@@ -1,4 +1,4 @@
-//! One connection to a server, from when it stands until it ends. There is never a second life.
+//! One connection to a server, from when it is established until it ends. It never reconnects.
 
 use std::{
     sync::{
@@ -25,14 +25,16 @@ use super::{
 };
 use crate::{broker::BrokerError, event::GapReason, options::BrokerOptions};
 
-/// The most bytes that may have arrived and wait for the node. Beyond, the link is given up as too slow.
+/// The maximum number of bytes that may have arrived and wait for the node. Beyond it, the link is
+/// closed because the node is too slow.
 const BACKLOG_BYTES_MAX: u64 = 64 << 20;
 
-/// How many subjects' refusals are remembered.
+/// The maximum number of subjects whose refusals are remembered.
 const REFUSALS_MAX: usize = 10_000;
 
-/// How long async-nats waits before it would connect anew on its own. It never comes to that: a link ends with
-/// its runtime, so that what came before a cut and what comes after it can't be taken for one sequence.
+/// How long async-nats waits before it reconnects on its own. That never happens: a link ends with
+/// its runtime, so that publications before and after a lost connection cannot be taken for one
+/// sequence.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// One connection to a server.
@@ -45,19 +47,20 @@ pub(super) struct Link {
     signals: Arc<Signals>,
     options: BrokerOptions,
     taken_messages: AtomicU64,
-    /// Bytes that had arrived when last nothing waited, and those taken since then.
+    /// The bytes that had arrived when nothing was waiting the last time, and those taken since
+    /// then.
     idle_bytes: AtomicU64,
     taken_bytes: AtomicU64,
 }
 
-/// What async-nats says of the connection.
+/// The events that async-nats reports for the connection.
 #[derive(Debug)]
 struct Signals {
     ended: watch::Sender<Option<GapReason>>,
     refusals: Mutex<Refusals>,
 }
 
-/// How often the server has refused what, by subject.
+/// How often the server has refused each subject.
 #[derive(Debug, Default)]
 struct Refusals {
     publishing: HashMap<String, u64>,
@@ -68,7 +71,7 @@ impl Link {
     /// Connects to a server.
     ///
     /// # Errors
-    /// It is away, or does not let us in.
+    /// Returns an error if the server is unavailable or rejects us.
     pub(super) async fn connect(
         dial: &Dial,
         server: &ServerAddr,
@@ -115,12 +118,12 @@ impl Link {
         })
     }
 
-    /// Returns what the server says of its cluster: hosts and ports at which clients are taken.
+    /// Returns the hosts and ports of its cluster that the server announces for clients.
     pub(super) fn cluster(&self) -> Vec<String> {
         self.client.server_info().connect_urls
     }
 
-    /// Publishes in a plain channel; ready when the server has taken it.
+    /// Publishes in a plain channel. Completes when the server has accepted the message.
     pub(super) async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), BrokerError> {
         let before = self.signals.refusals().publishing.get(subject).copied();
         self.send(subject, payload).await?;
@@ -146,10 +149,10 @@ impl Link {
         })
     }
 
-    /// Lets the pump subscribe to a channel; ready when that is in effect.
+    /// Lets the pump subscribe to a channel. Completes when the subscription is in effect.
     ///
     /// # Errors
-    /// The link has ended before the server had an answer.
+    /// Returns an error if the link ended before the server answered.
     pub(super) async fn subscribe(
         &self,
         channel: &ChannelName,
@@ -161,9 +164,9 @@ impl Link {
         result.await.map_err(|_| LinkEnded)
     }
 
-    /// Lets the pump do something.
+    /// Sends a command to the pump.
     pub(super) async fn command(&self, command: Command) {
-        // With the pump everything that it could do has ended.
+        // If the pump has ended, there is nothing left for it to do.
         let _ = self.commands.send(command).await;
     }
 
@@ -181,7 +184,7 @@ impl Link {
         }
     }
 
-    /// Waits until the server has done everything that it was sent before.
+    /// Waits until the server has processed everything that was sent before.
     pub(super) async fn round_trip(&self) -> Result<(), BrokerError> {
         let deadline = self.options.command_timeout;
         match timeout(deadline, self.loopback.round_trip()).await {
@@ -191,27 +194,28 @@ impl Link {
         }
     }
 
-    /// Takes note that a message has left the queues of async-nats.
+    /// Records that a message has left the queues of async-nats.
     pub(super) fn took(&self, message: &Message) {
         self.taken_messages.fetch_add(1, Ordering::Relaxed);
         self.taken_bytes
             .fetch_add(message.length as u64, Ordering::Relaxed);
     }
 
-    /// Returns about how many messages have arrived and wait. Never fewer than there are.
+    /// Returns approximately how many messages have arrived and wait. The result is never too
+    /// small.
     pub(super) fn backlog_messages(&self) -> u64 {
         let arrived = self.client.statistics().in_messages.load(Ordering::Relaxed);
         arrived.saturating_sub(self.taken_messages.load(Ordering::Relaxed))
     }
 
-    /// Takes note that nothing waits at the moment: what arrives is measured from here.
+    /// Records that nothing is waiting, which is the new base for counting what arrives.
     pub(super) fn note_idle(&self) {
         let arrived = self.client.statistics().in_bytes.load(Ordering::Relaxed);
         self.idle_bytes.store(arrived, Ordering::Relaxed);
         self.taken_bytes.store(0, Ordering::Relaxed);
     }
 
-    /// Says whether more bytes wait for the node than it may let wait.
+    /// Returns whether more bytes are waiting for the node than allowed.
     pub(super) fn is_backlog_too_large(&self) -> bool {
         let arrived = self.client.statistics().in_bytes.load(Ordering::Relaxed);
         let since_idle = arrived - self.idle_bytes.load(Ordering::Relaxed);
@@ -219,12 +223,12 @@ impl Link {
         since_idle.saturating_sub(taken) > BACKLOG_BYTES_MAX
     }
 
-    /// Gives the link up.
+    /// Ends the link.
     pub(super) fn end(&self, reason: GapReason) {
         self.signals.end(reason);
     }
 
-    /// Waits until the link has ended, and says why.
+    /// Waits until the link has ended, and returns the reason.
     pub(super) async fn ended(&self) -> GapReason {
         let mut ended = self.signals.ended.subscribe();
         let ended = ended.wait_for(Option::is_some).await;
@@ -234,10 +238,10 @@ impl Link {
             .unwrap_or(GapReason::LinkLost)
     }
 
-    /// Waits for an answer of JetStream, which never comes if the link ends.
+    /// Waits for an answer from JetStream, which would never arrive after the link has ended.
     ///
     /// # Errors
-    /// Those of `operation`, or the link has ended.
+    /// Returns the error of `operation`, or an error if the link has ended.
     pub(super) async fn answer<T>(
         &self,
         operation: impl Future<Output = Result<T, BrokerError>>,
@@ -249,7 +253,8 @@ impl Link {
         }
     }
 
-    /// Says whether async-nats holds the connection for cut, in case its word for that went under.
+    /// Returns whether async-nats considers the connection closed, in case its event for that was
+    /// lost.
     pub(super) fn is_cut(&self) -> bool {
         self.client.connection_state() == State::Disconnected
     }
@@ -290,7 +295,8 @@ impl Signals {
     }
 
     fn refusals(&self) -> MutexGuard<'_, Refusals> {
-        // Whoever panicked while holding it left it whole: each change is a single call.
+        // A panic while the lock was held leaves the state intact, because each change is a single
+        // call.
         self.refusals
             .lock()
             .unwrap_or_else(|error| error.into_inner())
@@ -298,11 +304,12 @@ impl Signals {
 }
 
 impl Refusals {
-    /// Notes what an error of the server says, which reads `Permissions Violation for Publish to "subject"`.
+    /// Records an error of the server, which has the form `Permissions Violation for Publish to
+    /// "subject"`.
     fn note(&mut self, text: &str) {
         let subject = text.split('"').nth(1);
         let (Some(subject), true) = (subject, text.starts_with("Permissions Violation")) else {
-            tracing::warn!(error = text, "NATS server reports an error");
+            tracing::warn!(error = text, "NATS server reported an error");
             return;
         };
         let refusals = match text.contains("for Publish to") {
@@ -330,7 +337,7 @@ fn describe(error: &dyn std::error::Error) -> String {
 }
 
 fn ended() -> BrokerError {
-    let reason = "link was cut".to_owned();
+    let reason = "connection was lost".to_owned();
     BrokerError::Away { reason }
 }
 

@@ -1,5 +1,5 @@
-//! What this node sends to itself through the server: it comes back once the server has done what it was told
-//! before.
+//! Messages that this node sends to itself through the server. A message comes back once the server
+//! has processed everything sent before it.
 
 use std::{
     collections::VecDeque,
@@ -11,10 +11,10 @@ use async_nats::{Client, Subscriber};
 use futures_util::StreamExt;
 use tokio::sync::{Notify, oneshot};
 
-/// Numbered messages to an inbox of our own.
+/// Sends numbered messages to its own inbox.
 ///
-/// A server handles what a connection sends in order. So when a message is back, all subscriptions that were
-/// made before are in effect, and all publications have been taken.
+/// A server processes the commands of a connection in order. When a message comes back, all earlier
+/// subscriptions are therefore in effect, and all earlier publications have been accepted.
 #[derive(Debug)]
 pub(super) struct Loopback {
     inbox: String,
@@ -24,15 +24,15 @@ pub(super) struct Loopback {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Who waits for a message that is still to be sent.
+    /// The callers that wait for a message that is not sent yet.
     waiting: Vec<oneshot::Sender<()>>,
-    /// Who waits for messages under way, by their numbers.
+    /// The callers that wait for messages that were sent, by the numbers of the messages.
     under_way: VecDeque<(u64, Vec<oneshot::Sender<()>>)>,
     sent: u64,
     is_over: bool,
 }
 
-/// The link has ended meanwhile.
+/// The link has ended in the meantime.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinkEnded;
 
@@ -46,12 +46,12 @@ impl Loopback {
         }
     }
 
-    /// Returns the subject that must be subscribed.
+    /// Returns the subject to subscribe to.
     pub(super) fn inbox(&self) -> &str {
         &self.inbox
     }
 
-    /// Waits until the server has done everything that was sent before. There is no deadline.
+    /// Waits until the server has processed everything that was sent before. There is no deadline.
     pub(super) async fn round_trip(&self) -> Result<(), LinkEnded> {
         let (done, back) = oneshot::channel();
         {
@@ -65,7 +65,7 @@ impl Loopback {
         back.await.map_err(|_| LinkEnded)
     }
 
-    /// Sends a message for all that have asked for one meanwhile, and so on.
+    /// Sends one message for all callers that are waiting, in a loop.
     pub(super) async fn send(&self, client: &Client) {
         loop {
             self.wake.notified().await;
@@ -77,7 +77,7 @@ impl Loopback {
         }
     }
 
-    /// Takes what comes back.
+    /// Receives the messages that come back.
     pub(super) async fn receive(&self, mut subscriber: Subscriber) {
         while let Some(message) = subscriber.next().await {
             if let Ok(number) = message.payload[..].try_into() {
@@ -86,7 +86,7 @@ impl Loopback {
         }
     }
 
-    /// Tells all who wait that the link has ended.
+    /// Notifies all waiting callers that the link has ended.
     pub(super) fn end(&self) {
         let mut state = self.state();
         state.is_over = true;
@@ -117,14 +117,15 @@ impl Loopback {
                 .into_iter()
                 .flat_map(|(_, all)| all)
             {
-                // Whoever has given up waiting has dropped its end.
+                // A caller that no longer waits has dropped its receiver.
                 let _ = done.send(());
             }
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked while holding it left it whole: each change is a single call.
+        // A panic while the lock was held leaves the state intact, because each change is a single
+        // call.
         self.state.lock().unwrap_or_else(|error| error.into_inner())
     }
 }

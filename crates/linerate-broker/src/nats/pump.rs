@@ -1,4 +1,4 @@
-//! What arrives on a link, on its way to the node.
+//! Moves messages that arrive on a link to the node.
 
 use std::{future::poll_fn, mem, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
@@ -27,16 +27,17 @@ use crate::{
     event::{Event, Gap, GapReason},
 };
 
-/// How many messages go to the node at once.
+/// The maximum number of messages that go to the node at once.
 const BURST_MAX: usize = 1_024;
 
-/// How long a stream that could not be read is left alone.
+/// The delay before a stream that could not be read is read again.
 const READ_RETRY: Duration = Duration::from_millis(500);
 
-/// What is asked of a pump.
+/// A command to a pump.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Subscribe, unless that is done; ready when it is in effect.
+    /// Subscribes, unless the channel is already subscribed. `done` is notified when the
+    /// subscription is in effect.
     Subscribe {
         channel: ChannelName,
         done: oneshot::Sender<Result<(), BrokerError>>,
@@ -45,7 +46,7 @@ pub(super) enum Command {
     Unsubscribe(ChannelName),
 }
 
-/// Moves what arrives on a link to the node, in bursts.
+/// Moves messages that arrive on a link to the node, in bursts.
 pub(super) struct Pump {
     shared: Arc<Shared>,
     link: Arc<Link>,
@@ -55,7 +56,8 @@ pub(super) struct Pump {
     work: FuturesUnordered<BoxFuture<'static, Done>>,
     out: Vec<Event>,
     delivering: Option<BoxFuture<'static, ()>>,
-    /// Makes what was started for a subscription that has ended meanwhile recognizable.
+    /// The id of the next subscription. Ids identify results for subscriptions that have ended in
+    /// the meantime.
     next_id: u64,
 }
 
@@ -67,7 +69,7 @@ struct Subscription {
     waiting: Vec<oneshot::Sender<Result<(), BrokerError>>>,
 }
 
-/// What arrived, and on which subscription. `None` is the control subject.
+/// A message and the channel of its subscription. `None` is the control subject.
 type Arrived = (Option<ChannelName>, Message);
 
 struct Tagged {
@@ -76,7 +78,7 @@ struct Tagged {
 }
 
 enum Done {
-    /// A plain subscription is in effect, or was refused.
+    /// A subscription is in effect, or was refused.
     Subscribed {
         channel: ChannelName,
         id: u64,
@@ -105,7 +107,7 @@ impl Pump {
         }
     }
 
-    /// Makes all subscriptions that the node wants. In effect after the next round trip.
+    /// Subscribes to everything that the node wants. In effect after the next round trip.
     pub(super) async fn subscribe_all(&mut self) -> Result<(), BrokerError> {
         let control = self.shared.subjects.control();
         self.receive(None, control).await?;
@@ -115,12 +117,12 @@ impl Pump {
         Ok(())
     }
 
-    /// Tells the node something before anything that arrives from now on.
+    /// Queues events that are reported to the node before anything that arrives from now on.
     pub(super) fn tell_first(&mut self, events: Vec<Event>) {
         self.out = events;
     }
 
-    /// Runs until nobody commands any more.
+    /// Runs until the sender of commands is dropped.
     pub(super) async fn run(&mut self, mut commands: mpsc::Receiver<Command>) {
         let durable = self.subscriptions.iter();
         let durable = durable.filter(|(_, subscription)| subscription.kind.durable().is_some());
@@ -147,7 +149,8 @@ impl Pump {
         }
     }
 
-    /// Hands to the node what the link still brought before it ended, and remembers how far each channel came.
+    /// Delivers what the link received before it ended, and stores how far each channel was
+    /// delivered.
     pub(super) async fn finish(&mut self) {
         let mut left = self.link.backlog_messages();
         loop {
@@ -173,7 +176,8 @@ impl Pump {
         }
     }
 
-    /// Hands to the node what is to be told. Until it is ready for more nothing is taken from the link.
+    /// Delivers the queued events to the node. Nothing is taken from the link until the node is
+    /// ready for more.
     fn deliver(&mut self) {
         let events = mem::take(&mut self.out);
         let ingest = Arc::clone(&self.shared.ingest);
@@ -198,7 +202,7 @@ impl Pump {
         done: oneshot::Sender<Result<(), BrokerError>>,
     ) {
         let Some(wanted) = self.shared.wanted(&channel) else {
-            // Whoever wanted it has given up.
+            // The subscriber has given up.
             return;
         };
         let made = self.subscriptions.get(&channel);
@@ -332,7 +336,7 @@ impl Pump {
                 )
             }
             Err(error) if subscription.waiting.is_empty() => {
-                tracing::warn!(%channel, %error, "stream can't be read, trying again");
+                tracing::warn!(%channel, %error, "cannot read the stream, trying again");
                 (Next::ReadStream, READ_RETRY)
             }
             Err(error) => {
@@ -401,7 +405,8 @@ impl Pump {
         let Some(subscription) = self.subscriptions.get_mut(&channel) else {
             return;
         };
-        // Only streams publish behind the prefix of live subjects; what has no number is not from one.
+        // Only streams publish under the prefix of live subjects. A message without a number is not
+        // from a stream.
         let Some(offset) = wire::offset(message.headers.as_ref()) else {
             return;
         };
@@ -449,7 +454,7 @@ async fn read(
     link.streams().catch_up(durable, delivered).await
 }
 
-/// Waits until the node has taken what it was handed.
+/// Waits until the node has accepted the events that were delivered to it.
 async fn delivered(delivering: &mut Option<BoxFuture<'static, ()>>) {
     if let Some(delivering) = delivering {
         delivering.await;

@@ -1,12 +1,12 @@
-//! Which servers there are: those that the URL names, and those that they tell of.
+//! The known servers: those in the URL, and those that the servers announce.
 
 use async_nats::ServerAddr;
 use rand::RngExt;
 
-/// How many servers are remembered that others told of.
+/// The maximum number of announced servers that are remembered.
 const DISCOVERED_MAX: usize = 64;
 
-/// The servers that may be dialled, those of the URL first.
+/// The servers that may be dialled. Those in the URL come first.
 #[derive(Debug)]
 pub(super) struct Servers {
     all: Vec<ServerAddr>,
@@ -15,7 +15,7 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// Begins with any of the servers of the URL.
+    /// Starts at a random server of the URL.
     pub(super) fn new(configured: &[ServerAddr]) -> Self {
         Self {
             all: configured.to_vec(),
@@ -24,12 +24,13 @@ impl Servers {
         }
     }
 
-    /// Goes on to the next server.
+    /// Moves on to the next server.
     pub(super) fn advance(&mut self) {
         self.at = (self.at + 1) % self.all.len().max(1);
     }
 
-    /// Takes what a server says of its cluster, in place of what was said before: hosts with ports.
+    /// Replaces the announced servers with `urls`, a list of hosts with ports that a server
+    /// announced.
     pub(super) fn learn(&mut self, scheme: &str, urls: &[String]) {
         let current = self.current().cloned();
         self.all.truncate(self.configured);
@@ -42,7 +43,7 @@ impl Servers {
                 self.all.push(address);
             }
         }
-        // One that is no longer told of is followed by the first.
+        // If the current server is no longer announced, continue with the first.
         let place = |current: &ServerAddr| self.all.iter().position(|one| is_same(one, current));
         self.at = current.as_ref().and_then(place).unwrap_or(0);
     }
@@ -52,7 +53,7 @@ impl Servers {
         self.all.get(self.at)
     }
 
-    /// Returns all of them.
+    /// Returns all servers.
     pub(super) fn all(&self) -> &[ServerAddr] {
         &self.all
     }
@@ -84,7 +85,7 @@ mod tests {
                 .current()
                 .is_some_and(|one| one.host() == "10.0.0.1")
         );
-        // It stays the current one while it is told of.
+        // A server stays the current one while it is announced.
         servers.learn("nats", &["b:1", "10.0.0.1:4222"].map(str::to_owned));
         assert!(
             servers

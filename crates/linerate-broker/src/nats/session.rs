@@ -1,4 +1,4 @@
-//! Links one after the other, each watched until it ends.
+//! Runs one link after another, and watches each until it ends.
 
 use std::{
     sync::Arc,
@@ -28,25 +28,25 @@ use crate::{
     event::{Event, GapReason, LinkState},
 };
 
-/// How many commands may wait for the pump.
+/// The number of commands that may wait for the pump.
 const COMMANDS_MAX: usize = 1_024;
 
-/// How often it is looked at how much waits for the node.
+/// The interval between checks of how much is waiting for the node.
 const BACKLOG_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How often streams that nobody has published in for long are looked for, at most and at least.
+/// The shortest and the longest interval between searches for streams of idle channels.
 const SWEEP_INTERVAL: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60 * 60)];
 
-/// How long a server may take to greet when it is only asked whether it is alive.
+/// How long a server may take to send its greeting when we only check whether it is alive.
 const GREETING_MAX: Duration = Duration::from_secs(2);
 
-/// How long a link that was deaf may take to come back once its server greets others.
+/// How long a deaf link may take to recover once its server greets new connections.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Keeps a link up until the broker is shut down.
+/// Maintains a link until the broker is shut down.
 ///
-/// Each link has a runtime of its own, and everything that belongs to it ends with that, also what async-nats
-/// does in the background.
+/// Each link has its own runtime. Everything that belongs to the link ends with the runtime,
+/// including the background tasks of async-nats.
 pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
     let mut servers = Servers::new(dial.servers());
     let mut delay = Duration::ZERO;
@@ -70,7 +70,7 @@ pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
             }
             Err(reason) => {
                 let server = servers.current().map(ServerAddr::as_url_str);
-                tracing::warn!(server, reason, "no link to NATS");
+                tracing::warn!(server, reason, "not connected to NATS");
                 shared.set_current(Current::Down { reason });
                 servers.advance();
             }
@@ -79,14 +79,14 @@ pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
     }
 }
 
-/// Doubles the delay, which is waited at least half.
+/// Doubles the delay and shortens it at random by up to a quarter.
 fn longer(delay: Duration, shared: &Shared) -> Duration {
     let options = &shared.options;
     let doubled = (delay * 2).clamp(options.reconnect_delay_min, options.reconnect_delay_max);
     doubled.mul_f64(rand::rng().random_range(0.75..1.0))
 }
 
-/// Runs one link. Returns why it ended, or why it never stood.
+/// Runs one link. Returns why it ended, or an error if it was never established.
 async fn session(
     shared: &Arc<Shared>,
     dial: &Dial,
@@ -99,7 +99,7 @@ async fn session(
         () = shared.shut_down() => return Ok(GapReason::LinkLost),
     }
     let (commands, queue) = mpsc::channel(COMMANDS_MAX);
-    let server = servers.current().cloned().ok_or("no server")?;
+    let server = servers.current().cloned().ok_or("no server is known")?;
     let link = Link::connect(dial, &server, &shared.options, commands.clone()).await?;
     let link = Arc::new(link);
     servers.learn(dial.scheme(), &link.cluster());
@@ -112,23 +112,23 @@ async fn session(
     link.round_trip().await.map_err(|error| error.to_string())?;
     pump.tell_first(shared.stands(sent.elapsed(), before));
     shared.set_current(Current::Up(Arc::clone(&link)));
-    tracing::info!(server = server.as_url_str(), "linked to NATS");
+    tracing::info!(server = server.as_url_str(), "connected to NATS");
     tokio::select! {
         () = pump.run(queue) => (),
         () = watch(shared, servers, &link, &commands) => (),
         _ = link.ended() => (),
         () = shared.shut_down() => {
-            // What was published but not yet written.
+            // Write out the publications that are still buffered.
             let _ = timeout(shared.options.probe_timeout, link.client().flush()).await;
         }
     }
     servers.learn(dial.scheme(), &link.cluster());
-    // The first reason that was given counts.
+    // Only the first reason counts.
     link.end(GapReason::LinkLost);
     let reason = link.ended().await;
-    tracing::warn!(?reason, "link to NATS has ended");
+    tracing::warn!(?reason, "connection to NATS has ended");
     shared.set_state(LinkState::Deaf);
-    let down = "link was cut".to_owned();
+    let down = "connection was lost".to_owned();
     shared.set_current(Current::Down { reason: down });
     link.loopback().end();
     pump.finish().await;
@@ -150,7 +150,7 @@ async fn start_loopback(link: &Arc<Link>) -> Result<(), String> {
     Ok(())
 }
 
-/// Watches a link until it has to be given up.
+/// Watches a link until it must be closed.
 async fn watch(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc::Sender<Command>) {
     tokio::select! {
         () = watch_backlog(link) => (),
@@ -159,7 +159,7 @@ async fn watch(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc:
     }
 }
 
-/// Looks for streams of idle channels every now and then, not at the same time as other nodes.
+/// Deletes the streams of idle channels from time to time, at other times than other nodes.
 async fn sweep(shared: &Shared, link: &Link) {
     let [shortest, longest] = SWEEP_INTERVAL;
     let interval = (shared.options.meta_ttl / 24).clamp(shortest, longest);
@@ -183,12 +183,13 @@ async fn watch_backlog(link: &Link) {
     }
 }
 
-/// Sends a message around every now and then, and says how that went. Ends when the link is dead.
+/// Sends a loopback message at regular intervals and reports the result. Ends when the link is
+/// dead.
 async fn probe(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc::Sender<Command>) {
     let options = &shared.options;
     let tell = async |state| {
         shared.set_state(state);
-        // Fails only if the pump has ended, and with it the link.
+        // This fails only if the pump has ended, and with it the link.
         let _ = commands.send(Command::Tell(Event::Link(state))).await;
     };
     loop {
@@ -215,10 +216,11 @@ async fn probe(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc:
     }
 }
 
-/// Ready when a deaf link should be given up: when some server greets others, but nothing comes back on the link.
+/// Completes when a deaf link should be closed: when some server greets new connections, but
+/// nothing comes back on the link.
 ///
-/// A server that was only paused greets nobody either. Then the old link goes on where it was, and nothing is
-/// lost, while a new one would have to begin anew.
+/// A server that was only paused greets no connections either. In that case the old link continues
+/// where it was and nothing is lost, whereas a new link would have to start again.
 async fn is_dead(servers: &Servers, after: Duration) {
     sleep_awake(after).await;
     loop {

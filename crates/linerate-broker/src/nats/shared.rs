@@ -1,4 +1,5 @@
-//! What outlives a link: what the node wants, where plain channels stand, and how the link is.
+//! State that outlives a link: the channels that the node wants, the positions of plain channels,
+//! and the state of the link.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard},
@@ -24,7 +25,7 @@ use crate::{
     sequencer::Sequencer,
 };
 
-/// What the broker and its links share.
+/// State that the broker and its links share.
 pub(super) struct Shared {
     pub(super) options: BrokerOptions,
     pub(super) subjects: Subjects,
@@ -33,11 +34,11 @@ pub(super) struct Shared {
     link: watch::Sender<Current>,
 }
 
-/// The link that stands, if one does.
+/// The current link, if there is one.
 #[derive(Clone, Debug)]
 pub(super) enum Current {
     Down {
-        /// What the last attempt to connect ended with.
+        /// How the last attempt to connect ended.
         reason: String,
     },
     ShutDown,
@@ -69,7 +70,7 @@ struct State {
     sequencer: Sequencer,
     wanted: HashMap<ChannelName, Wanted>,
     link: LinkState,
-    /// When the link was last known to be good.
+    /// When the link was last known to work.
     heard: Option<Clock>,
 }
 
@@ -94,7 +95,7 @@ impl Shared {
         })
     }
 
-    /// Returns how a channel is subscribed.
+    /// Returns how to subscribe to a channel.
     pub(super) fn kind(
         &self,
         channel: &ChannelName,
@@ -114,7 +115,7 @@ impl Shared {
         })
     }
 
-    /// Takes note that a channel is to be received, by this link and all that follow.
+    /// Records that a channel is wanted, on this link and all later ones.
     pub(super) fn want(&self, channel: &ChannelName, kind: Kind) {
         let mut state = self.state();
         if matches!(kind, Kind::Plain { .. }) {
@@ -129,7 +130,7 @@ impl Shared {
         }
     }
 
-    /// Takes note that a channel is not to be received any more.
+    /// Records that a channel is no longer wanted.
     pub(super) fn forget(&self, channel: &ChannelName) {
         let mut state = self.state();
         state.wanted.remove(channel);
@@ -153,7 +154,7 @@ impl Shared {
         }
     }
 
-    /// Numbers what arrived in a plain channel.
+    /// Numbers a publication that arrived in a plain channel.
     pub(super) fn number(
         &self,
         now: Instant,
@@ -181,9 +182,9 @@ impl Shared {
         self.state().sequencer.remove_history(channel.as_str());
     }
 
-    /// Takes note that all subscriptions stand, and returns what the node is to be told.
+    /// Records that all subscriptions are in effect, and returns the events to report to the node.
     ///
-    /// Durable channels have no part in the gap: their streams say what was missed.
+    /// Durable channels are not part of the gap, because their streams show what was missed.
     pub(super) fn stands(&self, round_trip: Duration, ended: GapReason) -> Vec<Event> {
         let mut state = self.state();
         let link = LinkState::Up { round_trip };
@@ -208,7 +209,7 @@ impl Shared {
         events
     }
 
-    /// Takes note of what a probe has found.
+    /// Stores the result of a probe.
     pub(super) fn set_state(&self, link: LinkState) {
         let mut state = self.state();
         state.link = link;
@@ -217,7 +218,7 @@ impl Shared {
         }
     }
 
-    /// Returns how the link is. It is deaf also if nothing was heard of the probes themselves for long.
+    /// Returns the state of the link. It is also deaf if no probe has succeeded for too long.
     pub(super) fn link_state(&self) -> LinkState {
         let state = self.state();
         let silence_max = self.options.probe_interval + 2 * self.options.probe_timeout;
@@ -230,7 +231,7 @@ impl Shared {
         }
     }
 
-    /// Says which link stands from now on.
+    /// Sets the current link.
     pub(super) fn set_current(&self, current: Current) {
         self.link.send_modify(|link| {
             if !matches!(link, Current::ShutDown) {
@@ -243,16 +244,16 @@ impl Shared {
         matches!(*self.link.borrow(), Current::ShutDown)
     }
 
-    /// Waits until the broker is to end.
+    /// Waits until the broker is shut down.
     pub(super) async fn shut_down(&self) {
         let mut link = self.link.subscribe();
-        // Fails only when `self` is gone.
+        // This fails only when `self` is gone.
         let _ = link
             .wait_for(|link| matches!(link, Current::ShutDown))
             .await;
     }
 
-    /// Returns the link that stands.
+    /// Returns the current link.
     pub(super) fn current(&self) -> Result<Arc<Link>, BrokerError> {
         self.link.borrow().link()
     }
@@ -275,7 +276,8 @@ impl Shared {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked while holding it left it whole: each change is a single call.
+        // A panic while the lock was held leaves the state intact, because each change is a single
+        // call.
         self.state.lock().unwrap_or_else(|error| error.into_inner())
     }
 }
@@ -302,7 +304,7 @@ impl Kind {
         }
     }
 
-    /// Returns the subject that is to be subscribed.
+    /// Returns the subject to subscribe to.
     pub(super) fn subject(&self) -> String {
         match self {
             Self::Durable(durable) => subject::live(&durable.subject),

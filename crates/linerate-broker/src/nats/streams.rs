@@ -1,8 +1,8 @@
-//! The streams of durable channels, one for each.
+//! The streams of durable channels, one for each channel.
 //!
-//! A stream that several channels share would number them together. With one of its own a channel's offsets
-//! have no holes, so that a missing publication is seen, and the stream says what it still holds and where it
-//! ends, even when everything in it is too old or was removed.
+//! A stream shared by several channels would number them together. With its own stream, the offsets
+//! of a channel have no holes, so that a missing publication is detected. The stream also reports
+//! what it still holds and where it ends, even when everything in it has expired or was removed.
 
 use std::{
     sync::{Mutex, MutexGuard},
@@ -34,29 +34,29 @@ use crate::{
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
 
-/// What the description of a stream of ours begins with. Its incarnation follows.
+/// The beginning of the description of each of our streams. The incarnation follows.
 const DESCRIPTION: &str = "linerate ";
 
-/// How many messages of a stream are asked for at once.
+/// The number of messages of a stream that are requested at once.
 pub(super) const READS_AT_ONCE: usize = 64;
 
-/// The most payload bytes that are read of a stream for one history, or to catch up.
+/// The maximum number of payload bytes that are read from a stream for one history, or to catch up.
 const READ_BYTES_MAX: usize = 64 << 20;
 
-/// How many streams are read at once when a link is new.
+/// The number of streams that are read at once when a link is new.
 const CATCH_UPS_AT_ONCE: usize = 32;
 
-/// The streams of a link's server.
+/// The streams on the server of a link.
 #[derive(Debug)]
 pub(super) struct Streams {
     context: Context,
     options: BrokerOptions,
-    /// Streams that are there, with which options.
+    /// The streams that are known to exist, with their options and epochs.
     known: Mutex<HashMap<ChannelName, (StreamOptions, Epoch)>>,
     catch_ups: Semaphore,
 }
 
-/// A channel and the subject that it is.
+/// A durable channel and its subject.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Durable {
     pub(super) channel: ChannelName,
@@ -67,7 +67,7 @@ pub(super) struct Durable {
 struct Opened {
     stream: Stream,
     epoch: Epoch,
-    /// The oldest offset that is there, or the next one.
+    /// The oldest stored offset, or the next offset if nothing is stored.
     first: u64,
     newest: u64,
 }
@@ -82,8 +82,8 @@ impl Streams {
         }
     }
 
-    /// Publishes; ready when the stream has it. Whether it is on a disk by then is up to the server, which
-    /// syncs every two minutes unless configured otherwise.
+    /// Publishes. Completes when the stream has stored the message. Whether it is on disk at that
+    /// time depends on the server, which syncs every two minutes unless configured otherwise.
     pub(super) async fn publish(
         &self,
         durable: &Durable,
@@ -92,18 +92,18 @@ impl Streams {
         let epoch = self.epoch(durable).await?;
         match self.send(durable, &publish).await? {
             Some(offset) => Ok(published(epoch, offset)),
-            // Somebody has deleted the stream.
+            // The stream was deleted.
             None => {
                 self.known().remove(&durable.channel);
                 let epoch = self.epoch(durable).await?;
                 let offset = self.send(durable, &publish).await?;
-                let offset = offset.ok_or_else(|| refused("stream vanished"))?;
+                let offset = offset.ok_or_else(|| refused("stream was deleted"))?;
                 Ok(published(epoch, offset))
             }
         }
     }
 
-    /// Returns what a channel's stream holds.
+    /// Returns the publications that a channel's stream holds.
     pub(super) async fn history(
         &self,
         durable: &Durable,
@@ -128,10 +128,12 @@ impl Streams {
         let read = opened.read(from, to).await?;
         let Some(mut publications) = read else {
             let bytes_max = READ_BYTES_MAX;
-            let reason = format!("history has more bytes than {bytes_max}; ask for less at a time");
+            let reason = format!(
+                "history is larger than {bytes_max} bytes; request fewer publications at a time"
+            );
             return Err(BrokerError::Refused { reason });
         };
-        // What was there a moment ago may have given way to what is newer.
+        // Newer messages may have replaced those that were there a moment ago.
         let first = publications.first().map(Publication::offset);
         if request.since.is_some() && from <= to {
             is_contiguous &= first == Some(from);
@@ -149,7 +151,7 @@ impl Streams {
         })
     }
 
-    /// Forgets what a channel's stream holds.
+    /// Deletes the contents of a channel's stream.
     pub(super) async fn remove_history(&self, durable: &Durable) -> Result<(), BrokerError> {
         let opened = self.open(durable).await?;
         let purged = opened.stream.purge().await;
@@ -158,10 +160,11 @@ impl Streams {
             .map_err(|error| refused(&error.to_string()))
     }
 
-    /// Reads what follows on what was delivered.
+    /// Reads the publications after the delivered position.
     ///
-    /// A stream that ends before that, or has something else there, went back in time, as after a restart of
-    /// the server that has lost its newest writes: it gets another epoch.
+    /// A stream that ends before that position, or has a different payload there, went back in
+    /// time, for example because the server lost its newest writes in a restart. Such a stream gets
+    /// a new epoch.
     pub(super) async fn catch_up(
         &self,
         durable: &Durable,
@@ -188,7 +191,7 @@ impl Streams {
             return Ok(nothing(self.renew(durable, opened).await?));
         }
         let from = opened.first.max(delivered.position.offset + 1);
-        // More than may be read is as if it was not there any more: a gap.
+        // If there is more than may be read, treat it as if it were gone: as a gap.
         let publications = opened.read(from, opened.newest).await?;
         Ok(Read {
             publications: publications.unwrap_or_default(),
@@ -196,10 +199,11 @@ impl Streams {
         })
     }
 
-    /// Deletes streams of channels behind `prefix` that are empty and have taken nothing for long.
+    /// Deletes the streams of channels with `prefix` that are empty and have received nothing for a
+    /// long time.
     ///
-    /// What is published at the same moment may go with its stream. The next one then begins in another epoch,
-    /// so subscribers are told.
+    /// A message that is published at the same moment may be deleted with its stream. The next one
+    /// then starts a new epoch, so subscribers are notified.
     pub(super) async fn sweep(&self, prefix: &str) {
         let mut infos = self.context.streams();
         let mut idle = Vec::new();
@@ -211,7 +215,9 @@ impl Streams {
         for name in idle {
             match self.context.delete_stream(&name).await {
                 Ok(_) => tracing::info!(name, "deleted the stream of an idle channel"),
-                Err(error) => tracing::warn!(name, %error, "stream of an idle channel stays"),
+                Err(error) => {
+                    tracing::warn!(name, %error, "cannot delete the stream of an idle channel")
+                }
             }
         }
     }
@@ -220,12 +226,12 @@ impl Streams {
         &self.context
     }
 
-    /// Returns on how many servers a stream is kept.
+    /// Returns the number of servers that store a stream.
     pub(super) fn replicas(&self) -> usize {
         self.options.stream_replicas.into()
     }
 
-    /// Returns the incarnation of a channel's stream, which is created if there is none.
+    /// Returns the incarnation of a channel's stream, which is created if it does not exist.
     async fn epoch(&self, durable: &Durable) -> Result<Epoch, BrokerError> {
         let known = self.known().get(&durable.channel).cloned();
         match known {
@@ -239,11 +245,11 @@ impl Streams {
             Some(stream) => stream,
             None => match self.create(durable).await? {
                 Some(stream) => stream,
-                // Another node was quicker.
+                // Another node was faster.
                 None => self
                     .find(durable)
                     .await?
-                    .ok_or_else(|| refused("stream vanished"))?,
+                    .ok_or_else(|| refused("stream was deleted"))?,
             },
         };
         let opened = Opened::new(stream, durable)?;
@@ -288,7 +294,7 @@ impl Streams {
         }
     }
 
-    /// Gives a stream the limits that are configured now.
+    /// Updates the limits of a stream to the current configuration.
     async fn reconfigure(&self, durable: &Durable, opened: &Opened) -> Result<(), BrokerError> {
         let is = &opened.stream.cached_info().config;
         let wanted = self.config(durable, opened.epoch.as_str());
@@ -334,7 +340,7 @@ impl Streams {
             max_bytes: self.options.stream_bytes_max.try_into().unwrap_or(i64::MAX),
             max_messages: size_max.try_into().unwrap_or(i64::MAX),
             max_age: ttl,
-            // The server wants no window that is longer than messages live.
+            // The server does not accept a window that is longer than the lifetime of messages.
             duplicate_window: self.options.idempotency_ttl.min(ttl),
             allow_direct: true,
             republish: Some(Republish {
@@ -346,7 +352,7 @@ impl Streams {
         }
     }
 
-    /// Returns the offset, or `None` if there is no stream.
+    /// Sends a message and returns its offset, or `None` if the stream does not exist.
     async fn send(&self, durable: &Durable, publish: &Publish) -> Result<Option<u64>, BrokerError> {
         let mut message = PublishMessage::build()
             .payload(publish.payload.clone())
@@ -386,7 +392,8 @@ impl Streams {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<ChannelName, (StreamOptions, Epoch)>> {
-        // Whoever panicked while holding it left it whole: each change is a single call.
+        // A panic while the lock was held leaves the state intact, because each change is a single
+        // call.
         self.known.lock().unwrap_or_else(|error| error.into_inner())
     }
 }
@@ -399,7 +406,9 @@ impl Opened {
         let is_ours = info.config.subjects == [durable.subject.as_str()];
         let Some(incarnation) = incarnation.filter(|_| is_ours) else {
             let name = &info.config.name;
-            return Err(refused(&format!("stream {name} was not made by linerate")));
+            return Err(refused(&format!(
+                "stream {name} was not created by linerate"
+            )));
         };
         let newest = info.state.last_sequence;
         Ok(Self {
@@ -410,7 +419,8 @@ impl Opened {
         })
     }
 
-    /// Says whether something else stands where a publication was delivered from.
+    /// Returns whether the stream has a different payload at the delivered position, or ends before
+    /// it.
     async fn is_other(&self, delivered: &Delivered) -> Result<bool, BrokerError> {
         let offset = delivered.position.offset;
         if offset > self.newest {
@@ -423,7 +433,8 @@ impl Opened {
         Ok(there.is_some_and(|there| there.payload() != payload))
     }
 
-    /// Reads the messages that are there; `None` if they have more than [`READ_BYTES_MAX`].
+    /// Reads the messages that exist in a range. Returns `None` if they have more than
+    /// [`READ_BYTES_MAX`] bytes.
     async fn read(&self, from: u64, to: u64) -> Result<Option<Vec<Publication>>, BrokerError> {
         let messages = stream::iter(from..=to).map(|offset| self.message(offset));
         let mut messages = std::pin::pin!(messages.buffered(READS_AT_ONCE));
@@ -445,7 +456,7 @@ impl Opened {
         let message = match self.stream.direct_get(offset).await {
             Ok(message) => message,
             Err(error) if error.kind() == DirectGetErrorKind::NotFound => {
-                // A copy that lags behind answers as well; the leader knows.
+                // A replica that lags behind may have answered; only the leader knows for certain.
                 match self.stream.get_raw_message(offset).await {
                     Ok(message) => message,
                     Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => {
@@ -498,7 +509,8 @@ pub(super) fn away(reason: &dyn std::error::Error) -> BrokerError {
     BrokerError::Away { reason }
 }
 
-/// JetStream did not answer: it is switched off, still starts, or the link is gone.
+/// Converts an error that means that JetStream did not answer: it is disabled, is still starting,
+/// or the link is gone.
 fn unavailable(error: &dyn std::error::Error) -> BrokerError {
     let source = error.source().map(|source| format!(": {source}"));
     BrokerError::Away {

@@ -1,46 +1,49 @@
-//! Names of channels as NATS subjects, and the subjects and streams that are our own.
+//! Channel names as NATS subjects, and our own subjects and streams.
 
 use std::fmt::Write as _;
 
 use linerate_hub::ChannelName;
 use sha1::{Digest, Sha1};
 
-/// Nodes talk among themselves on this subject.
+/// The subject on which nodes talk to each other.
 const CONTROL: &str = "_linerate.control";
 
-/// What a stream has taken is republished behind this, with its place in the stream.
+/// The prefix of the subjects on which streams republish their messages, with their offsets.
 const LIVE: &str = "_linerate.live.";
 
-/// What nodes keep for each other is published behind this.
+/// The prefix of the subjects of values that nodes store for each other.
 const KEPT: &str = "_linerate.kept.";
 
-/// How much of a subject is readable in the name of its stream.
+/// The number of characters of a subject that its stream's name shows.
 const STREAM_NAME_READABLE_MAX: usize = 64;
 
-/// Turns names of channels into subjects.
+/// Converts channel names to subjects.
 #[derive(Clone, Debug)]
 pub(super) struct Subjects {
     prefix: String,
 }
 
-/// Why a name can't be a subject.
+/// The reason why a name cannot be a subject.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubjectError {
-    /// Nothing between two dots, or at one of the ends.
-    #[error("name of a channel must not begin or end with a dot, nor hold two in a row")]
+    /// A token is empty: between two dots, at the beginning or at the end.
+    #[error("channel name must not begin or end with a dot, or contain two dots in a row")]
     EmptyToken,
-    /// A prefix without a dot at its end.
+    /// The prefix does not end with a dot.
     #[error("prefix must end with a dot")]
     PrefixEnd,
-    /// The first token is for NATS and for us.
-    #[error("name of a channel must not begin with `$` or `_`, which NATS keeps for itself")]
+    /// The first token is reserved for NATS and for linerate.
+    #[error("channel name must not begin with `$` or `_`, which NATS reserves")]
     Reserved,
-    /// A pattern that would also match what is none of a client's business.
+    /// The pattern would also match internal subjects of NATS.
     #[error("pattern must not begin with a wildcard unless a prefix is configured")]
     TooWide,
-    /// A wildcard where a single channel is meant, or within a token, or `>` before the end.
-    #[error("`*` and `>` stand for whole tokens of a subscription, `>` for the last ones only")]
+    /// A wildcard is where a single channel is required, is only a part of a token, or is a `>`
+    /// that is not the last token.
+    #[error(
+        "`*` and `>` are allowed only in subscriptions, as whole tokens, and `>` only as the last one"
+    )]
     Wildcard,
 }
 
@@ -48,7 +51,8 @@ impl Subjects {
     /// Checks `prefix`, which is put before every name.
     ///
     /// # Errors
-    /// It is neither empty nor whole tokens, each with its dot.
+    /// Returns an error if the prefix is neither empty nor a series of tokens that each end with a
+    /// dot.
     pub(super) fn new(prefix: &str) -> Result<Self, SubjectError> {
         if !prefix.is_empty() {
             let tokens = prefix.strip_suffix('.').ok_or(SubjectError::PrefixEnd)?;
@@ -68,12 +72,12 @@ impl Subjects {
         self.subject(channel, Wildcards::Allowed)
     }
 
-    /// Returns the channel that something was published in, if it is the name of one.
+    /// Returns the channel of a subject, if the subject has the prefix and is a valid channel name.
     pub(super) fn channel(&self, subject: &str) -> Option<ChannelName> {
         ChannelName::new(subject.strip_prefix(&self.prefix)?).ok()
     }
 
-    /// Returns the subject on which nodes with the same prefix talk among themselves.
+    /// Returns the subject on which nodes with the same prefix talk to each other.
     pub(super) fn control(&self) -> String {
         match self.prefix.strip_suffix('.') {
             Some(prefix) => format!("{CONTROL}.{prefix}"),
@@ -81,7 +85,8 @@ impl Subjects {
         }
     }
 
-    /// Returns the subject of what nodes keep for each other under `id`, which is a wildcard or becomes a digest.
+    /// Returns the subject of the value that nodes store under the digest of `id`, or of all values
+    /// if `id` is `None`.
     pub(super) fn kept(&self, id: Option<&str>) -> String {
         let digest = |id: &str| hex(&Sha1::digest(id.as_bytes()));
         let last = id.map_or("*".to_owned(), digest);
@@ -103,12 +108,12 @@ impl Subjects {
     }
 }
 
-/// Returns where the stream of `subject` republishes what it has taken.
+/// Returns the subject on which the stream of `subject` republishes its messages.
 pub(super) fn live(subject: &str) -> String {
     format!("{LIVE}{subject}")
 }
 
-/// Returns the name of the stream of `subject`: what is readable of it, and a digest that makes it unique.
+/// Returns the name of the stream of `subject`: a readable part, and a digest that makes it unique.
 pub(super) fn stream(subject: &str) -> String {
     let readable = |char: char| match char.is_ascii_alphanumeric() {
         true => char,
@@ -123,13 +128,13 @@ pub(super) fn stream(subject: &str) -> String {
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
-        // Writing into a string can't fail.
+        // Writing into a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text
 }
 
-/// Says whether a name has a token that is a wildcard.
+/// Returns whether a name has a token that is a wildcard.
 pub(super) fn is_pattern(name: &str) -> bool {
     name.split('.').any(is_wildcard)
 }
@@ -257,7 +262,7 @@ mod tests {
         assert_eq!(live("a.b"), "_linerate.live.a.b");
     }
 
-    /// Names made of what has a meaning to NATS or to us.
+    /// Names made of characters that have a meaning to NATS or to us.
     fn arbitrary() -> impl Strategy<Value = String> {
         const PARTS: &[&str] = &[
             ".",

@@ -1,4 +1,5 @@
-//! Publications of durable channels as messages: what does not fit into a payload goes into headers.
+//! Publications of durable channels as NATS messages: data other than the payload goes into
+//! headers.
 
 use std::str::FromStr;
 
@@ -10,16 +11,16 @@ use serde_json::{Value, json};
 
 use crate::request::Publish;
 
-/// What a header must not hold, or would lose at its ends.
+/// The characters that a header cannot contain, or would lose at its ends.
 const NOT_IN_HEADERS: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
 
-/// Who published, as JSON.
+/// The header with the publisher, as JSON.
 const INFO: &str = "Linerate-Info";
 
-/// What the publisher has added, as JSON.
+/// The header with the tags, as JSON.
 const TAGS: &str = "Linerate-Tags";
 
-/// Returns the headers that say who publishes and what was added; `None` if there is nothing to say.
+/// Returns the headers with the publisher and the tags, or `None` if there are neither.
 pub(super) fn headers(publish: &Publish) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     if let Some(info) = &publish.info {
@@ -31,12 +32,12 @@ pub(super) fn headers(publish: &Publish) -> Option<HeaderMap> {
     (!headers.is_empty()).then_some(headers)
 }
 
-/// Returns the id of a message for a key, which may hold whatever its publisher likes.
+/// Returns a message id for an idempotency key, which may contain any text.
 pub(super) fn message_id(key: &str) -> String {
     percent_encode(key.as_bytes(), NOT_IN_HEADERS).to_string()
 }
 
-/// Starts the publication that a message is. Headers of others, or that are broken, are passed over.
+/// Starts the publication that a message contains. Unknown or malformed headers are ignored.
 pub(super) fn publication(payload: Bytes, headers: Option<&HeaderMap>) -> PublicationBuilder {
     let publication = Publication::build(payload);
     let Some(headers) = headers else {
@@ -51,13 +52,13 @@ pub(super) fn publication(payload: Bytes, headers: Option<&HeaderMap>) -> Public
         .with_tags(tags.unwrap_or_default())
 }
 
-/// Returns the place in its stream that a republished message says.
+/// Returns the offset in its stream that a republished message names.
 pub(super) fn offset(headers: Option<&HeaderMap>) -> Option<u64> {
     headers?.get(NATS_SEQUENCE)?.as_str().parse().ok()
 }
 
 fn insert(headers: &mut HeaderMap, name: &'static str, value: &Value) {
-    // JSON as it is written here has neither line ends nor other control characters.
+    // JSON as written here contains neither line ends nor other control characters.
     if let Ok(value) = HeaderValue::from_str(&value.to_string()) {
         headers.insert(name, value);
     }

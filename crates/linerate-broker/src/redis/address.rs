@@ -1,6 +1,7 @@
-//! Where a Redis service is: the URL of the configuration.
+//! The address of a Redis service: the URL from the configuration.
 //!
-//! Errors say which part is wrong but quote nothing of it: a password with a forgotten `%2F` ends up in any part.
+//! Errors name the part that is wrong but never quote it, because a password with a forgotten `%2F`
+//! can end up in any part.
 
 use std::fmt;
 
@@ -12,20 +13,21 @@ const SERVER_PORT: u16 = 6_379;
 /// The port of a sentinel.
 const SENTINEL_PORT: u16 = 26_379;
 
-/// The most hosts that a URL may name.
+/// The maximum number of hosts in a URL.
 const HOSTS_MAX: usize = 64;
 
 /// A Redis service.
 ///
-/// | URL | what it means |
+/// | URL | meaning |
 /// | --- | --- |
 /// | `redis://[[user]:password@]host[:port][/database]` | one server |
-/// | `redis+sentinel://[[user]:password@]host[:port][,…]/master[/database]` | the master that sentinels know by that name |
-/// | `redis+cluster://[[user]:password@]host[:port][,…]` | a cluster, with some of its nodes |
+/// | `redis+sentinel://[[user]:password@]host[:port][,…]/master[/database]` | the master that the sentinels know by this name |
+/// | `redis+cluster://[[user]:password@]host[:port][,…]` | a cluster; the hosts are some of its nodes |
 ///
-/// `rediss` in place of `redis` means TLS. Parameters: `sentinel_user` and `sentinel_password`; for a cluster
-/// `sharded=false`, if channels are published in by plain `PUBLISH`, which all nodes of a cluster carry, in place of
-/// `SPUBLISH`, which only one does.
+/// `rediss` instead of `redis` means TLS. The parameters are `sentinel_user` and
+/// `sentinel_password`, and for a cluster `sharded=false`, which means that channels use plain
+/// `PUBLISH`, which all nodes of a cluster carry, instead of `SPUBLISH`, which only one node
+/// carries.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     pub(super) topology: Topology,
@@ -56,60 +58,59 @@ pub(super) struct Host {
     pub(super) port: u16,
 }
 
-/// A user and a password; either may be missing. Shows neither when it is printed.
+/// A user and a password, each of which may be missing. `Debug` shows neither.
 #[derive(Clone, Default, Eq, PartialEq)]
 pub(super) struct Login {
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
 }
 
-/// Why a text is not the URL of a Redis service.
+/// The reason why a text is not the URL of a Redis service.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedisUrlError {
-    /// The database is no number, or a cluster has one.
-    #[error("database in the URL must be a number, and a cluster has none")]
+    /// The database is not a number, or a cluster has one.
+    #[error("database in the URL must be a number, and must be omitted for a cluster")]
     Database,
-    /// A percent sign without two hexadecimal digits, or bytes that are not UTF-8.
+    /// A percent sign is not followed by two hexadecimal digits, or the decoded bytes are not
+    /// UTF-8.
     #[error("user, password or parameter in the URL is not percent-encoded UTF-8")]
     Encoding,
-    /// A host without a name.
+    /// A host has no name.
     #[error("host {number} in the URL has no name")]
     Host {
-        /// Which one, counted from 1.
+        /// The position of the host in the URL, counted from 1.
         number: usize,
     },
-    /// More hosts than allowed, or several where there can be one.
+    /// There are more hosts than allowed, or several hosts where only one is allowed.
     #[error("URL names {hosts} hosts; at most {hosts_max} are allowed")]
     Hosts {
-        /// How many there are.
+        /// The number of hosts.
         hosts: usize,
-        /// How many there may be.
+        /// The maximum number of hosts.
         hosts_max: usize,
     },
-    /// A sentinel must be asked for a master by name.
-    #[error(
-        "URL of sentinels must end with the name of the master, as in redis+sentinel://host/name"
-    )]
+    /// The name of the master that the sentinels are to be asked for is missing.
+    #[error("sentinel URL must end with the name of the master, as in redis+sentinel://host/name")]
     Master,
-    /// A parameter that does not exist, or has a value that it can't have.
+    /// A parameter is unknown or has an invalid value.
     #[error(
         "parameter in the URL must be sentinel_user, sentinel_password, sharded=true or sharded=false"
     )]
     Parameter,
-    /// A port that is no number from 1 to 65535.
-    #[error("port of host {number} in the URL is no number from 1 to 65535")]
+    /// A port is not a number from 1 to 65535.
+    #[error("port of host {number} in the URL is not a number from 1 to 65535")]
     Port {
-        /// Which host, counted from 1.
+        /// The position of the host in the URL, counted from 1.
         number: usize,
     },
-    /// Another scheme.
-    #[error("scheme of the URL must be redis, rediss, or one of them with +sentinel or +cluster")]
+    /// The scheme is unknown.
+    #[error("URL scheme must be redis or rediss, optionally followed by +sentinel or +cluster")]
     Scheme,
 }
 
 impl Address {
-    /// Reads a URL.
+    /// Parses a URL.
     pub(super) fn parse(url: &str) -> Result<Self, RedisUrlError> {
         let (scheme, rest) = url.split_once("://").ok_or(RedisUrlError::Scheme)?;
         let (is_tls, kind) = scheme_of(scheme).ok_or(RedisUrlError::Scheme)?;
@@ -405,7 +406,7 @@ mod tests {
         ] {
             let result = Address::parse(url);
             let found = result.map(|_| ()).unwrap_err();
-            // Which of two wrong parts is named does not matter.
+            // Of two wrong parts, it does not matter which one the error names.
             if !url.contains("?2@") {
                 assert_eq!(found, error, "{url}");
             }

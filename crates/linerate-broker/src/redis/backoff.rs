@@ -1,10 +1,11 @@
-//! How long to wait before dialling again.
+//! Delays between attempts to dial.
 
 use std::time::Duration;
 
 use rand::RngExt;
 
-/// Waits that double up to a bound, each shortened by up to half, so that nodes do not come all at once.
+/// A delay that doubles up to a maximum. Each delay is shortened at random by up to half, so that
+/// nodes do not reconnect all at once.
 #[derive(Debug)]
 pub(super) struct Backoff {
     min: Duration,
@@ -18,14 +19,14 @@ impl Backoff {
         Self { min, max, next }
     }
 
-    /// Returns the next wait.
+    /// Returns the next delay.
     pub(super) fn next(&mut self) -> Duration {
         let wait = self.next.min(self.max);
         self.next = wait.saturating_mul(2);
         wait.mul_f64(rand::rng().random_range(0.5..=1.0))
     }
 
-    /// Begins with the shortest wait again.
+    /// Starts again with the shortest delay.
     pub(super) fn reset(&mut self) {
         self.next = self.min;
     }

@@ -1,4 +1,4 @@
-//! Which master of a cluster has which channel: slots, and who serves them.
+//! Maps channels to the masters of a cluster: slots, and the masters that serve them.
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -6,10 +6,10 @@ use ::redis::Value;
 
 use super::address::Host;
 
-/// How many slots there are.
+/// The number of slots.
 const SLOTS: u16 = 16_384;
 
-/// Which masters serve which slots.
+/// The masters that serve the slots of a cluster.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct SlotMap {
     ranges: Vec<Served>,
@@ -23,14 +23,15 @@ struct Served {
 }
 
 impl SlotMap {
-    /// Reads the answer to `CLUSTER SLOTS` that came from `asked`; `None` if it is malformed or empty.
+    /// Parses the answer to `CLUSTER SLOTS` from the node `asked`. Returns `None` if it is
+    /// malformed or empty.
     pub(super) fn parse(value: &Value, asked: &Host) -> Option<Self> {
         let ranges = list(value)?.iter().map(|range| range_of(range, asked));
         let ranges: Vec<Served> = ranges.collect::<Option<_>>()?;
         (!ranges.is_empty()).then_some(Self { ranges })
     }
 
-    /// Returns the masters, each once.
+    /// Returns the masters, each of them once.
     pub(super) fn masters(&self) -> Vec<Host> {
         let mut masters: Vec<Host> = Vec::new();
         for range in &self.ranges {
@@ -41,7 +42,7 @@ impl SlotMap {
         masters
     }
 
-    /// Returns the master that serves a slot; `None` while nobody does.
+    /// Returns the master that serves a slot, or `None` while no master does.
     pub(super) fn master(&self, slot: u16) -> Option<&Host> {
         let mut ranges = self.ranges.iter();
         let range = ranges.find(|range| range.first <= slot && slot <= range.last)?;
@@ -49,20 +50,21 @@ impl SlotMap {
     }
 }
 
-/// Returns the slot of a key or sharded channel: of its hash tag, if it has one.
+/// Returns the slot of a key or a sharded channel, which depends only on the hash tag if there is
+/// one.
 pub(super) fn slot(name: &[u8]) -> u16 {
     let hashed = hash_tag(name).map_or(name, |range| &name[range]);
     crc16(hashed) % SLOTS
 }
 
-/// Returns where the hash tag of a name is, if it has one.
+/// Returns the range of the hash tag in a name, if it has one.
 pub(super) fn hash_tag(name: &[u8]) -> Option<Range<usize>> {
     let start = name.iter().position(|&byte| byte == b'{')? + 1;
     let length = name[start..].iter().position(|&byte| byte == b'}')?;
     (length > 0).then_some(start..start + length)
 }
 
-/// Returns a number whose digits lie in a slot.
+/// Returns a number whose decimal digits, as a key, hash to a slot.
 pub(super) fn number_in(slot: u16) -> u32 {
     static NUMBERS: LazyLock<Vec<u32>> = LazyLock::new(|| {
         let mut numbers = vec![None; usize::from(SLOTS)];
@@ -80,7 +82,7 @@ pub(super) fn number_in(slot: u16) -> u32 {
     NUMBERS[usize::from(slot)]
 }
 
-/// The checksum that the Cluster Specification names (CRC-16/XMODEM).
+/// Returns the checksum that the Redis Cluster Specification names (CRC-16/XMODEM).
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc: u16, &byte| {
         (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {
@@ -101,7 +103,7 @@ fn range_of(value: &Value, asked: &Host) -> Option<Served> {
     let [name, port, ..] = list(master)? else {
         return None;
     };
-    // A node that does not know its own name is where it was asked.
+    // A node that does not know its own name has the one at which it was asked.
     let name = match name {
         Value::BulkString(name) if !name.is_empty() => String::from_utf8(name.clone()).ok()?,
         Value::SimpleString(name) if !name.is_empty() => name.clone(),

@@ -1,4 +1,4 @@
-//! Commands and their answers, on a connection beside those that subscribe.
+//! Sends commands and receives their answers, on a separate connection from those that subscribe.
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
@@ -23,10 +23,10 @@ use super::{
 };
 use crate::broker::BrokerError;
 
-/// For how long after an attempt to connect nobody tries again.
+/// How long to wait after a failed attempt to connect before the next one.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A connection for commands that is made when it is needed, and anew after it broke.
+/// A connection for commands. It is opened on demand, and again after it broke.
 #[derive(Debug)]
 pub(super) struct Commands {
     address: Address,
@@ -39,7 +39,7 @@ pub(super) struct Commands {
 #[derive(Default)]
 struct State {
     connection: Option<Connection>,
-    /// Counts connections, so that an error ends the one that it occurred on.
+    /// Counts connections, so that an error closes only the connection on which it occurred.
     generation: u64,
     failed: Option<(Instant, String)>,
 }
@@ -52,7 +52,7 @@ pub(super) enum Connection {
 }
 
 impl Commands {
-    /// Prepares commands to the service at `address`; connections live on `runtime`.
+    /// Prepares commands for the service at `address`. Connections live on `runtime`.
     pub(super) fn new(
         address: Address,
         trust: Option<Arc<Trust>>,
@@ -81,7 +81,7 @@ impl Commands {
         self.query_within(self.timeout, command).await
     }
 
-    /// Runs a command, and gives up a connection that does not answer it by the deadline.
+    /// Runs a command, and drops a connection that does not answer by the deadline.
     pub(super) async fn query_within<T: ::redis::FromRedisValue>(
         &self,
         deadline: Duration,
@@ -91,7 +91,7 @@ impl Commands {
         self.run_within(deadline, query).await
     }
 
-    /// Runs what needs a connection, within the deadline.
+    /// Runs an operation that needs a connection, within the deadline.
     pub(super) async fn run<T>(
         &self,
         operate: impl AsyncFnOnce(Connection) -> RedisResult<T>,
@@ -126,7 +126,8 @@ impl Commands {
         }
     }
 
-    /// Returns where the one server is to be found at the moment: the address of the URL, or what the sentinels say.
+    /// Returns the current address of the server: the one in the URL, or the one that a sentinel or
+    /// a node of the cluster returns.
     pub(super) async fn server(&self) -> Result<Host, String> {
         match &self.address.topology {
             Topology::Cluster { nodes, .. } => {
@@ -138,7 +139,7 @@ impl Commands {
         }
     }
 
-    /// Asks the nodes of a cluster, one after the other, who serves which slots.
+    /// Asks the nodes of a cluster, one after another, which masters serve which slots.
     pub(super) async fn slots(&self, nodes: &[Host]) -> Result<SlotMap, String> {
         let mut trouble = no_master();
         let mut command = ::redis::cmd("CLUSTER");
@@ -147,7 +148,7 @@ impl Commands {
             match self.ask(node, &self.address.login, &command).await {
                 Ok(value) => match SlotMap::parse(&value, node) {
                     Some(map) => return Ok(map),
-                    None => trouble = format!("{node} knows no slots"),
+                    None => trouble = format!("{node} returned no slots"),
                 },
                 Err(error) => trouble = format!("{node}: {error}"),
             }
@@ -162,7 +163,7 @@ impl Commands {
         for sentinel in sentinels {
             let login = &self.address.sentinel_login;
             match self.ask(sentinel, login, &command).await {
-                Ok(Value::Nil) => trouble = format!("{sentinel} knows no such master"),
+                Ok(Value::Nil) => trouble = format!("{sentinel} does not know the master"),
                 Ok(value) => match ::redis::from_redis_value::<(String, u16)>(value) {
                     Ok((name, port)) => return Ok(Host { name, port }),
                     Err(error) => trouble = format!("{sentinel}: {error}"),
@@ -173,7 +174,7 @@ impl Commands {
         Err(trouble)
     }
 
-    /// Runs one command on a connection of its own.
+    /// Runs one command on its own connection.
     async fn ask(&self, host: &Host, login: &Login, command: &Cmd) -> Result<Value, String> {
         let asked = timeout(self.timeout, async {
             let mut connection = self.connect_to(host, login, 0).await?;
@@ -231,7 +232,7 @@ impl Commands {
             let is_master = matches!(&role, Value::Array(words)
                 if matches!(words.first(), Some(Value::BulkString(word)) if word == b"master"));
             if !is_master {
-                return Err(format!("{host} is no master any more"));
+                return Err(format!("{host} is no longer a master"));
             }
         }
         Ok(Connection::Single(single))
@@ -280,7 +281,8 @@ impl Commands {
             .await
     }
 
-    /// Runs `future` where connections live, since what drives them stays where they were made.
+    /// Runs `future` on the runtime of the connections, because the task that drives a connection
+    /// stays where it was created.
     async fn spawned<T: Send + 'static>(
         &self,
         future: impl Future<Output = RedisResult<T>> + Send + 'static,
@@ -349,7 +351,7 @@ impl fmt::Debug for State {
     }
 }
 
-/// Why something was not done.
+/// The reason why an operation failed.
 enum Failure {
     Away(String),
     Redis(RedisError),
@@ -362,7 +364,8 @@ fn certificates(trust: &Trust) -> TlsCertificates {
     }
 }
 
-/// Says whether a connection is of no more use: it is cut, or leads to a server that is no master any more.
+/// Returns whether a connection is unusable: it is closed, or leads to a server that is no longer a
+/// master.
 fn is_broken(error: &RedisError) -> bool {
     let kind = ErrorKind::Server(ServerErrorKind::ReadOnly);
     error.is_unrecoverable_error()
@@ -390,5 +393,5 @@ fn explain(error: &RedisError) -> BrokerError {
 }
 
 fn no_master() -> String {
-    "no master was found".to_owned()
+    "found no master".to_owned()
 }

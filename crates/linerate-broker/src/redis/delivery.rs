@@ -1,4 +1,4 @@
-//! Messages of Redis on their way to the node: what each is, and what it says of its stream.
+//! Converts messages from Redis into events for the node.
 
 use bytes::Bytes;
 use linerate_hub::{ChannelName, Publication, StreamPosition};
@@ -17,10 +17,11 @@ use crate::{
     sequencer::Sequencer,
 };
 
-/// Whether messages go to the node at once.
+/// The phase of a link after it has connected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Phase {
-    /// What was missed is not made up for yet, so nothing is known to be the next, and nothing is numbered.
+    /// Missed publications are not recovered yet, so it is unknown which publication is the next,
+    /// and none are numbered.
     CatchingUp,
     Live,
 }
@@ -34,12 +35,12 @@ pub(super) struct Delivery<'a> {
     pub(super) now: Instant,
 }
 
-/// What came of a message.
+/// The outcome of a message.
 #[derive(Debug)]
 pub(super) enum Delivered {
-    /// For nobody.
+    /// No subscription wants the message.
     Nothing,
-    /// Events for the node, the last of them a publication or control message.
+    /// Events for the node. The last one is a publication or an internal message.
     Events(Vec<Event>),
     One(Event),
     /// A loopback publication.
@@ -47,7 +48,7 @@ pub(super) enum Delivered {
 }
 
 impl Delivery<'_> {
-    /// Takes a message.
+    /// Handles a message.
     pub(super) fn message(
         &mut self,
         message: &Message<'_>,
@@ -79,7 +80,7 @@ impl Delivery<'_> {
         }
     }
 
-    /// Takes what was too long to be taken.
+    /// Handles a message that was too large and was skipped.
     pub(super) fn oversized(
         &mut self,
         item: &Item<'_>,
@@ -97,7 +98,7 @@ impl Delivery<'_> {
             Target::Pattern { pattern, .. } => pattern.clone(),
             Target::Control | Target::Probe => return None,
         };
-        tracing::warn!(%channel, bytes, "payload is too long and was skipped");
+        tracing::warn!(%channel, bytes, "skipped a payload that is too large");
         self.sequencer.reset_channel(channel.as_str());
         Some(gap(channel, GapReason::Oversized))
     }
@@ -182,12 +183,12 @@ impl Delivery<'_> {
     }
 }
 
-/// Says whether Redis keeps a stream of a channel with these options.
+/// Returns whether Redis stores a stream for a channel with these options.
 pub(super) fn is_stream(options: StreamOptions) -> bool {
     options.is_durable && options.size_max > 0
 }
 
-/// Says whether whoever is at `newest` has what stands at `position`.
+/// Returns whether a subscriber at `newest` has already received the publication at `position`.
 pub(super) fn is_covered(newest: Option<&StreamPosition>, position: &StreamPosition) -> bool {
     newest.is_some_and(|newest| newest.epoch == position.epoch && position.offset <= newest.offset)
 }
@@ -219,8 +220,8 @@ mod tests {
         sequencer::{Sequencer, SequencerLimits},
     };
 
-    /// Subscribes to the durable channel "a", of which everything up to offset 5 was received, the part behind
-    /// offset 3 by reading the stream.
+    /// Subscribes to the durable channel "a". Everything up to offset 5 was received; the part
+    /// after offset 3 was read from the stream.
     fn subscriptions() -> Subscriptions {
         let target = Target::Channel {
             channel: ChannelName::new("a").unwrap(),

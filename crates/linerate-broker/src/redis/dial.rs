@@ -1,4 +1,4 @@
-//! Making a connection that can subscribe: TCP, TLS, authentication.
+//! Opens a connection that can subscribe: TCP, TLS, authentication.
 
 use std::{fmt, io, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use super::{
     tls::Trust,
 };
 
-/// How to make connections.
+/// Opens connections.
 #[derive(Clone, Debug)]
 pub(super) struct Dialer {
     pub(super) login: Login,
@@ -27,26 +27,26 @@ pub(super) struct Dialer {
     pub(super) payload_bytes_max: usize,
 }
 
-/// Why there is no connection.
+/// The reason why a connection could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(super) enum DialError {
-    #[error("{host} refused the user or the password: {}", shortened(reason))]
+    #[error("{host} rejected the user or the password: {}", shortened(reason))]
     Authentication { host: Host, reason: Vec<u8> },
-    #[error("{host} can't be connected to: {source}")]
+    #[error("cannot connect to {host}: {source}")]
     Connect { host: Host, source: io::Error },
-    #[error("{host} ended the connection")]
+    #[error("{host} closed the connection")]
     Eof { host: Host },
-    #[error("name of {host} can't stand in a certificate")]
+    #[error("name of {host} is not valid in a TLS certificate")]
     Name {
         host: Host,
         source: InvalidDnsNameError,
     },
-    #[error("{host} speaks no RESP: {source}")]
+    #[error("{host} is not a Redis server: {source}")]
     Resp { host: Host, source: RespError },
     #[error("{host} did not answer within {after:?}")]
     Timeout { host: Host, after: Duration },
-    #[error("TLS with {host} failed: {source}")]
+    #[error("TLS handshake with {host} failed: {source}")]
     Tls { host: Host, source: io::Error },
 }
 
@@ -153,7 +153,8 @@ async fn authenticated(
     }
 }
 
-/// The beginning of what a server said, without anything that a terminal could take for a command.
+/// Returns the beginning of a message from a server, without control characters that a terminal
+/// could interpret.
 pub(super) fn shortened(text: &[u8]) -> impl fmt::Display {
     let text = String::from_utf8_lossy(&text[..text.len().min(200)]);
     let text: String = text.chars().filter(|char| !char.is_control()).collect();

@@ -1,24 +1,24 @@
-//! What a publication in a durable channel looks like on its way: a head that the script of the stream writes, then the
-//! payload, byte for byte.
+//! The envelope of a publication in a durable channel: a header, which the script of the stream
+//! writes, and then the unchanged payload.
 //!
 //! ```text
 //! NUL "lr1 " offset " " epoch " " length-of-meta LF meta payload
 //! ```
 //!
-//! `meta` is JSON of who published and of the tags, or empty.
+//! `meta` is the publisher and the tags as JSON, or empty.
 
 use bytes::Bytes;
 use linerate_hub::{ClientInfo, Epoch, StreamPosition, publication::PublicationBuilder};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What no text begins with, and no JSON.
+/// A prefix with which no text and no JSON begins.
 const MAGIC: &[u8] = b"\0lr1 ";
 
-/// The most bytes of a head without `meta`.
+/// The maximum number of bytes of a header without `meta`.
 const HEAD_BYTES_MAX: usize = 256;
 
-/// A publication that has been taken out of its envelope.
+/// A publication that was taken out of its envelope.
 #[derive(Debug)]
 pub(super) struct Opened<'a> {
     pub(super) position: StreamPosition,
@@ -26,7 +26,8 @@ pub(super) struct Opened<'a> {
     pub(super) payload: &'a [u8],
 }
 
-/// Opens an envelope; `None` if it is none, because somebody published in the channel without a script.
+/// Opens an envelope. Returns `None` if the bytes are not an envelope, because a client published
+/// in the channel without the script.
 pub(super) fn open(bytes: &[u8]) -> Option<Opened<'_>> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let end = memchr::memchr(b'\n', &rest[..rest.len().min(HEAD_BYTES_MAX)])?;
@@ -47,7 +48,7 @@ pub(super) fn open(bytes: &[u8]) -> Option<Opened<'_>> {
     })
 }
 
-/// Returns who published and the tags as `meta`; empty if there is neither.
+/// Encodes the publisher and the tags as `meta`, which is empty if there are neither.
 pub(super) fn meta(info: Option<&ClientInfo>, tags: &[(String, String)]) -> Vec<u8> {
     if info.is_none() && tags.is_empty() {
         return Vec::new();
@@ -56,11 +57,11 @@ pub(super) fn meta(info: Option<&ClientInfo>, tags: &[(String, String)]) -> Vec<
         info: info.map(Info::of),
         tags: tags.to_vec(),
     };
-    // Fails for what a client's info can't be, since it is JSON already.
+    // This fails only for values that a client's info cannot have, because it is JSON already.
     serde_json::to_vec(&meta).unwrap_or_default()
 }
 
-/// Adds what `meta` says. What is no JSON of ours says nothing.
+/// Adds the contents of `meta`. Malformed contents are ignored.
 pub(super) fn with_meta(publication: PublicationBuilder, meta: &[u8]) -> PublicationBuilder {
     if meta.is_empty() {
         return publication;

@@ -1,8 +1,9 @@
-//! Which epochs of durable channels this node has seen one after the other.
+//! Remembers the order in which this node has seen the epochs of durable channels.
 //!
-//! A script begins an epoch by removing the stream of the one before. So whatever stands in the stream of an epoch was
-//! published after the epoch had begun, and somebody who was still in an earlier one when it began has seen none of
-//! it. That a node has seen one epoch before the other is what proves which of the two is the earlier.
+//! A script begins an epoch by removing the stream of the previous one. Everything in the stream of
+//! an epoch was therefore published after the epoch began, and a subscriber that was still in an
+//! earlier epoch at that time has seen none of it. That a node has seen one epoch before the other
+//! proves which of the two is earlier.
 
 use std::{
     collections::VecDeque,
@@ -12,15 +13,16 @@ use std::{
 use foldhash::HashMap;
 use linerate_hub::{ChannelName, Epoch};
 
-/// How many epochs of a channel are remembered.
+/// The number of epochs that are remembered for each channel.
 const EPOCHS_MAX: usize = 8;
 
-/// The newest epochs of the durable channels that are subscribed, each list in the order in which they were seen.
+/// The newest epochs of the subscribed durable channels, each list in the order in which the epochs
+/// were seen.
 #[derive(Debug, Default)]
 pub(super) struct Epochs(Mutex<HashMap<ChannelName, VecDeque<Epoch>>>);
 
 impl Epochs {
-    /// Begins to remember the epochs of a channel.
+    /// Starts to remember the epochs of a channel.
     pub(super) fn open(&self, channel: &ChannelName) {
         self.channels().entry(channel.clone()).or_default();
     }
@@ -30,13 +32,14 @@ impl Epochs {
         self.channels().remove(channel);
     }
 
-    /// Takes note that the channel's stream is of this epoch, if its epochs are remembered.
+    /// Records that the channel's stream has this epoch, if its epochs are remembered.
     pub(super) fn note(&self, channel: &ChannelName, epoch: &Epoch) {
         let mut channels = self.channels();
         let Some(seen) = channels.get_mut(channel) else {
             return;
         };
-        // One that is seen again, as after two servers were masters at once, keeps its place: it proves nothing new.
+        // An epoch that is seen again, as after two servers were masters at the same time, keeps
+        // its position, because it proves nothing new.
         if seen.contains(epoch) {
             return;
         }
@@ -46,7 +49,7 @@ impl Epochs {
         seen.push_back(epoch.clone());
     }
 
-    /// Returns whether `later` began when `earlier` had been seen already.
+    /// Returns whether `later` began after `earlier` had been seen.
     pub(super) fn has_followed(
         &self,
         channel: &ChannelName,
@@ -61,7 +64,7 @@ impl Epochs {
         matches!((place(earlier), place(later)), (Some(earlier), Some(later)) if earlier < later)
     }
 
-    /// Returns the newest epoch of a channel that was seen.
+    /// Returns the newest epoch seen of a channel.
     pub(super) fn newest(&self, channel: &ChannelName) -> Option<Epoch> {
         self.channels().get(channel)?.back().cloned()
     }
@@ -85,7 +88,7 @@ mod tests {
     fn only_what_was_seen_later_has_followed() {
         let (epochs, channel) = (Epochs::default(), ChannelName::new("a").unwrap());
         epochs.note(&channel, &epoch(1));
-        assert_eq!(epochs.newest(&channel), None, "it is not subscribed");
+        assert_eq!(epochs.newest(&channel), None, "channel is not subscribed");
         epochs.open(&channel);
         for number in [1, 2, 3, 1] {
             epochs.note(&channel, &epoch(number));
@@ -97,7 +100,7 @@ mod tests {
             !has_followed(2, 1) && !has_followed(1, 1),
             "two masters at once"
         );
-        assert!(!has_followed(0, 1) && !has_followed(1, 9), "unknown ones");
+        assert!(!has_followed(0, 1) && !has_followed(1, 9), "unknown epochs");
         epochs.close(&channel);
         assert!(!has_followed(1, 2));
     }

@@ -1,4 +1,4 @@
-//! What Redis says, for fuzzers; compiled only for them.
+//! Entry points for fuzzers of the Redis protocol. Compiled only for fuzzing.
 
 use bytes::Bytes;
 use linerate_hub::{Epoch, Publication};
@@ -8,7 +8,8 @@ use super::{
     input::{Input, Item},
 };
 
-/// Returns what stands in bytes that arrive in these pieces, written out, and what ends it if something does.
+/// Parses bytes that arrive in these pieces. Returns the items as text, and the error that ends the
+/// input, if there is one.
 pub fn replies<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
     element_bytes_max: usize,
@@ -38,7 +39,7 @@ pub fn replies<'a>(
     (said, None)
 }
 
-/// Opens an envelope, and checks that it says no more than there is.
+/// Opens an envelope and checks that its lengths fit the input.
 pub fn envelope(bytes: &[u8]) -> Option<Publication> {
     let opened = envelope::open(bytes)?;
     assert!(opened.payload.len() + opened.meta.len() < bytes.len());
@@ -52,7 +53,7 @@ pub fn envelope(bytes: &[u8]) -> Option<Publication> {
     Some(envelope::with_meta(publication, opened.meta).finish())
 }
 
-/// Writes who published and the tags, and reads them again.
+/// Encodes the publisher and the tags of a publication, and decodes them again.
 pub fn meta_again(publication: &Publication) -> Publication {
     let meta = envelope::meta(publication.info(), publication.tags());
     let again = Publication::build(publication.payload().clone());

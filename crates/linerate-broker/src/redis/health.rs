@@ -1,4 +1,4 @@
-//! Whether the links of a node hear: what their loopback publications say.
+//! Tracks, by loopback publications, whether the links of a node still receive anything.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::{event::LinkState, options::BrokerOptions};
 
-/// How many loopback publications are waited for at a time.
+/// The maximum number of loopback publications that are awaited at a time.
 const SENT_MAX: usize = 64;
 
 /// The loopback publications of one link.
@@ -22,7 +22,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Returns what to publish now.
+    /// Returns the number to publish now.
     pub(super) fn send(&mut self, now: Instant) -> u64 {
         self.number += 1;
         if self.sent.len() < SENT_MAX {
@@ -31,7 +31,8 @@ impl Probe {
         self.number
     }
 
-    /// Takes one that came back; returns how long it took, unless it is one that was given up.
+    /// Handles a loopback publication that came back. Returns how long it took, unless it is no
+    /// longer awaited.
     pub(super) fn receive(&mut self, now: Instant, number: u64) -> Option<Duration> {
         let at = self.sent.iter().position(|(sent, _)| *sent == number)?;
         let (_, sent) = self.sent[at];
@@ -39,29 +40,30 @@ impl Probe {
         Some(now.duration_since(sent))
     }
 
-    /// Returns the oldest that has not come back, and when it was sent.
+    /// Returns the oldest loopback publication that has not come back, and when it was sent.
     pub(super) fn oldest(&self) -> Option<(u64, Instant)> {
         self.sent.front().copied()
     }
 
-    /// Lets time that was slept through not count: none was sent earlier than so long ago.
+    /// Excludes the time that this process has slept: each send time moves forward by `slept`.
     pub(super) fn postpone(&mut self, now: Instant, slept: Duration) {
         for (_, sent) in &mut self.sent {
             *sent = (*sent + slept).min(now);
         }
     }
 
-    /// Forgets those that are under way, since the connection is another one.
+    /// Forgets all loopback publications that have not come back, because the connection is a new
+    /// one.
     pub(super) fn clear(&mut self) {
         self.sent.clear();
     }
 }
 
-/// How the links are, for everybody to ask.
+/// The state of all links.
 #[derive(Debug)]
 pub(super) struct Health {
     links: Mutex<HashMap<u64, Heard>>,
-    /// How old the newest sign of a link may be.
+    /// How old the newest report of a link may be.
     age_max: Duration,
 }
 
@@ -69,7 +71,7 @@ pub(super) struct Health {
 struct Heard {
     state: LinkState,
     at: Instant,
-    /// When it was up for the last time.
+    /// When the link was last up.
     up: Option<Instant>,
 }
 
@@ -81,7 +83,7 @@ impl Health {
         }
     }
 
-    /// Notes how a link is. Returns how they all are, if that is something else than before.
+    /// Stores the state of a link. Returns the combined state of all links if it has changed.
     pub(super) fn report(&self, link: u64, state: LinkState) -> Option<LinkState> {
         let mut links = self.links();
         let before = reported(&links);
@@ -94,12 +96,13 @@ impl Health {
         changed(before, reported(&links))
     }
 
-    /// Returns when a link was up for the last time.
+    /// Returns when a link was last up.
     pub(super) fn up(&self, link: u64) -> Option<Instant> {
         self.links().get(&link)?.up
     }
 
-    /// Forgets a link that is needed no more. Returns how the others are, if that is something else than before.
+    /// Removes a link that is no longer needed. Returns the combined state of the others if it has
+    /// changed.
     pub(super) fn remove(&self, link: u64) -> Option<LinkState> {
         let mut links = self.links();
         let before = reported(&links);
@@ -107,8 +110,8 @@ impl Health {
         changed(before, reported(&links))
     }
 
-    /// Returns how the links are: deaf if one of them is, or has not said a word for too long, as when the node does not
-    /// take what arrives.
+    /// Returns the combined state of the links. It is deaf if a link is deaf or has not reported
+    /// for too long, which also happens when the node does not accept events.
     pub(super) fn state(&self) -> LinkState {
         let links = self.links();
         let is_late = |heard: &Heard| heard.at.elapsed() > self.age_max;

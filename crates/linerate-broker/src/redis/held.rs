@@ -1,14 +1,14 @@
-//! What arrives before everything is subscribed again, and waits for that.
+//! Holds events that arrive before everything is subscribed again.
 
 use crate::event::Event;
 
-/// The most bytes that may wait.
+/// The maximum number of bytes that may wait.
 const BYTES_MAX: usize = 64 << 20;
 
-/// About what an event takes beside its payload.
+/// The approximate size in bytes of an event without its payload.
 const EVENT_BYTES: usize = 400;
 
-/// Events that wait; if there are too many, none of them.
+/// Events that wait. If they become too many, all of them are dropped.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     events: Vec<Event>,
@@ -16,7 +16,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Keeps events behind those that wait.
+    /// Adds events after those that already wait.
     pub(super) fn extend(&mut self, events: Vec<Event>) {
         let bytes = events.iter().map(|event| match event {
             Event::Publication { publication, .. } => publication.payload().len() + EVENT_BYTES,
@@ -29,7 +29,7 @@ impl Held {
         }
     }
 
-    /// Returns what has waited; `None` if it was too much, and is lost.
+    /// Returns the events that have waited, or `None` if there were too many and they were dropped.
     pub(super) fn take(&mut self) -> Option<Vec<Event>> {
         let Self { events, bytes } = std::mem::take(self);
         (bytes <= BYTES_MAX).then_some(events)

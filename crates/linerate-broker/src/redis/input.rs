@@ -1,22 +1,22 @@
-//! The bytes of a connection on their way to replies.
+//! Splits the bytes of a connection into replies.
 //!
-//! One buffer is read into again and again and stays in the processor's cache; a payload is copied out once, into
-//! exactly as many bytes as it has. Handing out parts of the buffer itself would save that copy, but then a
-//! publication of a few bytes that some ring keeps would keep a buffer of many, and no bound on the memory of
-//! rings would mean anything.
+//! One buffer is reused for all reads, so it stays in the processor's cache. Each payload is copied
+//! out once, into an allocation of exactly its size. Handing out slices of the buffer would save
+//! that copy, but a short publication kept in a ring would then keep a whole buffer alive, and the
+//! memory limits of rings would be meaningless.
 
 use super::resp::{self, Parsed, Reply, RespError};
 
-/// The size of the buffer while messages are small.
+/// The size of the buffer in bytes while messages are small.
 const BUFFER_BYTES: usize = 128 << 10;
 
-/// Above this size the buffer is given back when it is empty.
+/// A buffer larger than this number of bytes is freed when it is empty.
 const BUFFER_KEPT_MAX: usize = 1 << 20;
 
-/// What stands in the input.
+/// An item of the input.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Item<'a> {
-    /// Something was published that is longer than allowed; it is skipped.
+    /// A publication that is larger than allowed. It is skipped.
     Oversized {
         subscription: Option<&'a [u8]>,
         bytes: usize,
@@ -24,7 +24,7 @@ pub(super) enum Item<'a> {
     Reply(Reply<'a>),
 }
 
-/// A buffer of bytes, the replies in it, and what is to be skipped.
+/// A buffer of bytes that contains replies, and how much of it must be skipped.
 #[derive(Debug)]
 pub(super) struct Input {
     buffer: Vec<u8>,
@@ -50,7 +50,8 @@ impl Input {
         }
     }
 
-    /// Returns where to read to, never empty. What was read must be told to [`filled`](Self::filled).
+    /// Returns the space to read into, which is never empty. After reading, call
+    /// [`filled`](Self::filled).
     pub(super) fn space(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -61,19 +62,19 @@ impl Input {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        // By what has arrived, not by what was announced.
+        // Grow according to the bytes that have arrived, not to a length that was announced.
         if self.end == self.buffer.len() {
             self.buffer.resize(2 * self.buffer.len(), 0);
         }
         &mut self.buffer[self.end..]
     }
 
-    /// Takes the first `bytes` bytes of the space into account.
+    /// Marks the first `bytes` bytes of the space as filled.
     pub(super) fn filled(&mut self, bytes: usize) {
         self.end = (self.end + bytes).min(self.buffer.len());
     }
 
-    /// Returns the next thing in the input; `None` if more must be read first.
+    /// Returns the next item of the input, or `None` if more bytes must be read first.
     pub(super) fn next(&mut self) -> Result<Option<Item<'_>>, RespError> {
         if !self.skip()? || self.end - self.start < self.bytes_min {
             return Ok(None);
@@ -107,7 +108,7 @@ impl Input {
         }
     }
 
-    /// Drops what is to be skipped, as far as it is there; `true` if nothing is left to skip.
+    /// Drops the bytes to skip that have arrived. Returns true if none are left to skip.
     fn skip(&mut self) -> Result<bool, RespError> {
         loop {
             let skipped = self.skip_bytes.min(self.end - self.start);

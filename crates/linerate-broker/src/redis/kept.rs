@@ -1,4 +1,5 @@
-//! What nodes keep for each other: a hash of values by their ids, and a sorted set of when which may go.
+//! Values that nodes store for each other: a hash of values by id, and a sorted set of their expiry
+//! times.
 
 use ::redis::Script;
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use super::shared::Shared;
 use crate::broker::BrokerError;
 
 impl Shared {
-    /// Keeps a value until `expires_at`, in seconds since 1970.
+    /// Stores a value until `expires_at`, in seconds since 1970.
     pub(super) async fn keep(
         &self,
         id: &str,
@@ -23,7 +24,7 @@ impl Shared {
         self.commands.run(call).await
     }
 
-    /// Returns the values that are kept. Those whose end has come may be among them.
+    /// Returns the stored values, which may include expired ones.
     pub(super) async fn kept(&self) -> Result<Vec<Bytes>, BrokerError> {
         let mut command = ::redis::cmd("HVALS");
         command.arg(self.names.kept().0);

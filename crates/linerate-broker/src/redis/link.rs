@@ -1,4 +1,5 @@
-//! A connection that subscribes, for as long as the node lives: dialled, watched, lost, dialled again.
+//! A subscribing link that lasts as long as the node: it dials, watches the connection, and dials
+//! again when it is lost.
 
 use std::{
     future::poll_fn,
@@ -35,26 +36,28 @@ use crate::event::{Event, GapReason, LinkState};
 
 mod catch_up;
 
-/// How many orders may wait for a link.
+/// The number of orders that may wait for a link.
 pub(super) const ORDERS_MAX: usize = 1_024;
 
-/// If the node takes a burst this slowly and the connection ends soon after, Redis has ended it for that.
+/// If the node takes this long to process a burst and the connection ends soon after, Redis has
+/// closed it for being too slow.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// If a tick is later than this, the process was asleep or busy elsewhere, and has not read what has come meanwhile.
+/// If a tick is later than this, the process was asleep or busy, and has not read what arrived
+/// meanwhile.
 const LATE: Duration = Duration::from_millis(250);
 
-/// A read that brought at least so many bytes is followed by the next one at once.
+/// After a read of at least this many bytes, the next read follows immediately.
 const BUSY_BYTES: usize = 32 << 10;
 
-/// What a link is to do.
+/// An order to a link.
 #[derive(Debug)]
 pub(super) enum Order {
     Subscribe(Name, Subscription),
     Unsubscribe(Name),
 }
 
-/// A name whose slot another master of a cluster serves.
+/// A name whose slot is now served by another master of the cluster.
 #[derive(Debug)]
 pub(super) struct Moved {
     /// The link that served it.
@@ -68,53 +71,54 @@ pub(super) struct Moved {
 pub(super) struct Link {
     shared: Arc<Shared>,
     number: u64,
-    /// The server, or `None` for the one that the URL leads to at the moment.
+    /// The server, or `None` for the one that the URL currently leads to.
     host: Option<Host>,
     orders: mpsc::Receiver<Order>,
-    /// Where names go whose slot has moved, in a cluster.
+    /// The channel for names whose slot has moved, in a cluster.
     moved: Option<mpsc::UnboundedSender<Moved>>,
     subscriptions: Subscriptions,
     probe: Probe,
     probe_channel: String,
-    /// The newest loopback publication that Redis has taken.
+    /// The number of the newest loopback publication that Redis has accepted.
     accepted: Arc<AtomicU64>,
     backoff: Backoff,
-    /// Since when something may have been missed.
+    /// The time since when publications may have been missed, and the reason.
     lost: Option<(Instant, GapReason)>,
     slow_at: Option<Instant>,
 }
 
-/// Why a connection is of no more use.
+/// The reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
 enum Cut {
-    #[error("connection was ended")]
+    #[error("server closed the connection")]
     Eof,
     #[error("connection failed: {0}")]
     Io(#[from] std::io::Error),
-    #[error("server speaks no RESP: {0}")]
+    #[error("server sent an invalid reply: {0}")]
     Resp(#[from] RespError),
-    #[error("no sign of life for {0:?}")]
+    #[error("server sent nothing for {0:?}")]
     Silent(Duration),
-    #[error("nothing that was published arrived for {0:?}")]
+    #[error("no loopback publication came back for {0:?}")]
     Deaf(Duration),
-    #[error("server refuses: {0}")]
+    #[error("server refused authentication: {0}")]
     Unauthenticated(String),
-    #[error("link is needed no more")]
+    #[error("link is no longer needed")]
     Unneeded,
 }
 
-/// A connection and what goes on there.
+/// A connection and its state.
 struct Session {
     stream: Stream,
     input: Input,
     out: Vec<u8>,
     written: usize,
     heard: Instant,
-    /// When the link was watched last.
+    /// When the link was last checked.
     watched: Instant,
-    /// Nothing is read before, so that what arrives is read together.
+    /// No read happens before this time, so that publications gather.
     rest_until: Option<Instant>,
-    /// Until the command with this number is answered, and what was missed is made up for, messages wait in `held`.
+    /// Messages wait in `held` until the command with this number is answered and missed
+    /// publications are recovered.
     resubscribed: Option<u64>,
     held: Held,
 }
@@ -149,7 +153,7 @@ impl Link {
         link
     }
 
-    /// Receives what is published in a channel of our own, for as long as there is a link.
+    /// Subscribes to one of our own channels, for as long as the link exists.
     pub(super) fn listen(&mut self, name: String, target: Target) {
         let subscription = Subscription {
             kind: self.shared.kind(),
@@ -160,7 +164,7 @@ impl Link {
         self.subscriptions.subscribe(name, subscription);
     }
 
-    /// Keeps the link until nobody can give orders any more.
+    /// Maintains the link until the sender of its orders is dropped.
     pub(super) async fn run(mut self) {
         self.report(LinkState::Deaf).await;
         loop {
@@ -172,7 +176,7 @@ impl Link {
             if self.orders.is_closed() && self.orders.is_empty() {
                 break;
             }
-            tracing::warn!(link = self.number, reason = cut, "no link to Redis");
+            tracing::warn!(link = self.number, reason = cut, "not connected to Redis");
             self.shared.set_trouble(&cut);
             self.report(LinkState::Deaf).await;
             let wait = self.backoff.next();
@@ -185,7 +189,8 @@ impl Link {
         }
     }
 
-    /// Connects, following orders meanwhile; `None` if there is nobody left to give them.
+    /// Connects, following orders in the meantime. Returns `None` if the sender of orders is
+    /// dropped.
     async fn dial(&mut self) -> Option<Result<(Stream, Input), String>> {
         let (shared, host) = (Arc::clone(&self.shared), self.host.clone());
         let dial = async move {
@@ -199,7 +204,7 @@ impl Link {
         self.obey_for(dial).await
     }
 
-    /// Follows orders until `future` is ready; `None` if there is nobody left to give them.
+    /// Follows orders until `future` is ready. Returns `None` if the sender of orders is dropped.
     async fn obey_for<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
         tokio::pin!(future);
         loop {
@@ -219,7 +224,7 @@ impl Link {
         }
     }
 
-    /// Subscribes to everything and hands on what arrives, until the connection is of no more use.
+    /// Subscribes to everything and delivers what arrives, until the connection ends.
     async fn serve(&mut self, stream: Stream, input: Input) -> Cut {
         let mut session = Session {
             stream,
@@ -274,7 +279,7 @@ impl Link {
         }
     }
 
-    /// Lets publications gather, if nobody wants them at once.
+    /// Pauses reading so that publications gather, if the node has patience.
     fn rest(&self, session: &mut Session) -> io::Result<()> {
         let patience = self.shared.patience();
         if patience.is_zero() {
@@ -291,7 +296,7 @@ impl Link {
         }
     }
 
-    /// Takes everything that one read has brought; says whether any of it was handed on.
+    /// Handles everything that one read returned. Returns whether any of it was delivered.
     async fn take(&mut self, session: &mut Session) -> Result<bool, Cut> {
         let mut events = Vec::new();
         let outcome = self.sort(session, &mut events);
@@ -343,7 +348,7 @@ impl Link {
         Ok(())
     }
 
-    /// Takes a loopback publication that came back.
+    /// Handles a loopback publication that came back.
     fn probed(&mut self, number: u64) -> Option<Event> {
         let round_trip = self.probe.receive(Instant::now(), number)?;
         self.backoff.reset();
@@ -352,7 +357,7 @@ impl Link {
         Some(Event::Link(changed))
     }
 
-    /// Leaves names to the link of another master.
+    /// Passes names on to the link of another master.
     fn send_away(&mut self, names: &[Name]) {
         for name in names {
             let subscription = self.subscriptions.take(name);
@@ -372,14 +377,14 @@ impl Link {
         }
         let before = Instant::now();
         self.shared.ingest(events).await;
-        // While the node was busy nobody listened, so silence means nothing.
+        // No one read while the node was busy, so silence during that time proves nothing.
         session.heard = Instant::now();
         if session.heard - before > SLOW {
             self.slow_at = Some(session.heard);
         }
     }
 
-    /// Sends a loopback publication and a `PING`, and judges the earlier ones.
+    /// Sends a loopback publication and a `PING`, and checks the earlier ones.
     async fn watch(&mut self, session: &mut Session) -> Result<(), Cut> {
         let now = Instant::now();
         let interval = self.shared.options.probe_interval;
@@ -425,7 +430,7 @@ impl Link {
         }
     }
 
-    /// Notes that from now on something may be missed.
+    /// Records that publications may be missed from now on.
     fn lose(&mut self, heard: Instant) {
         let is_slow = self.slow_at.is_some_and(|at| at.elapsed() < 5 * SLOW);
         let reason = match is_slow {
@@ -436,7 +441,7 @@ impl Link {
         self.reset_plain();
     }
 
-    /// Begins new epochs where this node is the one that numbers.
+    /// Begins new epochs in the channels that this node numbers.
     fn reset_plain(&mut self) {
         let shared = Arc::clone(&self.shared);
         let mut sequencer = shared.sequencer();
@@ -455,9 +460,9 @@ async fn rested(until: Option<Instant>) {
 }
 
 impl Session {
-    /// Writes what there is to write until something was read, and returns how many bytes that were.
+    /// Writes pending output until something was read. Returns the number of bytes read.
     ///
-    /// Nothing is lost if this is dropped. While the link rests, nothing is read.
+    /// Cancel-safe. While the link rests, nothing is read.
     async fn exchange(&mut self) -> io::Result<usize> {
         poll_fn(|context| {
             while self.written < self.out.len() {
@@ -468,7 +473,7 @@ impl Session {
                     Poll::Pending => break,
                 }
             }
-            // What TLS has made of it may still have to go.
+            // TLS may still hold some of it back.
             let _ = Pin::new(&mut self.stream).poll_flush(context)?;
             if self.rest_until.is_some() {
                 return Poll::Pending;
@@ -488,8 +493,8 @@ impl Session {
         }
     }
 
-    /// Returns how long nobody could read, though it was time to watch the link: that the server was silent meanwhile
-    /// means nothing.
+    /// Returns how long this process could not read although a check was due. Silence of the server
+    /// during that time proves nothing.
     fn sleep_until_now(&mut self, now: Instant, interval: Duration) -> Duration {
         let late = (now - self.watched).saturating_sub(interval);
         self.watched = now;
@@ -500,7 +505,7 @@ impl Session {
         late
     }
 
-    /// Reads again, with what has gathered.
+    /// Resumes reading.
     fn wake(&mut self) -> io::Result<()> {
         self.rest_until = None;
         self.stream.watch()

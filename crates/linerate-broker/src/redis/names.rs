@@ -1,22 +1,24 @@
 //! Names of channels and keys in Redis. No two channels share a name or a key.
 //!
-//! A channel's keys lie in the channel's slot. The keys of `NAME` are
-//! - `linerate.meta.{NAME}`, `linerate.stream.{NAME}` and `linerate.answer.{NAME}.KEY` if `NAME` has no brace, and
-//! - `linerate.meta:{TAG}NAME`, `linerate.stream:{TAG}NAME` and `linerate.answer:{TAG}LENGTH.NAME.KEY` if it has one.
-//!   `TAG` has no `}`, so what follows the first `}` is `NAME`, whatever it contains.
+//! A channel's keys are in the same slot as the channel. The keys of `NAME` are
+//! - `linerate.meta.{NAME}`, `linerate.stream.{NAME}` and `linerate.answer.{NAME}.KEY` if `NAME`
+//!   has no brace, and
+//! - `linerate.meta:{TAG}NAME`, `linerate.stream:{TAG}NAME` and
+//!   `linerate.answer:{TAG}LENGTH.NAME.KEY` if it has one. `TAG` has no `}`, so the text after the
+//!   first `}` begins with `NAME` or with its length, whatever `NAME` contains.
 
 use linerate_hub::ChannelName;
 
 use super::cluster::{hash_tag, number_in, slot};
 
-/// Stands before the names of what only nodes use among themselves.
+/// The prefix of the names that only nodes use among themselves.
 const OWN: &str = "linerate.";
 
-/// Says how channels and keys are called.
+/// Returns the Redis names of channels and keys.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     prefix: String,
-    /// The prefix, for patterns, in which it must not have any special meaning.
+    /// The prefix for patterns, escaped so that it has no special meaning.
     escaped_prefix: String,
 }
 
@@ -31,7 +33,8 @@ pub(super) struct StreamKeys {
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) keys: StreamKeys,
-    /// The keys of earlier versions, if no other channel had the same ones. What they hold moves to `keys`.
+    /// The keys that earlier versions used, if no other channel had the same ones. Their contents
+    /// move to `keys`.
     pub(super) former: Option<StreamKeys>,
 }
 
@@ -50,35 +53,37 @@ impl Names {
         }
     }
 
-    /// Returns what a channel is called; `None` for a name that would be taken for one of our own.
+    /// Returns the Redis name of a channel, or `None` if it would be one of our own names.
     pub(super) fn channel(&self, channel: &ChannelName) -> Option<String> {
         let is_own = channel.as_str().starts_with(OWN);
         (!is_own).then(|| format!("{}{channel}", self.prefix))
     }
 
-    /// Returns what a pattern is called.
+    /// Returns the Redis name of a pattern.
     pub(super) fn pattern(&self, pattern: &ChannelName) -> String {
         format!("{}{pattern}", self.escaped_prefix)
     }
 
-    /// Returns the channel in which nodes talk.
+    /// Returns the name of the channel in which nodes talk to each other.
     pub(super) fn control(&self) -> String {
         format!("{}{OWN}control", self.prefix)
     }
 
-    /// Returns the keys of what nodes keep for each other: values by their ids, and when which may go.
+    /// Returns the keys of the values that nodes store for each other: the values by id, and their
+    /// expiry times.
     pub(super) fn kept(&self) -> (String, String) {
         let key = |what| format!("{OWN}{what}:{{kept}}{}", self.prefix);
         (key("kept"), key("kept-until"))
     }
 
-    /// Returns the channel in which a link of a node listens to itself. Other numbers lie in other slots.
+    /// Returns the name of the channel in which a link of a node publishes to itself. Different
+    /// numbers are in different slots.
     pub(super) fn probe(&self, node: &str, number: u32) -> String {
         format!("{}{OWN}probe.{node}.{number}", self.prefix)
     }
 
-    /// Returns the channel that messages of this name were published in; `None` if it is one of our own, or its
-    /// name can't be one here.
+    /// Returns the channel in which messages of this Redis name were published. `None` if it is one
+    /// of our own, or if its name is not a valid channel name.
     pub(super) fn source(&self, name: &[u8]) -> Option<ChannelName> {
         let name = std::str::from_utf8(name).ok()?;
         let name = name.strip_prefix(&self.prefix)?;
@@ -87,13 +92,13 @@ impl Names {
             .filter(|name| !name.as_str().starts_with(OWN))
     }
 
-    /// Says whether a name is one of those that nodes use among themselves.
+    /// Returns whether a name is one of those that nodes use among themselves.
     pub(super) fn is_own(&self, name: &[u8]) -> bool {
         let rest = name.strip_prefix(self.prefix.as_bytes());
         rest.is_some_and(|rest| rest.starts_with(OWN.as_bytes()))
     }
 
-    /// Returns where the stream of a channel that is called `name` is stored.
+    /// Returns the keys of the stream of a channel with the Redis name `name`.
     pub(super) fn stored(&self, name: &str) -> Stored {
         let keys = match tag(name) {
             None => StreamKeys::new(|what| unbraced(name, what)),
@@ -105,7 +110,7 @@ impl Names {
         }
     }
 
-    /// Returns where the answer to a publication with an idempotency key is kept.
+    /// Returns the key of the answer to a publication with an idempotency key.
     pub(super) fn answer(&self, name: &str, key: &str) -> String {
         match tag(name) {
             None => format!("{OWN}answer.{{{name}}}.{key}"),
@@ -123,7 +128,8 @@ impl StreamKeys {
     }
 }
 
-/// Returns a hash tag in the slot of `name`; `None` if `name` has no brace, and so can be one itself.
+/// Returns a hash tag in the slot of `name`, or `None` if `name` has no brace and can be a hash tag
+/// itself.
 fn tag(name: &str) -> Option<String> {
     if !name.contains(['{', '}']) {
         return None;
@@ -135,7 +141,8 @@ fn tag(name: &str) -> Option<String> {
     })
 }
 
-/// Returns a key in the slot of `name`, which has no brace. A few names get there without becoming a hash tag.
+/// Returns a key in the slot of `name`, which has no brace. For a few names, no hash tag is needed
+/// for that.
 fn unbraced(name: &str, what: &str) -> String {
     let plain = format!("{OWN}{what}.{name}");
     match slot(plain.as_bytes()) == slot(name.as_bytes()) {
@@ -144,8 +151,8 @@ fn unbraced(name: &str, what: &str) -> String {
     }
 }
 
-/// Returns the keys that earlier versions used for a name with a hash tag. Those of `{x}` were also those of `x`, and
-/// nobody can tell whose history they hold.
+/// Returns the keys that earlier versions used for a name with a hash tag. The keys of `{x}` were
+/// also those of `x`, so it is unknown whose history they hold.
 fn former(name: &str) -> Option<StreamKeys> {
     hash_tag(name.as_bytes())?;
     let is_ambiguous = name.starts_with('{') && name.ends_with('}');
@@ -223,7 +230,7 @@ mod tests {
         }
     }
 
-    /// Returns every key of a channel, also those that it may take over.
+    /// Returns all keys of a channel, including those that it may take over.
     fn keys(names: &Names, channel: &str, key: &str) -> Vec<String> {
         let Stored { keys, former } = names.stored(channel);
         let mut all = vec![keys.meta, keys.stream, names.answer(channel, key)];
@@ -231,7 +238,8 @@ mod tests {
         all
     }
 
-    /// Names made of what has a meaning to Redis or to us, so that a pair of them often differs in little.
+    /// Names made of characters that have a meaning to Redis or to us, so that two of them often
+    /// differ only a little.
     fn arbitrary() -> impl Strategy<Value = String> {
         const PARTS: &[&str] = &[
             "{",
@@ -258,7 +266,7 @@ mod tests {
         prop::collection::vec(part, 1..7).prop_map(|parts| parts.concat())
     }
 
-    /// Pairs of names, many of which differ by what stands around one of them.
+    /// Pairs of names, many of which differ only in what surrounds one of them.
     fn pair() -> impl Strategy<Value = (String, String)> {
         let related = (arbitrary(), 0..7_usize).prop_map(|(a, how)| {
             let b = match how {

@@ -1,52 +1,54 @@
-//! What Redis says on a connection that subscribes: the few replies of RESP2 and RESP3 that occur there.
+//! Parses the replies of RESP2 and RESP3 that occur on a subscribing connection.
 //!
-//! [`parse`] looks at bytes and lends what it finds in them. It keeps nothing, allocates nothing, and takes no
-//! length for more than a claim.
+//! [`parse`] borrows from its input. It keeps no state, does not allocate, and does not trust a
+//! length until the bytes are there.
 
 use memchr::memchr;
 
-/// The most bytes of a line: of a length, a number, a simple string or an error.
+/// The maximum number of bytes of a line: a length, a number, a simple string or an error.
 const LINE_BYTES_MAX: usize = 8 << 10;
 
-/// The most elements of an array: `pmessage` has four.
+/// The maximum number of elements of an array: `pmessage` has four.
 const ELEMENTS_MAX: usize = 4;
 
-/// Something that Redis says.
+/// A reply from Redis.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Reply<'a> {
     /// A command was refused.
     Error(&'a [u8]),
-    /// Something was published.
+    /// A publication.
     Message(Message<'a>),
     /// A simple string, like `OK`.
     Simple(&'a [u8]),
     /// The answer to `PING`.
     Pong,
-    /// A subscription stands.
+    /// A subscription is in effect.
     Subscribed(&'a [u8]),
-    /// A subscription ends, because it was asked for or, in a cluster, because its slot has moved.
+    /// A subscription has ended, because it was cancelled or, in a cluster, because its slot has
+    /// moved.
     Unsubscribed(&'a [u8]),
 }
 
-/// Something that was published.
+/// A publication.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Message<'a> {
     /// The pattern or channel that was subscribed.
     pub(super) subscription: &'a [u8],
-    /// The channel that it was published in.
+    /// The channel in which it was published.
     pub(super) channel: &'a [u8],
     pub(super) payload: &'a [u8],
 }
 
-/// What [`parse`] has found.
+/// The result of [`parse`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Parsed<'a> {
-    /// A whole reply, and how many bytes it took.
+    /// A complete reply, and the number of bytes it took.
     Complete { reply: Reply<'a>, consumed: usize },
-    /// A part of a reply. Trying again makes sense when there are `bytes_min` bytes in all.
+    /// A part of a reply. Try again when there are at least `bytes_min` bytes in total.
     Incomplete { bytes_min: usize },
-    /// A reply with an element that is longer than allowed: `consumed` is what stands before the element's data,
-    /// which has `bytes` bytes and a line end; `elements` follow it.
+    /// A reply with an element that is longer than allowed. `consumed` bytes precede the data of
+    /// the element, which is `bytes` bytes and a line end long; `elements` further elements follow
+    /// it.
     Oversized {
         subscription: Option<&'a [u8]>,
         consumed: usize,
@@ -55,7 +57,7 @@ pub(super) enum Parsed<'a> {
     },
 }
 
-/// What Redis does not say. A connection on which it occurs is useless from there on.
+/// An error in the replies of a server. The connection cannot be used after it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub(super) enum RespError {
@@ -70,13 +72,13 @@ pub(super) enum RespError {
     LineEnd,
     #[error("length or number is malformed")]
     Number,
-    #[error("reply is none that occurs on a connection that subscribes")]
+    #[error("unexpected reply on a subscribing connection")]
     Reply,
-    #[error("reply begins with byte 0x{byte:02x}")]
+    #[error("reply has the unknown type byte 0x{byte:02x}")]
     Type { byte: u8 },
 }
 
-/// Reads the reply at the beginning of `input`, whose elements may have up to `bytes_max` bytes.
+/// Parses the reply at the beginning of `input`, whose elements may have up to `bytes_max` bytes.
 pub(super) fn parse(input: &[u8], bytes_max: usize) -> Result<Parsed<'_>, RespError> {
     let mut cursor = Cursor { input, at: 0 };
     match cursor.reply(bytes_max) {
@@ -95,9 +97,10 @@ pub(super) fn parse(input: &[u8], bytes_max: usize) -> Result<Parsed<'_>, RespEr
     }
 }
 
-/// Reads an element to be thrown away: how many bytes to drop, its line and its data together.
+/// Parses an element that is to be skipped. Returns the number of bytes to skip, for its line and
+/// its data together.
 ///
-/// `Ok(None)` if its line is not there yet.
+/// Returns `Ok(None)` if its line is not complete yet.
 pub(super) fn skip_element(input: &[u8]) -> Result<Option<usize>, RespError> {
     let mut cursor = Cursor { input, at: 0 };
     let skipped = match cursor.byte() {
@@ -132,7 +135,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// Why there is no reply.
+/// The reason why no reply was parsed.
 enum Stop<'a> {
     Error(RespError),
     Incomplete { bytes_min: usize },
@@ -221,7 +224,7 @@ impl<'a> Cursor<'a> {
         byte.ok_or(Stop::Incomplete { bytes_min })
     }
 
-    /// Reads a length: digits, or `-1` for none, up to the end of the line.
+    /// Parses a length: digits, or `-1` for no value, up to the end of the line.
     fn length(&mut self) -> Result<Option<usize>, Stop<'a>> {
         let line = self.line()?;
         if line == b"-1" {
@@ -289,7 +292,7 @@ fn interpret<'a>(elements: &Elements<'a>) -> Result<Reply<'a>, Stop<'a>> {
             Ok(Reply::Subscribed(elements.bytes(1)?))
         }
         (b"unsubscribe" | b"punsubscribe" | b"sunsubscribe", 3) => {
-            // Without a name where nothing was subscribed.
+            // The name is missing if nothing was subscribed.
             let name = elements.get(1).and_then(Element::bytes);
             Ok(Reply::Unsubscribed(name.unwrap_or_default()))
         }

@@ -1,7 +1,9 @@
-//! A cluster with sharded Pub/Sub: a link to each master, and each name with the link of its master.
+//! A cluster with sharded Pub/Sub: one link to each master, and each name on the link of its
+//! master.
 //!
-//! Who serves which slot is asked regularly, and at once when a node says that a slot has moved. What moves is
-//! subscribed at its new master and told as a gap, since nobody knows what was published between.
+//! The masters of the slots are queried regularly, and immediately when a node reports that a slot
+//! has moved. A channel that moves is subscribed at its new master and reported as a gap, because
+//! it is unknown what was published in between.
 
 use std::{collections::hash_map::Entry, sync::Arc, time::Duration};
 
@@ -20,14 +22,14 @@ use super::{
 };
 use crate::event::{Event, Gap, GapReason, LinkState};
 
-/// How often is asked who serves which slot.
+/// The interval between queries for the masters of the slots.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often, while a master is away.
+/// The same interval while a master is unavailable.
 const REFRESH_INTERVAL_DEAF: Duration = Duration::from_secs(1);
 
-/// How many names are tried to find one in a slot of a certain master. A master with a thousandth of the slots is
-/// found all but surely.
+/// The number of names that are tried to find one in a slot of a certain master. This finds a
+/// master with a thousandth of the slots almost certainly.
 const PROBES_MAX: u32 = 20_000;
 
 /// The links of a node to a cluster.
@@ -52,20 +54,20 @@ struct Shard {
     orders: mpsc::Sender<Order>,
 }
 
-/// What is subscribed, and where.
+/// A subscription and where it is.
 #[derive(Debug)]
 struct Placed {
     kind: Kind,
     target: Target,
-    /// `None` while nobody serves its slot.
+    /// `None` while no master serves its slot.
     host: Option<Host>,
-    /// Since when something may have been missed.
+    /// The time since when publications may have been missed.
     missed: Option<Instant>,
     waiters: Vec<Waiter>,
 }
 
 impl Shards {
-    /// Creates the links of a node that follow `orders`; `seeds` are some nodes of the cluster.
+    /// Creates the links of a node that follow `orders`. `seeds` are some nodes of the cluster.
     pub(super) fn new(
         shared: Arc<Shared>,
         seeds: Vec<Host>,
@@ -94,7 +96,7 @@ impl Shards {
         shards
     }
 
-    /// Keeps the links until nobody can give orders any more.
+    /// Maintains the links until the sender of orders is dropped.
     pub(super) async fn run(mut self) {
         let mut ticks = interval(REFRESH_INTERVAL_DEAF);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -143,10 +145,11 @@ impl Shards {
         }
     }
 
-    /// Takes back what a link may not serve any more.
+    /// Takes back a subscription that a link can no longer serve.
     fn take_back(&mut self, moved: Moved) {
         if let Target::Probe = moved.subscription.target {
-            // A link that can't hear itself is replaced by one with another channel to do so.
+            // A link that cannot receive its own publications is replaced by one with another
+            // loopback channel.
             self.end(moved.link);
             return;
         }
@@ -158,7 +161,7 @@ impl Shards {
         }
     }
 
-    /// Ends a link; what it served is missed from now on.
+    /// Ends a link. What it served is missed from now on.
     fn end(&mut self, number: u64) {
         let ended = self.links.extract_if(|_, shard| shard.number == number);
         let ended: Vec<Host> = ended.map(|(host, _)| host).collect();
@@ -182,7 +185,7 @@ impl Shards {
         self.refreshed.is_none_or(|at| at.elapsed() >= age)
     }
 
-    /// Asks who serves which slots, and puts everything where it belongs.
+    /// Queries the masters of the slots, and moves every subscription to its master.
     async fn refresh(&mut self) {
         let mut nodes = self.map.masters();
         nodes.extend(self.seeds.iter().cloned());
@@ -190,7 +193,10 @@ impl Shards {
         match self.shared.commands.slots(&nodes).await {
             Ok(map) => self.map = map,
             Err(reason) => {
-                tracing::warn!(reason, "no node of the cluster says who serves which slots");
+                tracing::warn!(
+                    reason,
+                    "no node of the cluster returned the masters of the slots"
+                );
                 self.shared.set_trouble(&reason);
                 return;
             }
@@ -202,7 +208,7 @@ impl Shards {
         }
     }
 
-    /// Ends links to nodes that are no masters, and makes those that are missing.
+    /// Ends links to nodes that are not masters, and creates those that are missing.
     fn match_links(&mut self) {
         let masters = self.map.masters();
         let ended = self.links.extract_if(|host, _| !masters.contains(host));
@@ -245,7 +251,7 @@ impl Shards {
         Some(Shard { number, orders })
     }
 
-    /// Subscribes to a name at the master of its slot, unless it is already.
+    /// Subscribes to a name at the master of its slot, unless it is already subscribed there.
     async fn place(&mut self, name: &Name) {
         let Some(placed) = self.placed.get_mut(name) else {
             return;
@@ -279,7 +285,7 @@ impl Shards {
     }
 }
 
-/// Tells a gap in a channel once it is subscribed again.
+/// Reports a gap in a channel once it is subscribed again.
 fn tell_gap(shared: &Arc<Shared>, target: &Target, missed: Instant) -> Waiter {
     let (waiter, ready) = oneshot::channel();
     let shared = Arc::clone(shared);

@@ -1,4 +1,4 @@
-//! What the parts of the broker share.
+//! State that the parts of the broker share.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard},
@@ -28,10 +28,10 @@ use crate::{
     sequencer::Sequencer,
 };
 
-/// The most bytes that an envelope adds to a payload, who published included.
+/// The maximum number of bytes that an envelope adds to a payload, including the publisher.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
-/// Options, connections for commands, and what all links of a node write to.
+/// Options, connections for commands, and the state to which all links of a node write.
 pub(super) struct Shared {
     pub(super) options: BrokerOptions,
     pub(super) names: Names,
@@ -44,7 +44,7 @@ pub(super) struct Shared {
     pub(super) dialer: Dialer,
     pub(super) streams: Streams,
     pub(super) epochs: Epochs,
-    /// Why there was no link the last time.
+    /// The reason why there was no link the last time.
     trouble: Mutex<String>,
 }
 
@@ -80,7 +80,7 @@ impl Shared {
             commands: Commands::new(address, trust, options.command_timeout, runtime),
             epochs: Epochs::default(),
             streams: Streams::new(options.meta_ttl, options.idempotency_ttl, word),
-            trouble: Mutex::new("no connection was made yet".to_owned()),
+            trouble: Mutex::new("not connected yet".to_owned()),
             node,
             options,
         }

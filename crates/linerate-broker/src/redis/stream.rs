@@ -1,4 +1,5 @@
-//! The connection of a link, plain or in TLS, which the runtime can be made to forget for a while.
+//! The connection of a link, with or without TLS, which can be detached from the runtime for a
+//! while.
 
 use std::{
     io, mem, net,
@@ -15,19 +16,21 @@ use tokio_rustls::client::TlsStream;
 /// A connection, with or without TLS.
 #[derive(Debug)]
 pub(super) enum Stream {
-    /// Nothing is left, because the runtime would not take it back.
+    /// The connection is lost, because the runtime did not accept it back.
     Gone,
     Plain(TcpStream),
-    /// Nothing tells that bytes arrive: they wait in the kernel until [`watch`](Self::watch).
+    /// Detached from the runtime: bytes that arrive wait in the kernel until
+    /// [`watch`](Self::watch).
     Resting(net::TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Stream {
-    /// Has the runtime forget the connection, so that no packet wakes it. One in TLS stays as it is.
+    /// Detaches the connection from the runtime, so that no packet wakes it. A TLS connection is
+    /// left as it is.
     ///
     /// # Errors
-    /// The connection is of no more use then.
+    /// Returns an error if the connection can no longer be used.
     pub(super) fn rest(&mut self) -> io::Result<()> {
         *self = match mem::replace(self, Self::Gone) {
             Self::Plain(stream) => Self::Resting(stream.into_std()?),
@@ -36,10 +39,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Undoes [`rest`](Self::rest). What arrived meanwhile can be read at once.
+    /// Undoes [`rest`](Self::rest). What has arrived can be read immediately.
     ///
     /// # Errors
-    /// The connection is of no more use then.
+    /// Returns an error if the connection can no longer be used.
     pub(super) fn watch(&mut self) -> io::Result<()> {
         *self = match mem::replace(self, Self::Gone) {
             Self::Resting(stream) => Self::Plain(TcpStream::from_std(stream)?),
@@ -48,7 +51,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Applies `poll` to the connection that there is.
+    /// Applies `poll` to the connection, if there is one.
     fn poll_with<T>(
         &mut self,
         poll: impl FnOnce(Pin<&mut dyn Duplex>) -> Poll<io::Result<T>>,
@@ -61,7 +64,7 @@ impl Stream {
     }
 }
 
-/// Something to read from and write to.
+/// A stream to read from and write to.
 trait Duplex: AsyncRead + AsyncWrite + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
@@ -87,7 +90,7 @@ impl AsyncWrite for Stream {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if matches!(*self, Self::Resting(_)) {
-            return Poll::Ready(Ok(())); // Only TLS holds anything back.
+            return Poll::Ready(Ok(())); // Only TLS buffers output.
         }
         self.poll_with(|stream| stream.poll_flush(context))
     }

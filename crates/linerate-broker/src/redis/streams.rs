@@ -1,4 +1,4 @@
-//! Durable channels: streams in Redis that scripts write and read.
+//! Durable channels: Redis streams that scripts write and read.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
 
-/// The scripts, and how long things are remembered.
+/// The scripts, and how long values are remembered.
 #[derive(Debug)]
 pub(super) struct Streams {
     publish: Script,
@@ -25,21 +25,21 @@ pub(super) struct Streams {
     history: Script,
     meta_ttl: Duration,
     idempotency_ttl: Duration,
-    /// `PUBLISH`, or `SPUBLISH` in a cluster.
+    /// The publishing command: `PUBLISH`, or `SPUBLISH` in a sharded cluster.
     word: &'static str,
 }
 
-/// How each script that uses a stream begins.
+/// The beginning of each script that uses a stream.
 macro_rules! adopt {
     () => {
         include_str!("lua/adopt.lua")
     };
 }
 
-/// An entry of a stream: its id, and names and values.
+/// An entry of a stream: its id, and alternating field names and values.
 type Entry = (String, Vec<Bytes>);
 
-/// What the script `history` returns: epoch, newest offset, oldest offset kept, entries.
+/// The result of the script `history`: epoch, newest offset, oldest stored offset, entries.
 type Part = (String, String, String, Vec<Entry>);
 
 impl Streams {
@@ -54,7 +54,7 @@ impl Streams {
         }
     }
 
-    /// Publishes in a plain channel that is called `name`.
+    /// Publishes in a plain channel with the Redis name `name`.
     pub(super) async fn publish_plain(
         &self,
         commands: &Commands,
@@ -79,7 +79,7 @@ impl Streams {
         Ok(Published::default())
     }
 
-    /// Publishes in a durable channel that is called `name`.
+    /// Publishes in a durable channel with the Redis name `name`.
     pub(super) async fn publish(
         &self,
         commands: &Commands,
@@ -113,7 +113,7 @@ impl Streams {
         Ok(Published { position })
     }
 
-    /// Reads the stream of a channel that is called `name`.
+    /// Reads the stream of a channel with the Redis name `name`.
     pub(super) async fn history(
         &self,
         commands: &Commands,
@@ -146,7 +146,7 @@ impl Streams {
         history(commands.run(call).await?, since)
     }
 
-    /// Forgets what the stream of a channel holds.
+    /// Deletes the contents of a channel's stream.
     pub(super) async fn remove(
         &self,
         commands: &Commands,
@@ -207,13 +207,14 @@ fn number(text: &str) -> Result<u64, BrokerError> {
     text.parse().map_err(|_| malformed())
 }
 
-/// Somebody else has written what only our scripts should.
+/// Returns the error for a stream that something other than our scripts has written to.
 fn malformed() -> BrokerError {
-    let reason = "stream holds what no script of ours has written".to_owned();
+    let reason = "stream contains an entry that linerate did not write".to_owned();
     BrokerError::Refused { reason }
 }
 
-/// Redis knows no time of zero, and none beyond what a signed number holds.
+/// Returns a duration in milliseconds. Redis does not accept an expiry of 0, nor one that overflows
+/// a signed integer.
 fn milliseconds(duration: Duration) -> i64 {
     let most = Duration::from_secs(100 * 365 * 24 * 60 * 60);
     i64::try_from(duration.min(most).as_millis().max(1)).unwrap_or(i64::MAX)

@@ -1,8 +1,10 @@
-//! What a link is to receive, what was asked of Redis for that, and what Redis has answered.
+//! The subscriptions of a link: what it wants to receive, which commands were sent for that, and
+//! how Redis has answered them.
 //!
-//! Redis answers commands in order, one reply for each name. So the commands that were sent wait in a queue, and
-//! a channel that is subscribed, given up and subscribed again is ready with the answer to the last command,
-//! not with any that names it.
+//! Redis answers commands in order, with one reply for each name. The commands that were sent
+//! therefore wait in a queue. If a channel is subscribed, unsubscribed and subscribed again, it is
+//! ready only with the answer to the last command, not with any earlier answer that has the same
+//! name.
 
 use std::{collections::VecDeque, mem, sync::Arc};
 
@@ -17,16 +19,16 @@ use super::{
 };
 use crate::{broker::BrokerError, request::StreamOptions};
 
-/// How many names a command may carry.
+/// The maximum number of names in a command.
 const NAMES_MAX: usize = 512;
 
-/// A name as Redis knows it.
+/// A name of a channel or pattern in Redis.
 pub(super) type Name = Arc<[u8]>;
 
-/// Tells whoever subscribed that the subscription stands, or why not.
+/// Receives the result of a subscription.
 pub(super) type Waiter = oneshot::Sender<Result<(), BrokerError>>;
 
-/// Which of the three ways to subscribe.
+/// One of the three ways to subscribe.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
     Channel,
@@ -34,15 +36,16 @@ pub(super) enum Kind {
     Shard,
 }
 
-/// Whom what is published under a name is for.
+/// The recipient of the publications under a name.
 #[derive(Clone, Debug)]
 pub(super) enum Target {
     Channel {
         channel: ChannelName,
         options: StreamOptions,
-        /// The newest position that was received, in a durable channel.
+        /// The newest position received, in a durable channel.
         newest: Option<StreamPosition>,
-        /// Up to which offset a cut was made up for: what the stream told then arrives once more.
+        /// Publications up to this offset were read from the stream after the link was lost. Redis
+        /// may deliver them a second time.
         recovered: u64,
     },
     Control,
@@ -61,13 +64,13 @@ pub(super) struct Subscription {
     pub(super) waiters: Vec<Waiter>,
 }
 
-/// What has come of a reply.
+/// The outcome of a reply.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Outcome {
-    /// Names whose slot another node of the cluster serves.
+    /// The names whose slot is now served by another node of the cluster.
     Moved(Vec<Name>),
     Nothing,
-    /// The connection is not allowed to do anything.
+    /// The connection is not authenticated and may not do anything.
     Unauthenticated(String),
 }
 
@@ -75,7 +78,7 @@ pub(super) enum Outcome {
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     entries: HashMap<Name, Entry>,
-    /// Names about which Redis must be told.
+    /// The names for which a command must be sent.
     dirty: VecDeque<Name>,
     sent: VecDeque<Sent>,
     serial: u64,
@@ -86,9 +89,10 @@ struct Entry {
     subscription: Subscription,
     is_wanted: bool,
     is_dirty: bool,
-    /// Goes into a command of its own, since one with others was refused.
+    /// True if the name must be sent in its own command, because a command with several names was
+    /// refused.
     is_alone: bool,
-    /// The command whose answer counts; 0 before the first.
+    /// The serial number of the command whose answer counts; 0 before the first command.
     awaited: u64,
 }
 
@@ -107,7 +111,7 @@ enum What {
 }
 
 impl Subscriptions {
-    /// Wants to receive what is published under `name`.
+    /// Adds a subscription to `name`.
     pub(super) fn subscribe(&mut self, name: Name, subscription: Subscription) {
         match self.entries.get_mut(&name) {
             Some(entry) => {
@@ -130,7 +134,7 @@ impl Subscriptions {
         self.soil(name);
     }
 
-    /// Gives up a name.
+    /// Ends the subscription to `name`.
     pub(super) fn unsubscribe(&mut self, name: &[u8]) {
         if let Some((name, entry)) = self.entries.get_key_value(name)
             && entry.is_wanted
@@ -144,13 +148,13 @@ impl Subscriptions {
         }
     }
 
-    /// Takes a subscription out without telling Redis, which has ended it.
+    /// Removes a subscription that Redis has already ended, without sending a command.
     pub(super) fn take(&mut self, name: &[u8]) -> Option<Subscription> {
         let entry = self.entries.remove(name)?;
         entry.is_wanted.then_some(entry.subscription)
     }
 
-    /// Begins anew on a new connection.
+    /// Prepares to subscribe to everything again on a new connection.
     pub(super) fn restart(&mut self) {
         self.sent.clear();
         self.dirty.clear();
@@ -162,7 +166,7 @@ impl Subscriptions {
         }
     }
 
-    /// Appends the commands that tell Redis what has changed. Returns the serial number of the last command sent.
+    /// Appends the commands for all changes. Returns the serial number of the last command sent.
     pub(super) fn flush(&mut self, out: &mut Vec<u8>) -> u64 {
         while let Some((what, names)) = self.next_command() {
             self.write(what, names, out);
@@ -175,7 +179,7 @@ impl Subscriptions {
         self.write(What::Ping, VecDeque::new(), out);
     }
 
-    /// Takes a reply that is no message.
+    /// Handles a reply that is not a message.
     pub(super) fn handle_reply(&mut self, reply: Reply<'_>) -> Result<Outcome, RespError> {
         match reply {
             Reply::Error(reason) => self.handle_error(reason),
@@ -199,23 +203,23 @@ impl Subscriptions {
         }
     }
 
-    /// Says whether Redis owes no answer.
+    /// Returns whether all commands are sent and answered.
     pub(super) fn is_settled(&self) -> bool {
         self.sent.is_empty() && self.dirty.is_empty()
     }
 
-    /// Says whether the command with this serial number, and all before it, have been answered.
+    /// Returns whether the command with this serial number, and all before it, have been answered.
     pub(super) fn is_answered(&self, serial: u64) -> bool {
         self.sent.front().is_none_or(|sent| sent.serial > serial) && self.dirty.is_empty()
     }
 
-    /// Returns whom what is published under `name` is for, if anybody still wants it.
+    /// Returns the recipient of the publications under `name`, if it is still subscribed.
     pub(super) fn target(&mut self, name: &[u8]) -> Option<&mut Target> {
         let entry = self.entries.get_mut(name)?;
         entry.is_wanted.then_some(&mut entry.subscription.target)
     }
 
-    /// Returns all that is wanted.
+    /// Returns the recipients of all current subscriptions.
     pub(super) fn targets(&mut self) -> impl Iterator<Item = &mut Target> {
         let wanted = self.entries.values_mut().filter(|entry| entry.is_wanted);
         wanted.map(|entry| &mut entry.subscription.target)
@@ -272,7 +276,8 @@ impl Subscriptions {
         });
     }
 
-    /// Finds the command that this is the answer to; `None` if none was sent that could be.
+    /// Returns the serial number of the command that this reply answers, or `None` if no such
+    /// command was sent.
     fn acknowledged(&mut self, name: &[u8], is_kind: impl Fn(What) -> bool) -> Option<u64> {
         let sent = self.sent.front_mut()?;
         let is_answer = is_kind(sent.what) && sent.names.front().is_some_and(|own| **own == *name);
@@ -303,7 +308,7 @@ impl Subscriptions {
         let heard = waiters
             .into_iter()
             .filter_map(|waiter| waiter.send(Ok(())).ok());
-        // Whoever subscribed has gone without a word, so nobody would ever unsubscribe.
+        // The subscriber gave up without unsubscribing, so nothing else would ever unsubscribe.
         if is_awaited && heard.count() == 0 {
             self.unsubscribe(name);
         }
@@ -342,10 +347,10 @@ impl Subscriptions {
             let reason = reason.to_owned();
             let _ = waiter.send(Err(BrokerError::Refused { reason }));
         }
-        // One that stood before is tried again on the next connection.
+        // An older subscription is tried again on the next connection.
         match is_new || !entry.is_wanted {
             true => _ = self.entries.remove(name),
-            false => tracing::warn!(reason, "Redis refuses a channel that it allowed before"),
+            false => tracing::warn!(reason, "Redis refuses a channel that it accepted before"),
         }
     }
 
@@ -356,7 +361,7 @@ impl Subscriptions {
         self.soil(name);
     }
 
-    /// Returns those of the names that are wanted.
+    /// Returns the names that are still subscribed.
     fn own(&self, names: &[Name]) -> Vec<Name> {
         let wanted = names.iter().filter(|name| {
             let entry = self.entries.get(&name[..]);

@@ -1,4 +1,4 @@
-//! Which certificates a Redis server may show.
+//! The CA certificates that are trusted for Redis servers.
 
 use std::sync::Arc;
 
@@ -9,33 +9,34 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-/// The authorities to trust: for our own connections, and once more as text for those of the commands.
+/// The trusted CA certificates: as a configuration for our own connections, and as PEM for those
+/// that send commands.
 #[derive(Clone)]
 pub(super) struct Trust {
     pub(super) config: Arc<ClientConfig>,
     pub(super) pem: Vec<u8>,
 }
 
-/// Why no certificate could be trusted.
+/// The reason why no CA certificates could be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustError {
     /// A certificate is malformed.
-    #[error("certificate of an authority is malformed")]
+    #[error("malformed CA certificate")]
     Certificate(#[source] rustls::Error),
-    /// There is no certificate in what was given, or none in the system.
-    #[error("there is no certificate of an authority to trust")]
+    /// The given text or the system contains no certificate.
+    #[error("found no CA certificate to trust")]
     Empty,
     /// The text is not PEM.
-    #[error("certificates of authorities are not PEM")]
+    #[error("CA certificates are not valid PEM")]
     Pem(#[source] rustls::pki_types::pem::Error),
-    /// The versions of TLS can't be offered.
-    #[error("TLS can't be set up")]
+    /// The TLS versions cannot be configured.
+    #[error("cannot set up TLS")]
     Setup(#[source] rustls::Error),
 }
 
 impl Trust {
-    /// Trusts the authorities in `pem`, or those of the system.
+    /// Trusts the CA certificates in `pem`, or those of the system.
     pub(super) fn new(pem: Option<&[u8]>) -> Result<Self, TrustError> {
         let certificates = match pem {
             Some(pem) => CertificateDer::pem_slice_iter(pem)
@@ -47,7 +48,8 @@ impl Trust {
             return Err(TrustError::Empty);
         }
         let mut roots = RootCertStore::empty();
-        // Systems carry a few certificates that are not well-formed; those that were given must be.
+        // Systems often have a few malformed certificates, which are skipped. Configured
+        // certificates must all be well-formed.
         match pem {
             None => _ = roots.add_parsable_certificates(certificates.iter().cloned()),
             Some(_) => {
@@ -63,7 +65,7 @@ impl Trust {
             .map_err(TrustError::Setup)?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        // The connections of the commands take what is the default of the process.
+        // The connections for commands use the default provider of the process.
         let _ = ring::default_provider().install_default();
         Ok(Self {
             config: Arc::new(config),
@@ -78,7 +80,7 @@ impl std::fmt::Debug for Trust {
     }
 }
 
-/// Writes those certificates that are well-formed.
+/// Returns the well-formed certificates as PEM.
 fn roots_as_pem(certificates: &[CertificateDer<'_>], roots: &RootCertStore) -> Vec<u8> {
     let is_all = roots.len() == certificates.len();
     let mut pem = Vec::new();

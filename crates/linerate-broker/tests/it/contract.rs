@@ -1,4 +1,5 @@
-//! What all brokers promise. Each broker's tests name a [`Service`] and call `contract!`.
+//! The contract that all brokers fulfil. Each broker's tests provide a [`Service`] and call
+//! `contract!`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +15,7 @@ pub(crate) mod service;
 
 /// A broker that nodes can be attached to.
 pub(crate) trait Service: Sized {
-    /// Whether several nodes see each other's publications.
+    /// True if several nodes see each other's publications.
     const IS_SHARED: bool;
     /// A pattern, a channel that matches it, and one that does not.
     const PATTERN: (&'static str, &'static str, &'static str);
@@ -89,8 +90,9 @@ pub(crate) fn publish(payload: impl Into<Bytes>, options: StreamOptions) -> Publ
     }
 }
 
-/// Makes a test of each promise, for the service that `$service` starts; skipped where that is `None`. With `together`
-/// it is one test, in which `$service` is called once for each promise.
+/// Creates a test for each rule of the contract, for the service that `$service` starts. The tests
+/// are skipped if it is `None`. With `together`, there is one test, in which `$service` is called
+/// once for each rule.
 macro_rules! contract {
     ($service:expr) => {
         $crate::contract::contract!(@promises each $service);

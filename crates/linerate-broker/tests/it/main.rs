@@ -1,5 +1,5 @@
-//! Integration tests: what all brokers promise, and what each of them does when its server fails.
-#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+//! Integration tests: the contract of all brokers, and the behaviour of each when its server fails.
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
 mod contract;
 mod memory;

@@ -1,4 +1,4 @@
-//! The embedded broker.
+//! Tests of the embedded broker.
 
 use std::sync::Arc;
 

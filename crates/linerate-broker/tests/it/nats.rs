@@ -1,4 +1,4 @@
-//! NATS, against a real server.
+//! Tests of NATS with a real server.
 
 use std::sync::Arc;
 

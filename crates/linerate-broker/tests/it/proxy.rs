@@ -1,4 +1,4 @@
-//! A way to a server that can be cut, or fall silent.
+//! A connection to a server that can be closed or silenced.
 
 use std::{
     net::SocketAddr,
@@ -12,7 +12,7 @@ use tokio::{
     task::JoinSet,
 };
 
-/// A TCP proxy before a server.
+/// A TCP proxy in front of a server.
 pub(crate) struct Proxy {
     address: SocketAddr,
     connections: Arc<Mutex<JoinSet<()>>>,
@@ -20,7 +20,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy before the local port `to`.
+    /// Starts a proxy in front of the local port `to`.
     pub(crate) async fn start(to: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -44,12 +44,12 @@ impl Proxy {
         self.address.port()
     }
 
-    /// Closes the connections that there are.
+    /// Closes all current connections.
     pub(crate) fn cut(&self) {
         self.connections.lock().unwrap().abort_all();
     }
 
-    /// Lets the connections that there are fall silent for ever, though they stay open. New ones work.
+    /// Silences all current connections for ever, though they stay open. New connections work.
     pub(crate) fn silence(&self) {
         self.is_silent.send_replace(true);
         self.is_silent.send_replace(false);

@@ -1,4 +1,4 @@
-//! A node that writes down what its broker tells.
+//! A node that records the events of its broker.
 
 use std::{
     sync::{
@@ -16,10 +16,10 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// How long to wait for what must come.
+/// The maximum time to wait for something that must happen.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// Events, and when they came.
+/// Events and the times at which they arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     events: Mutex<Vec<(Instant, Event)>>,
@@ -35,12 +35,12 @@ impl Recorder {
         Arc::default()
     }
 
-    /// Takes nothing more until [`unblock`](Self::unblock).
+    /// Accepts no more events until [`unblock`](Self::unblock).
     pub(crate) fn block(&self) {
         self.is_blocked.store(true, Ordering::SeqCst);
     }
 
-    /// Is in no hurry from now on.
+    /// Sets how long publications may be delayed from now on.
     pub(crate) fn set_patience(&self, patience: Duration) {
         let millis = patience.as_millis() as u64;
         self.patience.store(millis, Ordering::SeqCst);
@@ -51,7 +51,7 @@ impl Recorder {
         self.unblocked.notify_waiters();
     }
 
-    /// Waits until `find` finds something in the events so far.
+    /// Waits until `find` returns something for the events so far.
     pub(crate) async fn wait<T>(
         &self,
         what: &str,
@@ -69,11 +69,11 @@ impl Recorder {
         });
         match found.await {
             Ok(found) => found,
-            Err(_) => panic!("no {what} came; there is {:?}", self.summary()),
+            Err(_) => panic!("{what} did not arrive; recorded: {:?}", self.summary()),
         }
     }
 
-    /// Waits until `count` publications of a channel have come, and returns all that have.
+    /// Waits until `count` publications of a channel have arrived, and returns all that have.
     pub(crate) async fn publications(&self, channel: &str, count: usize) -> Vec<Publication> {
         let what = format!("{count} publications in {channel}");
         self.wait(&what, |events| {
@@ -83,7 +83,7 @@ impl Recorder {
         .await
     }
 
-    /// Waits until a certain payload has come, and returns everything of its channel up to it.
+    /// Waits until a certain payload has arrived, and returns everything in its channel up to it.
     pub(crate) async fn until(&self, channel: &str, payload: &str) -> Vec<Publication> {
         self.wait(payload, |events| {
             let mut found = publications(events, channel);
@@ -94,14 +94,15 @@ impl Recorder {
         .await
     }
 
-    /// Waits until `count` payloads of a channel have come, and returns all that have.
+    /// Waits until `count` payloads of a channel have arrived, and returns all that have.
     pub(crate) async fn payloads(&self, channel: &str, count: usize) -> Vec<Bytes> {
         let publications = self.publications(channel, count).await;
         let payloads = publications.iter().map(|found| found.payload().clone());
         payloads.collect()
     }
 
-    /// Waits until `count` publications of a channel have come, and returns when all that have did.
+    /// Waits until `count` publications of a channel have arrived, and returns the times of all
+    /// that have.
     pub(crate) async fn times(&self, channel: &str, count: usize) -> Vec<Instant> {
         let what = format!("{count} publications in {channel}");
         self.wait(&what, |events| {
@@ -122,7 +123,7 @@ impl Recorder {
         gaps.collect()
     }
 
-    /// Waits for a gap and returns the first.
+    /// Waits for a gap and returns the first one.
     pub(crate) async fn gap(&self) -> Gap {
         self.wait("gap", |events| {
             events.iter().find_map(|(_, event)| match event {
@@ -133,7 +134,8 @@ impl Recorder {
         .await
     }
 
-    /// Waits until the newest word on the link is that it is up, or that it is deaf; returns when that came.
+    /// Waits until the newest event of the link is that it is up, or that it is deaf. Returns when
+    /// that arrived.
     pub(crate) async fn link(&self, is_up: bool) -> Instant {
         let what = if is_up { "link up" } else { "deaf link" };
         self.wait(what, |events| {

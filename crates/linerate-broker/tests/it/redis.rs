@@ -1,4 +1,4 @@
-//! Redis: the contract, and what happens when a server fails.
+//! Tests of Redis: the contract, and the behaviour when a server fails.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ mod tls;
 
 contract!(Standalone::start());
 
-/// One server.
+/// A single server.
 pub(crate) struct Standalone {
     pub(crate) server: RedisServer,
 }

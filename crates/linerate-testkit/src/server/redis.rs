@@ -1,4 +1,4 @@
-//! Redis and its sentinels.
+//! Redis servers, clusters and sentinels.
 
 use std::{
     fs,
@@ -18,17 +18,17 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts one that writes nothing to disk. `None` if Redis is not installed.
+    /// Starts a server that writes nothing to disk. `None` if Redis is not installed.
     pub fn start() -> Option<Self> {
         Self::start_with(&[])
     }
 
-    /// Starts one with further arguments, like `["--appendonly", "yes"]`.
+    /// Starts a server with additional arguments, such as `["--appendonly", "yes"]`.
     pub fn start_with(arguments: &[&str]) -> Option<Self> {
         Self::start_on(free_port(), arguments)
     }
 
-    /// Starts one that speaks TLS only, with a certificate and its key in PEM files.
+    /// Starts a server that accepts only TLS, with a certificate and its key in PEM files.
     pub fn start_tls(certificate: &Path, key: &Path) -> Option<Self> {
         let port = free_port();
         let (tls_port, certificate, key) = (
@@ -57,15 +57,15 @@ impl RedisServer {
         Some(Self { process })
     }
 
-    /// Returns its URL.
+    /// Returns the URL of the server.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address())
     }
 
-    /// Runs a command by `redis-cli` and returns what that printed.
+    /// Runs a command with `redis-cli` and returns its output.
     ///
     /// # Panics
-    /// `redis-cli` is not installed.
+    /// Panics if `redis-cli` is not installed.
     pub fn cli(&self, arguments: &[&str]) -> String {
         redis_cli(self.port(), arguments)
     }
@@ -85,21 +85,21 @@ impl DerefMut for RedisServer {
     }
 }
 
-/// The masters of a cluster, with a third of the slots each, and replicas.
+/// The masters of a cluster, each with a third of the slots, and replicas.
 #[derive(Debug)]
 pub struct RedisCluster {
     /// The masters, in the order of their slots.
     pub masters: Vec<RedisServer>,
-    /// Replicas, as many as were asked for, of the first masters.
+    /// Replicas of the first masters, as many as were requested.
     pub replicas: Vec<RedisServer>,
 }
 
 impl RedisCluster {
-    /// Starts three masters, and replicas of the first of them, and waits until they work together. `None` if Redis
-    /// is not installed.
+    /// Starts three masters and replicas of the first of them, and waits until the cluster works.
+    /// `None` if Redis is not installed.
     ///
     /// # Panics
-    /// They do not come together within half a minute.
+    /// Panics if the cluster does not work within half a minute.
     pub fn start(replicas: usize) -> Option<Self> {
         let masters = (0..3).map(|_| Self::node());
         let masters: Vec<_> = masters.collect::<Option<_>>()?;
@@ -116,37 +116,37 @@ impl RedisCluster {
             cluster.masters[0].cli(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
         }
         let count = format!("cluster_known_nodes:{}", cluster.nodes().count());
-        cluster.wait("all know each other", |node| {
+        cluster.wait("not all nodes know each other", |node| {
             node.cli(&["CLUSTER", "INFO"]).contains(&count)
         });
         for (replica, master) in cluster.replicas.iter().zip(&cluster.masters) {
             let id = master.cli(&["CLUSTER", "MYID"]);
             replica.cli(&["CLUSTER", "REPLICATE", &id]);
         }
-        cluster.wait("all is well", |node| {
+        cluster.wait("not all nodes are healthy", |node| {
             let info = node.cli(&["CLUSTER", "INFO"]);
             info.contains("cluster_state:ok") && info.contains("cluster_slots_assigned:16384")
         });
-        cluster.wait("all replicas are up to date", |node| {
+        cluster.wait("not all replicas are up to date", |node| {
             let info = node.cli(&["INFO", "replication"]);
             info.contains("role:master") || info.contains("master_link_status:up")
         });
         Some(cluster)
     }
 
-    /// Waits until something is so at each node.
+    /// Waits until `is_so` is true for each node.
     ///
     /// # Panics
-    /// It is not so within half a minute.
+    /// Panics if it is not true within half a minute.
     pub fn wait(&self, what: &str, is_so: impl Fn(&RedisServer) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while !self.nodes().all(&is_so) {
-            assert!(Instant::now() < deadline, "in the cluster, not {what}");
+            assert!(Instant::now() < deadline, "cluster is not ready: {what}");
             thread::sleep(Duration::from_millis(50));
         }
     }
 
-    /// Returns its URL, which names one node.
+    /// Returns the URL of the cluster, which names one node.
     pub fn url(&self) -> String {
         format!("redis+cluster://{}", self.masters[2].address())
     }
@@ -183,10 +183,11 @@ pub struct SentinelServer {
 }
 
 impl SentinelServer {
-    /// Starts one that decides alone, after a second, that `master` is down. `None` if it is not installed.
+    /// Starts a sentinel that decides alone, after one second, that `master` is down. `None` if
+    /// Redis is not installed.
     ///
     /// # Panics
-    /// Its configuration can't be written.
+    /// Panics if its configuration cannot be written.
     pub fn start(name: &str, master: &RedisServer) -> Option<Self> {
         let port = free_port();
         let process = ServerProcess::start("redis-server", port, |directory| {
@@ -204,10 +205,10 @@ impl SentinelServer {
         Some(Self { process })
     }
 
-    /// Runs a command by `redis-cli` and returns what that printed.
+    /// Runs a command with `redis-cli` and returns its output.
     ///
     /// # Panics
-    /// `redis-cli` is not installed.
+    /// Panics if `redis-cli` is not installed.
     pub fn cli(&self, arguments: &[&str]) -> String {
         redis_cli(self.port(), arguments)
     }

@@ -43,14 +43,14 @@ fn delivered(offset: u64) -> CatchUp {
     channel
 }
 
-/// Returns the same channel with another link.
+/// Returns the same channel on another link.
 fn relinked(channel: &CatchUp) -> CatchUp {
     let channel = CatchUp::new(channel.delivered().cloned());
     assert!(channel.is_reading());
     channel
 }
 
-/// Returns offsets of publications, and 0 for each gap.
+/// Returns the offsets of publications, and 0 for each gap.
 fn told(out: &[Item]) -> Vec<u64> {
     let offset = |item: &Item| match item {
         Item::Gap(_) => 0,
@@ -130,7 +130,7 @@ fn what_the_stream_no_longer_holds_is_a_gap() {
         Next::Nothing
     );
     assert_eq!(told(&out), [0, 7, 8]);
-    // All of it is gone.
+    // All of the history is gone.
     channel = relinked(&channel);
     assert_eq!(
         channel.handle_read(nothing_new("e", 10), &mut out),

@@ -30,7 +30,7 @@ fn stream() -> Vec<u8> {
     .concat()
 }
 
-/// What is found, as text, if the input comes in these pieces.
+/// Returns the items found, as text, when the input arrives in these pieces.
 fn found<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let mut input = Input::new(BYTES_MAX);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What follows a cut: telling what may have been missed, and bringing what streams still hold of it.
+//! Recovery after the link was lost: reports gaps, and delivers what streams still hold.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -18,13 +18,14 @@ use crate::{
     request::{History, HistoryRequest},
 };
 
-/// How long is waited before a stream is read again that could not be.
+/// The delay before a stream that could not be read is read again.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// How many streams are read at a time.
+/// The number of streams that are read at a time.
 const READS_MAX: usize = 16;
 
-/// The most bytes of payloads that are read; streams beyond are left to a gap, and to clients that recover.
+/// The maximum number of payload bytes that are read. Further streams are reported as a gap and
+/// left to clients that recover.
 const BYTES_MAX: usize = 64 << 20;
 
 impl Link {
@@ -38,8 +39,8 @@ impl Link {
         channels.collect()
     }
 
-    /// After all is subscribed again: tells what may have been missed, brings what streams still hold of it, and then
-    /// what has arrived meanwhile.
+    /// Runs after everything is subscribed again: reports what may have been missed, delivers what
+    /// streams still hold of it, and then delivers what has arrived in the meantime.
     pub(super) async fn catch_up(&mut self, session: &mut Session) {
         session.resubscribed = None;
         let held = session.held.take();
@@ -80,7 +81,7 @@ impl Link {
             return None;
         }
         let link = self.number;
-        tracing::warn!(link, ?lasted, ?reason, "linked to Redis again after a gap");
+        tracing::warn!(link, ?lasted, ?reason, "reconnected to Redis after a gap");
         let channels = (!is_whole).then_some(missed);
         Some(Event::Gap(Gap {
             channels,
@@ -89,8 +90,8 @@ impl Link {
         }))
     }
 
-    /// Reads what durable channels have missed, as far as there was time and room. Where that is not all that they have
-    /// missed, it follows on a gap.
+    /// Reads the publications that durable channels have missed, as far as the limits on time and
+    /// memory allow. If some are missing, those that were read come after a gap.
     async fn read_streams(&mut self) -> Vec<(ChannelName, History)> {
         let shared = Arc::clone(&self.shared);
         let known = self
@@ -123,7 +124,8 @@ impl Link {
             };
             loop {
                 match shared.history(&channel, options, &request).await {
-                    // The connection for commands was cut as well, and only its next use finds out.
+                    // The connection for commands was lost as well, which only its next use
+                    // detects.
                     Err(BrokerError::Away { .. }) => sleep(RETRY_DELAY).await,
                     history => return (channel, epoch, history),
                 }
@@ -152,13 +154,14 @@ impl Link {
             tracing::warn!(
                 link,
                 channels = renewed,
-                "Redis was started again: epochs of durable channels have ended"
+                "Redis was restarted: epochs of durable channels have ended"
             );
         }
         recovered
     }
 
-    /// Remembers up to where channels were recovered; returns those that have missed something.
+    /// Stores up to which position channels were recovered. Returns the channels that have missed
+    /// something.
     fn note(&mut self, recovered: &[(ChannelName, History)]) -> Vec<ChannelName> {
         let histories = recovered
             .iter()
@@ -191,7 +194,8 @@ impl Link {
         missed
     }
 
-    /// Lets go of an event that was held: numbers it where this node does, and drops it if it was recovered.
+    /// Releases an event that was held: numbers it if this node numbers the channel, and drops it
+    /// if it was already recovered.
     fn release(&mut self, event: Event) -> Option<Event> {
         let Event::Publication {
             channel,
@@ -232,8 +236,8 @@ fn is_of_other_epoch(history: &Result<History, BrokerError>, epoch: &Epoch) -> b
         .is_ok_and(|history| history.newest.epoch != *epoch)
 }
 
-/// Returns a position behind which nothing of this epoch is: who was delivered nothing is not delivered what came before
-/// it, but everything of an epoch that has followed.
+/// Returns a position after which nothing of this epoch follows. A subscriber that has received
+/// nothing yet must not receive earlier publications, but must receive everything of a later epoch.
 fn nowhere_in(epoch: Epoch) -> StreamPosition {
     let offset = u64::MAX;
     StreamPosition { epoch, offset }

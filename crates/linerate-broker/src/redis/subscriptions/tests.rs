@@ -25,7 +25,7 @@ fn subscribe(
     ready
 }
 
-/// What was sent, a command a line.
+/// Returns the commands that were sent, one per line.
 fn flush(subscriptions: &mut Subscriptions) -> Vec<String> {
     let mut out = Vec::new();
     subscriptions.flush(&mut out);
@@ -149,7 +149,10 @@ fn a_command_that_is_refused_is_tried_name_by_name() {
     subscriptions.handle_reply(refused).unwrap();
     subscribed(&mut subscriptions, "b");
     let error = a.try_recv().unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "broker refused: NOPERM no permissions");
+    assert_eq!(
+        error.to_string(),
+        "broker refused the request: NOPERM no permissions"
+    );
     assert!(b.try_recv().unwrap().is_ok());
     assert!(subscriptions.target(b"a").is_none());
 }

@@ -1,4 +1,4 @@
-//! Positions, history and recovery.
+//! Tests of positions, history and recovery.
 
 use std::time::Duration;
 
@@ -271,7 +271,7 @@ pub(crate) async fn a_key_publishes_once(service: &impl Service) {
     }
 }
 
-/// Pairs that become equal if a name is escaped carelessly.
+/// Names, some of which become equal if they are escaped carelessly.
 const ALIKE: [&str; 14] = [
     "room",
     "{room}",
@@ -305,7 +305,7 @@ pub(crate) async fn no_name_reaches_what_another_channel_holds(service: &impl Se
             let history = node.history(channel, options, HistoryRequest::default());
             let found = payloads(&history.await.publications);
             assert_eq!(found.last().unwrap(), &payload(channel));
-            // The embedded broker keeps both kinds in one place.
+            // The embedded broker stores both kinds in one place.
             let is_own = |found: &Bytes| {
                 STREAMS
                     .iter()

@@ -1,4 +1,4 @@
-//! Publications as they happen.
+//! Tests of live publications.
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -72,7 +72,7 @@ pub(crate) async fn what_was_unsubscribed_arrives_no_more(service: &impl Service
     node.recorder.payloads("a", 1).await;
     node.broker.unsubscribe(&name("a")).await;
     node.broker.unsubscribe(&name("never-subscribed")).await;
-    // What a server is sent on another connection it may take up first, so an unsubscription may lag.
+    // A server may process commands from another connection first, so an unsubscription may lag.
     node.subscribe("fence", PLAIN).await;
     node.publish("a", "2", PLAIN).await;
     node.publish("b", "3", PLAIN).await;
@@ -88,7 +88,7 @@ pub(crate) async fn a_channel_can_be_subscribed_again(service: &impl Service) {
         node.recorder.payloads("a", number).await;
         node.broker.unsubscribe(&name("a")).await;
     }
-    // Also without waiting in between.
+    // Repeat it without waiting in between.
     for _ in 0..20 {
         node.subscribe("a", PLAIN).await;
         node.broker.unsubscribe(&name("a")).await;

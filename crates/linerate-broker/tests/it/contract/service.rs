@@ -1,4 +1,4 @@
-//! Several nodes, and the end of one.
+//! Tests of several nodes, and of the end of one.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Ways to get in, and being kept out.
+//! Tests of authentication and TLS.
 
 use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
@@ -32,7 +32,7 @@ async fn works(url: &str, options: BrokerOptions) {
     }
 }
 
-/// Returns what is said to somebody who can't get in.
+/// Returns the error of a node that cannot connect.
 async fn refused(url: &str) -> String {
     let options = BrokerOptions {
         command_timeout: Duration::from_millis(500),
@@ -81,7 +81,7 @@ async fn keys_get_in_without_a_password() {
     works(&url, BrokerOptions::default()).await;
 }
 
-/// A certificate for one name, and the configuration of a server that has it.
+/// A certificate for one name, and the configuration of a server that uses it.
 struct Certified {
     pem: String,
     tls: String,
@@ -119,7 +119,7 @@ async fn tls_is_spoken_and_authorities_are_checked() {
         ..BrokerOptions::default()
     };
     works(&secure, options.clone()).await;
-    // The server wants TLS, whatever the URL says.
+    // The server requires TLS, regardless of the URL.
     works(&server.url(), options).await;
     let trusting = format!("{secure}?tls_ca={}", certified.file.display());
     works(&trusting, BrokerOptions::default()).await;
@@ -127,7 +127,7 @@ async fn tls_is_spoken_and_authorities_are_checked() {
     assert!(error.contains("certificate"), "{error}");
 }
 
-/// A server that we come to by one name says that it has another, and has a certificate for that one.
+/// We know a server by one name. It announces another name, and has a certificate for that one.
 #[tokio::test(flavor = "multi_thread")]
 async fn t09_a_certificate_is_checked_for_the_name_that_we_know_not_for_one_that_the_server_tells()
 {

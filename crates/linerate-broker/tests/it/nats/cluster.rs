@@ -1,4 +1,5 @@
-//! Servers that keep streams together and tell of each other, and what a stream may hold.
+//! Tests of servers that store streams together and announce each other, and of the limits of
+//! streams.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::{
     recorder::Recorder,
 };
 
-/// How long a cluster may take to choose who leads.
+/// The maximum time for a cluster to elect a leader.
 const ELECTION_MAX: Duration = Duration::from_secs(30);
 
 /// Starts servers that know each other.
@@ -28,7 +29,7 @@ fn start_cluster() -> Option<Vec<NatsServer>> {
     servers.collect()
 }
 
-/// Publishes as soon as somebody leads.
+/// Publishes as soon as there is a leader.
 async fn publish_when_led(node: &Node, payload: &str) -> u64 {
     let start = Instant::now();
     loop {
@@ -51,7 +52,7 @@ async fn a_stream_that_is_kept_on_several_servers_outlives_one_of_them() {
         ..BrokerOptions::default()
     };
     let recorder = Recorder::new();
-    // The only one that is named here, and the one that will be lost.
+    // The only server that is named here, and the one that will be killed.
     let broker = Nats::new(&servers[0].url(), options, recorder.clone()).unwrap();
     let node = Node {
         broker: Arc::new(broker),
@@ -71,7 +72,7 @@ async fn a_stream_that_is_kept_on_several_servers_outlives_one_of_them() {
     let expected: Vec<u64> = (2..2 + offsets.len() as u64).collect();
     assert_eq!(
         offsets, expected,
-        "one that was tried twice may be there twice"
+        "a publication that was retried may be stored twice"
     );
     assert_eq!(node.recorder.gaps().len(), 0);
 }
@@ -113,7 +114,7 @@ async fn a_stream_holds_as_many_bytes_as_allowed_and_no_more() {
         history.unwrap().publications.len()
     };
     assert_eq!(held(&node).await, 4);
-    // What is configured later holds for streams that are there.
+    // A later configuration applies to existing streams.
     let other = Node::with(&server, bounded(20 << 10)).await;
     assert_eq!(held(&other).await, 1);
 }

@@ -1,4 +1,4 @@
-//! Streams that others delete, or that go back in time.
+//! Tests of streams that others delete, or that go back in time.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -80,7 +80,7 @@ async fn g09_a_stream_that_went_back_in_time_gets_another_epoch() {
     fs::remove_dir_all(&streams).unwrap();
     copy_all(&copy, &streams);
     server.restart();
-    // Somebody else publishes as soon as the server is there.
+    // Another client publishes as soon as the server is up.
     let plain = async_nats::connect(server.url()).await.unwrap();
     for _ in 0..5 {
         plain.publish("durable", "other".into()).await.unwrap();
@@ -189,7 +189,7 @@ async fn a_subject_that_somebody_elses_stream_holds_is_refused() {
     assert!(reason.contains("overlap"), "{reason}");
     let refused = node.broker.publish(&channel, publish("x", DURABLE)).await;
     assert!(matches!(refused, Err(BrokerError::Refused { .. })));
-    // What is refused changes nothing.
+    // A refused request changes nothing.
     node.subscribe("durable", DURABLE).await;
     node.publish("durable", "x", DURABLE).await;
     node.recorder.publications("durable", 1).await;

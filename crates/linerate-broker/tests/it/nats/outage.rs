@@ -1,4 +1,4 @@
-//! What subscribers are told when a server, or the way to it, fails.
+//! Tests of what subscribers are told when a server or the connection to it fails.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     recorder::{Recorder, WAIT_MAX},
 };
 
-/// How long a link may be deaf before that must be known.
+/// The maximum time until a deaf link must be reported.
 const DEAF_MAX: Duration = Duration::from_secs(5);
 
 async fn node_at(url: &str, options: BrokerOptions) -> Node {
@@ -92,7 +92,7 @@ async fn a_killed_server_is_a_gap_in_plain_channels_and_none_in_durable_ones() {
         matches!(refused, Err(BrokerError::Away { .. })),
         "{refused:?}"
     );
-    // Dialling is refused meanwhile, more than once.
+    // Dialling is refused more than once in the meantime.
     sleep(Duration::from_secs(1)).await;
     server.restart();
     node.recorder.link(true).await;
@@ -153,7 +153,7 @@ async fn a_link_that_is_cut_while_it_is_used_breaks_nothing() {
             for number in 0..20 {
                 let channel = name(&format!("c{}", number % 7));
                 let options = if user % 2 == 0 { PLAIN } else { DURABLE };
-                // Each of them may fail; none may hang or panic.
+                // Each call may fail; none may hang or panic.
                 _ = node.broker.subscribe(&channel, options).await;
                 _ = node.broker.publish(&channel, publish("x", options)).await;
                 let request = HistoryRequest::default();
@@ -202,13 +202,13 @@ async fn a_node_that_takes_nothing_is_told_what_it_missed() {
     for number in 0..80 {
         other.publish("plain", large.clone(), PLAIN).await;
         if number == 10 {
-            // Only what arrives waits.
+            // Only incoming messages wait.
             node.subscribe("more", PLAIN).await;
         }
     }
     let start = Instant::now();
     while node.broker.link() != LinkState::Deaf {
-        assert!(start.elapsed() < WAIT_MAX, "all of it waits");
+        assert!(start.elapsed() < WAIT_MAX, "everything is waiting");
         sleep(Duration::from_millis(10)).await;
     }
     node.recorder.unblock();

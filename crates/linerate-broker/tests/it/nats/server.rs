@@ -1,4 +1,4 @@
-//! A NATS server of our own.
+//! A NATS server for tests.
 
 use std::{
     env, fs,
@@ -11,12 +11,13 @@ use linerate_testkit::server::{ServerProcess, free_port};
 pub(crate) struct NatsServer(ServerProcess);
 
 impl NatsServer {
-    /// Starts a server that lets everybody in; `None` if none is installed.
+    /// Starts a server without authentication. `None` if NATS is not installed.
     pub(crate) fn start() -> Option<Self> {
         Self::with("")
     }
 
-    /// Starts a server with further lines of configuration, in which `DIR` stands for its directory.
+    /// Starts a server with additional lines of configuration, in which `DIR` stands for its
+    /// directory.
     pub(crate) fn with(configuration: &str) -> Option<Self> {
         let program = env::var("NATS_SERVER_BIN").unwrap_or_else(|_| "nats-server".to_owned());
         let port = free_port();

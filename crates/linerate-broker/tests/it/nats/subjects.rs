@@ -1,4 +1,4 @@
-//! Channels as subjects, and publishers that know nothing of linerate.
+//! Tests of channels as subjects, and of publishers that do not use linerate.
 
 use std::time::Duration;
 
@@ -40,7 +40,8 @@ async fn subscribers_need_not_know_of_linerate() {
     let node = Node::of(&server).await;
     let client = async_nats::connect(server.url()).await.unwrap();
     let mut subscriber = client.subscribe("news").await.unwrap();
-    // A flush only writes. What the server does for one connection it does in order, so it has subscribed by then.
+    // A flush only writes. The server processes the commands of one connection in order, so it has
+    // subscribed by the time this message comes back.
     let mut settled = client.subscribe("settled").await.unwrap();
     client.publish("settled", "".into()).await.unwrap();
     let patience = Duration::from_secs(30);

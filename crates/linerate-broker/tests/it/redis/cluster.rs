@@ -1,4 +1,4 @@
-//! A cluster of three masters.
+//! Tests of a cluster of three masters.
 
 use std::{
     sync::{
@@ -16,7 +16,7 @@ use crate::{
     recorder::Recorder,
 };
 
-/// A part of a cluster that nobody else uses.
+/// A part of a cluster that no other test uses.
 struct Part<'a> {
     cluster: &'a RedisCluster,
     prefix: String,
@@ -33,7 +33,7 @@ impl<'a> Part<'a> {
 
 impl Service for Part<'_> {
     const IS_SHARED: bool = true;
-    // What goes to one master only reaches no pattern.
+    // Patterns do not match sharded publications, which go to only one master.
     const PATTERN: (&'static str, &'static str, &'static str) = ("", "", "");
 
     async fn node(&self, options: BrokerOptions, recorder: Arc<Recorder>) -> Arc<dyn Broker> {
@@ -43,7 +43,7 @@ impl Service for Part<'_> {
     }
 }
 
-/// Channels that lie with the first, the second and the third master.
+/// Channels that are on the first, the second and the third master.
 const CHANNELS: [&str; 3] = ["c", "a", "b"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,10 +71,11 @@ async fn a_channel_moves_with_its_slot() {
         node.publish(channel, "before", PLAIN).await;
         node.recorder.until(channel, "before").await;
     }
-    // "a" lies in slot 15495, with the third master.
+    // "a" is in slot 15495, on the third master.
     let slot = cluster.masters[0].cli(&["CLUSTER", "KEYSLOT", "a"]);
     let [to, from] = [1, 2].map(|master| cluster.masters[master].cli(&["CLUSTER", "MYID"]));
-    // Only a master that knows of the migration claims the slot with a new epoch, so that no gossip gives it back.
+    // Only a master that knows of the migration claims the slot with a new epoch, so that no gossip
+    // reverts it.
     let steps = [
         (1, "IMPORTING", &from),
         (2, "MIGRATING", &to),
@@ -115,7 +116,7 @@ async fn a_master_that_dies_is_replaced_by_its_replica() {
         broker: Arc::new(redis),
         recorder,
     };
-    // With the first master lies what has a slot below 5461.
+    // The first master serves the slots below 5461.
     let lost = (0..100).map(|number| format!("c{number}")).find(|channel| {
         let slot = cluster.masters[0].cli(&["CLUSTER", "KEYSLOT", channel]);
         slot.parse::<u32>().unwrap() < 5_461
@@ -203,7 +204,7 @@ async fn sharded_publish_by_others_arrives_byte_for_byte() {
         assert_eq!(node.recorder.payloads(channel, 1).await, ["hello"]);
     }
     assert!(!node.broker.is_pattern(&name("ticks:*")));
-    // Keys can lie beside any name.
+    // Keys can be in the same slot as any name.
     for odd in ["a}b", "{}x", "}{", "{user}.chat"] {
         let published = node.publish(odd, "x", DURABLE).await;
         assert_eq!(published.position.unwrap().offset, 1, "{odd}");

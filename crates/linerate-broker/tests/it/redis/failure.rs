@@ -1,4 +1,4 @@
-//! Servers that die, hang, forget, or lose patience.
+//! Tests of servers that die, hang, lose data, or close slow connections.
 
 use std::{
     sync::Arc,
@@ -17,7 +17,7 @@ use crate::{
     recorder::Recorder,
 };
 
-/// Options with which a dead link is found out soon.
+/// Options with which a dead link is detected soon.
 fn impatient() -> BrokerOptions {
     BrokerOptions {
         command_timeout: Duration::from_secs(2),
@@ -81,7 +81,7 @@ async fn g01_a_server_that_is_not_there_yet_is_waited_for() {
     node.subscribe("a", BARE).await;
     node.publish("a", "x", BARE).await;
     node.recorder.payloads("a", 1).await;
-    // Nothing was ever heard, so nothing was missed.
+    // Nothing was ever received, so nothing was missed.
     assert!(node.recorder.gaps().is_empty());
 }
 
@@ -103,7 +103,7 @@ async fn g01_a_server_that_is_paused_is_found_out_and_nothing_is_lost() {
     node.recorder.link(true).await;
     node.publish("plain", "after", PLAIN).await;
     let received = node.recorder.until("plain", "after").await;
-    // The link stood all the time: one epoch, no gap.
+    // The link stayed up all the time: one epoch, no gap.
     assert_eq!(received.len(), 2);
     let epoch = |at: usize| received[at].position().unwrap().epoch.clone();
     assert_eq!(epoch(0), epoch(1));
@@ -156,7 +156,8 @@ async fn g01_connections_that_fall_silent_are_replaced() {
     node.subscribe("plain", PLAIN).await;
     node.publish("plain", "before", PLAIN).await;
     node.recorder.until("plain", "before").await;
-    // Nobody publishes, so only the loopback publications can find out, on both connections.
+    // There are no publications, so only the loopback publications can detect it, on both
+    // connections.
     let silenced = Instant::now();
     proxy.silence();
     node.recorder.link(false).await;
@@ -182,7 +183,7 @@ async fn g02_being_killed_for_slowness_is_a_gap() {
         publisher.publish("plain", payload.clone(), PLAIN).await;
     }
     tokio::time::sleep(Duration::from_millis(3_500)).await;
-    // A node that takes nothing is deaf, whatever the server thinks.
+    // A node that accepts nothing is deaf, even if the server works.
     assert!(!is_up(&node));
     node.recorder.unblock();
     let gap = node.recorder.gap().await;
@@ -206,7 +207,7 @@ async fn g03_a_server_that_forgot_publications_begins_a_new_epoch() {
     }
     let before = node.recorder.publications("durable", 3).await;
     let before = before[2].position().unwrap().clone();
-    // As if the last two were not on disk yet when the server was killed.
+    // Simulates that the last two were not on disk yet when the server was killed.
     service
         .server
         .cli(&["HSET", "linerate.meta.{durable}", "offset", "1"]);
@@ -229,13 +230,14 @@ async fn g03_a_server_that_forgot_publications_begins_a_new_epoch() {
     let channel = name("durable");
     let history = node.broker.history(&channel, DURABLE, request).await;
     let history = history.unwrap();
-    // The new epoch has followed on the one of the position, so nobody there has seen what it holds.
+    // The new epoch follows that of the position, so no client of the old one has seen its
+    // contents.
     assert!(!history.is_contiguous);
     let payloads = history.publications.iter().map(|found| found.payload());
     assert!(payloads.eq(["4"]));
 }
 
-/// Lets the server die and come back, and publishes in the durable channel before the node is linked again.
+/// Kills and restarts the server, and publishes in the durable channel before the node reconnects.
 async fn publish_behind_a_restart(service: &mut Standalone, count: usize) {
     service.server.kill();
     service.server.restart();
@@ -247,7 +249,7 @@ async fn publish_behind_a_restart(service: &mut Standalone, count: usize) {
     }
 }
 
-/// Options with which a node takes its time to come back to a server.
+/// Options with which a node is slow to reconnect to a server.
 fn slow_to_return() -> BrokerOptions {
     BrokerOptions {
         reconnect_delay_min: Duration::from_secs(8),
@@ -285,9 +287,10 @@ async fn what_was_published_behind_a_restart_is_delivered_behind_the_gap() {
                 .eq(expected)
         );
         let offsets = received.iter().map(|one| one.offset());
-        assert!(offsets.eq(1..=21), "one epoch from its beginning");
+        assert!(offsets.eq(1..=21), "one epoch from its start");
         assert_eq!(node.recorder.gaps().len(), 1);
-        // A client that is still where it was before gets the same, and hears that it is not all.
+        // A client that is still at its old position gets the same, and learns that it is
+        // incomplete.
         let request = HistoryRequest {
             since: before[2].position().cloned(),
             ..HistoryRequest::default()
@@ -312,7 +315,7 @@ async fn what_was_published_behind_a_restart_is_delivered_in_a_channel_that_was_
     node.publish("durable", "before anybody came", DURABLE)
         .await;
     node.subscribe("durable", DURABLE).await;
-    // As a client asks that wants to know where it begins.
+    // This is the request of a client that wants to know where it starts.
     let channel = name("durable");
     let request = HistoryRequest {
         limit: Some(0),
@@ -350,7 +353,7 @@ async fn while_a_full_server_refuses_writes_so_are_probing_writes() {
         matches!(written, Err(BrokerError::Refused { .. })),
         "{written:?}"
     );
-    // Plain channels and the link do not suffer.
+    // Plain channels and the link are not affected.
     assert!(is_up(&node));
     service.server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
     node.broker.probe_write().await.unwrap();
@@ -383,7 +386,7 @@ async fn a_full_server_refuses_the_first_publication_of_a_channel_too() {
         );
     }
     let keys = service.server.cli(&["KEYS", "linerate.*"]);
-    assert!(!keys.contains("durable"), "nothing is left of it: {keys}");
+    assert!(!keys.contains("durable"), "keys are left: {keys}");
     service.server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
     let published = node.publish("durable", "x", DURABLE).await;
     assert_eq!(published.position.unwrap().offset, 1);
@@ -527,7 +530,7 @@ async fn g04_what_a_stream_no_longer_holds_after_a_cut_is_a_gap() {
     let payloads = received.iter().map(|one| one.payload());
     assert!(
         payloads.eq(["0", "4", "5", "6"]),
-        "what is left follows on the gap"
+        "the remaining publications follow the gap"
     );
 }
 

@@ -1,11 +1,12 @@
-//! Histories that an earlier version has stored under other keys.
+//! Tests of histories that an earlier version has stored under other keys.
 
 use linerate_broker::HistoryRequest;
 
 use super::Standalone;
 use crate::contract::{DURABLE, Node};
 
-/// Writes what an earlier version would have: a channel with the keys `linerate.meta.NAME` and `linerate.stream.NAME`.
+/// Stores a channel as an earlier version did, with the keys `linerate.meta.NAME` and
+/// `linerate.stream.NAME`.
 fn store(service: &Standalone, name: &str) {
     let script = "local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') \
         redis.call('HSET', KEYS[1], 'epoch', 'former', 'run', run, 'offset', '7') \

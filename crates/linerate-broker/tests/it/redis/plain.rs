@@ -1,4 +1,4 @@
-//! Publishers that know nothing of us, options, and the URL.
+//! Tests of publishers that do not use linerate, of options, and of the URL.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn what_redis_cli_publishes_arrives_byte_for_byte() {
     node.subscribe("tick*", BARE).await;
     assert_eq!(service.server.cli(&["PUBLISH", "ticks", "hello"]), "2");
     assert_eq!(node.recorder.payloads("ticks", 1).await, ["hello"]);
-    // Also what looks like an envelope of ours.
+    // This also applies to a payload that looks like one of our envelopes.
     let script = "return redis.call('PUBLISH', 'ticks', '\\0lr1 1 e 0\\n\\255\\r\\n')";
     assert_eq!(service.server.cli(&["EVAL", script, "0"]), "2");
     let expected = Bytes::from_static(b"\0lr1 1 e 0\n\xff\r\n");
@@ -38,7 +38,7 @@ async fn what_nobody_is_in_a_hurry_for_is_read_together() {
         return;
     };
     let options = BrokerOptions {
-        // No answers are awaited meanwhile.
+        // No answers are pending in the meantime.
         probe_interval: Duration::from_secs(60),
         ..BrokerOptions::default()
     };
@@ -52,15 +52,15 @@ async fn what_nobody_is_in_a_hurry_for_is_read_together() {
         for payload in ["1", "2", "3"] {
             service.server.cli(&["PUBLISH", "ticks", payload]);
         }
-        // Who subscribes need not wait.
+        // A new subscription does not have to wait.
         node.subscribe(&format!("other{before}"), BARE).await;
         let came = node.recorder.times("ticks", before + 4).await;
-        // Unless Redis still owed the answer to the first PING.
+        // This fails only if Redis had not answered the first PING yet.
         if came[before + 1] == came[before + 3] {
             return;
         }
     }
-    panic!("each publication is read alone");
+    panic!("each publication is read separately");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A master, a replica, and a sentinel that decides who is who.
+//! Tests of a master, a replica, and a sentinel that fails over between them.
 
 use std::{
     sync::Arc,
@@ -96,7 +96,7 @@ async fn a_master_that_no_sentinel_knows_is_told() {
     };
     let published = node.broker.publish(&name("a"), publish("x", PLAIN)).await;
     let error = published.unwrap_err().to_string();
-    assert!(error.contains("knows no such master"), "{error}");
+    assert!(error.contains("does not know the master"), "{error}");
 }
 
 fn wait(is_so: impl Fn() -> bool) {

@@ -1,4 +1,4 @@
-//! Redis over TLS, with certificates of an authority of our own.
+//! Tests of Redis over TLS, with certificates of our own CA.
 
 use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     recorder::Recorder,
 };
 
-/// A server with a certificate, and the authority that vouches for it.
+/// A server with a certificate, and the CA that signed it.
 struct Encrypted {
     server: RedisServer,
     authority: String,
