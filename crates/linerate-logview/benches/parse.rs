@@ -1,8 +1,10 @@
-//! How fast a log is read, on one core unless it says so: newline scan, parsing, full aggregation; and queried.
+//! Measures how fast a log is read and queried: newline scan, parsing, and full aggregation, on one
+//! core unless the name says otherwise.
 //!
-//! `cargo bench -p linerate-logview` reads a generated log; with `LOGVIEW_BENCH_FILE` it reads a
-//! file instead. The log is repeated to 64 MiB, so that it doesn't stay in the cache, and fed in
-//! pieces of 256 KiB, as a server does. Repeating keeps the number of distinct addresses and paths.
+//! `cargo bench -p linerate-logview` reads a generated log, or the file in `LOGVIEW_BENCH_FILE` if
+//! that is set. The log is repeated to 64 MiB, so that it does not fit into the cache, and fed in
+//! pieces of 256 KiB, as by a server. Repeating does not change the number of distinct addresses
+//! and paths.
 
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
@@ -25,21 +27,21 @@ const TEXT_BYTES: usize = 64 << 20;
 const PIECE_BYTES: usize = 256 << 10;
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// The log, and what the aggregator says about it.
+/// The log, and its expected summary.
 struct Log {
     text: Vec<u8>,
     summary: Summary,
 }
 
-/// Few addresses and paths, as a small site has them.
+/// Few addresses and paths, as on a small site.
 static SMALL: LazyLock<Log> = LazyLock::new(|| {
     if let Ok(file) = std::env::var("LOGVIEW_BENCH_FILE") {
-        return Log::new(&std::fs::read(file).expect("LOGVIEW_BENCH_FILE is readable"));
+        return Log::new(&std::fs::read(file).expect("LOGVIEW_BENCH_FILE must be readable"));
     }
     Log::generated(1_000, 600)
 });
 
-/// As many addresses and paths as fit, so that most look-ups miss the cache.
+/// As many addresses and paths as fit, so that most lookups miss the cache.
 static LARGE: LazyLock<Log> = LazyLock::new(|| Log::generated(130_000, 100_000));
 
 impl Log {
@@ -107,7 +109,7 @@ fn figures_of_many_addresses_and_paths(bencher: Bencher<'_, '_>) {
         .bench(|| aggregate(&log.text));
 }
 
-/// The same by as many threads as there are cores, with the one that counts.
+/// Measures the same with one parsing thread per core, in addition to the thread that counts.
 #[divan::bench]
 fn figures_by_all_cores(bencher: Bencher<'_, '_>) {
     let log = &*SMALL;
@@ -124,7 +126,7 @@ fn figures_by_all_cores(bencher: Bencher<'_, '_>) {
     bencher.counter(BytesCount::of_slice(&log.text)).bench(read);
 }
 
-/// What a query costs that goes through all requests, and chooses a part or all of them.
+/// Measures a query that scans all requests and selects some or all of them.
 #[divan::bench(args = [
     r#"method != """#,
     r#"method == "POST""#,
@@ -134,7 +136,7 @@ fn query(bencher: Bencher<'_, '_>, filter: &str) {
     ask(bencher, filter);
 }
 
-/// What a query costs that tests each request as often as may be.
+/// Measures a query with the largest possible number of tests per request.
 #[divan::bench]
 fn query_of_64_conditions(bencher: Bencher<'_, '_>) {
     let pairs = (0..32).map(|n| format!("(path != \"/{n}\" && bytes_sent == {n})"));
@@ -148,13 +150,15 @@ fn ask(bencher: Bencher<'_, '_>, filter: &str) {
         filters: vec![filter.into()],
         ..Query::default()
     };
-    aggregator.figures(&query).expect("it is within the limits");
+    aggregator
+        .figures(&query)
+        .expect("the query is within the limits");
     bencher
         .counter(ItemsCount::new(SMALL.summary.requests as usize))
         .bench(|| aggregator.figures(&query));
 }
 
-/// What a snapshot costs when there are 100,000 paths to choose from.
+/// Measures a snapshot that ranks 100,000 paths.
 #[divan::bench]
 fn summary_of_many_paths(bencher: Bencher<'_, '_>) {
     let mut aggregator = Aggregator::new(Limits::default());
@@ -176,7 +180,7 @@ fn lines(text: &[u8]) -> u64 {
     lines
 }
 
-/// Parses every line and sums up the bytes sent.
+/// Parses every line and sums the bytes sent.
 fn parse(text: &[u8]) -> u64 {
     let mut splitter = LineSplitter::new(LINE_BYTES_MAX);
     let mut parser = Parser::new(Format::default());

@@ -1,4 +1,4 @@
-//! Figures of a log in bounded memory: what [`Summary`] is made from.
+//! Computes the figures of a log in bounded memory, as reported in a [`Summary`].
 
 pub(crate) mod bots;
 pub(crate) mod country_codes;
@@ -28,9 +28,9 @@ use crate::summary::Summary;
 use figures::Figures;
 pub use limits::Limits;
 
-/// Parses a log that arrives in pieces and counts what is in it.
+/// Parses a log that arrives in pieces, and counts its contents.
 ///
-/// The figures do not depend on how the log was cut into pieces. See the [crate] for an example.
+/// The figures do not depend on how the log is cut into pieces. See the [crate] for an example.
 #[derive(Debug)]
 pub struct Aggregator {
     splitter: LineSplitter,
@@ -40,7 +40,7 @@ pub struct Aggregator {
 }
 
 impl Aggregator {
-    /// Creates an aggregator that has seen nothing.
+    /// Creates an aggregator that has seen no input.
     pub fn new(limits: Limits) -> Self {
         Self {
             splitter: LineSplitter::new(limits.line_bytes_max),
@@ -50,7 +50,7 @@ impl Aggregator {
         }
     }
 
-    /// Takes the next bytes of the log, of any number, and counts each line that they end.
+    /// Parses the next piece of the log, of any size, and counts each line that it completes.
     pub fn handle_input(&mut self, input: &[u8]) {
         self.bytes_read += input.len() as u64;
         let Self {
@@ -67,7 +67,7 @@ impl Aggregator {
         figures.settle();
     }
 
-    /// Ends the log: counts a last line that has no line feed.
+    /// Ends the log: counts the last line even if it has no line feed.
     pub fn handle_eof(&mut self) {
         let Self {
             splitter,
@@ -79,18 +79,19 @@ impl Aggregator {
         figures.settle();
     }
 
-    /// Counts the lines of a batch, which another thread may have parsed: the next ones of the log.
+    /// Counts the lines of a batch, which must be the next ones of the log. Another thread may have
+    /// parsed them.
     pub fn merge(&mut self, batch: &Batch) {
         self.bytes_read += batch.bytes_read;
         self.figures.merge(batch);
     }
 
-    /// Takes the lines to come as those of another format; call it between two files.
+    /// Sets the format of all lines that follow. Call it between two files.
     pub fn set_format(&mut self, format: Format) {
         self.parser = Parser::new(format);
     }
 
-    /// Returns how many lines were counted: requests, unparsed and blank ones.
+    /// Returns how many lines were counted: requests, unparsed and blank lines.
     pub fn lines(&self) -> u64 {
         self.figures.lines()
     }
@@ -100,14 +101,14 @@ impl Aggregator {
         self.figures.requests()
     }
 
-    /// Returns how many bytes were taken, those of an unfinished line included.
+    /// Returns how many bytes were received, including those of an unfinished line.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read
     }
 
-    /// Returns the figures so far. An unfinished last line is not among them.
+    /// Returns the figures so far, without an unfinished last line.
     ///
-    /// This looks at every distinct value once, so call it a few times a second and not for each
+    /// This visits every distinct value once, so call it a few times a second rather than once per
     /// piece.
     pub fn summary(&self) -> Summary {
         Summary {
@@ -117,14 +118,15 @@ impl Aggregator {
         }
     }
 
-    /// Returns the figures of the requests that a query chooses.
+    /// Returns the figures of the requests that a query selects.
     ///
-    /// Lines that are no requests, and how many bytes the log has, are those of the whole log. The
-    /// columns are gone through once: tens of millions of requests a second.
+    /// The counts of lines that are not requests and the size of the log are those of the whole
+    /// log. The columns are scanned once, at tens of millions of requests per second.
     ///
     /// # Errors
     ///
-    /// The query exceeds a limit, or what was kept of the log can't answer it.
+    /// Returns an error if the query exceeds a limit, or if what was kept of the log cannot answer
+    /// it.
     pub fn figures(&self, query: &Query) -> Result<Summary, QueryError> {
         Ok(Summary {
             format: self.parser.format().name().to_string(),
@@ -133,13 +135,13 @@ impl Aggregator {
         })
     }
 
-    /// Returns lines of the log that a query chooses, in order: up to `rows_max`, 1,000 at most, after
-    /// the first `offset`. Of long lines there are the first 2,000 characters.
+    /// Returns the lines of the log that a query selects, in order: up to `rows_max` (at most
+    /// 1,000) after skipping the first `offset`. Long lines are truncated to 2,000 characters.
     ///
     /// # Errors
     ///
-    /// The query exceeds a limit or can't be answered, or the lines were not kept: see
-    /// [`Limits::line_bytes_sum_max`].
+    /// Returns an error if the query exceeds a limit or cannot be answered, or if the lines were
+    /// not kept: see [`Limits::line_bytes_sum_max`].
     pub fn rows(&self, query: &Query, offset: u64, rows_max: usize) -> Result<Rows, QueryError> {
         self.figures.rows(query, offset, rows_max)
     }
@@ -149,15 +151,16 @@ impl Aggregator {
         self.splitter.memory_bytes() + self.parser.memory_bytes() + self.figures.memory_bytes()
     }
 
-    /// Returns how many bytes of heap more it may take to count so many bytes of a log, those included that are only held
-    /// while lists grow.
+    /// Returns by how many bytes of heap [`memory_bytes`](Self::memory_bytes) may grow while
+    /// `log_bytes` bytes of a log are counted, including memory held only temporarily while lists
+    /// grow.
     pub(crate) fn growth_bytes_max(&self, log_bytes: usize) -> usize {
         self.figures.growth_bytes_max(log_bytes)
     }
 }
 
 /// Counts a line.
-// Inlined into the loop over lines, so that the record of a usual one is never put together in memory.
+// Inlined into the loop over lines, so that the record of a usual line never reaches memory.
 #[inline(always)]
 fn count(figures: &mut Figures, parser: &mut Parser, line: Line<'_>, marks: Option<Marks<'_>>) {
     if let (Line::Whole(text), Some(marks)) = (line, marks)

@@ -1,4 +1,4 @@
-//! Which country an address is in, by a database that somebody gives.
+//! The countries of addresses, looked up in a database that the user provides.
 
 mod error;
 
@@ -13,14 +13,14 @@ use maxminddb::{Reader, geoip2};
 
 pub use error::CountriesError;
 
-/// How many bytes a database may have, 512 MiB: four times what those with cities have.
+/// The largest database, 512 MiB: four times the size of those that include cities.
 pub const DATABASE_BYTES_MAX: u64 = 512 << 20;
-/// How many bytes of a country's name are kept.
+/// The most bytes of a country's name that are kept.
 const NAME_BYTES_MAX: usize = 64;
 
-/// A database of countries in the format of MaxMind (`.mmdb`), as GeoLite2, DB-IP and others have it.
+/// A country database in the MaxMind format (`.mmdb`), as provided by GeoLite2, DB-IP and others.
 ///
-/// It is read into memory once; copies of this share it.
+/// It is read into memory once; clones share it.
 ///
 /// ```no_run
 /// use linerate_logview::aggregate::{Aggregator, Limits};
@@ -38,9 +38,9 @@ pub struct Countries(Arc<Reader<Vec<u8>>>);
 /// A country.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Country {
-    /// Two letters of ISO 3166-1.
+    /// The two letters of ISO 3166-1.
     pub(crate) code: String,
-    /// In English; empty if the database has none.
+    /// The English name; empty if the database has none.
     pub(crate) name: String,
 }
 
@@ -49,7 +49,8 @@ impl Countries {
     ///
     /// # Errors
     ///
-    /// The file can't be read, is larger than [`DATABASE_BYTES_MAX`], or is no such database.
+    /// Returns an error if the file cannot be read, is larger than [`DATABASE_BYTES_MAX`], or is
+    /// not such a database.
     pub fn open(path: &Path) -> Result<Self, CountriesError> {
         let unreadable = |source| CountriesError::Unreadable {
             path: path.to_owned(),
@@ -72,8 +73,8 @@ impl Countries {
         Ok(Self(Arc::new(reader)))
     }
 
-    /// Returns the country of an address; `None` for a private one, one that the database does not know,
-    /// or the name of a host.
+    /// Returns the country of an address, or `None` if the address is private, unknown to the
+    /// database, or a host name.
     pub(crate) fn of(&self, address: &[u8]) -> Option<Country> {
         let address: IpAddr = std::str::from_utf8(address).ok()?.parse().ok()?;
         let found = self.0.lookup(address.to_canonical()).ok()?;
@@ -108,7 +109,7 @@ pub(crate) mod tests {
 
     use super::{Countries, CountriesError};
 
-    /// Made by `tests/make_countries.py`.
+    /// Returns the database made by `tests/make_countries.py`.
     pub(crate) fn database() -> &'static Path {
         concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/countries.mmdb").as_ref()
     }
@@ -155,7 +156,9 @@ pub(crate) mod tests {
         let other = other.unwrap_err();
         assert!(matches!(other, CountriesError::NoDatabase { .. }));
         assert!(
-            other.to_string().contains("Cargo.toml is no database"),
+            other
+                .to_string()
+                .contains("Cargo.toml: not a country database"),
             "{other}"
         );
     }

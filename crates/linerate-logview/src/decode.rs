@@ -1,4 +1,4 @@
-//! Decompression of logs as they stream in: gzip (RFC 1952) and Zstandard (RFC 8878).
+//! Streaming decompression of logs: gzip (RFC 1952) and Zstandard (RFC 8878).
 
 mod error;
 mod gzip;
@@ -10,17 +10,17 @@ use gzip::Gzip;
 use magic::Magic;
 use zstd::Zstd;
 
-/// What a [`Decoder`] may take.
+/// The limits of a [`Decoder`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How many bytes a file may have once it is decompressed, 64 GiB.
+    /// The most bytes of a file after decompression, 64 GiB.
     pub decoded_bytes_max: u64,
-    /// The largest window of Zstandard, a power of two: 8 MiB, which `zstd` exceeds only when asked
-    /// to by `--ultra` or `--long`. That of gzip is 32 KiB by its format.
+    /// The largest Zstandard window, a power of two: 8 MiB, which `zstd` exceeds only with
+    /// `--ultra` or `--long`. The window of gzip is always 32 KiB.
     pub window_bytes_max: usize,
-    /// How many times its size a file may have once it is decompressed, 2,000: gzip reaches 1,032 at most, and logs 10 to
-    /// 50. The first 16 MiB are free.
+    /// The highest ratio of decompressed to compressed size, 2,000: gzip reaches at most 1,032, and
+    /// logs 10 to 50. The first 16 MiB of output are exempt.
     pub ratio_max: u64,
 }
 
@@ -35,22 +35,23 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns how many bytes of heap it takes to decompress Zstandard, which takes most.
+    /// Returns how many bytes of heap it takes to decompress Zstandard, which needs the most.
     pub(crate) fn zstd_bytes(&self) -> usize {
         PIECE_BYTES + zstd::STATE_BYTES + self.window_bytes_max
     }
 }
 
-/// How far a call came that was told how much to do at most.
+/// The progress of a call with a limit on its work.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// How many bytes of the input were taken.
+    /// How many bytes of the input were consumed.
     pub read: usize,
-    /// How much work that was, in bytes: those that were decoded, and for each member or frame a few more.
+    /// The work done, in bytes: the bytes that were decoded, plus a fixed amount for each member or
+    /// frame.
     pub work: usize,
-    /// Whether all of the input was taken and nothing that it decodes to is held back. Else, the rest of the input is to
-    /// be given again, even if it is empty.
+    /// True if all input was consumed and no decoded bytes are held back. Otherwise the caller must
+    /// pass the remaining input again, even if it is empty.
     pub is_done: bool,
 }
 
@@ -58,19 +59,19 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Encoding {
-    /// As `gzip` and `pigz` do it, in any number of members.
+    /// Compressed by `gzip` or `pigz`, with any number of members.
     Gzip,
-    /// Not at all.
+    /// Not compressed.
     Plain,
-    /// As `zstd` and `pzstd` do it, in any number of frames.
+    /// Compressed by `zstd` or `pzstd`, with any number of frames.
     Zstd,
 }
 
-/// Decompresses one file, or passes it through as it is.
+/// Decompresses one file, or passes it through if it is not compressed.
 ///
-/// The first bytes tell which. What was decoded is handed out in pieces of at most 64 KiB, and
+/// The first bytes determine which. Decoded bytes are passed on in pieces of at most 64 KiB, and
 /// nothing but the window is kept: a small input that decodes to a large log takes time, not
-/// memory. A caller that must not be kept busy for long uses [`handle_some`](Self::handle_some).
+/// memory. A caller that must limit the time per call uses [`handle_some`](Self::handle_some).
 ///
 /// ```
 /// use linerate_logview::decode::{DecodeError, Decoder, Encoding, Limits};
@@ -96,7 +97,7 @@ pub struct Decoder {
 
 #[derive(Debug)]
 enum State {
-    /// The first bytes, too few to tell: ten at most.
+    /// The first bytes, up to ten, while they are too few to detect the encoding.
     Beginning(Vec<u8>),
     Failed(DecodeError),
     Gzip(Box<Gzip>),
@@ -104,13 +105,13 @@ enum State {
     Zstd(Box<Zstd>),
 }
 
-/// How many decoded bytes are handed out at once.
+/// The most decoded bytes that are passed on at once.
 const PIECE_BYTES: usize = 64 << 10;
-/// How many decoded bytes no ratio is asked of.
+/// The number of decoded bytes up to which the ratio is not limited.
 const RATIO_FREE_BYTES: u64 = 16 << 20;
 
 impl Decoder {
-    /// Creates a decoder that stands at the beginning of a file.
+    /// Creates a decoder for a new file.
     pub fn new(limits: Limits) -> Self {
         Self {
             state: State::Beginning(Vec::new()),
@@ -120,12 +121,12 @@ impl Decoder {
         }
     }
 
-    /// Takes the next bytes of the file and hands what they decode to to `each`, in order.
+    /// Decodes the next bytes of the file and passes the output to `each`, in order.
     ///
     /// # Errors
     ///
-    /// The file is damaged, too large, or compressed in a way that isn't supported. What was
-    /// handed out before is right; the decoder gives the same error from then on.
+    /// Returns an error if the file is damaged, too large, or compressed in an unsupported way.
+    /// Output that was passed on before is correct. All later calls return the same error.
     pub fn handle_input(
         &mut self,
         input: &[u8],
@@ -135,12 +136,12 @@ impl Decoder {
         Ok(())
     }
 
-    /// Does what [`handle_input`](Self::handle_input) does, but stops in the middle of the input after about `work_max`
-    /// bytes of work, which are exceeded by a piece at most.
+    /// Like [`handle_input`](Self::handle_input), but stops after about `work_max` bytes of work,
+    /// possibly in the middle of the input. The limit is exceeded by at most one piece.
     ///
     /// # Errors
     ///
-    /// As [`handle_input`](Self::handle_input).
+    /// Same as [`handle_input`](Self::handle_input).
     pub fn handle_some(
         &mut self,
         input: &[u8],
@@ -180,11 +181,11 @@ impl Decoder {
         })
     }
 
-    /// Ends the file: hands out what was held back.
+    /// Ends the file and passes on the output that was held back.
     ///
     /// # Errors
     ///
-    /// The file was cut, or failed before.
+    /// Returns an error if the file was truncated, or failed before.
     pub fn handle_eof(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), DecodeError> {
         let is_whole = match &mut self.state {
             State::Beginning(head) => {
@@ -204,7 +205,7 @@ impl Decoder {
         self.fail(DecodeError::Truncated)
     }
 
-    /// Returns how the file is compressed, as soon as it is known.
+    /// Returns how the file is compressed, or `None` if that is not known yet or decoding failed.
     pub fn encoding(&self) -> Option<Encoding> {
         match self.state {
             State::Beginning(_) | State::Failed(_) => None,
@@ -214,12 +215,12 @@ impl Decoder {
         }
     }
 
-    /// Returns how many bytes were handed out.
+    /// Returns how many decoded bytes were passed on.
     pub fn decoded_bytes(&self) -> u64 {
         self.decoded_bytes
     }
 
-    /// Returns how many bytes of heap the decoder may come to hold.
+    /// Returns the most bytes of heap that the decoder may use.
     pub fn memory_bytes_max(&self) -> usize {
         match &self.state {
             State::Beginning(_) | State::Failed(_) | State::Plain => 0,
@@ -228,7 +229,8 @@ impl Decoder {
         }
     }
 
-    /// Returns how many bytes of heap it may come to hold once the first bytes tell how the file is compressed.
+    /// Returns how many more bytes of heap the decoder may use once the first bytes show how the
+    /// file is compressed.
     pub(crate) fn growth_bytes_max(&self) -> usize {
         match &self.state {
             State::Beginning(_) => self.limits.zstd_bytes(),
@@ -295,7 +297,7 @@ impl Decoder {
     }
 }
 
-/// Hands out the bytes of a file that is not compressed.
+/// Passes on the bytes of a file that is not compressed.
 fn pass(
     input: &[u8],
     work_max: usize,

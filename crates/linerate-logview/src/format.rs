@@ -1,18 +1,19 @@
-//! The access-log formats that are understood, and the parser of one line.
+//! The supported access-log formats, and the parser for one line.
 //!
-//! [`Format::detect`] tells them apart by the first lines of a log, [`Format::parse`] takes a name
-//! or what a configuration says: `log_format` of nginx or `LogFormat` of Apache httpd.
+//! [`Format::detect`] recognizes a format by the first lines of a log. [`Format::parse`] accepts
+//! the name of a format, or the text of a configuration: `log_format` of nginx or `LogFormat` of
+//! Apache httpd.
 //!
-//! `common` and `combined` are what Apache httpd and nginx call them; nginx's default is
-//! `combined`:
+//! `common` and `combined` are named as in Apache httpd and nginx; `combined` is the default of
+//! nginx:
 //!
 //! ```text
 //! address ident user [22/Jan/2021:01:47:05 +0000] "request" status bytes "referer" "agent"
 //! ```
 //!
-//! `common` ends after the bytes. What a server administrator appended after either is ignored.
-//! `vhost_combined` and `vhost_common` have a virtual host in front, with or without a port. `json`
-//! is an object per line with names as nginx, Caddy and Traefik have them.
+//! `common` ends after the bytes. Fields that an administrator has appended to either are ignored.
+//! `vhost_combined` and `vhost_common` are preceded by a virtual host, with or without a port.
+//! `json` is one object per line, with the member names of nginx, Caddy or Traefik.
 
 mod apache;
 mod combined;
@@ -41,40 +42,40 @@ pub use reason::Reason;
 pub use request::RequestLine;
 use template::Template;
 
-/// One line of an access log, as the server wrote it (escapes included).
+/// One line of an access log, as the server wrote it (including escapes).
 ///
-/// It is lent from the line, or from the parser where a field had to be decoded. A field that the
-/// format doesn't have is empty.
+/// The fields borrow from the line, or from the parser if they had to be decoded. A field that the
+/// format does not have is empty.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Record<'a> {
     /// When the request was logged, in seconds since 1970-01-01 UTC.
     pub time: i64,
-    /// The client: an IPv4 or IPv6 address, or a host name where the server looks names up.
+    /// The client: an IPv4 or IPv6 address, or a host name if the server looks names up.
     pub address: &'a [u8],
     /// The virtual host.
     pub host: &'a [u8],
-    /// The request line, which may be empty, cut short or binary; empty where the format gives
-    /// method and path apart.
+    /// The request line, which may be empty, truncated or binary. Empty if the format has separate
+    /// fields for method and path.
     pub request: &'a [u8],
-    /// The method; empty if there is no valid request line: see [`RequestLine::parse`]. A format
-    /// may have a path and no method.
+    /// The method, or empty if there is no valid request line: see [`RequestLine::parse`]. A format
+    /// may have a path but no method.
     pub method: &'a [u8],
-    /// The path with its query cut off; empty if there is no valid request line.
+    /// The path without its query string, or empty if there is no valid request line.
     pub path: &'a [u8],
-    /// The status code, 0 to 999; 0 where there is none.
+    /// The status code, 0 to 999. 0 if the log does not record it.
     pub status: u16,
-    /// The bytes sent; 0 where the log says `-`.
+    /// The number of bytes sent. 0 if the log says `-`.
     pub bytes_sent: u64,
-    /// The `Referer` header; empty where none was sent.
+    /// The `Referer` header, or empty if none was sent.
     pub referrer: &'a [u8],
-    /// The `User-Agent` header; empty where none was sent.
+    /// The `User-Agent` header, or empty if none was sent.
     pub agent: &'a [u8],
     /// How long the request took, in microseconds.
     pub duration: Option<u64>,
 }
 
-/// The names that [`Format::parse`] takes.
+/// The format names that [`Format::parse`] accepts.
 const NAMES: [&str; 5] = [
     "combined",
     "common",
@@ -83,7 +84,7 @@ const NAMES: [&str; 5] = [
     "vhost_common",
 ];
 
-/// How the lines of a log are built; `combined` by default.
+/// The layout of the lines of a log. Defaults to `combined`.
 ///
 /// ```
 /// use linerate_logview::format::{Format, FormatError};
@@ -93,7 +94,7 @@ const NAMES: [&str; 5] = [
 /// assert_eq!(Format::parse("combined")?, Format::default());
 ///
 /// let error = Format::parse(r#"%h %t "%r" %Z"#).unwrap_err();
-/// assert_eq!(error.to_string(), "the directive %Z at character 12 is unknown");
+/// assert_eq!(error.to_string(), "unknown directive %Z at character 12");
 /// # Ok::<(), FormatError>(())
 /// ```
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -118,27 +119,28 @@ impl Format {
         Self::default()
     }
 
-    /// Returns the format that they call `common`: `combined` without referrer and agent.
+    /// Returns the format that nginx and Apache httpd call `common`: `combined` without referrer
+    /// and agent.
     pub fn common() -> Self {
         Self {
             layout: Layout::Common,
         }
     }
 
-    /// Returns the format of the first lines of a log, or `None` if they are in none that has a
-    /// name.
+    /// Returns the format of the first lines of a log, or `None` if it is not one of the named
+    /// formats.
     ///
-    /// The last line may be cut; 64 KiB are plenty.
+    /// The last line may be incomplete. 64 KiB are enough.
     pub fn detect(head: &[u8]) -> Option<Self> {
         detect::detect(head)
     }
 
-    /// Returns the format of that name, or compiles what a configuration of nginx or Apache httpd
-    /// says, with or without the directive's name, quotes and semicolon.
+    /// Returns the format of that name, or compiles the text of an nginx or Apache httpd
+    /// configuration, with or without the directive's name, quotes and semicolon.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, and at which character.
+    /// Returns what is wrong with the text, and at which character.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let name = text.trim();
         let layout = match name {
@@ -157,9 +159,9 @@ impl Format {
         Ok(Self { layout })
     }
 
-    /// Returns how many bytes of heap it holds at most.
+    /// Returns the most bytes of heap that the format holds.
     pub(crate) fn memory_bytes(&self) -> usize {
-        /// A field and what lies around it; each has at least one character of the text.
+        /// A field and its surroundings. Each takes at least one character of the text.
         const FIELD_BYTES_MAX: usize = 96;
         match self.layout {
             Layout::Template(_) => source::BYTES_MAX * FIELD_BYTES_MAX,
@@ -167,7 +169,8 @@ impl Format {
         }
     }
 
-    /// Returns what to call it: `combined`, or the name in the configuration, or `custom`.
+    /// Returns the display name: a name such as `combined`, the name from the configuration, or
+    /// `custom`.
     pub fn name(&self) -> &str {
         match &self.layout {
             Layout::Combined => "combined",
@@ -180,7 +183,7 @@ impl Format {
     }
 }
 
-/// Says whether a text could be meant as the name of a format.
+/// Returns whether a text could be intended as the name of a format.
 fn is_word(text: &str) -> bool {
     /// Longer than any name.
     const LEN_MAX: usize = 64;
@@ -190,7 +193,7 @@ fn is_word(text: &str) -> bool {
 
 /// Parses lines of one format.
 ///
-/// It remembers the last timestamp, since neighbouring lines tend to share theirs.
+/// It remembers the last timestamp, because consecutive lines often have the same one.
 ///
 /// ```
 /// use linerate_logview::format::{Format, Parser, Reason};
@@ -207,7 +210,7 @@ fn is_word(text: &str) -> bool {
 pub struct Parser {
     format: Format,
     clock: timestamp::Reader,
-    /// What was decoded of the current line: never longer than it.
+    /// The decoded parts of the current line, never longer than the line.
     scratch: Vec<u8>,
 }
 
@@ -221,16 +224,16 @@ impl Parser {
         }
     }
 
-    /// Returns the format that it parses.
+    /// Returns the format of the lines.
     pub fn format(&self) -> &Format {
         &self.format
     }
 
-    /// Parses one line, given without its line end.
+    /// Parses one line, which must not include its line ending.
     ///
     /// # Errors
     ///
-    /// The reason why the line is not in the format.
+    /// Returns the reason why the line is not in the format.
     #[inline]
     pub fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Record<'a>, Reason> {
         let Self {
@@ -246,8 +249,9 @@ impl Parser {
         }
     }
 
-    /// Parses one line with marks if it is one that is parsed faster with them, as most are; what it
-    /// returns then is what [`parse`](Self::parse) would.
+    /// Parses one line with the help of marks, if it is one of the many lines for which this is
+    /// faster. The result is then the same as that of [`parse`](Self::parse). Otherwise returns
+    /// `None`.
     #[inline(always)]
     pub(crate) fn parse_usual<'a>(
         &mut self,
@@ -263,12 +267,12 @@ impl Parser {
         }
     }
 
-    /// Says whether lines are parsed faster if it is known where their marks are.
+    /// Returns whether marks make parsing this format faster.
     pub(crate) fn wants_marks(&self) -> bool {
         !matches!(self.format.layout, Layout::Json | Layout::Template(_))
     }
 
-    /// Returns how many bytes of heap it holds.
+    /// Returns how many bytes of heap the parser holds.
     pub fn memory_bytes(&self) -> usize {
         self.scratch.capacity()
     }

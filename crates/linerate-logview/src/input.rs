@@ -1,29 +1,29 @@
-//! One file on its way to the figures: decompressed, and its format told by its first lines.
+//! One file on its way to the figures: decompression, and detection of the format.
 
 use linerate_simd::newline;
 
 use crate::decode::{self, DecodeError, Decoder, Progress};
 use crate::format::Format;
 
-/// How many bytes are held back at most until the format is known.
+/// The most bytes that are held back until the format is known.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// How many lines are looked at until it is given up, and so how often.
+/// The most lines that are examined to detect the format.
 const HEAD_LINES_MAX: usize = 256;
 
-/// What [`Input`] hands out.
+/// The output of [`Input`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Piece<'a> {
     /// The next bytes of the log.
     Bytes(&'a [u8]),
-    /// The format of all bytes to come; once, before the first of them.
+    /// The format of all following bytes. Passed once, before the first of them.
     Format(&'a Format),
 }
 
-/// Takes the bytes of a file and hands out those of its log.
+/// Accepts the bytes of a file and passes on those of its log.
 ///
-/// As soon as a line fits a format with a name, that is the format. A log whose first 64 KiB or 256
-/// lines fit none is taken for `combined`, so that its lines are counted with a reason.
+/// The first line that fits a named format determines the format. A log whose first 64 KiB or 256
+/// lines fit no named format is treated as `combined`, so that its lines are counted with a reason.
 ///
 /// ```
 /// use linerate_logview::aggregate::{Aggregator, Limits};
@@ -55,17 +55,18 @@ pub struct Input {
 #[derive(Debug)]
 struct Detection {
     format: Option<Format>,
-    /// Whether the format was handed out.
+    /// True once the format was passed on.
     is_told: bool,
-    /// What is held back until the format is known.
+    /// The bytes that are held back until the format is known.
     head: Vec<u8>,
-    /// The bytes, and the lines, of it that fit no format.
+    /// The number of bytes in `head` that were examined and fit no format, and the number of those
+    /// lines.
     looked_at: usize,
     lines: usize,
 }
 
 impl Input {
-    /// Creates an input that stands at the beginning of a file; without a `format` it is detected.
+    /// Creates an input for a new file. Without a `format`, the format is detected.
     pub fn new(format: Option<Format>, limits: decode::Limits) -> Self {
         Self {
             decoder: Decoder::new(limits),
@@ -79,11 +80,11 @@ impl Input {
         }
     }
 
-    /// Takes the next bytes of the file and hands what they hold to `each`, in order.
+    /// Decodes the next bytes of the file and passes its log to `each`, in order.
     ///
     /// # Errors
     ///
-    /// The file can't be decompressed.
+    /// Returns an error if the file cannot be decompressed.
     pub fn handle_input(
         &mut self,
         input: &[u8],
@@ -93,12 +94,12 @@ impl Input {
         Ok(())
     }
 
-    /// Does what [`handle_input`](Self::handle_input) does, but stops in the middle of the input after about `work_max`
-    /// bytes of work: see [`Decoder::handle_some`].
+    /// Like [`handle_input`](Self::handle_input), but stops after about `work_max` bytes of work,
+    /// possibly in the middle of the input: see [`Decoder::handle_some`].
     ///
     /// # Errors
     ///
-    /// The file can't be decompressed.
+    /// Returns an error if the file cannot be decompressed.
     pub fn handle_some(
         &mut self,
         input: &[u8],
@@ -109,11 +110,11 @@ impl Input {
         decoder.handle_some(input, work_max, |bytes| detection.take(bytes, &mut each))
     }
 
-    /// Ends the file: hands out what was held back.
+    /// Ends the file and passes on the bytes that were held back.
     ///
     /// # Errors
     ///
-    /// The file can't be decompressed, or was cut.
+    /// Returns an error if the file cannot be decompressed or was truncated.
     pub fn handle_eof(&mut self, mut each: impl FnMut(Piece<'_>)) -> Result<(), DecodeError> {
         let Self { decoder, detection } = self;
         let result = decoder.handle_eof(|bytes| detection.take(bytes, &mut each));
@@ -121,22 +122,23 @@ impl Input {
         result
     }
 
-    /// Returns the format of the log, as soon as it is known.
+    /// Returns the format of the log, or `None` while it is unknown.
     pub fn format(&self) -> Option<&Format> {
         self.detection.format.as_ref()
     }
 
-    /// Returns the decoder, which knows how the file is compressed and what it decodes to.
+    /// Returns the decoder, which knows how the file is compressed and how much was decoded.
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
     }
 
-    /// Returns how many bytes of heap the input may come to hold.
+    /// Returns the most bytes of heap that the input may use.
     pub fn memory_bytes_max(&self) -> usize {
         self.decoder.memory_bytes_max() + HEAD_BYTES_MAX
     }
 
-    /// Returns how many bytes more that may become once the first bytes tell how the file is compressed.
+    /// Returns by how many bytes [`memory_bytes_max`](Self::memory_bytes_max) may grow once the
+    /// first bytes show how the file is compressed.
     pub(crate) fn growth_bytes_max(&self) -> usize {
         self.decoder.growth_bytes_max()
     }
@@ -161,8 +163,8 @@ impl Detection {
         }
     }
 
-    /// Looks at lines that are whole until one fits a format: one by one, so that it does not matter how many of
-    /// them have come at once.
+    /// Examines complete lines until one fits a format. They are examined one by one, so that the
+    /// result does not depend on how many arrive at once.
     fn look(&mut self) {
         while self.format.is_none()
             && self.lines < HEAD_LINES_MAX
@@ -175,7 +177,7 @@ impl Detection {
         }
     }
 
-    /// Hands out the format, of an unknown log the default, and what was held back.
+    /// Passes on the format, which defaults to `combined`, and the bytes that were held back.
     fn decide(&mut self, each: &mut impl FnMut(Piece<'_>)) {
         if self.is_told {
             return;
@@ -199,7 +201,7 @@ mod tests {
     const NOISE: &str = "logfile turned over\n";
     const COMMON: &str = "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
 
-    /// Feeds pieces and returns the format with how much came before it was known, and the log.
+    /// Feeds pieces. Returns the format, how many bytes were fed before it was known, and the log.
     fn feed<'a>(
         format: Option<Format>,
         pieces: impl IntoIterator<Item = &'a [u8]>,

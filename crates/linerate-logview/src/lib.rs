@@ -1,14 +1,13 @@
-//! Access-log formats, aggregation and the upload session behind the live log viewer.
+//! Access-log formats, aggregation, and the upload session of the live log viewer.
 //!
-//! Bytes go in, figures come out: [`aggregate::Aggregator`] takes a log in pieces of any size and
-//! gives a [`summary::Summary`] whenever it is asked, of all requests or of those that a
-//! [`query::Query`] chooses; [`parallel::Pool`] does so by several threads. [`session::Session`]
-//! wraps it in the protocol that a web page speaks over one WebSocket. There is no file, socket or
-//! clock in here: the caller reads, sends and says what time it is.
+//! Bytes go in and figures come out: [`aggregate::Aggregator`] accepts a log in pieces of any size
+//! and returns a [`summary::Summary`] on demand, either of all requests or of those that a
+//! [`query::Query`] selects. [`parallel::Pool`] does the same on several threads, and
+//! [`session::Session`] wraps it in the protocol that a web page speaks over one WebSocket. The
+//! crate uses no files, sockets or clocks: the caller reads, sends, and passes in the current time.
 //!
 //! Whatever the input, memory stays within [`aggregate::Limits`], no line is dropped silently, and
-//! nothing panics: a line is a request, or it is counted as unparsed with its reason, or it is
-//! blank.
+//! nothing panics. Every line is counted as a request, as blank, or as unparsed with its reason.
 //!
 //! ```
 //! use linerate_logview::aggregate::{Aggregator, Limits};

@@ -1,41 +1,42 @@
-//! Splitting a byte stream into lines, whatever pieces it arrives in.
+//! Splits a byte stream into lines, whatever pieces it arrives in.
 
 use linerate_simd::marks::Finder;
 use linerate_simd::newline;
 
-/// A line as [`LineSplitter`] hands it out.
+/// A line from a [`LineSplitter`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Line<'a> {
-    /// The whole line without its line end (LF or CRLF).
+    /// The whole line without its line ending (LF or CRLF).
     Whole(&'a [u8]),
-    /// The first `line_bytes_max` bytes of a line that is longer; the rest is skipped.
+    /// The first `line_bytes_max` bytes of a line that is longer; the remainder is skipped.
     TooLong(&'a [u8]),
 }
 
-/// Where the double quotes and backslashes of a line are.
+/// The positions of the double quotes and backslashes in a line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Marks<'a> {
-    /// Their offsets from the beginning of what was searched, in which the line begins at `start`.
+    /// Their offsets in the searched text, in which the line begins at `start`.
     offsets: &'a [u32],
     start: u32,
 }
 
 impl Marks<'_> {
-    /// Returns how many there are.
+    /// Returns how many marks there are.
     #[inline]
     pub(crate) fn len(self) -> usize {
         self.offsets.len()
     }
 
-    /// Returns the offsets in the line of the first `N`, if there are so many.
+    /// Returns the offsets of the first `N` marks in the line, or `None` if there are fewer.
     #[inline]
     pub(crate) fn first<const N: usize>(self) -> Option<[usize; N]> {
         let first: &[u32; N] = self.offsets.first_chunk()?;
         Some(first.map(|offset| (offset - self.start) as usize))
     }
 
-    /// Returns those behind the first `len` bytes of the line, from there on.
+    /// Returns the marks after the first `len` bytes of the line, with offsets relative to that
+    /// position.
     #[inline]
     pub(crate) fn behind(self, len: usize) -> Self {
         let start = self.start + len as u32;
@@ -49,10 +50,10 @@ impl Marks<'_> {
 
 /// Splits a byte stream into lines.
 ///
-/// Lines that lie whole within one piece of input are lent from it; only the unfinished tail of a
-/// piece is copied. A line of exactly `line_bytes_max` bytes (a CR counts, the LF does not) is
-/// whole, a longer one is reported once, as soon as it is known to be too long, and then skipped
-/// up to its line feed without being kept.
+/// Lines that lie entirely within one piece of input are borrowed from it; only the unfinished tail
+/// of a piece is copied. A line of exactly `line_bytes_max` bytes (including a CR but not the LF)
+/// is whole. A longer line is reported once, as soon as it is known to be too long; the remainder
+/// up to its line feed is skipped and not stored.
 ///
 /// ```
 /// use linerate_logview::lines::{Line, LineSplitter};
@@ -67,17 +68,17 @@ impl Marks<'_> {
 /// ```
 #[derive(Debug)]
 pub struct LineSplitter {
-    /// The bytes so far of a line whose end has not arrived; empty while `skipping`.
+    /// The bytes received so far of an unfinished line; empty while `skipping`.
     tail: Vec<u8>,
-    /// Whether the current line was reported as too long and its rest is to be dropped.
+    /// True if the current line was reported as too long and its remainder must be skipped.
     skipping: bool,
     line_bytes_max: usize,
-    /// What finds the marks, as soon as somebody wants them.
+    /// Finds the marks. Created when they are first needed.
     finder: Option<Finder>,
 }
 
 impl LineSplitter {
-    /// Creates a splitter that stands at the start of a line.
+    /// Creates a splitter at the start of a line.
     pub fn new(line_bytes_max: usize) -> Self {
         Self {
             tail: Vec::new(),
@@ -87,7 +88,8 @@ impl LineSplitter {
         }
     }
 
-    /// Takes the next piece of the stream and hands each line that it ends to `each`, in order.
+    /// Processes the next piece of the stream and passes each line that it completes to `each`, in
+    /// order.
     #[inline]
     pub fn handle_input(&mut self, input: &[u8], mut each: impl FnMut(Line<'_>)) {
         let mut start = 0;
@@ -106,8 +108,8 @@ impl LineSplitter {
         self.keep(&input[start..], &mut each);
     }
 
-    /// Does what [`handle_input`](Self::handle_input) does, and says of each line where its marks are
-    /// or that nothing is known of them: `None`.
+    /// Like [`handle_input`](Self::handle_input), but also passes the marks of each line, or `None`
+    /// if they are unknown.
     #[inline]
     pub fn handle_marked_input(
         &mut self,
@@ -126,7 +128,7 @@ impl LineSplitter {
             let len = self.lend(rest, finder.find(rest), &mut each);
             rest = &rest[len..];
             if len == 0 {
-                // The line is as long as what is searched at once, or unfinished.
+                // The line is unfinished, or longer than the window that is searched at once.
                 let end = newline::find(rest).map_or(rest.len(), |end| end + 1);
                 self.handle_input(&rest[..end], |line| each(line, None));
                 rest = &rest[end..];
@@ -135,20 +137,20 @@ impl LineSplitter {
         self.finder = Some(finder);
     }
 
-    /// Ends the stream: a last line without a line feed counts like any other.
+    /// Ends the stream. A last line without a line feed counts like any other.
     ///
-    /// The splitter then stands at the start of a line again.
+    /// The splitter is then at the start of a line again.
     pub fn handle_eof(&mut self, mut each: impl FnMut(Line<'_>)) {
         self.end_line(&mut each);
     }
 
-    /// Returns how many bytes the unfinished line takes up in memory.
+    /// Returns how many bytes of heap the splitter holds.
     pub fn memory_bytes(&self) -> usize {
         self.tail.capacity() + self.finder.as_ref().map_or(0, Finder::memory_bytes)
     }
 
-    /// Hands out the lines that end with one of the marks of `text`; returns how many bytes they take
-    /// up.
+    /// Passes on the lines that end with one of the marks of `text`, and returns how many bytes
+    /// they occupy.
     #[inline]
     fn lend(
         &self,
@@ -179,7 +181,7 @@ impl LineSplitter {
         start
     }
 
-    /// Appends to the unfinished line, or reports it when that makes it too long.
+    /// Appends to the unfinished line, or reports it if that makes it too long.
     fn keep(&mut self, piece: &[u8], each: &mut impl FnMut(Line<'_>)) {
         if self.skipping {
             return;
@@ -193,7 +195,8 @@ impl LineSplitter {
         }
     }
 
-    /// Hands out the unfinished line, unless that was done, and stands at the start of the next.
+    /// Passes on the unfinished line, unless it was reported already, and moves to the start of the
+    /// next.
     fn end_line(&mut self, each: &mut impl FnMut(Line<'_>)) {
         if !self.tail.is_empty() {
             each(Line::Whole(without_cr(&self.tail)));
@@ -217,7 +220,7 @@ mod tests {
 
     use super::{Line, LineSplitter, Marks};
 
-    /// Splits `pieces` and renders each line as text, too long ones with a `!` in front.
+    /// Splits `pieces` and returns each line as text. Lines that are too long begin with a `!`.
     fn split(line_bytes_max: usize, pieces: &[&[u8]]) -> Vec<String> {
         let mut splitter = LineSplitter::new(line_bytes_max);
         let mut seen = Vec::new();
@@ -234,7 +237,7 @@ mod tests {
         seen
     }
 
-    /// Does what [`split`] does with the marks of lines, and compares those with what is in the lines.
+    /// Does the same as [`split`] using marks, and checks the marks against the lines.
     fn split_marked(line_bytes_max: usize, pieces: &[&[u8]]) -> Vec<String> {
         let mut splitter = LineSplitter::new(line_bytes_max);
         let mut seen = Vec::new();

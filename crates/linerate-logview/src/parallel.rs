@@ -1,11 +1,11 @@
-//! Parsing a log by several threads, with the figures of one.
+//! Parses a log on several threads, with the same figures as on one.
 //!
-//! A log is cut at line ends into pieces of about a mebibyte ([`Cutter`]). A piece becomes a
-//! [`Batch`] on any thread ([`Worker`]): its lines are parsed, and its values have codes of their
+//! A log is cut at line feeds into pieces of about 1 MiB ([`Cutter`]). Any thread can turn a piece
+//! into a [`Batch`] ([`Worker`]): its lines are parsed, and its values get codes of the batch's
 //! own. Batches are merged in the order of the pieces
-//! ([`Aggregator::merge`](crate::aggregate::Aggregator::merge)), where each request is counted as if
-//! it came line by line. So the figures depend neither on the number of threads nor on where the log
-//! was cut, not even estimates do. [`Pool`] does all this with threads of its own.
+//! ([`Aggregator::merge`](crate::aggregate::Aggregator::merge)), where each request is counted as
+//! if it came line by line. The figures, including estimates, therefore depend neither on the
+//! number of threads nor on where the log was cut. [`Pool`] does all of this with its own threads.
 
 mod batch;
 mod cutter;

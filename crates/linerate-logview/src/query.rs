@@ -1,4 +1,4 @@
-//! What of a log is to be looked at: a range of time, and filters in the language of `docs/filters.md`.
+//! Queries of a log: a time range, and filters in the language of `docs/filters.md`.
 
 use std::collections::BTreeSet;
 
@@ -17,15 +17,15 @@ pub use field::Field;
 
 use condition::Condition;
 
-/// How many values each list of a summary has unless a query asks for more.
+/// The number of values in each list of a summary unless a query asks for another number.
 pub const TOP_DEFAULT: usize = 20;
-/// How many values a query may ask for in each list: what a page can still show.
+/// The most values that a query may ask for in each list: as many as a page can reasonably show.
 pub const TOP_MAX: usize = 1_000;
 
-/// Chooses requests by time and by expressions, each of which must be true for a request.
+/// Selects requests by time and by filter expressions, all of which must be true for a request.
 ///
-/// An expression is one of [`linerate_filter`], whose fields are those of [`Field`]. It means what it does for a
-/// publication that is an object with these fields.
+/// The expressions are those of [`linerate_filter`], with the fields of [`Field`]. Each has the
+/// same meaning as for a publication that is an object with these fields.
 ///
 /// ```
 /// use linerate_logview::query::{Field, Query};
@@ -39,30 +39,31 @@ pub const TOP_MAX: usize = 1_000;
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Query {
-    /// The first moment that is chosen, in seconds since 1970-01-01 UTC; all from the beginning
-    /// if `None`.
+    /// The first moment that is selected, in seconds since 1970-01-01 UTC; `None` selects from the
+    /// beginning.
     pub from: Option<i64>,
-    /// The first moment that isn't any more, likewise; all up to the end if `None`.
+    /// The first moment that is no longer selected, likewise; `None` selects up to the end.
     pub until: Option<i64>,
-    /// What must be true for a request.
+    /// The expressions that must be true for a request.
     pub filters: Vec<String>,
-    /// How many values each list has, up to [`TOP_MAX`]; [`TOP_DEFAULT`] unless given.
+    /// The most values in each list, up to [`TOP_MAX`]. Defaults to [`TOP_DEFAULT`].
     pub top_max: usize,
 }
 
 impl Query {
-    /// Checks the query as far as that is possible without a log, and returns the fields that its filters name.
+    /// Checks the query as far as possible without a log, and returns the fields that its filters
+    /// name.
     ///
     /// # Errors
-    /// The query exceeds a limit, or a filter is not an expression, names an unknown field, or compares a field with
-    /// a value of another type.
+    /// Returns an error if the query exceeds a limit, or if a filter is not an expression, names an
+    /// unknown field, or compares a field with a value of another type.
     pub fn fields(&self) -> Result<BTreeSet<Field>, QueryError> {
         let mut fields = BTreeSet::new();
         self.condition()?.name(&mut fields);
         Ok(fields)
     }
 
-    /// Returns what the filters ask of a request.
+    /// Returns the condition that combines all filters.
     fn condition(&self) -> Result<Condition, QueryError> {
         if self.top_max > TOP_MAX {
             return Err(QueryError::TopTooLong {
@@ -85,13 +86,13 @@ impl Default for Query {
     }
 }
 
-/// Lines of the log that a query chose.
+/// Lines of the log that a query selected.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Rows {
-    /// How many lines were chosen, listed or not.
+    /// How many lines were selected, whether or not they are in `rows`.
     pub total: u64,
-    /// Those that were asked for, in the order of the log.
+    /// The requested lines, in the order of the log.
     pub rows: Vec<Row>,
 }
 
@@ -99,7 +100,7 @@ pub struct Rows {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Row {
-    /// Its number, from 1.
+    /// The line number, from 1.
     pub line: u64,
     /// The line without its end; bytes that aren't UTF-8 are replaced.
     pub text: String,

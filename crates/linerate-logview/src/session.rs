@@ -1,46 +1,48 @@
-//! The upload session behind the log page's WebSocket, without the WebSocket.
+//! The upload session of the log page, independent of the WebSocket that carries it.
 //!
 //! # Protocol `linerate.logs.v1`
 //!
-//! That is the subprotocol's name ([`SUBPROTOCOL`]). Control is JSON in text messages, the log is
-//! binary messages. Members of a message that aren't listed here are ignored, unknown types are
-//! not.
+//! This is the name of the subprotocol ([`SUBPROTOCOL`]). Control messages are JSON in text
+//! messages; the log itself is sent in binary messages. Unknown members of a message are ignored,
+//! but unknown message types are an error.
 //!
 //! | client sends | meaning |
 //! | --- | --- |
-//! | `{"type":"key","key":"…"}` | where `files` asks for it, before anything else; answered by `files` anew |
-//! | `{"type":"start","files":[{"name":"access.log","size":8570485}],"format":"auto","rows":true}` | announces files of so many bytes; the last one may have the size `null`, which `finish` ends; with `rows`, lines are kept to be asked for |
-//! | binary messages of any size, empty ones included | the bytes of the files, one after the other |
-//! | `{"type":"finish"}` | all bytes were sent |
-//! | `{"type":"cancel"}` | no figures are wanted any more; at any time |
-//! | `{"type":"resume","id":"…"}` | instead of `start`: goes on with a session whose connection was lost |
-//! | `{"type":"follow","name":"access.log"}` | instead of `start`: the figures of a file that the server reads |
-//! | `{"type":"query","seq":1,"query":{…}}` | asks for the figures of some of the requests |
-//! | `{"type":"rows","seq":2,"query":{…},"offset":0,"limit":100}` | asks for lines |
+//! | `{"type":"key","key":"…"}` | presents the key if `files` asks for one; must come first, and is answered by another `files` |
+//! | `{"type":"start","files":[{"name":"access.log","size":8570485}],"format":"auto","rows":true}` | announces the files and their sizes in bytes; the last size may be `null`, in which case `finish` ends that file; with `rows`, the lines are kept so that they can be requested |
+//! | binary messages of any size, including empty ones | the bytes of the files, one file after the other |
+//! | `{"type":"finish"}` | all bytes have been sent |
+//! | `{"type":"cancel"}` | the figures are no longer wanted; allowed at any time |
+//! | `{"type":"resume","id":"…"}` | instead of `start`: continues a session whose connection was lost |
+//! | `{"type":"follow","name":"access.log"}` | instead of `start`: requests the figures of a file that the server reads |
+//! | `{"type":"query","seq":1,"query":{…}}` | requests the figures of some of the requests |
+//! | `{"type":"rows","seq":2,"query":{…},"offset":0,"limit":100}` | requests lines |
 //!
 //! | server sends | meaning |
 //! | --- | --- |
-//! | `{"type":"files","files":["access.log"],"uploads":"allowed"}` | what can be followed, and whether uploads are `allowed`, `off`, `closed` or need a `key`; the first message |
-//! | `{"type":"ready","id":"…","window_bytes":67108864,"bytes":0}` | go on behind so many bytes: at most so many beyond the last acknowledged one |
-//! | `{"type":"ack","bytes":1048576}` | so many bytes were parsed since the start |
+//! | `{"type":"files","files":["access.log"],"uploads":"allowed"}` | which files can be followed, and whether uploads are `allowed`, `off`, `closed` or need a `key`; always the first message |
+//! | `{"type":"ready","id":"…","window_bytes":67108864,"bytes":0}` | continue after the first `bytes` bytes, and never send more than `window_bytes` beyond the last acknowledged byte |
+//! | `{"type":"ack","bytes":1048576}` | the number of bytes parsed since the start |
 //! | `{"type":"snapshot","final":false,"summary":{…}}` | the figures so far, a [`Summary`] |
 //! | `{"type":"snapshot","final":true,"summary":{…}}` | the figures of all files |
-//! | `{"type":"figures","seq":1,"summary":{…}}` | the figures that were asked for |
-//! | `{"type":"rows","seq":2,"total":9,"rows":[{"line":17,"text":"…"}]}` | the lines that were asked for, and how many there are |
-//! | `{"type":"refused","seq":1,"code":"bad_filter","message":"…","filter":0,"column":8}` | a question that can't be answered; the session goes on. With `bad_filter`, which filter is wrong, from 0, and where, in characters from 1 |
-//! | `{"type":"error","code":"too_large","message":"…"}` | the session is over; the last message |
+//! | `{"type":"figures","seq":1,"summary":{…}}` | the answer to a `query` |
+//! | `{"type":"rows","seq":2,"total":9,"rows":[{"line":17,"text":"…"}]}` | the requested lines, and the total number of matching lines |
+//! | `{"type":"refused","seq":1,"code":"bad_filter","message":"…","filter":0,"column":8}` | the question cannot be answered; the session continues. For `bad_filter`, `filter` is the index of the wrong filter, from 0, and `column` the position in characters, from 1 |
+//! | `{"type":"error","code":"too_large","message":"…"}` | the session is over; always the last message |
 //!
-//! Bytes are acknowledged at the end of each binary message and about every MiB within one. Of
-//! several acknowledgements or snapshots that could not be sent in time, the latest is sent. The
-//! first snapshot comes 50 ms after the first bytes, the next 200 ms later, and after a while one each
-//! second, only if bytes came. An empty file is no error: its figures are zeros. After the final snapshot the
-//! session stays, for questions, until the client leaves or asks nothing for a while.
+//! Bytes are acknowledged at the end of each binary message and about every MiB within one. If
+//! several acknowledgements or snapshots could not be sent in time, only the latest is sent. The
+//! first snapshot is sent 50 ms after the first bytes and the next one 200 ms later; the interval
+//! then grows to 1 s. Snapshots are sent only if bytes arrived since the last one. An empty file is
+//! not an error: its figures are zeros. After the final snapshot the session stays open for
+//! questions until the client leaves or has been idle for too long.
 //!
-//! Who follows a file gets `ready`, then a snapshot whenever there is news, none of them final, and
-//! may ask as well.
+//! A client that follows a file receives `ready`, then a snapshot whenever there is news. None of
+//! these snapshots is final. It may ask questions as well.
 //!
-//! Codes of errors are those of [`SessionError::code`], those of refusals those of
-//! [`QueryError::code`], or `malformed`; the message is a sentence for people.
+//! The codes of errors are those of [`SessionError::code`]; the codes of refusals are those of
+//! [`QueryError::code`], plus `malformed` and `answer_too_large`. The message is a sentence for
+//! people.
 //!
 //! [`QueryError::code`]: crate::query::QueryError::code
 //! [`Summary`]: crate::summary::Summary
@@ -69,34 +71,36 @@ use crate::decode::Progress;
 /// The name of the WebSocket subprotocol.
 pub const SUBPROTOCOL: &str = "linerate.logs.v1";
 
-/// How many bytes are parsed at most before an acknowledgement is due.
+/// The number of parsed bytes after which an acknowledgement is due within a message.
 const ACK_BYTES: u64 = 1 << 20;
-/// How many bytes are parsed before it is decided whether they are an access log.
+/// The number of parsed bytes after which a file is judged to be an access log or not.
 const VERDICT_BYTES: u64 = 1 << 20;
-/// How long after the first bytes the first snapshot is due.
+/// The delay from the first bytes to the first snapshot.
 const FIRST_SNAPSHOT_AFTER: Duration = Duration::from_millis(50);
-/// How much time lies between snapshots at least,
+/// The shortest interval between snapshots.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
-/// and at most: in between, as much as since the first one. To show one takes a browser up to a tenth
-/// of a second of processor time, which an upload at full speed would be slowed by.
+/// The longest interval between snapshots. The interval equals the time between the first and the
+/// latest snapshot, clamped to this range. Drawing a snapshot takes a browser up to 0.1 s of
+/// processor time, which would slow down an upload at full speed.
 const SNAPSHOT_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
-/// What it takes to make up the reply with the most values and lines, for a client that asks for them.
+/// The most heap, in bytes, that the largest reply to a query takes to build.
 const ANSWER_WORK_BYTES: usize = 64 << 20;
-/// The same for the figures that are shown unasked.
+/// The most heap, in bytes, that a snapshot takes to build.
 const SNAPSHOT_WORK_BYTES: usize = 4 << 20;
 
 /// How a session ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The client called it off.
+    /// The client cancelled the session.
     Cancelled,
-    /// The client or one of its files was refused.
+    /// The client or one of its files was rejected.
     Failed(SessionError),
 }
 
-/// Returns the message that a connection begins with: which files can be followed, and whether any can be uploaded.
+/// Returns the first message of a connection, which lists the files that can be followed and says
+/// whether uploads are allowed.
 ///
 /// ```
 /// use linerate_logview::session::{Uploads, files_message};
@@ -110,45 +114,47 @@ pub fn files_message(names: &[String], uploads: Uploads) -> String {
     Reply::Files { files, uploads }.to_json()
 }
 
-/// Whether a client may upload files.
+/// Whether clients may upload files.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Uploads {
-    /// It may.
+    /// Any client may upload.
     Allowed,
-    /// No client may upload or follow, whatever it shows.
+    /// No client may upload or follow, with or without a key.
     Closed,
-    /// It has to show a key first, also to follow.
+    /// A client must present a key before it may upload or follow.
     Key,
-    /// Uploads are switched off; the files can be followed.
+    /// Uploads are disabled, but files can be followed.
     Off,
 }
 
-/// What a client wants that is not in its session.
+/// A request that the session cannot serve itself and passes on to the caller.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Wish {
-    /// To see the file of this name, which the server reads.
+    /// Follow the file of this name, which the server reads.
     Follow(String),
-    /// To go on with this session.
+    /// Resume this session.
     Resume(SessionId),
 }
 
-/// One client's files: takes what the client sends and gives the replies.
+/// One client's upload: consumes the client's messages and produces the replies.
 ///
-/// The caller feeds messages, passes the time since any fixed moment as `now`, and after every
-/// call sends what [`poll_reply`](Self::poll_reply) gives until it gives `None`. When
-/// [`poll_timeout`](Self::poll_timeout) has passed without input, it calls
-/// [`handle_timeout`](Self::handle_timeout) and polls again. While a reply can't be sent it should
-/// not read on. Once [`is_finished`](Self::is_finished), it closes the connection.
+/// The caller feeds in messages, passes the time since any fixed moment as `now`, and after every
+/// call sends what [`poll_reply`](Self::poll_reply) returns until it returns `None`. When the time
+/// from [`poll_timeout`](Self::poll_timeout) is reached without input, it calls
+/// [`handle_timeout`](Self::handle_timeout) and polls again. While a reply cannot be sent, the
+/// caller should stop reading. Once [`is_finished`](Self::is_finished) returns true, it closes the
+/// connection.
 ///
-/// A session may outlive its connection. When a client says on a new one that it wants to go on,
-/// [`take_wish`](Self::take_wish) names the session; the caller goes on with that one, by
-/// [`handle_resume`](Self::handle_resume), or says by [`refuse`](Self::refuse) that there is none.
+/// A session may outlive its connection. When a client asks on a new connection to resume a
+/// session, [`take_wish`](Self::take_wish) names that session. The caller then continues it with
+/// [`handle_resume`](Self::handle_resume), or rejects the client with [`refuse`](Self::refuse) if
+/// there is no such session.
 ///
-/// A binary message may be handed over in pieces, as it arrives. Replies are made when they are
-/// polled, from the figures as they then are.
+/// A binary message may be passed in pieces, as they arrive. Replies are built when they are
+/// polled, from the figures at that moment.
 ///
 /// ```
 /// use std::time::Duration;
@@ -156,7 +162,7 @@ pub enum Wish {
 ///
 /// let line = b"192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
 /// let now = Duration::ZERO;
-/// let id = SessionId::from_bytes([7; 16]); // From a generator that nobody can predict.
+/// let id = SessionId::from_bytes([7; 16]); // Use an unpredictable generator.
 /// let mut session = Session::new(Limits::default(), id, now);
 /// session.handle_text(r#"{"type":"start","files":[{"name":"a.log","size":68}]}"#, now);
 /// let ready = session.poll_reply(now).ok_or("not ready")?;
@@ -175,7 +181,7 @@ pub struct Session {
     id: SessionId,
     state: State,
     wish: Option<Wish>,
-    /// When the last message came.
+    /// When the last message arrived.
     last_input: Duration,
     due: Due,
 }
@@ -183,24 +189,24 @@ pub struct Session {
 #[derive(Debug)]
 enum State {
     AwaitingStart,
-    /// Boxed, since it is all of the session that is large.
+    /// Boxed because it is by far the largest variant.
     Started(Box<Upload>),
-    /// Over, with the last reply still to be polled where there is one.
+    /// Over. Holds the last reply until it is polled, if there is one.
     Ended(Outcome, Option<String>),
 }
 
-/// Which replies are due.
+/// The replies that are due.
 #[derive(Debug, Default)]
 struct Due {
     ready: bool,
     ack: bool,
-    /// When the next snapshot is.
+    /// When the next snapshot is due.
     snapshot: Option<Duration>,
     questions: Questions,
 }
 
 impl Session {
-    /// Creates a session whose client has to send `start` within the time of silence.
+    /// Creates a session whose client must send `start` within [`Limits::silence_max`].
     pub fn new(limits: Limits, id: SessionId, now: Duration) -> Self {
         Self {
             limits,
@@ -212,7 +218,7 @@ impl Session {
         }
     }
 
-    /// Takes a text message. After the end of the session it is ignored.
+    /// Handles a text message. Ignored after the end of the session.
     pub fn handle_text(&mut self, text: &str, now: Duration) {
         self.last_input = now;
         if !self.is_over()
@@ -222,17 +228,19 @@ impl Session {
         }
     }
 
-    /// Takes a binary message or a piece of one, and says whether the message ends with it.
+    /// Handles a binary message or a piece of one. `message_ends` is true for the last piece.
     ///
-    /// After the end of the session it is ignored.
+    /// Ignored after the end of the session.
     pub fn handle_chunk(&mut self, bytes: &[u8], message_ends: bool, now: Duration) {
         self.handle_some(bytes, message_ends, usize::MAX, now);
     }
 
-    /// Does what [`handle_chunk`](Self::handle_chunk) does, but stops in the middle of the bytes after about `work_max`
-    /// bytes of work: those that they decompress to, which may be thousands of times as many.
+    /// Like [`handle_chunk`](Self::handle_chunk), but stops after about `work_max` bytes of work,
+    /// possibly in the middle of `bytes`. Work is counted in decompressed bytes, which may be
+    /// thousands of times as many.
     ///
-    /// While the result is not done, the caller hands over the rest of the bytes again, even if that is empty.
+    /// Until the returned progress is done, the caller must call this again with the remaining
+    /// bytes, even if none remain.
     pub fn handle_some(
         &mut self,
         bytes: &[u8],
@@ -274,9 +282,10 @@ impl Session {
         });
     }
 
-    /// Goes on over a new connection: tells its client how many bytes came, and the figures.
+    /// Continues the session over a new connection: tells its client how many bytes were received,
+    /// and sends the figures.
     ///
-    /// Of what the last connection brought nothing counts but what was handed over.
+    /// Bytes of the old connection that were not passed to the session do not count.
     pub fn handle_resume(&mut self, now: Duration) {
         self.last_input = now;
         let State::Started(upload) = &mut self.state else {
@@ -291,19 +300,19 @@ impl Session {
         };
     }
 
-    /// Ends the session with an error, because a wish of the client can't be met.
+    /// Ends the session with an error because a [`Wish`] of the client cannot be granted.
     pub fn refuse(&mut self, error: SessionError) {
         if !self.is_over() {
             self.fail(error);
         }
     }
 
-    /// Returns what the client wants that the caller has to look for.
+    /// Returns what the client asked for that the caller must look up.
     pub fn take_wish(&mut self) -> Option<Wish> {
         self.wish.take()
     }
 
-    /// Returns the next reply that is due, a text message; `None` for now if there is none.
+    /// Returns the next text message to send, or `None` if no reply is due at `now`.
     pub fn poll_reply(&mut self, now: Duration) -> Option<String> {
         let upload = match &mut self.state {
             State::AwaitingStart => return None,
@@ -336,7 +345,7 @@ impl Session {
     }
 
     /// Returns when to poll for a reply again, or to call [`handle_timeout`](Self::handle_timeout),
-    /// if no input comes before; `None` once the session is over.
+    /// unless input arrives earlier. Returns `None` once the session is over.
     pub fn poll_timeout(&self) -> Option<Duration> {
         if self.is_over() {
             return None;
@@ -346,17 +355,17 @@ impl Session {
         Some(snapshot.min(patience_ends))
     }
 
-    /// Says whether the session is over and its last reply was polled.
+    /// Returns whether the session is over and its last reply was polled.
     pub fn is_finished(&self) -> bool {
         matches!(self.state, State::Ended(_, None))
     }
 
-    /// Returns the name by which a client comes back to the session.
+    /// Returns the identifier by which a client resumes the session.
     pub fn id(&self) -> SessionId {
         self.id
     }
 
-    /// Says whether the session takes or keeps files, so that there is something to resume.
+    /// Returns whether the session receives or holds files, so that it can be resumed.
     pub fn has_files(&self) -> bool {
         matches!(self.state, State::Started(_))
     }
@@ -369,10 +378,11 @@ impl Session {
         }
     }
 
-    /// Returns how many bytes of heap more than [`memory_bytes`](Self::memory_bytes) it may take to do `work` bytes of
-    /// [work](Self::handle_some), those included that are only held while lists grow.
+    /// Returns by how many bytes of heap [`memory_bytes`](Self::memory_bytes) may grow while the
+    /// session does `work` bytes of [work](Self::handle_some), including memory held only
+    /// temporarily while lists grow.
     ///
-    /// A caller that has a budget sets so many aside before.
+    /// A caller with a memory budget reserves this much beforehand.
     pub fn growth_bytes_max(&self, work: usize) -> usize {
         match &self.state {
             State::Started(upload) => upload.growth_bytes_max(work, &self.limits),
@@ -380,8 +390,8 @@ impl Session {
         }
     }
 
-    /// Returns how many bytes of heap it may take to make up the replies that are due after input, and the one to a text
-    /// message if that is given.
+    /// Returns how many bytes of heap it may take to build the replies that are due after input,
+    /// including the reply to the text message `text` if there is one.
     pub fn reply_bytes_max(&self, text: Option<&str>) -> usize {
         match text.map(|text| Request::parse(text, &self.limits)) {
             Some(Ok(Request::Query { .. } | Request::Rows(_))) => ANSWER_WORK_BYTES,
@@ -460,8 +470,8 @@ impl Session {
         Ok(progress)
     }
 
-    /// Ends the upload. If that was done before, the last figures are said again: the client may
-    /// not have heard them.
+    /// Ends the upload. A repeated `finish` sends the final figures again, because the client may
+    /// not have received them.
     fn finish(&mut self, now: Duration) -> Result<(), SessionError> {
         let State::Started(upload) = &mut self.state else {
             return Err(SessionError::NotStarted);
@@ -494,7 +504,7 @@ impl Session {
         matches!(self.state, State::Ended(..))
     }
 
-    /// Returns until when the client has to be heard of.
+    /// Returns the deadline by which the client must send something.
     fn patience_ends(&self) -> Duration {
         let patience = if self.is_complete() {
             self.limits.idle_max

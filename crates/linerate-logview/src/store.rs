@@ -1,8 +1,8 @@
 //! The requests of a log as columns of small numbers, from which queries are answered.
 //!
-//! A value is the code that a dictionary gave it. Every 4,096 requests make a block, in which each
-//! column has just the bits that its highest number needs above its lowest: about ten bytes for a
-//! request of which the log says 250.
+//! A value is stored as its code in a dictionary. Every 4,096 requests form a block, in which each
+//! column uses only the bits that the difference between its highest and lowest number needs: about
+//! ten bytes for a request whose log line has 250.
 
 mod bits;
 mod block;
@@ -19,28 +19,29 @@ use std::collections::VecDeque;
 use crate::aggregate::row::Row;
 use crate::summary::Filterable;
 
-/// What a request counts for at least, so that a question is about ten million of them at most where there are 40 MiB.
+/// The least that a request counts for, in bytes, so that with 40 MiB a query scans at most about
+/// ten million requests.
 const ROW_BYTES_MIN: usize = 4;
 
-/// Keeps requests in a bounded number of bytes.
+/// Stores requests in a bounded number of bytes.
 ///
-/// When they don't fit any more, all of them are dropped, since an answer from a part would be wrong;
-/// or, where that is wanted, the oldest make way for the newest.
+/// When they no longer fit, all of them are dropped, because an answer from a part would be wrong.
+/// If `ages` is set, the oldest are dropped to make space for the newest instead.
 #[derive(Debug)]
 pub(crate) struct Store {
     blocks: VecDeque<Block>,
-    /// Those that make no block yet.
+    /// The requests that do not fill a block yet.
     pending: Vec<Row>,
-    /// Where blocks are packed.
+    /// The buffer in which blocks are packed.
     packed: Vec<u8>,
     /// The bytes of all blocks.
     bytes: usize,
-    /// How many requests were kept when they were too many.
+    /// How many requests were stored when the limit was exceeded.
     overflown_at: Option<u64>,
     bytes_max: usize,
-    /// Whether the oldest make way.
+    /// True if the oldest requests are dropped for the newest.
     ages: bool,
-    /// How many have made way.
+    /// How many requests were dropped that way.
     aged: u64,
 }
 
@@ -58,7 +59,7 @@ impl Store {
         }
     }
 
-    /// Keeps requests.
+    /// Stores requests.
     pub(crate) fn extend(&mut self, mut rows: &[Row]) {
         while !rows.is_empty() && self.overflown_at.is_none() {
             let room = ROWS_MAX - self.pending.len();
@@ -72,7 +73,7 @@ impl Store {
         }
     }
 
-    /// Returns the blocks, the last of which is made of what was not enough for one so far.
+    /// Returns the blocks. The last one is built from the requests that do not fill a block yet.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = std::borrow::Cow<'_, Block>> {
         use std::borrow::Cow;
         let pending = (!self.pending.is_empty())
@@ -80,12 +81,12 @@ impl Store {
         self.blocks.iter().map(Cow::Borrowed).chain(pending)
     }
 
-    /// Returns how many requests were kept when they became too many; `None` if they did not.
+    /// Returns how many requests were stored when the limit was exceeded, or `None` if it was not.
     pub(crate) fn overflown_at(&self) -> Option<u64> {
         self.overflown_at
     }
 
-    /// Returns how many requests there were before those that are kept.
+    /// Returns how many requests came before those that are stored.
     pub(crate) fn aged(&self) -> u64 {
         self.aged
     }
@@ -112,12 +113,13 @@ impl Store {
             + self.packed.capacity()
     }
 
-    /// Returns how many bytes the list of blocks takes up more while it grows.
+    /// Returns how many more bytes the list of blocks occupies while it grows.
     pub(crate) fn growth_bytes_max(&self) -> usize {
         2 * self.blocks.capacity() * size_of::<Block>()
     }
 
-    /// Returns the earliest moment of the oldest requests that are kept, if any have made way.
+    /// Returns the earliest time of the oldest stored block, if any requests were dropped for newer
+    /// ones.
     fn since(&self) -> Option<i64> {
         let oldest = self.blocks.front().filter(|_| self.aged > 0)?;
         Some(oldest.times().0)
@@ -128,7 +130,7 @@ impl Store {
         (blocks + self.pending.len()) as u64
     }
 
-    /// Makes room for more pending requests: as much for so many as if they had come one by one.
+    /// Reserves space for more pending requests, with the same capacity as if they came one by one.
     fn reserve(&mut self, more: usize) {
         let needed = self.pending.len() + more;
         if needed > self.pending.capacity() {
@@ -137,7 +139,7 @@ impl Store {
         }
     }
 
-    /// Makes a block of what is pending, or drops everything if it does not fit.
+    /// Makes a block of the pending requests. Drops everything if it does not fit.
     #[cold]
     fn seal(&mut self) {
         let block = Block::new(&self.pending, &mut self.packed);
@@ -156,18 +158,18 @@ impl Store {
     }
 
     fn has_room(&self, block: &Block) -> bool {
-        // A list of blocks that is full doubles.
+        // A full list of blocks doubles.
         let grown = match self.blocks.len() == self.blocks.capacity() {
             true => self.blocks.len().max(4) * size_of::<Block>(),
             false => 0,
         };
-        // Equal requests take up no bytes, but it takes time to go through them for each question.
+        // Equal requests occupy no bytes, but scanning them for each query takes time.
         let rows = (self.blocks.len() * ROWS_MAX).saturating_add(block.rows());
         rows.saturating_mul(ROW_BYTES_MIN) <= self.bytes_max
             && self.memory_bytes() + block.bytes() + grown <= self.bytes_max
     }
 
-    /// Drops the oldest requests; `false` if there are none.
+    /// Drops the oldest block. Returns false if there is none.
     fn age(&mut self) -> bool {
         let Some(oldest) = self.blocks.pop_front() else {
             return false;

@@ -1,4 +1,4 @@
-//! The figures of a log: what `linerate logs FILE --json` prints and the log page draws.
+//! The figures of a log, as printed by `linerate logs FILE --json` and drawn by the log page.
 
 use std::collections::BTreeMap;
 
@@ -10,71 +10,70 @@ pub use panels::{
     Bots, ErrorPaths, Filterable, Firewall, Latency, Panel, Panels, Ranked, RowsKept, Suspect,
 };
 
-/// The figures of a log, or of its part that has arrived.
+/// The figures of a log, or of the part that has arrived.
 ///
-/// `requests + unparsed + blank = lines`, and every map of counts sums up to the requests that it
-/// is about, so that nothing is missing silently.
+/// `requests + unparsed + blank = lines`, and every map of counts adds up to the requests that it
+/// covers, so nothing is missing silently.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
-    /// The lines.
+    /// The number of lines.
     pub lines: u64,
-    /// The lines that are requests in the `common` or `combined` format.
+    /// The number of lines that are requests in the format of the log.
     pub requests: u64,
-    /// The lines that are neither requests nor blank.
+    /// The number of lines that are neither requests nor blank.
     pub unparsed: u64,
-    /// The lines that are empty but for their line end. They say nothing, not even that something
-    /// is wrong, so they are no unparsed lines.
+    /// The number of lines that are empty except for their line ending. They do not indicate a
+    /// problem, so they do not count as unparsed.
     pub blank: u64,
     /// The unparsed lines by the name of their reason.
     pub unparsed_reasons: BTreeMap<&'static str, u64>,
     /// The first unparsed lines.
     pub unparsed_samples: Vec<UnparsedSample>,
-    /// The bytes of the log itself.
+    /// The size of the log itself in bytes.
     pub bytes_read: u64,
-    /// The sum of the requests' response bytes, at most 2^64 - 1.
+    /// The total response bytes of the requests, capped at 2^64 - 1.
     pub bytes_sent: u64,
-    /// The distinct client addresses; an estimate unless `unique_addresses_exact`.
+    /// The number of distinct client addresses; an estimate unless `unique_addresses_exact`.
     pub unique_addresses: u64,
-    /// Whether all addresses could be told apart.
+    /// True if `unique_addresses` is exact.
     pub unique_addresses_exact: bool,
-    /// The distinct paths, queries cut off; an estimate unless `paths_exact`.
+    /// The number of distinct paths without their query strings; an estimate unless `paths_exact`.
     pub unique_paths: u64,
-    /// Whether all paths could be told apart.
+    /// True if `unique_paths` is exact.
     pub paths_exact: bool,
-    /// The requests for a path that came up when no further path could be told apart.
+    /// The requests for paths that appeared after the limit on distinct paths was reached.
     pub paths_not_counted: u64,
-    /// The requests whose request line is none: empty, cut short or binary.
+    /// The requests whose request line is invalid: empty, truncated or binary.
     pub requests_without_path: u64,
-    /// The requests by status of three digits.
+    /// The requests by three-digit status.
     pub statuses: BTreeMap<String, u64>,
     /// The requests by class of status: `1xx` to `5xx`, and `other`.
     pub status_classes: BTreeMap<&'static str, u64>,
-    /// The requests by method, those without a request line excepted; `(other)` sums up what
-    /// exceeds the number of methods that are told apart.
+    /// The requests by method, except those without a request line. `(other)` is the sum of the
+    /// methods beyond the limit on distinct methods.
     pub methods: BTreeMap<String, u64>,
-    /// The most frequent paths and their requests, most first; equal ones in the order of their
-    /// bytes. Of a very long one there are the first characters; bytes that aren't UTF-8 are
-    /// replaced.
+    /// The most frequent paths with their requests, in descending order; paths with equal counts
+    /// are in byte order. Very long paths are truncated, and bytes that are not UTF-8 are replaced.
     pub top_paths: Vec<(String, u64)>,
-    /// The earliest request, in seconds since 1970-01-01 UTC.
+    /// The time of the earliest request, in seconds since 1970-01-01 UTC.
     pub first_time: Option<i64>,
-    /// The latest request, likewise.
+    /// The time of the latest request, likewise.
     pub last_time: Option<i64>,
     /// The requests over time.
     pub timeline: Timeline,
-    /// The name of the log's format; empty as long as it isn't known.
+    /// The name of the log's format; empty until it is known.
     pub format: String,
-    /// Whether any figure is an estimate: see the panels for which.
+    /// True if any figure is an estimate. The panels show which ones are.
     pub approximate: bool,
-    /// The most frequent values.
+    /// The most frequent values of each dimension.
     pub panels: Panels,
-    /// The requests of programs that say who they are.
+    /// The requests of programs that identify themselves.
     pub bots: Bots,
-    /// The English names of countries by their ISO codes; `None` if no database was given.
+    /// The English names of countries by ISO code; `None` if no country database was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub country_names: Option<BTreeMap<String, String>>,
-    /// How long requests took; `None` if the format doesn't say.
+    /// How long requests took; `None` if the log does not record it.
     pub latency: Option<Latency>,
     /// The paths with the most errors.
     pub error_paths: ErrorPaths,
@@ -90,11 +89,11 @@ pub struct Summary {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct UnparsedSample {
-    /// Its number, from 1.
+    /// The line number, from 1.
     pub line: u64,
-    /// Why: the name of a [`Reason`](crate::format::Reason).
+    /// The name of the [`Reason`](crate::format::Reason).
     pub reason: &'static str,
-    /// Its first characters; bytes that aren't UTF-8 are replaced.
+    /// The first characters of the line; bytes that are not UTF-8 are replaced.
     pub text: String,
 }
 
@@ -103,19 +102,20 @@ pub struct UnparsedSample {
 #[non_exhaustive]
 pub struct Timeline {
     /// When the first bucket begins, in seconds since 1970-01-01 UTC: a multiple of
-    /// `bucket_seconds`. `None` as long as there is no request.
+    /// `bucket_seconds`. `None` while there are no requests.
     pub start: Option<i64>,
-    /// How long a bucket is: 60 × 2^n seconds, longer as the log's span grows.
+    /// The length of a bucket: 60 × 2^n seconds, or 1, 5 or 15 × 2^n in the figures of a query for
+    /// a short time range. It grows with the span of the log.
     pub bucket_seconds: u64,
-    /// A list of requests per bucket for each class of status, all equally long.
+    /// The requests per bucket for each class of status. All lists have the same length.
     pub classes: BTreeMap<&'static str, Vec<u64>>,
-    /// The response bytes per bucket, at most 2^64 - 1 each.
+    /// The response bytes per bucket, each capped at 2^64 - 1.
     pub bytes: Vec<u64>,
-    /// A list of requests per bucket for each method; `(other)` sums up what exceeds the number
-    /// of methods that are told apart.
+    /// The requests per bucket for each method. `(other)` is the sum of the methods beyond the
+    /// limit on distinct methods.
     pub by_method: BTreeMap<String, Vec<u64>>,
-    /// A list of requests per bucket for each of the most frequent hosts, and `(other)`.
+    /// The requests per bucket for each of the most frequent hosts, and `(other)`.
     pub by_host: BTreeMap<String, Vec<u64>>,
-    /// The requests of moments too far from the others for a common picture.
+    /// The requests whose times are too far from the others to be drawn together with them.
     pub outside: u64,
 }

@@ -7,23 +7,25 @@ use crate::{Result, WebSocket};
 /// Opens a connection to a `ws://` or `wss://` URL with the default settings.
 ///
 /// # Errors
-/// The browser accepts no such URL, or the connection can't be opened, or not in time.
+/// Returns an error if the browser rejects the URL, or if the connection cannot be opened in time.
 pub async fn connect(url: &str) -> Result<WebSocket> {
     Client::new().connect(url).await
 }
 
-/// How a connection behaves.
+/// The settings of a connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// How long opening may take. Default: 30 s.
+    /// The most time that opening may take. Default: 30 s.
     pub connect_timeout: Duration,
-    /// How long the closing handshake may take. Default: 5 s.
+    /// The most time that the closing handshake may take. Default: 5 s.
     pub close_timeout: Duration,
-    /// How many bytes of messages may wait to be received, each message counted with 64 more. A browser can't
-    /// be told to wait, so with more the connection is closed, with 4009, and receiving fails. Default: 16 MiB.
+    /// The most bytes of messages that may wait to be received, with 64 bytes added for each
+    /// message. A browser cannot be told to pause, so if more arrives, the connection is closed
+    /// with code 4009, and receiving fails. Default: 16 MiB.
     pub recv_queue_bytes_max: usize,
-    /// How many bytes may wait in the browser to be sent before a send waits too. Default: 1 MiB.
+    /// The most bytes that may wait in the browser to be sent before sending blocks. Default: 1
+    /// MiB.
     pub send_queue_bytes_max: usize,
 }
 
@@ -38,7 +40,7 @@ impl Default for Options {
     }
 }
 
-/// A client, to be configured.
+/// A builder for connections.
 #[derive(Clone, Debug, Default)]
 pub struct Client {
     options: Options,
@@ -57,7 +59,7 @@ impl Client {
         self
     }
 
-    /// Offers a subprotocol; the server chooses at most one of those offered.
+    /// Offers a subprotocol. The server chooses at most one of those offered.
     pub fn with_subprotocol(mut self, subprotocol: impl Into<String>) -> Self {
         self.subprotocols.push(subprotocol.into());
         self
@@ -66,7 +68,8 @@ impl Client {
     /// Opens a connection; see [`connect`](crate::connect).
     ///
     /// # Errors
-    /// The browser accepts no such URL or subprotocol, or the connection can't be opened, or not in time.
+    /// Returns an error if the browser rejects the URL or a subprotocol, or if the connection
+    /// cannot be opened in time.
     pub async fn connect(&self, url: &str) -> Result<WebSocket> {
         WebSocket::open(url, &self.subprotocols, self.options.clone()).await
     }

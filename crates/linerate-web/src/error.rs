@@ -1,4 +1,4 @@
-//! What can go wrong, seen from an application.
+//! The errors that an application can see.
 
 use std::{fmt, time::Duration};
 
@@ -11,42 +11,43 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The connection ended without a closing handshake (close code 1006).
     Abnormal,
-    /// The browser does not let a page close with this code.
+    /// The browser does not allow a page to close with this code.
     CloseCode {
         /// The code.
         code: u16,
     },
-    /// The closing handshake took longer than its budget.
+    /// The closing handshake took longer than
+    /// [`Options::close_timeout`](crate::Options::close_timeout).
     CloseTimeout {
-        /// The budget.
+        /// The time limit.
         budget: Duration,
     },
     /// Nothing can be sent on a connection that is closing or closed.
     Closed,
-    /// The connection could not be opened. The browser tells nobody why.
+    /// The connection could not be opened. Browsers do not reveal why.
     ConnectFailed,
     /// The connection was not open in time.
     ConnectTimeout {
-        /// The budget.
+        /// The time limit.
         budget: Duration,
     },
-    /// The reason to close with is too long.
+    /// The close reason is too long.
     ReasonTooLong {
-        /// How many bytes it has.
+        /// The length of the reason in bytes.
         bytes: usize,
-        /// How many it may have (RFC 6455 §5.5).
+        /// The limit (RFC 6455 §5.5).
         bytes_max: usize,
     },
-    /// More arrived than may wait to be received; the connection was closed.
+    /// Too many bytes are waiting to be received; the connection was closed.
     RecvQueueFull {
-        /// How many bytes would have waited.
+        /// How many bytes would be waiting.
         bytes: usize,
-        /// How many may.
+        /// The limit.
         bytes_max: usize,
     },
-    /// The browser accepts no such address, or no such subprotocol.
+    /// The browser rejected the URL or a subprotocol.
     Refused {
-        /// What the browser says.
+        /// The browser's message.
         message: String,
     },
 }
@@ -58,7 +59,7 @@ impl fmt::Display for Error {
             Self::CloseCode { code } => {
                 write!(
                     f,
-                    "a page can't close with {code}: it is neither 1000 nor 3000 to 4999"
+                    "a page cannot close with {code}: use 1000 or 3000 to 4999"
                 )
             }
             Self::CloseTimeout { budget } => {
@@ -67,18 +68,21 @@ impl fmt::Display for Error {
             Self::Closed => f.write_str("connection is closing or closed"),
             Self::ConnectFailed => f.write_str("connection could not be opened"),
             Self::ConnectTimeout { budget } => {
-                write!(f, "connection was not open after {budget:?}")
+                write!(f, "connection was not open within {budget:?}")
             }
             Self::ReasonTooLong { bytes, bytes_max } => {
-                write!(f, "the reason has {bytes} bytes; the limit is {bytes_max}")
+                write!(
+                    f,
+                    "close reason has {bytes} bytes; the limit is {bytes_max}"
+                )
             }
             Self::RecvQueueFull { bytes, bytes_max } => {
                 write!(
                     f,
-                    "{bytes} bytes wait to be received; the limit is {bytes_max}"
+                    "{bytes} bytes are waiting to be received; the limit is {bytes_max}"
                 )
             }
-            Self::Refused { message } => write!(f, "the browser refuses: {message}"),
+            Self::Refused { message } => write!(f, "rejected by the browser: {message}"),
         }
     }
 }

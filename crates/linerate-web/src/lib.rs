@@ -1,5 +1,5 @@
-//! The client of linerate over a browser's WebSocket, for WebAssembly: `recv`, `send` and `close` as in the
-//! crate `linerate`, on what the page or worker has.
+//! A WebSocket client for WebAssembly that uses the WebSocket of the browser's page or worker. It
+//! has the `recv`, `send` and `close` of the crate `linerate`.
 //!
 //! ```no_run
 //! # async fn run() -> linerate_web::Result<()> {
@@ -13,14 +13,16 @@
 //! # }
 //! ```
 //!
-//! # What a browser does not give
+//! # Limitations of browsers
 //!
-//! - **Back-pressure.** A browser reads whatever comes, whether anybody takes it or not. So what waits to be
-//!   received is bounded, and beyond that the connection is closed ([`Options::recv_queue_bytes_max`]). An
-//!   application that can be slower than its server has to ask for what it can take.
-//! - **Pings, headers, the reason of a failure.** Servers ping, and browsers answer; a request has the headers of
-//!   the page; and a connection that can't be opened says nothing else, for the safety of others.
-//! - **Codes.** A page closes with 1000 or with 3000 to 4999.
+//! - **No back-pressure.** A browser reads all data that arrives, whether the application receives
+//!   it or not. The queue of received messages is therefore bounded, and the connection is closed
+//!   if it overflows ([`Options::recv_queue_bytes_max`]). An application that may be slower than
+//!   its server must request only as much as it can process.
+//! - **No pings, request headers or failure reasons.** Browsers answer the server's pings but
+//!   cannot send their own. A request has the headers of the page. For security, a browser does not
+//!   reveal why a connection could not be opened.
+//! - **Restricted close codes.** A page can close only with 1000 or with 3000 to 4999.
 #![forbid(unsafe_code)]
 
 mod client;

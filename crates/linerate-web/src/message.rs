@@ -1,10 +1,10 @@
-//! Messages that an application holds.
+//! Messages owned by the application.
 
 use linerate_proto::engine::MessageKind;
 
 /// A text or binary message (RFC 6455 §5.6).
 ///
-/// Complete: the protocol knows these two and no other.
+/// This enum is complete: the protocol has no other kinds of messages.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Message {
     /// Arbitrary bytes.
@@ -30,7 +30,7 @@ impl Message {
         }
     }
 
-    /// Returns the kind.
+    /// Returns whether this is a text or a binary message.
     pub const fn kind(&self) -> MessageKind {
         match self {
             Self::Binary(_) => MessageKind::Binary,

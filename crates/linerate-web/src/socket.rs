@@ -1,4 +1,4 @@
-//! One connection.
+//! A single connection.
 
 use std::{cell::RefCell, fmt, future::poll_fn, rc::Rc, time::Duration};
 
@@ -9,25 +9,27 @@ use web_sys::{BinaryType, CloseEvent, Event, MessageEvent};
 
 use crate::{Error, Message, Options, Result, state::State, timer};
 
-/// What a page may close with that means "too much": codes up to 2999 are not for pages.
+/// The close code for a full receive queue. 1009 ("too big") is not available to pages, which
+/// cannot use codes from 1001 to 2999.
 const QUEUE_FULL_CODE: u16 = 4009;
 
-/// The longest reason of a Close frame (RFC 6455 §5.5).
+/// The longest reason of a Close frame in bytes (RFC 6455 §5.5).
 const REASON_BYTES_MAX: usize = 123;
 
-/// How often to look whether the browser has sent what waits, of which it does not tell.
+/// How often to check whether the browser has sent queued data, because it does not notify the
+/// page.
 const SEND_QUEUE_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A connection that is open. Dropping it closes it.
+/// An open connection. Dropping it closes the connection.
 pub struct WebSocket {
     socket: web_sys::WebSocket,
     state: Rc<RefCell<State>>,
     options: Options,
-    /// What the browser calls.
+    /// The event handlers that the browser calls.
     _handlers: Handlers,
 }
 
-/// The functions that the browser calls; taken from it on drop.
+/// The event handlers that the browser calls. They are removed on drop.
 struct Handlers {
     socket: web_sys::WebSocket,
     _open: Closure<dyn FnMut(Event)>,
@@ -57,19 +59,20 @@ impl WebSocket {
         Ok(ws)
     }
 
-    /// Receives the next message; `None` after a clean close. Cancel-safe.
+    /// Receives the next message, or `None` after a clean close. Cancel-safe.
     ///
     /// # Errors
-    /// The connection ended without a closing handshake, or more arrived than may wait.
+    /// Returns an error if the connection ended without a closing handshake, or if too many bytes
+    /// were waiting to be received.
     pub async fn recv(&mut self) -> Result<Option<Message>> {
         poll_fn(|cx| self.state.borrow_mut().poll_recv(cx)).await
     }
 
-    /// Sends a message, once there is room for it: at once, unless more waits in the browser than may.
-    /// A send that was dropped before it was ready has sent nothing.
+    /// Sends a message. Waits first while more than [`Options::send_queue_bytes_max`] bytes are
+    /// queued in the browser. If the future is dropped before it completes, nothing was sent.
     ///
     /// # Errors
-    /// The connection is closing or closed.
+    /// Returns an error if the connection is closing or closed.
     pub async fn send(&mut self, message: impl Into<Message>) -> Result<()> {
         let message = message.into();
         while self.is_open() && self.queued_bytes() > self.options.send_queue_bytes_max {
@@ -85,12 +88,12 @@ impl WebSocket {
         sent.map_err(refused)
     }
 
-    /// Closes the connection and waits until it is closed; what arrives meanwhile can still be received. Returns
-    /// how it ended, also if it had ended before.
+    /// Closes the connection and waits until it is closed. Messages that arrive meanwhile can still
+    /// be received. Returns how the connection ended, even if it had ended before.
     ///
     /// # Errors
-    /// The code is none that a page may close with, the reason is too long, or the closing handshake takes too
-    /// long.
+    /// Returns an error if a page may not close with the code, if the reason is too long, or if the
+    /// closing handshake takes too long.
     pub async fn close(&mut self, code: CloseCode, reason: &str) -> Result<Closed> {
         let code = code.as_u16();
         if code != 1000 && !(3000..=4999).contains(&code) {
@@ -102,7 +105,7 @@ impl WebSocket {
                 bytes_max: REASON_BYTES_MAX,
             });
         }
-        // It does nothing if closing has begun.
+        // This does nothing if closing has already begun.
         self.socket
             .close_with_code_and_reason(code, reason)
             .map_err(refused)?;
@@ -112,17 +115,17 @@ impl WebSocket {
         closed.ok_or(Error::CloseTimeout { budget })
     }
 
-    /// Returns the subprotocol that the opening handshake agreed on.
+    /// Returns the subprotocol that was negotiated in the opening handshake.
     pub fn subprotocol(&self) -> Option<String> {
         Some(self.socket.protocol()).filter(|protocol| !protocol.is_empty())
     }
 
-    /// Returns how the connection ended and the peer's reason, once it has.
+    /// Returns how the connection ended and the peer's reason, or `None` while it is open.
     pub fn closed(&self) -> Option<(Closed, String)> {
         self.state.borrow().closed().cloned()
     }
 
-    /// Returns how many bytes wait in the browser to be sent.
+    /// Returns how many bytes are waiting in the browser to be sent.
     pub fn queued_bytes(&self) -> usize {
         self.socket.buffered_amount() as usize
     }
@@ -142,7 +145,7 @@ impl Handlers {
                 return;
             };
             if tell(&told, |state| state.handle_message(message)).is_err() {
-                // The code is one that a page may close with.
+                // This cannot fail: a page may close with this code.
                 _ = full.close_with_code_and_reason(QUEUE_FULL_CODE, "too much to be received");
             }
         });
@@ -171,7 +174,7 @@ impl Drop for Handlers {
         self.socket.set_onopen(None);
         self.socket.set_onmessage(None);
         self.socket.set_onclose(None);
-        // Without a code it can't fail.
+        // This cannot fail without a code.
         _ = self.socket.close();
     }
 }
@@ -184,7 +187,7 @@ impl fmt::Debug for WebSocket {
     }
 }
 
-/// Tells the state something, then wakes those who wait for it, who may look at it at once.
+/// Changes the state, then wakes the tasks that wait for it. They may access the state immediately.
 fn tell<T>(state: &RefCell<State>, change: impl FnOnce(&mut State) -> T) -> T {
     let (changed, wakers) = {
         let mut state = state.borrow_mut();
@@ -196,7 +199,7 @@ fn tell<T>(state: &RefCell<State>, change: impl FnOnce(&mut State) -> T) -> T {
     changed
 }
 
-/// Returns the message that an event carries: a text, or a buffer since that is what was asked for.
+/// Returns the message in an event: a string, or an `ArrayBuffer` as set in `binaryType`.
 fn message_of(data: &JsValue) -> Option<Message> {
     if let Some(text) = data.as_string() {
         return Some(Message::Text(text));

@@ -1,4 +1,4 @@
-//! What is known of a connection: its messages that wait, how it stands, and who waits for it.
+//! The state of a connection: its phase, its received messages, and the tasks that wait for it.
 
 use std::{
     collections::VecDeque,
@@ -9,15 +9,15 @@ use linerate_proto::engine::Closed;
 
 use crate::{Error, Message, Result};
 
-/// What each message that waits counts beside its bytes, so that empty ones are bounded too.
+/// The bytes added for each waiting message, so that empty messages are bounded as well.
 const MESSAGE_OVERHEAD_BYTES: usize = 64;
 
-/// How far a connection is.
+/// The phase of a connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Phase {
     Connecting,
     Open,
-    /// Why nothing more comes, unless it is the clean close.
+    /// The connection is over. `None` after a clean close.
     Over(Option<Error>),
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Creates the state of a connection of whose messages so many bytes may wait.
+    /// Creates the state of a connection with at most `queue_bytes_max` bytes of waiting messages.
     pub(crate) fn new(queue_bytes_max: usize) -> Self {
         Self {
             phase: Phase::Connecting,
@@ -51,10 +51,10 @@ impl State {
         }
     }
 
-    /// Takes a message.
+    /// Adds a received message to the queue.
     ///
     /// # Errors
-    /// There is no room for it, and the connection is to be closed.
+    /// Returns an error if the queue is full. The caller must then close the connection.
     pub(crate) fn handle_message(&mut self, message: Message) -> Result<()> {
         if self.phase != Phase::Open {
             return Ok(());
@@ -73,7 +73,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes the end of the connection.
+    /// Handles the end of the connection.
     pub(crate) fn handle_close(&mut self, closed: Closed, reason: String) {
         let error = match self.phase {
             Phase::Connecting => Some(Error::ConnectFailed),
@@ -86,7 +86,7 @@ impl State {
         self.closed = Some((closed, reason));
     }
 
-    /// Gives the connection up; what has arrived can still be received.
+    /// Fails the connection. Messages that have already arrived can still be received.
     fn fail(&mut self, error: Error) {
         if !matches!(self.phase, Phase::Over(_)) {
             self.phase = Phase::Over(Some(error));
@@ -105,7 +105,8 @@ impl State {
         }
     }
 
-    /// Returns the next message, `None` after a clean close; an error is told again.
+    /// Returns the next message, or `None` after a clean close. An error is returned again on every
+    /// call.
     pub(crate) fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>>> {
         if let Some(message) = self.queue.pop_front() {
             self.queued_bytes -= message.len() + MESSAGE_OVERHEAD_BYTES;
@@ -132,7 +133,7 @@ impl State {
         Poll::Pending
     }
 
-    /// Returns who waits, to be woken when nobody looks at the state.
+    /// Removes and returns the wakers. Wake them only while the state is not borrowed.
     pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.wakers)
     }
@@ -188,7 +189,11 @@ mod tests {
             );
         }
         assert_eq!(recv(&mut state), Poll::Ready(Err(full.clone())));
-        assert_eq!(recv(&mut state), Poll::Ready(Err(full)), "told again");
+        assert_eq!(
+            recv(&mut state),
+            Poll::Ready(Err(full)),
+            "the error is returned again"
+        );
     }
 
     #[test]

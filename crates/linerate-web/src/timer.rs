@@ -1,4 +1,4 @@
-//! Time, as pages and workers have it.
+//! Timers of pages and workers.
 
 use std::{
     cell::RefCell,
@@ -21,7 +21,7 @@ extern "C" {
     fn clear_timeout(timer: &JsValue);
 }
 
-/// A time that passes; stopped on drop.
+/// A future that completes after a delay. Dropping it stops the timer.
 #[derive(Debug)]
 pub(crate) struct Sleep {
     state: Rc<RefCell<State>>,
@@ -35,7 +35,7 @@ struct State {
     waker: Option<Waker>,
 }
 
-/// Waits.
+/// Returns a future that completes after `time`.
 pub(crate) fn sleep(time: Duration) -> Sleep {
     let state = Rc::<RefCell<State>>::default();
     let told = state.clone();
@@ -45,7 +45,7 @@ pub(crate) fn sleep(time: Duration) -> Sleep {
             state.is_over = true;
             state.waker.take()
         };
-        // Whoever is woken may look at the state at once.
+        // The woken task may borrow the state immediately.
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -78,7 +78,7 @@ impl Drop for Sleep {
     }
 }
 
-/// Waits for `future`, for `limit` at most; `None` if it was not ready by then.
+/// Waits for `future` for at most `limit`. Returns `None` if it did not complete in time.
 pub(crate) async fn timeout<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut time = sleep(limit);

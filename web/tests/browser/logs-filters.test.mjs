@@ -124,7 +124,7 @@ test("a filter that is wrong says where, and is put right", async () => {
   await page.waitForSelector(`${byId("filter-problem")}:not(:empty)`);
   assert.match(
     await textOf(page, "filter-problem"),
-    /^Filter 2, column 18: there is no field "pth"; fields are address, /,
+    /^Filter 2, column 18: unknown field "pth"; the fields are address, /,
   );
   assert.equal(await textOf(page, "objection"), await textOf(page, "filter-problem"));
   const state = await page.$eval(byId("filter-text"), (input) => ({

@@ -128,7 +128,7 @@ test("the server chooses one of the subprotocols", async () => {
   assert.equal(await call("subprotocol", peer.url, []), undefined);
   await assert.rejects(
     call("subprotocol", peer.url, ["a b"]),
-    /the browser refuses: .*subprotocol/,
+    /rejected by the browser: .*subprotocol/,
   );
 });
 
@@ -149,13 +149,13 @@ test("an end without a closing handshake is an error", async () => {
 
 test("what can't be connected to is an error", async () => {
   assert.equal(await call("drain", "ws://127.0.0.1:1/", 1), "connection could not be opened");
-  assert.match(await call("drain", "gopher://127.0.0.1/", 1), /^the browser refuses: /);
+  assert.match(await call("drain", "gopher://127.0.0.1/", 1), /^rejected by the browser: /);
 });
 
 test("more than may wait to be received closes the connection", async () => {
   // Nine messages of 1,000 bytes fit, each counted with 64 more.
   const told = await call("stall", `${peer.url}/floods`, 10_000);
-  assert.equal(told, "closed, 9000, 10640 bytes wait to be received; the limit is 10000");
+  assert.equal(told, "closed, 9000, 10640 bytes are waiting to be received; the limit is 10000");
   assert.deepEqual(await closing("/floods"), [4_009, "too much to be received"]);
 });
 
@@ -163,7 +163,7 @@ test("a page closes with the codes that it may close with", async () => {
   const url = `${peer.url}/listens`;
   assert.equal(await call("close", url, 4_000, "I'm off"), "4000, 4000, I'm off, true");
   assert.deepEqual(await closing("/listens"), [4_000, "I'm off"]);
-  await assert.rejects(call("close", url, 1_001, ""), /can't close with 1001/);
+  await assert.rejects(call("close", url, 1_001, ""), /cannot close with 1001/);
   await assert.rejects(call("close", url, 1_000, "x".repeat(124)), /124 bytes; the limit is 123/);
 });
 

@@ -1,4 +1,4 @@
-//! Programs that say who they are in the `User-Agent` header.
+//! Programs that identify themselves in the `User-Agent` header.
 
 use memchr::memmem;
 
@@ -6,9 +6,9 @@ use super::dictionary::{Dictionary, FIRST, NONE, OTHER, OTHER_NAME};
 use super::ranking::Counted;
 use super::tally::Tally;
 
-/// Programs by what their agents hold, in lower case, where that says less than their name.
+/// Programs by a part of their agents, in lower case, where that part differs from their name.
 ///
-/// What isn't in here and has one of the `WORDS` is called what it calls itself.
+/// A program that is not listed here but contains one of the `WORDS` goes by its own name.
 const KNOWN: [(&str, &str); 44] = [
     ("adsbot-google", "AdsBot-Google"),
     ("ahrefsbot", "AhrefsBot"),
@@ -56,23 +56,23 @@ const KNOWN: [(&str, &str); 44] = [
     ("zgrab", "zgrab"),
 ];
 
-/// What most programs have in their name.
+/// Words that most programs have in their names.
 const WORDS: [&[u8]; 3] = [b"bot", b"crawl", b"spider"];
 
-/// How many bytes of an agent are looked at. Names of programs come early.
+/// How many bytes of an agent are searched. Names of programs come early.
 const AGENT_BYTES_MAX: usize = 512;
-/// How many bytes a program's own name may have.
+/// The most bytes of a program's own name.
 const NAME_BYTES_MAX: usize = 64;
 
-/// How many programs are told apart, and how many bytes their names take up.
+/// The most programs that are tracked, and the most bytes of their names.
 const NAMES_MAX: usize = 512;
 const NAME_BYTES_SUM_MAX: usize = NAMES_MAX * NAME_BYTES_MAX;
 
-/// Which agents are programs: found out once for each.
+/// The agents that are programs, determined once per agent.
 #[derive(Debug)]
 pub(crate) struct BotNames {
     names: Dictionary,
-    /// The code of a name by that of an agent, from [`FIRST`].
+    /// The code of a name by the code of an agent, from [`FIRST`].
     by_agent: Vec<u32>,
 }
 
@@ -84,7 +84,7 @@ impl BotNames {
         }
     }
 
-    /// Looks at the agents that are new since the last call.
+    /// Classifies the agents that were added since the last call.
     pub(super) fn note(&mut self, agents: &Dictionary) {
         for agent in agents.values_from(self.by_agent.len()) {
             let name = name(agent).unwrap_or_default();
@@ -92,8 +92,8 @@ impl BotNames {
         }
     }
 
-    /// Returns for each agent, in the order of codes, whether `chooses` is true for the name of its program, which is empty
-    /// for others.
+    /// Returns for each agent, in the order of codes, whether `chooses` is true for the name of its
+    /// program. The name is empty for agents that are not programs.
     pub(crate) fn of_agents(
         &self,
         agents: &Dictionary,
@@ -110,7 +110,7 @@ impl BotNames {
             .collect()
     }
 
-    /// Sums up what was counted of agents by program. Agents without a code are looked at anew.
+    /// Sums the tallies of agents by program. Agents without a code are classified again.
     pub(super) fn tallies(&self, agents: Counted<'_>) -> Vec<(String, Tally)> {
         let mut sums = vec![Tally::default(); self.names.len() + FIRST as usize];
         for (tally, &code) in agents
@@ -149,7 +149,7 @@ impl BotNames {
     }
 }
 
-/// Returns the name of the program, or `None` if the agent doesn't look like one.
+/// Returns the name of the program, or `None` if the agent does not look like a program.
 ///
 /// ```text
 /// Mozilla/5.0 (compatible; ExampleBot/2.1; +https://www.example.com/)  →  ExampleBot
@@ -177,18 +177,18 @@ pub(crate) fn name(agent: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Returns where a word that makes a program begins. Cubot is a maker of phones.
+/// Returns where a word that indicates a program begins. Skips "Cubot", a maker of phones.
 fn word_at(lower: &[u8], word: &[u8]) -> Option<usize> {
     memmem::find_iter(lower, word).find(|&at| !lower[..at].ends_with(b"cu"))
 }
 
-/// Returns the letters, digits and `_.-` around an offset.
+/// Returns the word around an offset: letters, digits and `_.-`.
 fn word_around(agent: &[u8], at: usize) -> &[u8] {
     let before = agent[..at].iter().rposition(|&byte| !is_part(byte));
     leading_word(&agent[before.map_or(0, |it| it + 1)..])
 }
 
-/// Returns the host and more of the web address that an offset lies in, if it does.
+/// Returns the web address around an offset without its scheme, or `None` if there is no address.
 fn address_around(agent: &[u8], at: usize) -> Option<&[u8]> {
     let ends = |byte: &u8| b" ;(),\"".contains(byte);
     let start = agent[..at].iter().rposition(ends).map_or(0, |it| it + 1);
@@ -207,7 +207,7 @@ fn after_compatible(agent: &[u8]) -> Option<&[u8]> {
     Some(leading_word(rest.trim_ascii_start())).filter(|name| !name.is_empty())
 }
 
-/// Returns the first product, unless it is the one that all browsers begin with.
+/// Returns the first product, unless it is the `Mozilla` that all browsers begin with.
 fn first_product(agent: &[u8]) -> Option<&[u8]> {
     Some(leading_word(agent)).filter(|name| !name.is_empty() && *name != b"Mozilla")
 }

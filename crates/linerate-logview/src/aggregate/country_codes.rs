@@ -1,4 +1,4 @@
-//! Which countries addresses are in, looked up once for each address.
+//! The countries of addresses, looked up once per address.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::tally::Tally;
 use crate::countries::Countries;
 use crate::summary::Panel;
 
-/// More than there are: all pairs of letters.
+/// All pairs of letters: more codes than there are countries.
 const CODES_MAX: usize = 26 * 26;
 
 /// The countries of addresses.
@@ -16,9 +16,9 @@ const CODES_MAX: usize = 26 * 26;
 pub(crate) struct CountryCodes {
     countries: Countries,
     codes: Dictionary,
-    /// By the codes in `codes`, from [`FIRST`].
+    /// The country names, by the codes in `codes`, from [`FIRST`].
     names: Vec<String>,
-    /// The code of a country by that of an address, from [`FIRST`].
+    /// The code of a country by the code of an address, from [`FIRST`].
     by_address: Vec<u32>,
 }
 
@@ -32,7 +32,7 @@ impl CountryCodes {
         }
     }
 
-    /// Looks up the addresses that are new since the last call.
+    /// Looks up the addresses that were added since the last call.
     pub(super) fn note(&mut self, addresses: &Dictionary) {
         for address in addresses.values_from(self.by_address.len()) {
             let code = match self.countries.of(address) {
@@ -49,8 +49,8 @@ impl CountryCodes {
         }
     }
 
-    /// Returns for each address, in the order of codes, whether `chooses` is true for the ISO code of its country, which is
-    /// empty where none is known.
+    /// Returns for each address, in the order of codes, whether `chooses` is true for the ISO code
+    /// of its country. The ISO code is empty if the country is unknown.
     pub(crate) fn of_addresses(&self, chooses: impl Fn(&[u8]) -> bool) -> Vec<bool> {
         let (none, others) = ([&b""[..]; 2], self.codes.values());
         let by_code: Vec<bool> = none.into_iter().chain(others).map(chooses).collect();
@@ -58,8 +58,8 @@ impl CountryCodes {
         codes.map(|&code| by_code[code as usize]).collect()
     }
 
-    /// Returns what was counted of addresses by country. Addresses without a code are looked up anew if
-    /// they are tracked; the requests of the others are not counted.
+    /// Returns the panel of countries, from the tallies of addresses. Addresses without a code are
+    /// looked up again if they are tracked; the requests of other addresses are not counted.
     pub(super) fn panel(&self, addresses: Counted<'_>, top_max: usize) -> Panel {
         let mut sums: BTreeMap<String, Tally> = BTreeMap::new();
         let with_code = addresses.tallies.iter().skip(FIRST as usize);
@@ -96,7 +96,7 @@ impl CountryCodes {
         }
     }
 
-    /// Returns the names of all countries that came up, by code.
+    /// Returns the names of all countries that occurred, by ISO code.
     pub(super) fn names(&self) -> BTreeMap<String, String> {
         let codes = self
             .codes

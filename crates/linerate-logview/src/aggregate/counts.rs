@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::tally::Tally;
 
-/// The classes of status codes: 1xx to 5xx (RFC 9110 §15), and what is outside them.
+/// The classes of status codes: 1xx to 5xx (RFC 9110 §15), and all others.
 pub(crate) const CLASSES: [&str; 6] = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"];
 
-/// Returns the place in [`CLASSES`] of a status.
+/// Returns the index of a status in [`CLASSES`].
 #[inline]
 pub(crate) fn class(status: u16) -> usize {
     match status / 100 {
@@ -16,10 +16,10 @@ pub(crate) fn class(status: u16) -> usize {
     }
 }
 
-/// The number of statuses of three digits.
+/// The number of three-digit statuses.
 pub(crate) const STATUSES: usize = 1_000;
 
-/// Counts each status.
+/// Counters for each status.
 #[derive(Debug)]
 pub(super) struct Statuses(Box<[Tally; STATUSES]>);
 
@@ -28,7 +28,7 @@ impl Statuses {
         Self(Box::new([Tally::default(); STATUSES]))
     }
 
-    /// Counts a status below 1,000; there are no others in a line that was parsed.
+    /// Counts a status below 1,000; parsed lines have no others.
     #[inline]
     pub(super) fn count(&mut self, status: u16, bytes_sent: u64) {
         if let Some(tally) = self.0.get_mut(usize::from(status)) {
@@ -36,7 +36,7 @@ impl Statuses {
         }
     }
 
-    /// Returns the statuses that occur, as three digits.
+    /// Returns the counts of the statuses that occurred, as three digits.
     pub(super) fn by_code(&self) -> BTreeMap<String, u64> {
         let codes = self.list().into_iter();
         codes.map(|(code, tally)| (code, tally.requests)).collect()
@@ -51,7 +51,7 @@ impl Statuses {
         CLASSES.into_iter().zip(requests).collect()
     }
 
-    /// Returns the statuses that occur, as three digits, and what was counted of them.
+    /// Returns the tallies of the statuses that occurred, as three digits.
     pub(super) fn list(&self) -> Vec<(String, Tally)> {
         let tallies = self.0.iter().enumerate();
         tallies

@@ -1,4 +1,4 @@
-//! Numbers for byte strings, up to a limit.
+//! Numeric codes for byte strings, up to a limit.
 
 use std::hash::BuildHasher;
 
@@ -11,29 +11,29 @@ mod recent;
 
 use recent::{Recent, Sample};
 
-/// The code of no value.
+/// The code for requests without a value.
 pub(crate) const NONE: u32 = 0;
-/// The code of all values that did not fit.
+/// The code shared by all values that did not fit.
 pub(crate) const OTHER: u32 = 1;
 /// The code of the first value.
 pub(crate) const FIRST: u32 = 2;
 
-/// Under which name values without a code are summed up. Neither methods nor hosts nor names of
-/// programs hold brackets.
+/// The name under which values without a code are summed. Methods, hosts and names of programs
+/// never contain brackets.
 pub(super) const OTHER_NAME: &str = "(other)";
 
-/// How many characters of a value are shown.
+/// How many characters of a value are displayed.
 pub(crate) const VALUE_CHARS_MAX: usize = 1_000;
 
-/// Gives each value a code, in the order of their first occurrence.
+/// Assigns codes to values, in the order of their first occurrence.
 ///
-/// The values' bytes lie end to end in one buffer and the hash table holds indices only, so a value
-/// costs its bytes, 4 more and 5 to 10 of table. Values come from whoever sends requests; the hash
-/// is seeded at random, so that nobody can prepare values that collide.
+/// The bytes of all values are concatenated in one buffer, and the hash table holds only indices,
+/// so a value costs its bytes, 4 more, and 5 to 10 in the table. Any client can send values, so the
+/// hash is seeded at random to prevent prepared collisions.
 #[derive(Debug)]
 pub(crate) struct Dictionary {
     hasher: RandomState,
-    /// Indices of values.
+    /// The indices of values.
     index: HashTable<u32>,
     /// Where each value ends in `bytes`.
     ends: Vec<u32>,
@@ -46,7 +46,7 @@ pub(crate) struct Dictionary {
 impl Dictionary {
     /// Creates a dictionary of up to `values_max` values of `bytes_max` bytes in total.
     ///
-    /// Both are cut as far as codes of 32 bits reach.
+    /// Both are limited to what 32-bit codes can address.
     pub(crate) fn new(values_max: usize, bytes_max: usize) -> Self {
         Self {
             hasher: RandomState::default(),
@@ -59,8 +59,8 @@ impl Dictionary {
         }
     }
 
-    /// Returns the code of a value: [`NONE`] for the empty one, [`OTHER`] for a new one that does
-    /// not fit any more.
+    /// Returns the code of a value: [`NONE`] for the empty value, [`OTHER`] for a new value that
+    /// does not fit.
     #[inline(always)]
     pub(crate) fn code(&mut self, value: &[u8]) -> u32 {
         if value.is_empty() {
@@ -72,7 +72,7 @@ impl Dictionary {
         }
     }
 
-    /// Does what [`code`](Self::code) does for a value that is long or did not come lately.
+    /// Like [`code`](Self::code), for a value that is long or did not occur recently.
     #[inline(never)]
     fn code_of_other(&mut self, value: &[u8]) -> u32 {
         let sample = Sample::of(value);
@@ -93,7 +93,7 @@ impl Dictionary {
         code
     }
 
-    /// Returns the code of a value if it has one.
+    /// Returns the code of a value, or `None` if it has no code.
     pub(crate) fn find(&self, value: &[u8]) -> Option<u32> {
         if value.is_empty() {
             return Some(NONE);
@@ -108,12 +108,12 @@ impl Dictionary {
         self.ends.len()
     }
 
-    /// Returns how many may have one.
+    /// Returns the most values that can have a code of their own.
     pub(crate) fn values_max(&self) -> usize {
         self.values_max
     }
 
-    /// Returns the value of a code; the empty one for [`NONE`] and [`OTHER`].
+    /// Returns the value of a code; empty for [`NONE`] and [`OTHER`].
     #[inline]
     pub(crate) fn value(&self, code: u32) -> &[u8] {
         match code.checked_sub(FIRST) {
@@ -122,7 +122,7 @@ impl Dictionary {
         }
     }
 
-    /// Returns the value of a code for people: its first characters.
+    /// Returns the value of a code for display, truncated to [`VALUE_CHARS_MAX`] characters.
     pub(crate) fn text(&self, code: u32) -> String {
         excerpt(self.value(code), VALUE_CHARS_MAX)
     }
@@ -132,12 +132,12 @@ impl Dictionary {
         self.values_from(0)
     }
 
-    /// Returns the values but the first `skipped` ones.
+    /// Returns the values after the first `skipped` ones.
     pub(crate) fn values_from(&self, skipped: usize) -> impl Iterator<Item = &[u8]> {
         (skipped..self.ends.len()).map(|at| self.at(at))
     }
 
-    /// Forgets all values and keeps the memory.
+    /// Removes all values but keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.index.clear();
         self.ends.clear();
@@ -168,7 +168,7 @@ impl Dictionary {
         self.bytes.extend_from_slice(value);
         self.ends.push(self.bytes.len() as u32);
         let at = (self.ends.len() - 1) as u32;
-        // Taken out, since rehashing looks at the other fields.
+        // Taken out because rehashing borrows the other fields.
         let mut index = std::mem::take(&mut self.index);
         index.insert_unique(hash, at, |&at| self.hasher.hash_one(self.at(at as usize)));
         self.index = index;
@@ -176,7 +176,7 @@ impl Dictionary {
     }
 }
 
-/// Makes room for `more` items: doubles the list, but never beyond `len_max`.
+/// Reserves space for `more` items: doubles the list, but never beyond `len_max`.
 pub(super) fn reserve<T>(list: &mut Vec<T>, more: usize, len_max: usize) {
     let needed = list.len() + more;
     if needed > list.capacity() {

@@ -1,10 +1,10 @@
-//! How many distinct values there are, without keeping them: HyperLogLog (Flajolet et al., AofA
+//! Estimates the number of distinct values without storing them: HyperLogLog (Flajolet et al., AofA
 //! 2007) with the estimator of Ertl (arXiv 1702.01284, algorithm 6), which needs no tables.
 
-/// The bits of a hash that choose a register.
+/// The number of hash bits that select a register.
 const INDEX_BITS: u32 = 14;
 const REGISTERS: usize = 1 << INDEX_BITS;
-/// The bits of a hash that remain for a rank.
+/// The number of hash bits that remain for a rank.
 const RANK_BITS: usize = 64 - INDEX_BITS as usize;
 
 /// The standard error of an estimate: 1.04 / √16,384.
@@ -20,7 +20,7 @@ impl Distinct {
         Self(Box::new([0; REGISTERS]))
     }
 
-    /// Takes the hash of a value, all of whose bits are as good as random.
+    /// Adds the hash of a value. All of its bits must be as good as random.
     #[inline]
     pub(super) fn note(&mut self, hash: u64) {
         let register = (hash >> RANK_BITS) as usize;
@@ -44,7 +44,7 @@ impl Distinct {
     }
 }
 
-/// The correction for registers that are empty.
+/// The correction for empty registers.
 fn sigma(mut x: f64) -> f64 {
     if x == 1.0 {
         return f64::INFINITY;
@@ -61,7 +61,7 @@ fn sigma(mut x: f64) -> f64 {
     }
 }
 
-/// The correction for registers that are full.
+/// The correction for full registers.
 fn tau(mut x: f64) -> f64 {
     if x == 0.0 || x == 1.0 {
         return 0.0;

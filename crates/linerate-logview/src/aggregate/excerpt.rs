@@ -1,8 +1,8 @@
-//! The beginning of a text that may be anything, for people to look at.
+//! Excerpts of arbitrary bytes, for display.
 
-/// Returns the first characters. Bytes that aren't UTF-8 are replaced.
+/// Returns the first characters. Bytes that are not UTF-8 are replaced.
 pub(super) fn excerpt(text: &[u8], chars_max: usize) -> String {
-    /// The longest character in UTF-8.
+    /// The length of the longest character in UTF-8.
     const CHAR_BYTES_MAX: usize = 4;
     let head = &text[..text.len().min(chars_max.saturating_mul(CHAR_BYTES_MAX))];
     String::from_utf8_lossy(head)

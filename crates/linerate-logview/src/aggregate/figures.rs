@@ -1,4 +1,4 @@
-//! All that is kept of a log: counters, names and columns.
+//! Everything that is kept of a log: counters, names and columns.
 
 use super::bots::BotNames;
 use super::country_codes::CountryCodes;
@@ -18,12 +18,12 @@ use crate::query::{Query, QueryError, Rows};
 use crate::store::{LineStore, Store};
 use crate::summary::Summary;
 
-/// How many lines are given at once: more than a page shows.
+/// The most lines that are returned at once: more than a page shows.
 const ROWS_MAX: usize = 1_000;
-/// How many characters of each.
+/// The most characters of each line.
 const ROW_CHARS_MAX: usize = 2_000;
 
-/// The figures, apart from the splitter that lends the lines.
+/// All figures, kept separate from the splitter because it lends out the lines.
 #[derive(Debug)]
 pub(super) struct Figures {
     blank: u64,
@@ -35,12 +35,12 @@ pub(super) struct Figures {
     store: Store,
     lines: LineStore,
     limits: Limits,
-    /// Requests that are neither counted nor in the store yet. A few at a time, counter by counter, is
-    /// faster than one by one.
+    /// Requests that are neither counted nor stored yet. Counting a few at a time, counter by
+    /// counter, is faster than counting them one by one.
     fresh: Vec<Row>,
 }
 
-/// How many requests are counted at a time: so few that they stay in the first-level cache.
+/// How many requests are counted at a time: few enough to stay in the first-level cache.
 const FRESH_MAX: usize = 256;
 
 impl Figures {
@@ -59,8 +59,8 @@ impl Figures {
         }
     }
 
-    /// Counts a request and its line. All but the number of lines is right once it is
-    /// [settled](Self::settle).
+    /// Counts a request and its line. Until [`settle`](Self::settle) is called, only the number of
+    /// lines is up to date.
     #[inline(always)]
     pub(super) fn count(&mut self, record: &Record<'_>, line: &[u8]) {
         let row = self.dictionaries.row(record);
@@ -77,7 +77,7 @@ impl Figures {
             let dictionary = self.dictionaries.of_mut(text);
             let values = batch.dictionaries.of(text).values();
             let codes = values.map(|value| dictionary.code(value));
-            // In a batch, every value has a code of its own.
+            // In a batch, every value has its own code.
             [NONE, OTHER].into_iter().chain(codes).collect()
         });
         for request in &batch.requests {
@@ -97,7 +97,7 @@ impl Figures {
         self.settle();
     }
 
-    /// Counts a line that is no request.
+    /// Counts a line that is not a request.
     #[cold]
     pub(super) fn count_other(&mut self, text: &[u8], reason: Reason) {
         if text.is_empty() && reason != Reason::TooLong {
@@ -108,7 +108,7 @@ impl Figures {
         }
     }
 
-    /// Ends a piece of input: what was put off until now is done.
+    /// Ends a piece of input: completes the work that was deferred.
     pub(super) fn settle(&mut self) {
         self.count_fresh();
         self.bots.note(self.dictionaries.of(AGENT));
@@ -129,7 +129,7 @@ impl Figures {
         self.report(&self.tallies, self.limits.top_max)
     }
 
-    /// Returns the figures of the requests that a query chooses.
+    /// Returns the figures of the requests that a query selects.
     pub(super) fn chosen(&self, query: &Query) -> Result<Summary, QueryError> {
         let filter = self.filter(query)?;
         let mut tallies = Tallies::new(self.timeline_of(&filter));
@@ -145,7 +145,7 @@ impl Figures {
         Ok(self.report(&tallies, query.top_max))
     }
 
-    /// Returns lines that a query chooses: up to `rows_max` after the first `offset`.
+    /// Returns the lines that a query selects: up to `rows_max` after the first `offset`.
     pub(super) fn rows(
         &self,
         query: &Query,
@@ -186,20 +186,20 @@ impl Figures {
         self.names_bytes() + self.store.memory_bytes() + self.lines.memory_bytes()
     }
 
-    /// Returns how many bytes more it may take to count so many bytes of a log.
+    /// Returns by how many bytes the memory may grow while `log_bytes` bytes of a log are counted.
     pub(super) fn growth_bytes_max(&self, log_bytes: usize) -> usize {
-        /// What a timeline grows to at once, and what lists begin with.
+        /// The growth of a timeline in one step, and the initial capacity of lists.
         const FIRST_BYTES: usize = 8 << 20;
-        /// What rows and places of lines take up for each byte of a log of the shortest lines.
+        /// The memory of rows and line offsets per byte of a log with the shortest possible lines.
         const PER_BYTE: usize = 32;
         let names = self.names_bytes();
-        // Lists double, and the largest is held twice meanwhile.
+        // Lists grow by doubling, and while one grows, its old and new memory coexist.
         let doubled = names.min(self.limits.names_bytes_max().saturating_sub(names)) + names / 4;
         let kept = self.store.growth_bytes_max() + self.lines.growth_bytes_max();
         doubled + kept + FIRST_BYTES + log_bytes.saturating_mul(PER_BYTE)
     }
 
-    /// Returns how many bytes of heap everything takes up but rows and lines.
+    /// Returns how many bytes of heap everything except rows and lines occupies.
     fn names_bytes(&self) -> usize {
         self.dictionaries.memory_bytes()
             + self.bots.memory_bytes()
@@ -248,7 +248,7 @@ impl Figures {
         }
     }
 
-    /// Returns an empty timeline: with finer buckets if the filter is about a short time.
+    /// Returns an empty timeline, with finer buckets if the filter covers a short time.
     fn timeline_of(&self, filter: &Filter) -> Timeline {
         let buckets_max = self.limits.timeline_buckets_max;
         let timeline = &self.tallies.timeline;

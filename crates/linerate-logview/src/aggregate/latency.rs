@@ -1,21 +1,21 @@
-//! How long requests took, in buckets whose width grows with the duration.
+//! Request durations, counted in buckets whose width grows with the duration.
 //!
-//! Durations below 64 µs have a bucket each; each further doubling is divided into 64, as
-//! HdrHistogram does it. The middle of a bucket is then off by 1/128 of its durations at most.
+//! Durations below 64 µs have a bucket each. Above that, each doubling is divided into 64 buckets,
+//! as in HdrHistogram. The middle of a bucket differs from the durations in it by at most 1/128.
 
 use crate::summary::Latency;
 
-/// The buckets of each doubling, as a power of two.
+/// The number of buckets per doubling, as a power of two.
 const STEPS_BITS: u32 = 6;
 const STEPS: u64 = 1 << STEPS_BITS;
-/// One linear range and one for each doubling above.
+/// One linear range, and one range for each doubling above it.
 const BUCKETS: usize = (64 - STEPS_BITS as usize + 1) << STEPS_BITS;
-/// How many neighbours are summed up for a picture: 8 bars for each doubling.
+/// How many adjacent buckets are combined for display: 8 bars per doubling.
 const PICTURE_STEPS: usize = 8;
-/// The error that is promised, above 1/128.
+/// The error that is reported, above 1/128.
 const RELATIVE_ERROR: f64 = 0.01;
 
-/// Counts durations in 30 KiB, which are allocated when there are any.
+/// Counts durations in 30 KiB, allocated at the first duration.
 #[derive(Debug, Default)]
 pub(super) struct Durations {
     counts: Vec<u64>,
@@ -51,7 +51,7 @@ impl Durations {
         self.counts.capacity() * size_of::<u64>()
     }
 
-    /// Returns the duration of the request before which lie so many thousandths of all.
+    /// Returns the duration below which `thousandths` thousandths of all requests lie.
     fn quantile(&self, thousandths: u64) -> u64 {
         let rank = u128::from(self.count) * u128::from(thousandths);
         let rank = rank.div_ceil(1_000).max(1);

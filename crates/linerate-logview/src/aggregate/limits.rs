@@ -1,61 +1,64 @@
-//! What may be kept of a log.
+//! The limits on what is kept of a log.
 
 use crate::countries::Countries;
 
-/// What an [`Aggregator`](super::Aggregator) may keep.
+/// The limits of an [`Aggregator`](super::Aggregator).
 ///
-/// With all defaults reached it holds less than 80 MiB. What does not fit is counted, and the
-/// summary says which of its figures are then estimates.
+/// With all defaults reached, it uses less than 80 MiB. Values beyond a limit are still counted,
+/// and the summary says which of its figures are then estimates.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The longest line that is parsed, 64 KiB: eight times what servers take as a request line.
+    /// The longest line that is parsed, 64 KiB: eight times the longest request line that servers
+    /// accept.
     pub line_bytes_max: usize,
-    /// How many distinct addresses are told apart, 131,072.
+    /// The most distinct addresses that are tracked, 131,072.
     pub addresses_max: usize,
-    /// How many bytes their text may take up, 4 MiB: 32 for each, about what IPv6 needs.
+    /// The most bytes of their text, 4 MiB: 32 for each, about what IPv6 needs.
     pub address_bytes_max: usize,
-    /// How many distinct paths are told apart, 131,072.
+    /// The most distinct paths that are tracked, 131,072.
     pub paths_max: usize,
-    /// How many bytes their text may take up, 8 MiB: 64 for each.
+    /// The most bytes of their text, 8 MiB: 64 for each.
     pub path_bytes_max: usize,
-    /// How many distinct agents are told apart, 32,768.
+    /// The most distinct agents that are tracked, 32,768.
     pub agents_max: usize,
-    /// How many bytes their text may take up, 4 MiB: 128 for each.
+    /// The most bytes of their text, 4 MiB: 128 for each.
     pub agent_bytes_max: usize,
-    /// How many distinct referrers are told apart, 32,768.
+    /// The most distinct referrers that are tracked, 32,768.
     pub referrers_max: usize,
-    /// How many bytes their text may take up, 3 MiB: 96 for each.
+    /// The most bytes of their text, 3 MiB: 96 for each.
     pub referrer_bytes_max: usize,
-    /// How many virtual hosts are told apart, 1,024.
+    /// The most distinct virtual hosts that are tracked, 1,024.
     pub hosts_max: usize,
-    /// How many bytes their text may take up, 64 KiB: 64 for each.
+    /// The most bytes of their text, 64 KiB: 64 for each.
     pub host_bytes_max: usize,
-    /// How many methods are told apart, 32: the nine of HTTP and those of WebDAV.
+    /// The most distinct methods that are tracked, 32: the nine of HTTP and those of WebDAV.
     pub methods_max: usize,
-    /// How many buckets the timeline has at most, 2,880: two days of minutes.
+    /// The most buckets of the timeline, 2,880: two days of minutes.
     pub timeline_buckets_max: usize,
-    /// How many bytes the columns may take up from which queries are answered, 40 MiB: about ten for
-    /// each request of a gigabyte.
+    /// The most bytes of the columns that answer queries, 40 MiB: about ten bytes for each request
+    /// in a log of one gigabyte.
     pub column_bytes_max: usize,
-    /// Whether the oldest requests make way for the newest when the columns are full, as it should be
-    /// with a log that never ends. Else queries are refused from then on.
+    /// True if the oldest requests are dropped for the newest when the columns are full, as is
+    /// right for a log that never ends. Otherwise queries are refused from then on. Defaults to
+    /// false.
     pub columns_age: bool,
-    /// How many bytes the lines themselves may take up, compressed; 0, so none are kept.
+    /// The most bytes of the lines themselves, compressed. Defaults to 0, so that no lines are
+    /// kept.
     pub line_bytes_sum_max: usize,
     /// How many of the first unparsed lines are kept, 5.
     pub samples_max: usize,
     /// How many characters of each are kept, 200.
     pub sample_chars_max: usize,
-    /// How many values each list of a summary has, 20.
+    /// The most values in each list of a summary, 20.
     pub top_max: usize,
-    /// What countries of addresses are looked up in; `None`, so there are no figures of countries.
+    /// The database of countries. Defaults to `None`, so that there are no figures of countries.
     pub countries: Option<Countries>,
 }
 
 impl Limits {
-    /// Lowers them so that all together takes up `bytes_max` bytes of heap at most, 8 MiB or more: half of that names, the
-    /// rest columns and lines.
+    /// Lowers the limits so that everything together uses at most `bytes_max` bytes of heap: half
+    /// of it for names, the rest for columns and lines. Values below 8 MiB count as 8 MiB.
     #[must_use]
     pub fn within(mut self, bytes_max: usize) -> Self {
         /// The timeline, and lists whose size does not depend on the log.
@@ -74,7 +77,8 @@ impl Limits {
         self
     }
 
-    /// Returns how many names there may be and how many bytes they may have, for all that a log may have any number of.
+    /// Returns the limits on the number and the bytes of names, for all dimensions in which a log
+    /// may have any number of values.
     fn names_mut(&mut self) -> [&mut usize; 10] {
         [
             &mut self.addresses_max,
@@ -90,9 +94,9 @@ impl Limits {
         ]
     }
 
-    /// Returns about how many bytes of heap names and what is counted of them take up at most.
+    /// Returns approximately how many bytes of heap names and their counters use at most.
     pub(crate) fn names_bytes_max(&self) -> usize {
-        /// A value in a table, its end, its tally, and what else is known of an address.
+        /// A value in a table, its end, its tally, and the additional data of an address.
         const VALUE_BYTES: usize = 96;
         let values = [
             self.addresses_max,

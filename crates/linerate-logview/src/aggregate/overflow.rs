@@ -1,9 +1,9 @@
-//! The values that are too many to be told apart: the most frequent of them, and how many there
-//! are.
+//! Values beyond the limit of a dictionary: the most frequent of them, and an estimate of their
+//! number.
 //!
-//! Space-Saving (Metwally, Agrawal and El Abbadi, ICDT 2005): a value that is not tracked takes
-//! the place of the one that is tracked with the lowest count. Whatever is not tracked came up no
-//! more often than that count says.
+//! Uses Space-Saving (Metwally, Agrawal and El Abbadi, ICDT 2005): a value that is not tracked
+//! replaces the tracked value with the lowest count. A value that is not tracked occurred at most
+//! as often as that count.
 
 use std::hash::BuildHasher;
 
@@ -13,21 +13,21 @@ use hashbrown::HashTable;
 use super::distinct::Distinct;
 use super::tally::Tally;
 
-/// How many values are tracked: so an error is at most one in 2,048 of the requests concerned.
+/// How many values are tracked. The error is thus at most 1/2,048 of the requests concerned.
 const TRACKED_MAX: usize = 2_048;
-/// How many bytes of each are kept.
+/// How many bytes of each value are kept.
 const TEXT_BYTES_MAX: usize = 256;
 
-/// Counts values whose number has no limit, in less than 1 MiB.
+/// Counts an unlimited number of distinct values in less than 1 MiB.
 #[derive(Debug)]
 pub(super) struct Overflow {
-    /// The same in all processes, so that estimates are; see `index_hasher`.
+    /// The same in all processes, so that estimates are reproducible; see also `index_hasher`.
     hasher: FixedState,
-    /// Seeded at random, so that nobody can prepare values that collide in the table.
+    /// Seeded at random, so that no client can prepare values that collide in the table.
     index_hasher: RandomState,
-    /// From the hash of a value to its place in `tracked`.
+    /// Maps the hash of a value to its index in `tracked`.
     index: HashTable<u32>,
-    /// A heap with the lowest count on top.
+    /// A heap of indices into `tracked` with the lowest count on top.
     heap: Vec<u32>,
     tracked: Vec<Tracked>,
     distinct: Distinct,
@@ -37,15 +37,16 @@ pub(super) struct Overflow {
 /// A value that is tracked.
 #[derive(Debug)]
 pub(super) struct Tracked {
-    /// Its first bytes.
+    /// The first bytes of the value.
     pub(super) text: Vec<u8>,
-    /// What is certain: counted since it was tracked.
+    /// What is certain: what was counted since the value was tracked.
     pub(super) tally: Tally,
-    /// The identity of the value. That two of a log share it is less likely than that the machine fails.
+    /// Identifies the value. A collision within one log is less likely than a failure of the
+    /// machine.
     hash: u64,
-    /// How often it came up at most.
+    /// An upper bound on how often the value occurred.
     count: u64,
-    /// Its place in the heap.
+    /// The value's place in the heap.
     place: u32,
 }
 
@@ -62,7 +63,7 @@ impl Overflow {
         }
     }
 
-    /// Counts one request of a value.
+    /// Counts one request with a value.
     pub(super) fn count(&mut self, value: &[u8], status: u16, bytes_sent: u64) {
         let hash = mix(self.hasher.hash_one(value));
         self.distinct.note(hash);
@@ -78,12 +79,12 @@ impl Overflow {
         self.sink(place);
     }
 
-    /// Returns how many distinct values there are: an estimate.
+    /// Returns an estimate of the number of distinct values.
     pub(super) fn distinct(&self) -> u64 {
         self.distinct.estimate()
     }
 
-    /// Returns by how many requests any value, tracked or not, may have more than is counted.
+    /// Returns the most requests by which the count of any value, tracked or not, may be too low.
     pub(super) fn error_max(&self) -> u64 {
         match self.heap.first() {
             Some(&lowest) if self.replaced => self.tracked[lowest as usize].count,
@@ -127,7 +128,7 @@ impl Overflow {
         at
     }
 
-    /// Puts a value in the place of the one with the lowest count.
+    /// Replaces the value with the lowest count by a new one.
     fn replace(&mut self, hash: u64, value: &[u8]) -> usize {
         let at = self.heap[0];
         let old = self.index_hasher.hash_one(self.tracked[at as usize].hash);
@@ -155,7 +156,7 @@ impl Overflow {
         index.insert_unique(index_hasher.hash_one(hash), at as u32, rehash);
     }
 
-    /// Moves what lies at a place of the heap up until nothing above it is higher.
+    /// Moves the entry at `place` up the heap until none above it has a higher count.
     fn rise(&mut self, mut place: usize) {
         while place > 0 {
             let above = (place - 1) / 2;
@@ -167,7 +168,7 @@ impl Overflow {
         }
     }
 
-    /// Moves what lies at a place of the heap down until nothing below it is lower.
+    /// Moves the entry at `place` down the heap until none below it has a lower count.
     fn sink(&mut self, mut place: usize) {
         loop {
             let below = [2 * place + 1, 2 * place + 2]
@@ -200,7 +201,7 @@ fn head(value: &[u8]) -> &[u8] {
     &value[..value.len().min(TEXT_BYTES_MAX)]
 }
 
-/// Makes every bit depend on every other: the finalizer of SplitMix64 (Steele, Lea and Flood,
+/// Makes every bit depend on every other bit: the finalizer of SplitMix64 (Steele, Lea and Flood,
 /// OOPSLA 2014).
 pub(super) fn mix(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -230,7 +231,7 @@ mod tests {
         let mut overflow = Overflow::new();
         let mut counts = HashMap::new();
         for n in 0..200_000u64 {
-            // Every third is one of 100 values, the others come up once or twice.
+            // Every third request has one of 100 values; the other values occur once or twice.
             let value = if n % 3 == 0 {
                 mix(n) % 100
             } else {

@@ -1,17 +1,17 @@
-//! The most requests of an address within one minute of the clock.
+//! The most requests of an address within one clock minute.
 
 const MINUTE_SECONDS: i64 = 60;
 
-/// Counts the requests of the present minute and of the one before, since servers write lines
-/// when requests end and some write when they began.
+/// Counts the requests of the present minute and of the one before, because most servers write a
+/// line when a request ends, but some record when it began.
 ///
-/// A line that is later than that starts a minute anew, as the first line of another file does.
+/// A line outside these two minutes starts a new minute, as the first line of another file does.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Peak {
-    /// The present minute.
+    /// The present minute, in minutes since 1970-01-01 UTC.
     minute: i64,
     minute_of_most: i64,
-    /// The requests of the present minute, 0 only if there was none at all.
+    /// The requests of the present minute. 0 only if nothing was counted yet.
     present: u32,
     before: u32,
     most: u32,
@@ -39,7 +39,7 @@ impl Peak {
         }
     }
 
-    /// Returns the most requests and when their minute began.
+    /// Returns the highest number of requests in a minute, and when that minute began.
     pub(super) fn most(&self) -> (u64, i64) {
         (self.most.into(), self.minute_of_most * MINUTE_SECONDS)
     }

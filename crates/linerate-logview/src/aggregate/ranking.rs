@@ -9,11 +9,11 @@ use super::overflow::Overflow;
 use super::tally::Tally;
 use crate::summary::{Panel, Ranked};
 
-/// The values of a dimension and what was counted of each.
+/// The values of a dimension and their tallies.
 #[derive(Clone, Copy)]
 pub(super) struct Counted<'a> {
     pub(super) dictionary: &'a Dictionary,
-    /// By code; shorter than the dictionary where the last ones were not counted.
+    /// By code. Shorter than the dictionary if the last values were not counted.
     pub(super) tallies: &'a [Tally],
     /// The values without a code, if they were counted.
     pub(super) overflow: Option<&'a Overflow>,
@@ -48,32 +48,32 @@ impl<'a> Counted<'a> {
             .collect()
     }
 
-    /// Returns all values with what was counted of them.
+    /// Returns all values with their tallies.
     pub(super) fn all(self) -> impl Iterator<Item = (&'a [u8], &'a Tally)> {
         let tracked = self.overflow.into_iter().flat_map(Overflow::tracked);
         self.with_code()
             .chain(tracked.map(|it| (&*it.text, &it.tally)))
     }
 
-    /// Returns the values that have a code with what was counted of them.
+    /// Returns the values that have a code, with their tallies.
     pub(super) fn with_code(self) -> impl Iterator<Item = (&'a [u8], &'a Tally)> {
         let tallies = self.tallies.iter().zip(0..).skip(FIRST as usize);
         tallies.map(move |(tally, code)| (self.dictionary.value(code), tally))
     }
 
-    /// Returns what was counted of a code.
+    /// Returns the tally of a code.
     pub(super) fn tally(self, code: u32) -> Tally {
         self.tallies.get(code as usize).copied().unwrap_or_default()
     }
 }
 
-/// Returns the `n` candidates with the highest counts above 0, highest first; equal ones in the
-/// order of their values.
+/// Returns the `n` candidates with the highest counts above 0, highest first. Candidates with equal
+/// counts are in the order of their values.
 pub(super) fn highest<'a, T>(
     n: usize,
     candidates: impl Iterator<Item = (u64, &'a [u8], T)>,
 ) -> Vec<(u64, &'a [u8], T)> {
-    // A heap whose top is the worst of the best.
+    // A heap with the worst of the best candidates on top.
     let mut best = BinaryHeap::new();
     for (count, value, rest) in candidates {
         if count == 0 {
@@ -106,7 +106,7 @@ pub(super) fn entry(value: String, tally: &Tally) -> Ranked {
     }
 }
 
-/// Returns a value for people.
+/// Returns a value for display, truncated to [`VALUE_CHARS_MAX`] characters.
 pub(crate) fn text(value: &[u8]) -> String {
     excerpt(value, VALUE_CHARS_MAX)
 }

@@ -1,4 +1,4 @@
-//! Makes the figures of a summary from counters.
+//! Builds the figures of a summary from counters.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::tallies::Tallies;
 use super::tally::Tally;
 use crate::summary::{Bots, ErrorPaths, Firewall, Panel, Panels, Suspect};
 
-/// Counters and the names of what they count.
+/// Counters, and the names of what they count.
 #[derive(Clone, Copy)]
 pub(super) struct Report<'a> {
     pub(super) dictionaries: &'a Dictionaries,
@@ -106,7 +106,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the requests by method; `(other)` are those of methods without a code.
+    /// Returns the requests by method; `(other)` is the sum of the methods without a code.
     pub(super) fn methods(self) -> BTreeMap<String, u64> {
         let methods = self.counted(METHOD);
         let mut counts: BTreeMap<_, _> = methods
@@ -121,7 +121,7 @@ impl<'a> Report<'a> {
         counts
     }
 
-    /// Says whether values of any dimension could not be told apart.
+    /// Returns whether any dimension has values that are not tracked.
     pub(super) fn is_approximate(self) -> bool {
         (0..TEXTS.len()).any(|text| self.counted(text).tally(OTHER).requests > 0)
     }

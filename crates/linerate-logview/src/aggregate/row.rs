@@ -1,11 +1,11 @@
-//! A request as it is counted and kept: values are codes.
+//! A request as it is counted and stored, with codes for values.
 
 use super::dictionary::Dictionary;
 use super::limits::Limits;
 use crate::format::Record;
 use crate::query::Field;
 
-/// The fields that every line has as text, in the order in which codes lie in a row.
+/// The string fields of every line, in the order of their codes in a row.
 pub(crate) const TEXTS: [Field; 6] = [
     Field::Address,
     Field::Agent,
@@ -29,12 +29,12 @@ pub(crate) struct Row {
     pub(crate) bytes_sent: u64,
     /// In microseconds.
     pub(crate) duration: Option<u64>,
-    /// The codes of its values, by [`TEXTS`].
+    /// The codes of the values, in the order of [`TEXTS`].
     pub(crate) codes: [u32; TEXTS.len()],
     pub(crate) status: u16,
 }
 
-/// The values of a record, by [`TEXTS`].
+/// Returns the values of a record, in the order of [`TEXTS`].
 #[inline]
 pub(crate) fn values<'a>(record: &Record<'a>) -> [&'a [u8]; TEXTS.len()] {
     [
@@ -53,7 +53,7 @@ pub(crate) struct Dictionaries([Dictionary; TEXTS.len()]);
 
 impl Dictionaries {
     pub(crate) fn new(limits: &Limits) -> Self {
-        /// What a parser takes as a method.
+        /// The longest method that a parser accepts.
         const METHOD_BYTES_MAX: usize = 32;
         Self([
             Dictionary::new(limits.addresses_max, limits.address_bytes_max),
@@ -65,19 +65,19 @@ impl Dictionaries {
         ])
     }
 
-    /// Creates dictionaries for as many values as a piece of a log can have.
+    /// Creates dictionaries without limits, for one piece of a log.
     pub(crate) fn unlimited() -> Self {
         Self(TEXTS.map(|_| Dictionary::new(usize::MAX, usize::MAX)))
     }
 
-    /// Returns the request with the codes of its values.
+    /// Returns the request with codes for its values.
     #[inline(always)]
     pub(crate) fn row(&mut self, record: &Record<'_>) -> Row {
         let [address, agent, host, method, path, referrer] = &mut self.0;
         Row {
             time: record.time,
             bytes_sent: record.bytes_sent,
-            // A column has one more, so that 0 is none.
+            // The column stores the duration plus one, so that 0 means none.
             duration: record.duration.map(|it| it.min(u64::MAX - 1)),
             codes: [
                 address.code(record.address),
@@ -99,7 +99,7 @@ impl Dictionaries {
         &mut self.0[text]
     }
 
-    /// Forgets all values and keeps the memory.
+    /// Removes all values but keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.0.iter_mut().for_each(Dictionary::clear);
     }

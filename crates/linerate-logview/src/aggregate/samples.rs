@@ -1,4 +1,4 @@
-//! The lines that are no requests: how many there are, and the first few of them.
+//! The lines that are not requests: their number, and the first few of them.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ impl Samples {
         }
     }
 
-    /// Counts the line with the number `line`, the first of a log being 1.
+    /// Counts the unparsed line with the number `line`, from 1.
     pub(crate) fn count(&mut self, line: u64, text: &[u8], reason: Reason) {
         self.unparsed += 1;
         *self.reasons.entry(reason.name()).or_default() += 1;
@@ -40,7 +40,7 @@ impl Samples {
         }
     }
 
-    /// Takes over what was counted of lines whose numbers begin after `lines_before`.
+    /// Adds the counts and samples of `other`, whose line numbers are relative to `lines_before`.
     pub(crate) fn merge(&mut self, other: &Self, lines_before: u64) {
         self.unparsed += other.unparsed;
         for (reason, count) in &other.reasons {
@@ -54,7 +54,7 @@ impl Samples {
             }));
     }
 
-    /// Forgets all lines.
+    /// Removes all counts and samples.
     pub(crate) fn clear(&mut self) {
         self.reasons.clear();
         self.unparsed = 0;

@@ -1,10 +1,10 @@
-//! Going through the requests that a query chooses.
+//! Scans the requests that a query selects.
 
 use super::row::Row;
 use crate::query::filter::{Filter, Test};
 use crate::store::{Block, COLUMNS, Store};
 
-/// Calls `each` with every request that is chosen, and its number among all, from 0.
+/// Calls `each` with every selected request and its number among all requests, from 0.
 pub(super) fn scan(store: &Store, filter: &Filter, mut each: impl FnMut(u64, &Row)) {
     let mut lists = Lists::default();
     let mut before = store.aged();
@@ -17,7 +17,7 @@ pub(super) fn scan(store: &Store, filter: &Filter, mut each: impl FnMut(u64, &Ro
     }
 }
 
-/// Says whether the heads of the columns leave it open that a request of the block is chosen.
+/// Returns false if the column headers prove that no request of the block is selected.
 fn may_have_any(block: &Block, filter: &Filter) -> bool {
     let (first, last) = block.times();
     first <= filter.last
@@ -41,10 +41,10 @@ fn may_be_true(test: &Test, block: &Block) -> bool {
     }
 }
 
-/// What is known of the present block.
+/// What was read from the present block. The lists are reused.
 #[derive(Default)]
 struct Lists {
-    /// Which requests are chosen.
+    /// The indices of the selected requests.
     chosen: Vec<u32>,
     columns: Columns,
     times: Vec<i64>,
@@ -75,9 +75,9 @@ impl Lists {
         }
     }
 
-    /// Calls `each` with the requests that are chosen.
+    /// Calls `each` with the selected requests.
     fn for_each(&mut self, block: &Block, mut each: impl FnMut(u32, &Row)) {
-        /// Reading one request costs as much as so many of all.
+        /// Reading one request on its own costs as much as reading this many together.
         const ONE_BY_ONE: usize = 4;
         if self.chosen.len() * ONE_BY_ONE < block.rows() {
             for &at in &self.chosen {
@@ -92,7 +92,7 @@ impl Lists {
     }
 }
 
-/// Keeps the requests for which a test is true.
+/// Keeps only the requests for which a test is true.
 fn retain(test: &Test, block: &Block, columns: &mut Columns, chosen: &mut Vec<u32>) {
     if chosen.is_empty() {
         return;
@@ -104,7 +104,7 @@ fn retain(test: &Test, block: &Block, columns: &mut Columns, chosen: &mut Vec<u3
             }
         }
         Test::Any(tests) => {
-            // Each test is asked for the requests for which those before are false.
+            // Each test is applied only to the requests for which the previous ones are false.
             let mut is_true = vec![false; block.rows()];
             let mut rest = chosen.clone();
             let mut found = Vec::new();
@@ -129,7 +129,7 @@ fn retain(test: &Test, block: &Block, columns: &mut Columns, chosen: &mut Vec<u3
     }
 }
 
-/// The columns of the present block that were read, each once.
+/// The columns of the present block that were read, each at most once.
 #[derive(Default)]
 struct Columns {
     is_read: [bool; COLUMNS],
@@ -138,7 +138,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Makes ready for another block.
+    /// Prepares for another block.
     fn forget(&mut self) {
         self.is_read = [false; COLUMNS];
     }

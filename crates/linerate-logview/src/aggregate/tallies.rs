@@ -1,4 +1,4 @@
-//! What is counted of the requests of a log, or of those that a query chose.
+//! The counters of all requests of a log, or of those that a query selected.
 
 use super::counts::Statuses;
 use super::dictionary::OTHER;
@@ -9,20 +9,20 @@ use super::row::{ADDRESS, METHOD, PATH, Row, TEXTS};
 use super::tally::Tally;
 use super::timeline::Timeline;
 
-/// The counters, by the codes of values.
+/// The counters, indexed by the codes of values.
 #[derive(Debug)]
 pub(super) struct Tallies {
     pub(super) requests: u64,
     pub(super) bytes_sent: u64,
     pub(super) requests_without_path: u64,
-    /// Of each dimension and code.
+    /// For each dimension and code.
     pub(super) by_code: [Vec<Tally>; TEXTS.len()],
-    /// Of each address.
+    /// For each address.
     pub(super) peaks: Vec<Peak>,
     pub(super) statuses: Statuses,
     pub(super) timeline: Timeline,
     pub(super) durations: Durations,
-    /// The values without a code, of each dimension that has any.
+    /// The values without a code, for each dimension that has any.
     pub(super) overflows: [Option<Box<Overflow>>; TEXTS.len()],
 }
 
@@ -61,11 +61,11 @@ impl Tallies {
         }
     }
 
-    /// Counts the values of requests, all of which together are `all`.
+    /// Counts the values of requests. `all` is the tally of all of these requests together.
     fn count_codes(&mut self, rows: &[Row], all: &Tally) {
         for (text, tallies) in self.by_code.iter_mut().enumerate() {
             let codes = rows.iter().map(|row| row.codes[text]);
-            // As hosts are, in logs that have none.
+            // Common: a log without hosts has the same host code everywhere.
             if let Some(code) = only(codes.clone()) {
                 at(tallies, code).add(all);
                 continue;
@@ -102,14 +102,14 @@ impl Tallies {
     }
 }
 
-/// Returns the code that all are.
+/// Returns the code if all codes are equal.
 #[inline]
 fn only(mut codes: impl Iterator<Item = u32>) -> Option<u32> {
     let first = codes.next()?;
     codes.all(|code| code == first).then_some(first)
 }
 
-/// Returns the counter of a code, which may be a new one.
+/// Returns the counter of a code. Adds it if it is new.
 #[inline]
 fn at<T: Clone + Default>(list: &mut Vec<T>, code: u32) -> &mut T {
     let at = code as usize;
@@ -119,8 +119,8 @@ fn at<T: Clone + Default>(list: &mut Vec<T>, code: u32) -> &mut T {
     &mut list[at]
 }
 
-/// Codes are given in turn, so the list is filled up to the new one; it grows by a quarter, since it
-/// may be among the largest that there are.
+/// Grows the list up to index `at`. Codes are assigned in sequence, so the list has no gaps. It
+/// grows by a quarter rather than doubling, because it may be one of the largest lists.
 #[cold]
 fn grow<T: Clone + Default>(list: &mut Vec<T>, at: usize) {
     if at >= list.capacity() {

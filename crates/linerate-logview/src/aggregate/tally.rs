@@ -1,14 +1,14 @@
-//! What is counted of each value.
+//! The counters of one value.
 
 /// The requests that have a value.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Tally {
     pub(super) requests: u64,
-    /// The sum of their response bytes, at most 2^64 - 1.
+    /// Their total response bytes, capped at 2^64 - 1.
     pub(super) bytes: u64,
-    /// Those with a status of 400 to 499.
+    /// The requests with a status of 400 to 499.
     pub(super) client_errors: u64,
-    /// Those with a status of 500 to 599.
+    /// The requests with a status of 500 to 599.
     pub(super) server_errors: u64,
 }
 

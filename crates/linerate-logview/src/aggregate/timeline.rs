@@ -1,4 +1,4 @@
-//! Requests over time in a bounded number of buckets.
+//! Requests over time, in a bounded number of buckets.
 
 mod series;
 
@@ -8,56 +8,57 @@ use super::row::{HOST, METHOD, Row};
 use crate::summary;
 use series::{ByCode, Series};
 
-/// How long a bucket is at first.
+/// The initial length of a bucket in seconds.
 const SECONDS_MIN: i64 = 60;
 
-/// How long a bucket gets: 60 × 2^12 seconds, so that 2,880 of them span 22 years. Moments that
-/// are further apart come from a clock that was wrong (devices without a battery boot in 1970), and
-/// one such line must not squeeze all others into a single bucket.
+/// The greatest length of a bucket: 60 × 2^12 seconds, so that 2,880 of them span 22 years. Times
+/// that are further apart come from a wrong clock (devices without a battery boot in 1970), and one
+/// such line must not squeeze all others into a single bucket.
 const SECONDS_MAX: i64 = SECONDS_MIN << 12;
 
-/// How many more requests each start costs than the one before, so that a log with times all over
-/// the millennia spends its time on counting.
+/// How many more requests each restart requires than the one before, so that a log with wildly
+/// scattered times does not spend its processor time on restarts.
 const RESTART_COST: u64 = 16;
 
-/// How many hosts and how many methods are told apart, those that came first.
+/// The most hosts and methods that have their own series: those that occur first.
 const HOSTS_MAX: usize = 64;
 const METHODS_MAX: usize = 32;
 /// How many of the most frequent hosts are reported.
 const HOSTS_REPORTED_MAX: usize = 8;
 
-/// Requests by bucket of time and class of status, method and host, and their bytes.
+/// Requests and response bytes by time bucket, with the requests also by class of status, method
+/// and host.
 ///
-/// Buckets lie without gaps from the first to the last in use. When they would become too many,
-/// neighbours are merged and their length doubles. A moment that doesn't fit even so is counted as
-/// outside; once more lie outside than inside, the buckets start anew where those are, each time a
-/// little later than the time before.
+/// Buckets are contiguous from the first to the last in use. When there would be too many,
+/// neighbours are merged and the bucket length doubles. A time that does not fit even then is
+/// counted as outside. Once more requests are outside than inside, the buckets restart at the times
+/// that are outside; each restart requires a few more such requests than the one before.
 #[derive(Debug)]
 pub(super) struct Timeline {
     classes: [Series; CLASSES.len()],
     bytes: Series,
     methods: ByCode,
     hosts: ByCode,
-    /// How many buckets there are, in each of the lists.
+    /// The number of buckets in each list.
     buckets: usize,
-    /// How long a bucket is, in seconds.
+    /// The length of a bucket in seconds.
     seconds: i64,
     seconds_min: i64,
-    /// The number of the first bucket: its beginning divided by `seconds`.
+    /// The number of the first bucket: its start time divided by `seconds`.
     first: i64,
-    /// The place of the bucket that was counted in last.
+    /// The index of the bucket that was last counted in.
     current: usize,
     /// When the current bucket begins.
     current_start: i64,
     /// How many requests are in the buckets.
     inside: u64,
-    /// How many requests are not.
+    /// How many requests are outside the buckets.
     outside: u64,
-    /// How many of those came since the buckets started anew.
+    /// How many of those occurred since the last restart.
     outside_since_start: u64,
-    /// How often the buckets started anew.
+    /// How often the buckets were restarted.
     restarts: u64,
-    /// The earliest and the latest moment, outside ones included.
+    /// The earliest and the latest time, including those outside the buckets.
     range: Option<(i64, i64)>,
     buckets_max: i64,
 }
@@ -68,11 +69,11 @@ impl Timeline {
         Self::with_seconds_min(buckets_max, SECONDS_MIN)
     }
 
-    /// Creates a timeline whose buckets begin with the length that suits a span of time.
+    /// Creates a timeline whose initial bucket length suits a time span.
     pub(super) fn for_span(buckets_max: usize, span_seconds: i64) -> Self {
         /// Divisors of a minute, shortest first.
         const FINER: [i64; 3] = [1, 5, 15];
-        /// How many bars a picture of so short a time has.
+        /// The most bars in a chart of such a short time.
         const BARS_MAX: i64 = 720;
         let bars_max = i64::try_from(buckets_max).map_or(BARS_MAX, |it| it.min(BARS_MAX));
         let fits = |&seconds: &i64| span_seconds < seconds.saturating_mul(bars_max);
@@ -119,7 +120,7 @@ impl Timeline {
         }
     }
 
-    /// Counts requests of the current bucket.
+    /// Counts requests that fall into the current bucket.
     #[inline]
     fn count_in_current(&mut self, rows: &[Row]) {
         let mut classes = [0; CLASSES.len()];
@@ -138,23 +139,24 @@ impl Timeline {
         self.inside += rows.len() as u64;
     }
 
-    /// Says whether a moment lies in the current bucket.
+    /// Returns whether a time falls into the current bucket.
     #[inline]
     fn is_current(&self, time: i64) -> bool {
         self.buckets > 0 && (0..self.seconds).contains(&time.wrapping_sub(self.current_start))
     }
 
-    /// Returns the earliest moment, outside ones included.
+    /// Returns the earliest time, including those outside the buckets.
     pub(super) fn first_time(&self) -> Option<i64> {
         self.range.map(|(first, _)| first)
     }
 
-    /// Returns the latest moment, outside ones included.
+    /// Returns the latest time, including those outside the buckets.
     pub(super) fn last_time(&self) -> Option<i64> {
         self.range.map(|(_, last)| last)
     }
 
-    /// Returns the timeline as it is reported, codes being those of the dictionaries.
+    /// Returns the timeline as it is reported. The dictionaries resolve the codes of methods and
+    /// hosts.
     pub(super) fn summary(&self, methods: &Dictionary, hosts: &Dictionary) -> summary::Timeline {
         let classes = CLASSES.iter().zip(&self.classes);
         summary::Timeline {
@@ -168,7 +170,7 @@ impl Timeline {
         }
     }
 
-    /// Returns how many bytes of heap the buckets take up.
+    /// Returns how many bytes of heap the buckets occupy.
     pub(super) fn memory_bytes(&self) -> usize {
         let classes: usize = self.classes.iter().map(Series::memory_bytes).sum();
         classes
@@ -185,7 +187,8 @@ impl Timeline {
             .chain(self.hosts.all_series())
     }
 
-    /// Makes the bucket of `time` the current one, or counts the request as outside.
+    /// Makes the bucket of `time` the current one and returns true, or counts the request as
+    /// outside and returns false.
     fn make_current(&mut self, time: i64) -> bool {
         if self.buckets == 0 {
             self.start_at(time);
@@ -195,7 +198,7 @@ impl Timeline {
             if self.outside_since_start <= self.inside + self.restarts * RESTART_COST {
                 return false;
             }
-            // What was inside is outside from now on, and this request is not.
+            // The requests that were inside are outside now, except this one, which will be inside.
             self.outside += self.inside - 1;
             self.restarts += 1;
             self.start_at(time);
@@ -215,7 +218,7 @@ impl Timeline {
         true
     }
 
-    /// Drops all buckets and begins with one of the shortest.
+    /// Drops all buckets and starts with a single bucket of the shortest length.
     fn start_at(&mut self, time: i64) {
         self.all_series().for_each(Series::restart);
         self.buckets = 1;
@@ -225,14 +228,14 @@ impl Timeline {
         self.outside_since_start = 0;
     }
 
-    /// Returns how long a bucket may get: the last doubling that isn't above the limit.
+    /// Returns the greatest length of a bucket: the last doubling that is not above the limit.
     fn seconds_max(&self) -> i64 {
         let doublings = (SECONDS_MAX / self.seconds_min).ilog2();
         self.seconds_min << doublings
     }
 
-    /// Says whether buckets of `seconds`, a multiple of the present length, would be few enough
-    /// for the present ones and `time`.
+    /// Returns whether buckets of `seconds`, a multiple of the present length, could cover the
+    /// present buckets and `time` without exceeding the limit.
     fn fits(&self, time: i64, seconds: i64) -> bool {
         let scale = seconds / self.seconds;
         let number = time.div_euclid(seconds);
@@ -290,7 +293,8 @@ mod tests {
         timeline
     }
 
-    /// Returns the start, the length of a bucket, the 2xx counts and those outside.
+    /// Returns the start, the length of a bucket, the 2xx counts, and the number of requests
+    /// outside.
     fn picture(timeline: &Timeline) -> (Option<i64>, u64, Vec<u64>, u64) {
         let mut summary = summary(timeline);
         let bytes: Vec<u64> = summary.bytes.iter().map(|bytes| bytes / 3).collect();
@@ -411,7 +415,7 @@ mod tests {
         times.extend((0..10).map(|minute| day + minute * 60));
         times.push(253_402_300_799);
         let timeline = timeline(2_880, &times);
-        // The three of 1970, the three that came until the buckets moved, and the one of 9999.
+        // Three from 1970, three that arrived before the buckets moved, and one from 9999.
         let expected = (Some(day + 180), SECONDS_MIN as u64, vec![1; 7], 7);
         assert_eq!(picture(&timeline), expected);
     }
@@ -420,7 +424,7 @@ mod tests {
     fn each_start_takes_more_requests_outside_than_the_one_before() {
         let times: Vec<i64> = (0..10_000).map(|place| place * 17 * SECONDS_MAX).collect();
         let timeline = timeline(16, &times);
-        // Every second request would be a start otherwise; 16 × (1 + 2 + … + 35) is about 10,000.
+        // Otherwise every second request would cause a restart. 16 × (1 + 2 + … + 35) ≈ 10,000.
         assert!(
             (30..40).contains(&timeline.restarts),
             "{}",

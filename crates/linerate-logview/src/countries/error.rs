@@ -1,31 +1,31 @@
-//! Why there are no countries.
+//! Why the country database cannot be used.
 
 use std::path::PathBuf;
 use std::{error, fmt, io};
 
-/// Why a database of countries can't be used.
+/// Why a country database cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CountriesError {
-    /// The file is no database in the format of MaxMind, or is damaged.
+    /// The file is not a database in the MaxMind format, or is damaged.
     NoDatabase {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: maxminddb::MaxMindDbError,
     },
-    /// The file is larger than any such database.
+    /// The file is larger than [`DATABASE_BYTES_MAX`](super::DATABASE_BYTES_MAX).
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// How many bytes it may have.
+        /// The limit in bytes.
         bytes_max: u64,
     },
-    /// The file can't be read.
+    /// The file cannot be read.
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -34,15 +34,15 @@ impl fmt::Display for CountriesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoDatabase { path, .. } => {
-                write!(f, "{} is no database of countries (.mmdb)", path.display())
+                write!(f, "{}: not a country database (.mmdb)", path.display())
             }
             Self::TooLarge { path, bytes_max } => write!(
                 f,
-                "{} has more than the {bytes_max} bytes that a database of countries may have",
+                "{}: country database is larger than {bytes_max} bytes",
                 path.display()
             ),
             Self::Unreadable { path, .. } => {
-                write!(f, "can't read the database of countries {}", path.display())
+                write!(f, "cannot read country database {}", path.display())
             }
         }
     }

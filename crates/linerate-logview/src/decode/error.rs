@@ -1,37 +1,37 @@
-//! Why a file can't be decompressed.
+//! Why a file cannot be decompressed.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why a file can't be decompressed.
+/// Why a file cannot be decompressed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// Something in it is damaged.
+    /// The file is damaged.
     Corrupt {
         /// How many bytes of the compressed file were read.
         at: u64,
     },
-    /// It has far more bytes once it is decompressed than any log.
+    /// The file decompresses to far more bytes than any log does.
     Ratio {
-        /// The most times its size that are taken.
+        /// The highest ratio that is allowed.
         ratio_max: u64,
     },
-    /// It is larger, once it is decompressed, than a file may be.
+    /// The decompressed file is too large.
     TooLarge {
-        /// The most bytes that are taken.
+        /// The limit in bytes.
         bytes_max: u64,
     },
-    /// It ends early.
+    /// The file ends early.
     Truncated,
-    /// It is compressed in another way.
+    /// The file is compressed in an unsupported way.
     Unsupported {
-        /// The program that does it.
+        /// The program that compresses in this way.
         by: &'static str,
     },
-    /// Its window of Zstandard is too large.
+    /// The Zstandard window of the file is too large.
     Window {
-        /// The largest that is taken.
+        /// The limit in bytes.
         bytes_max: usize,
     },
 }
@@ -46,18 +46,15 @@ impl fmt::Display for DecodeError {
             }
             Self::Ratio { ratio_max } => write!(
                 f,
-                "the file has more than {ratio_max} times its size once it is decompressed"
+                "the file decompresses to more than {ratio_max} times its size"
             ),
             Self::TooLarge { bytes_max } => {
-                write!(
-                    f,
-                    "the file has more than {bytes_max} bytes once it is decompressed"
-                )
+                write!(f, "the file decompresses to more than {bytes_max} bytes")
             }
             Self::Truncated => f.write_str("the compressed file ends early"),
             Self::Unsupported { by } => write!(
                 f,
-                "the file is compressed by {by}, and only gzip and zstd are understood"
+                "the file is compressed with {by}; only gzip and zstd are supported"
             ),
             Self::Window { bytes_max } => write!(
                 f,

@@ -4,21 +4,22 @@ use flate2::{Decompress, FlushDecompress, Status};
 
 use super::{DecodeError, PIECE_BYTES, Progress};
 
-/// What the state of a decompressor takes beside the pieces: its window of 32 KiB and its tables.
+/// The memory of a decompressor in addition to the pieces: its 32 KiB window and its tables.
 pub(super) const STATE_BYTES: usize = 64 << 10;
 
 /// The window of every member, 2^15 bytes.
 const WINDOW_BITS: u8 = 15;
 
-/// What it costs to begin a member, in decoded bytes of the same time: its tables and its window.
+/// The cost of a new member, for its tables and its window, as the number of bytes that could be
+/// decoded in the same time.
 const MEMBER_WORK: usize = 16 << 10;
 
 #[derive(Debug)]
 pub(super) struct Gzip {
     inflate: Decompress,
-    /// Whether the current member has begun.
+    /// True once the current member has begun.
     is_inside: bool,
-    /// Whether zeros follow the last member, with which tapes and block devices fill up.
+    /// True once zeros follow the last member, as padding of tapes and block devices.
     is_padding: bool,
     read_bytes: u64,
     piece: Box<[u8]>,
@@ -76,12 +77,12 @@ impl Gzip {
         })
     }
 
-    /// Says whether the file may end here.
+    /// Returns whether the file may end here.
     pub(super) fn stands_between_members(&self) -> bool {
         !self.is_inside
     }
 
-    /// Begins the next member, or skips zeros that follow the last.
+    /// Begins the next member, or skips zeros after the last one.
     fn between_members<'a>(&mut self, input: &'a [u8]) -> Result<&'a [u8], DecodeError> {
         if !self.is_padding {
             self.is_padding = self.read_bytes > 0 && input.first() == Some(&0);
@@ -103,7 +104,7 @@ impl Gzip {
         let status = self
             .inflate
             .decompress(input, &mut self.piece, FlushDecompress::None);
-        // Both are at most the length of a buffer.
+        // Both differences are at most the length of a buffer.
         let read = (self.inflate.total_in() - read) as usize;
         let written = (self.inflate.total_out() - written) as usize;
         self.read_bytes += read as u64;

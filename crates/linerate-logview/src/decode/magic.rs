@@ -1,13 +1,13 @@
-//! How files that are compressed begin.
+//! The first bytes of compressed files.
 
-/// What the first bytes of a file say.
+/// The encoding that the first bytes of a file indicate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Magic {
     Gzip,
     Plain,
-    /// So far it could be something compressed.
+    /// The bytes may be the beginning of a compressed file.
     TooShort,
-    /// Compressed by the program of that name.
+    /// Compressed by the named program.
     Unsupported(&'static str),
     Zstd,
 }
@@ -18,11 +18,11 @@ const MAGICS: [(&[u8], Magic); 6] = [
     (b"\xFD7zXZ\0", Magic::Unsupported("xz")),
     (b"PK\x03\x04", Magic::Unsupported("zip")),
     (b"\x04\x22\x4D\x18", Magic::Unsupported("lz4")),
-    // The fourth byte is the size of its blocks.
+    // The fourth byte is the block size, 1 to 9.
     (b"BZh9\x31\x41\x59\x26\x53\x59", Magic::Unsupported("bzip2")),
 ];
 
-/// Returns what the bytes at the beginning of a file say.
+/// Returns the encoding that the first bytes of a file indicate.
 pub(super) fn find(head: &[u8]) -> Magic {
     for (magic, meaning) in MAGICS {
         let len = head.len().min(magic.len());
@@ -42,7 +42,8 @@ pub(super) fn find(head: &[u8]) -> Magic {
     skippable_frame(head)
 }
 
-/// A frame of Zstandard to skip, with which `pzstd` begins (RFC 8878 §3.1.2).
+/// Recognizes a skippable Zstandard frame, with which the output of `pzstd` begins (RFC 8878
+/// §3.1.2).
 fn skippable_frame(head: &[u8]) -> Magic {
     match head {
         [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => Magic::Zstd,

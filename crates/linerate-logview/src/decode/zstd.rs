@@ -6,10 +6,11 @@ use zstd::stream::raw::{DParameter, InBuffer, Operation, OutBuffer};
 
 use super::{DecodeError, PIECE_BYTES, Progress};
 
-/// What the state of a decompressor takes beside its window and the pieces: tables and one block.
+/// The memory of a decompressor in addition to its window and the pieces: tables and one block.
 pub(super) const STATE_BYTES: usize = 512 << 10;
 
-/// What it costs to call the library, which reads one frame at most, in decoded bytes of the same time.
+/// The cost of a call to the library, which reads at most one frame, as the number of bytes that
+/// could be decoded in the same time.
 const CALL_WORK: usize = 1 << 10;
 
 pub(super) struct Zstd {
@@ -31,7 +32,7 @@ impl fmt::Debug for Zstd {
 
 impl Zstd {
     pub(super) fn new(window_bytes_max: usize) -> Result<Self, DecodeError> {
-        /// The smallest window that the library can be limited to.
+        /// The smallest window limit that the library accepts, as a power of two.
         const LOG_MIN: u32 = 10;
         let window_log_max = window_bytes_max.max(1).ilog2().max(LOG_MIN);
         let window = |_| DecodeError::Window {
@@ -72,7 +73,8 @@ impl Zstd {
             }
             match result {
                 Ok(hint) => {
-                    // A call that does nothing at the end of a frame hints at the next one.
+                    // After the end of a frame, a call that does nothing returns a hint for the
+                    // next frame.
                     let does_nothing = input.pos == read && written == 0;
                     self.stands_between_frames =
                         hint == 0 || does_nothing && self.stands_between_frames;
@@ -88,13 +90,13 @@ impl Zstd {
         })
     }
 
-    /// Says whether the file may end here.
+    /// Returns whether the file may end here.
     pub(super) fn stands_between_frames(&self) -> bool {
         self.stands_between_frames
     }
 
     fn error(&self, error: &std::io::Error) -> DecodeError {
-        // The library's error codes reach us as their words.
+        // The library reports its error codes only as text.
         if error.to_string().contains("too much memory") {
             return DecodeError::Window {
                 bytes_max: self.window_bytes_max,

@@ -6,7 +6,7 @@ use super::source::Placed;
 use super::strftime;
 use super::template::{Kind, Piece, TimeText};
 
-/// Splits a format into its directives and what stands between them.
+/// Splits a format into its directives and the text between them.
 pub(super) fn pieces(chars: &[Placed]) -> Result<Vec<Piece>, FormatError> {
     let mut pieces = Vec::new();
     let mut rest = chars;
@@ -30,15 +30,15 @@ pub(super) fn pieces(chars: &[Placed]) -> Result<Vec<Piece>, FormatError> {
     Ok(pieces)
 }
 
-/// `%400,501!>{argument}^ti` without its percent sign.
+/// A directive such as `%400,501!>{argument}^ti`.
 struct Directive {
-    /// As written, with the percent sign.
+    /// As written, including the percent sign.
     text: String,
     at: usize,
-    /// The letters, `h` or `^ti`.
+    /// The letters, such as `h` or `^ti`.
     letters: String,
     argument: Option<String>,
-    /// How many characters it has.
+    /// The number of characters after the percent sign.
     len: usize,
 }
 
@@ -61,7 +61,7 @@ impl Directive {
                     argument = Some(inside[..end].iter().map(|(char, _)| char).collect());
                     place += end + 2;
                 }
-                // Only for some statuses, negated, of the first or last of internal redirects.
+                // Modifiers: only for some statuses, negation, first or last of internal redirects.
                 Some((char, _)) if char.is_ascii_digit() || ",!<>".contains(*char) => place += 1,
                 _ => break,
             }

@@ -42,7 +42,7 @@ pub(super) fn parse<'a>(
     })
 }
 
-/// Parses one line with a virtual host in front, perhaps with a port.
+/// Parses one line that is preceded by a virtual host, with or without a port.
 #[inline]
 pub(super) fn parse_with_host<'a>(
     clock: &mut timestamp::Reader,
@@ -56,7 +56,7 @@ pub(super) fn parse_with_host<'a>(
     })
 }
 
-/// Returns the first field: bytes above the space, up to a space.
+/// Returns the first field: printable bytes up to a space.
 #[inline]
 fn address(line: &[u8]) -> Result<&[u8], Reason> {
     let end = first_up_to_space(line).ok_or(Reason::MissingField)?;
@@ -66,15 +66,15 @@ fn address(line: &[u8]) -> Result<&[u8], Reason> {
     Ok(&line[..end])
 }
 
-/// Returns the offset of the first space or control byte, eight bytes at a time.
+/// Returns the offset of the first space or control byte, examining eight bytes at a time.
 #[inline]
 pub(super) fn first_up_to_space(text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 0xFF;
     let (words, tail) = text.as_chunks::<8>();
     for (place, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
-        // Bytes below 0x21 borrow into their highest bit. What a borrow from a lower byte adds
-        // stands above the lowest hit, which is the one that counts.
+        // Bytes below 0x21 borrow into their highest bit. A borrow from a lower byte can only cause
+        // hits above the lowest true hit, and only the lowest hit counts.
         let hits = word.wrapping_sub(ONES * 0x21) & !word & (ONES * 0x80);
         if hits != 0 {
             return Some(place * 8 + hits.trailing_zeros() as usize / 8);
@@ -84,10 +84,10 @@ pub(super) fn first_up_to_space(text: &[u8]) -> Option<usize> {
     Some(words.len() * 8 + at)
 }
 
-/// Returns the offset of the bracket that opens the timestamp, `from` the end of the address.
+/// Returns the offset of the bracket that opens the timestamp; `from` is the end of the address.
 ///
-/// A user name comes from the client and may hold spaces and brackets. It can't hold a quote that
-/// isn't escaped, so the first bracket with a quote at the right distance is the server's own.
+/// A user name comes from the client and may contain spaces and brackets, but no unescaped quote.
+/// The first bracket with a quote at the right distance is therefore the server's own.
 #[inline]
 fn stamp(line: &[u8], from: usize) -> Result<usize, Reason> {
     const NOBODY: &[u8] = b" - - ";
@@ -106,11 +106,12 @@ fn stamp_after_user(line: &[u8], from: usize) -> Result<usize, Reason> {
         .ok_or(Reason::BadTimestamp)?;
     let mut fields = line[from..stamp].split(|&byte| byte == b' ').skip(1);
     let ident = fields.next().unwrap_or_default();
-    // Formats with a virtual host in front have the address second. Their host is no client.
+    // In formats that begin with a virtual host, the address comes second. The host is not a
+    // client.
     if is_ip_address(ident) {
         return Err(Reason::UnknownFormat);
     }
-    // A user and the space after it remain.
+    // At least the user and the space after it must remain.
     if fields.count() < 2 {
         return Err(Reason::MissingField);
     }
@@ -129,7 +130,7 @@ fn is_ip_address(field: &[u8]) -> bool {
     std::str::from_utf8(field).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
 }
 
-/// Splits ` 200` off.
+/// Splits off ` 200`.
 #[inline]
 fn status(rest: &[u8]) -> Result<(u16, &[u8]), Reason> {
     let Some(([b' ', digits @ ..], rest)) = rest.split_first_chunk::<4>() else {
@@ -143,7 +144,7 @@ fn status(rest: &[u8]) -> Result<(u16, &[u8]), Reason> {
     Ok((status, rest))
 }
 
-/// Splits ` 654` or ` -` off.
+/// Splits off ` 654` or ` -`.
 #[inline]
 pub(super) fn bytes_sent(rest: &[u8]) -> Result<(u64, &[u8]), Reason> {
     let rest = match rest {
@@ -159,7 +160,7 @@ pub(super) fn bytes_sent(rest: &[u8]) -> Result<(u64, &[u8]), Reason> {
     Ok((number::decimal(field).ok_or(Reason::BadBytes)?, rest))
 }
 
-/// Reads the referrer and the agent of the `combined` format, if the line goes on with a quote.
+/// Reads the referrer and the agent of the `combined` format, if the line continues with a quote.
 #[inline]
 fn headers(rest: &[u8]) -> Result<[&[u8]; 2], Reason> {
     let Some(rest) = rest.strip_prefix(b" \"") else {

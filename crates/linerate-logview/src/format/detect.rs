@@ -1,15 +1,14 @@
-//! Which format a log is in, by its first lines.
+//! Detects the format of a log by its first lines.
 
 use super::{Format, Layout, Parser};
 use linerate_simd::newline;
 
-/// How many lines are looked at.
+/// The most lines that are examined.
 const LINES_MAX: usize = 256;
 
 /// Returns the format in which most of the lines are requests.
 ///
-/// A line that ends with `head` and not with a line feed may be cut, so it counts only if there is
-/// no other.
+/// A last line without a line feed may be incomplete, so it counts only if it is the only line.
 pub(super) fn detect(head: &[u8]) -> Option<Format> {
     let whole = newline::rfind(head).map_or(head, |end| &head[..end]);
     let lines = || {
@@ -24,7 +23,7 @@ pub(super) fn detect(head: &[u8]) -> Option<Format> {
         lines().filter(|line| parser.parse(line).is_ok()).count()
     };
     let counted = layouts.map(|layout| (requests(layout.clone()), layout));
-    // The first of equals: where `combined` fits as many lines as others, it is that.
+    // `max_by_key` returns the last maximum, so reversing makes `combined` win ties.
     let (most, layout) = counted.into_iter().rev().max_by_key(|(count, _)| *count)?;
     if most == 0 {
         return None;
@@ -39,7 +38,7 @@ pub(super) fn detect(head: &[u8]) -> Option<Format> {
     })
 }
 
-/// Says whether a request of the layout has a referrer or an agent.
+/// Returns whether a line of the layout has a referrer or an agent.
 fn has_headers(layout: &Layout, line: &[u8]) -> bool {
     let mut parser = Parser::new(Format {
         layout: layout.clone(),

@@ -1,61 +1,61 @@
-//! Why a format that somebody gave is none.
+//! Why the text of a format is invalid.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why the text given as a format is none. Places are characters of that text, counted from 1.
+/// Why the text of a format is invalid. Positions are in characters of that text, from 1.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// Two fields with nothing between them.
+    /// Two fields follow each other with no text between them.
     Adjacent {
-        /// The first, as written.
+        /// The first field, as written.
         first: String,
-        /// The second.
+        /// The second field, as written.
         second: String,
-        /// Where the second begins.
+        /// Where the second field begins.
         at: usize,
     },
-    /// There is nothing in it.
+    /// The text is empty.
     Empty,
-    /// No field says when the request was.
+    /// No field contains the time of the request.
     NoTime,
-    /// There are only words.
+    /// The text contains no variable or directive.
     NoVariable,
-    /// It is longer than a format may be.
+    /// The text is too long.
     TooLong {
-        /// Its bytes.
+        /// The length of the text in bytes.
         bytes: usize,
-        /// The most that are taken.
+        /// The limit.
         bytes_max: usize,
     },
-    /// A quote or brace that is never closed.
+    /// A quote or brace is never closed.
     Unclosed {
         /// The quote or brace.
         opening: char,
-        /// Where it stands.
+        /// The position of the quote or brace.
         at: usize,
     },
-    /// A `%` directive that Apache httpd doesn't have.
+    /// A `%` directive does not exist in Apache httpd.
     UnknownDirective {
-        /// As written.
+        /// The directive, as written.
         directive: String,
         /// Where it begins.
         at: usize,
     },
-    /// An `escape=` other than `default`, `json` and `none`.
+    /// The value of `escape=` is not `default`, `json` or `none`.
     UnknownEscape {
-        /// What follows `escape=`.
+        /// The value.
         escape: String,
         /// Where it begins.
         at: usize,
     },
-    /// A word that names no format.
+    /// A single word is not the name of a format.
     UnknownName {
         /// The word.
         name: String,
     },
-    /// A directive within `%{…}t` that is not understood.
+    /// A directive within `%{…}t` is unknown.
     UnknownTimeDirective {
         /// The letter after its `%`.
         letter: char,
@@ -71,35 +71,38 @@ impl fmt::Display for FormatError {
         match self {
             Self::Adjacent { first, second, at } => write!(
                 f,
-                "nothing stands between {first} and {second} (character {at}), so nobody can tell where {first} ends"
+                "there is no text between {first} and {second} (character {at}), so the end of {first} is ambiguous"
             ),
             Self::Empty => f.write_str("the format is empty"),
-            Self::NoTime => f.write_str(
-                "the format has no time: it needs $time_local, $time_iso8601, $msec or %t",
-            ),
+            Self::NoTime => {
+                f.write_str("the format has no time: add $time_local, $time_iso8601, $msec or %t")
+            }
             Self::NoVariable => f.write_str(
-                "the format has neither variables such as $status nor directives such as %s",
+                "the format contains no variable such as $status and no directive such as %s",
             ),
             Self::TooLong { bytes, bytes_max } => {
-                write!(f, "the format has {bytes} bytes, more than {bytes_max}")
+                write!(
+                    f,
+                    "the format is {bytes} bytes long; at most {bytes_max} are allowed"
+                )
             }
             Self::Unclosed { opening, at } => {
-                write!(f, "the {opening} at character {at} is never closed")
+                write!(f, "the {opening} at character {at} is not closed")
             }
             Self::UnknownDirective { directive, at } => {
-                write!(f, "the directive {directive} at character {at} is unknown")
+                write!(f, "unknown directive {directive} at character {at}")
             }
             Self::UnknownEscape { escape, at } => write!(
                 f,
-                "escape={escape} at character {at} is neither default nor json nor none"
+                "escape={escape} at character {at} is not one of default, json and none"
             ),
             Self::UnknownName { name } => write!(
                 f,
-                "{name} is no format: known names are {}",
+                "unknown format {name}; known names are {}",
                 super::NAMES.join(", ")
             ),
             Self::UnknownTimeDirective { letter, at } => {
-                write!(f, "%{letter} within the time at character {at} is unknown")
+                write!(f, "unknown time directive %{letter} at character {at}")
             }
         }
     }

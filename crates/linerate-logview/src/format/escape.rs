@@ -1,10 +1,10 @@
-//! Escapes within strings of JSON (RFC 8259 §7).
+//! Escapes in JSON strings (RFC 8259 §7).
 
 use memchr::memchr;
 
 /// Appends `text` to `out` with its escapes decoded. The result is never longer than `text`.
 ///
-/// What is no escape of JSON, such as the `\x22` of nginx, stays as it is.
+/// Sequences that are not JSON escapes, such as the `\x22` of nginx, are kept unchanged.
 pub(super) fn decode_json(mut text: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = memchr(b'\\', text) {
         let (before, escape) = text.split_at(at);
@@ -16,7 +16,7 @@ pub(super) fn decode_json(mut text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-/// Returns the character that the escape at the front of `text` stands for, and its length.
+/// Returns the character that the escape at the start of `text` stands for, and its length.
 fn decode(text: &[u8]) -> Option<(char, usize)> {
     let char = match text.get(1)? {
         b'"' => '"',

@@ -1,10 +1,10 @@
-//! The fields of a line, collected in any order, and the record that they make.
+//! The fields of a line, collected in any order, and the record that they form.
 
 use memchr::memchr;
 
 use super::{Reason, Record, RequestLine, escape, number, request};
 
-/// What a field of a line is.
+/// The meaning of a field of a line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Slot {
     Address,
@@ -16,16 +16,16 @@ pub(super) enum Slot {
     Referrer,
     Request,
     Status,
-    /// A path, perhaps with its query.
+    /// A path, possibly with its query string.
     Target,
     Time,
 }
 
 impl Slot {
-    /// How many places there are.
+    /// The number of places.
     pub(super) const COUNT: usize = 11;
 
-    /// Returns a place of its own below [`COUNT`](Self::COUNT).
+    /// Returns a distinct index below [`COUNT`](Self::COUNT).
     pub(super) fn place(self) -> usize {
         match self {
             Self::Address => 0,
@@ -43,7 +43,7 @@ impl Slot {
     }
 }
 
-/// What a duration counts.
+/// The unit of a duration.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Unit {
     Microseconds,
@@ -52,11 +52,11 @@ pub(super) enum Unit {
     Seconds,
 }
 
-/// Text as it stands in the line.
+/// Text as written in the line.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Text<'a> {
     pub(super) bytes: &'a [u8],
-    /// Whether it holds escapes of JSON, which are to be decoded.
+    /// True if it contains JSON escapes that must be decoded.
     pub(super) is_escaped: bool,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Text<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Fields<'a> {
     pub(super) time: Option<i64>,
-    /// By [`Slot::place`].
+    /// Indexed by [`Slot::place`].
     texts: [Text<'a>; Slot::COUNT],
     status: Option<u16>,
     bytes_sent: u64,
@@ -72,7 +72,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Takes a field, of which only [`Slot::Time`] is left to the caller.
+    /// Sets a field. The caller must set [`Slot::Time`] itself.
     #[inline]
     pub(super) fn set(&mut self, slot: Slot, text: Text<'a>) -> Result<(), Reason> {
         match slot {
@@ -84,13 +84,13 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// Says whether there is anything about a request.
+    /// Returns whether the line contains anything about a request.
     pub(super) fn has_request(&self) -> bool {
         let has = |slot: Slot| !self.texts[slot.place()].bytes.is_empty();
         self.status.is_some() || has(Slot::Request) || has(Slot::Target)
     }
 
-    /// Returns the record; what has to be decoded is put into `scratch`.
+    /// Returns the record. Decoded text is stored in `scratch`.
     #[inline]
     pub(super) fn record(self, scratch: &'a mut Vec<u8>) -> Result<Record<'a>, Reason> {
         let texts = if self.texts.iter().any(|text| text.is_escaped) {
@@ -146,20 +146,20 @@ fn decoded<'a>(
     })
 }
 
-/// Returns a field, empty for the `-` of one that has no value.
+/// Returns a field, with `-` replaced by the empty value.
 #[inline]
 pub(super) fn present(field: &[u8]) -> &[u8] {
     if field == b"-" { b"" } else { field }
 }
 
-/// Returns the first of a list of addresses, without brackets and port.
+/// Returns the first address of a list, without brackets and port.
 fn address(field: &[u8]) -> &[u8] {
     let field = present(field);
     let end = field.iter().position(|byte| matches!(byte, b',' | b' '));
     without_port(&field[..end.unwrap_or(field.len())])
 }
 
-/// Cuts the port off `name:80` and `[::1]:80`, and the brackets too; leaves `::1` as it is.
+/// Removes the port from `name:80`, and port and brackets from `[::1]:80`. Leaves `::1` as it is.
 #[inline]
 pub(super) fn without_port(name: &[u8]) -> &[u8] {
     if let [b'[', inside @ ..] = name {
@@ -171,7 +171,7 @@ pub(super) fn without_port(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Reads up to three digits; of a list, as proxies log it, the last.
+/// Reads up to three digits. In a list, as proxies log it, the last entry counts.
 fn status(field: &[u8]) -> Result<u16, Reason> {
     let last = last_of_list(field);
     match last {
@@ -218,8 +218,8 @@ fn with_unit(field: &[u8]) -> Option<(&[u8], Unit)> {
         .find_map(|(name, unit)| Some((field.strip_suffix(*name)?, *unit)))
 }
 
-/// Returns what follows the last comma, colon or space: nginx lists one value for each server that
-/// it asked.
+/// Returns what follows the last comma, colon or space: nginx lists one value for each upstream
+/// server that it contacted.
 fn last_of_list(field: &[u8]) -> &[u8] {
     let start = field
         .iter()

@@ -1,4 +1,4 @@
-//! Lines of JSON: nginx with `escape=json`, Caddy, Traefik, and what has the same names.
+//! JSON lines: nginx with `escape=json`, Caddy, Traefik, and other servers that use the same names.
 
 mod keys;
 mod scanner;
@@ -10,7 +10,7 @@ use super::{Reason, Record, moment, timestamp};
 use keys::Key;
 use scanner::{Scanner, Value};
 
-/// How deep objects are looked into: `request` and its `headers`.
+/// How deep objects are searched: `request` and its `headers`.
 const DEPTH_MAX: usize = 3;
 
 /// Parses one line.
@@ -42,12 +42,12 @@ pub(super) fn parse<'a>(
 struct Members<'c, 'a> {
     clock: &'c mut timestamp::Reader,
     fields: Fields<'a>,
-    /// The rank of the member that each slot was filled from.
+    /// The rank of the member from which each slot was filled.
     ranks: [u8; Slot::COUNT],
 }
 
 impl<'a> Members<'_, 'a> {
-    /// Reads the members of an object whose brace was read.
+    /// Reads the members of an object whose opening brace was read.
     fn read_object(&mut self, scanner: &mut Scanner<'a>, depth: usize) -> Result<(), Reason> {
         while let Some(key) = scanner.next_key().ok_or(Reason::BadJson)? {
             let value = scanner.next_value().ok_or(Reason::BadJson)?;
@@ -88,7 +88,7 @@ impl<'a> Members<'_, 'a> {
     }
 
     fn time(&mut self, text: &[u8]) -> Option<i64> {
-        // `\/` is how some write the slashes of a common timestamp; they are rare enough to copy.
+        // Some servers write the slashes of a common timestamp as `\/`; rare enough to copy.
         if memchr(b'\\', text).is_some() {
             let mut decoded = Vec::new();
             super::escape::decode_json(text, &mut decoded);

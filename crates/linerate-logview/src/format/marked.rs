@@ -1,20 +1,20 @@
-//! Lines of the `common` and `combined` formats of which it is known where their quotes are.
+//! Lines of the `common` and `combined` formats whose quote positions are known.
 //!
-//! Most lines are as servers write them when nobody plays tricks: no user name, nothing escaped.
-//! Those are read here; every other one is left to [`combined`], which says the same of all that are
-//! read here and is asked about each in the tests.
+//! Most lines are in the form that servers write when no client does anything unusual: no user
+//! name, nothing escaped. Those are parsed here; all others are left to [`combined`]. For lines
+//! that both can parse, the results are the same; the tests compare them.
 
 use super::combined::{self, STAMP_LEN};
 use super::fields::{present, without_port};
 use super::{Record, RequestLine, number, timestamp};
 use crate::lines::Marks;
 
-/// What stands between the address and the bracket of the timestamp where there is no user.
+/// The text between the address and the bracket of the timestamp if there is no user.
 const NOBODY: &[u8; 5] = b" - - ";
-/// How many bytes of a line lie behind the address up to the quote of the request, that included.
+/// The number of bytes from the end of the address to the opening quote of the request, inclusive.
 const BEFORE_REQUEST: usize = NOBODY.len() + STAMP_LEN;
 
-/// Parses one line of either format, or returns `None` for a line that is not quite as most are.
+/// Parses one line of either format. Returns `None` for a line that is not in the most common form.
 #[inline(always)]
 pub(super) fn parse<'a>(
     clock: &mut timestamp::Reader,
@@ -49,7 +49,7 @@ pub(super) fn parse<'a>(
     })
 }
 
-/// Parses one line with a virtual host in front, or returns `None` as [`parse`] does.
+/// Parses one line that is preceded by a virtual host. Returns `None` like [`parse`].
 #[inline(always)]
 pub(super) fn parse_with_host<'a>(
     clock: &mut timestamp::Reader,
@@ -64,7 +64,7 @@ pub(super) fn parse_with_host<'a>(
     })
 }
 
-/// Returns the first field, if it has so many bytes and they are all above the space.
+/// Returns the first field if it is exactly `len` bytes long, all of them printable.
 #[inline(always)]
 fn address(line: &[u8], len: usize) -> Option<&[u8]> {
     let is_it = len > 0 && combined::first_up_to_space(line) == Some(len) && line[len] == b' ';
@@ -84,7 +84,8 @@ fn time(clock: &mut timestamp::Reader, text: &[u8; BEFORE_REQUEST]) -> Option<i6
     clock.read(text)
 }
 
-/// Reads the bytes sent from an offset on, and referrer and agent, which may both be missing.
+/// Reads the bytes sent from an offset on, then the referrer and the agent, which may both be
+/// missing.
 #[inline(always)]
 fn rest<'a>(line: &'a [u8], from: usize, marks: Marks<'_>) -> Option<(u64, [&'a [u8]; 2])> {
     if marks.len() == 2 {
@@ -118,7 +119,7 @@ mod tests {
     use crate::format::{Format, Parser};
     use crate::lines::{Line, LineSplitter};
 
-    /// Parses the lines of a text with and without their marks, and returns how many were read here.
+    /// Parses the lines of a text with and without marks, and returns how many were parsed here.
     #[track_caller]
     fn read_here(format: &str, text: &[u8]) -> usize {
         let format = Format::parse(format).unwrap();
@@ -128,7 +129,7 @@ mod tests {
         let mut count = 0;
         splitter.handle_marked_input(text, |line, marks| {
             let (Line::Whole(line), Some(marks)) = (line, marks) else {
-                panic!("the text is whole lines");
+                panic!("the text must consist of whole lines");
             };
             if let Some(record) = marked.parse_usual(line, marks) {
                 let shown = line.escape_ascii().to_string();

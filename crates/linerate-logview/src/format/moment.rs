@@ -1,9 +1,9 @@
-//! Moments other than those of `common` lines: ISO 8601 and numbers since 1970.
+//! Times in formats other than that of `common` lines: ISO 8601, and numbers since 1970.
 
 use super::number;
 use super::timestamp::{days_in_month, days_since_1970};
 
-/// A moment that is read field by field.
+/// A time that is read field by field.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Civil {
     pub(super) year: Option<i64>,
@@ -13,14 +13,15 @@ pub(super) struct Civil {
     pub(super) hour: i64,
     pub(super) minute: i64,
     pub(super) second: i64,
-    /// Whether the hour is one of twelve, in the afternoon.
+    /// The half of the day if the clock has twelve hours; true for the afternoon.
     pub(super) is_afternoon: Option<bool>,
-    /// How far its zone is ahead of UTC, in minutes.
+    /// The offset of its time zone from UTC, in minutes.
     pub(super) zone_minutes: i64,
 }
 
 impl Civil {
-    /// Returns the seconds since 1970-01-01 UTC, or `None` for what is no moment since then.
+    /// Returns the seconds since 1970-01-01 UTC, or `None` if there is no such time or it is
+    /// earlier.
     pub(super) fn unix_time(&self) -> Option<i64> {
         let (year, month, day) = (self.year?, self.month?, self.day?);
         let hour = match self.is_afternoon {
@@ -42,9 +43,10 @@ impl Civil {
     }
 }
 
-/// Reads `2021-01-22T01:47:05.123+01:00` from the front of `text`; returns what follows it.
+/// Reads `2021-01-22T01:47:05.123+01:00` from the start of `text`, and returns what follows it.
 ///
-/// The `T` may be a space, the hyphens may be slashes, fraction and zone may be absent: UTC then.
+/// The `T` may be a space, and the hyphens may be slashes. The fraction and the zone may be
+/// missing; the zone is UTC then.
 pub(super) fn iso8601(text: &[u8]) -> Option<(i64, &[u8])> {
     let (head, rest) = text.split_first_chunk::<19>()?;
     let separators = [head[4], head[7], head[10], head[13], head[16]];
@@ -70,7 +72,8 @@ pub(super) fn iso8601(text: &[u8]) -> Option<(i64, &[u8])> {
     Some((civil.unix_time()?, rest))
 }
 
-/// Reads `Z`, `+0100` or `-05:30` from the front of `text`: minutes ahead of UTC.
+/// Reads `Z`, `+0100` or `-05:30` from the start of `text`, and returns the offset from UTC in
+/// minutes.
 pub(super) fn zone(text: &[u8]) -> Option<(i64, &[u8])> {
     let (&sign, rest) = text.split_first()?;
     let sign = match sign {
@@ -87,7 +90,8 @@ pub(super) fn zone(text: &[u8]) -> Option<(i64, &[u8])> {
     Some((sign * (hours * 60 + minutes), rest))
 }
 
-/// Reads digits and perhaps a fraction from the front of `text`: 10^-`shift` seconds since 1970.
+/// Reads a number, possibly with a fraction, from the start of `text`. Its unit is 10^-`shift`
+/// seconds since 1970.
 pub(super) fn epoch(text: &[u8], shift: u32) -> Option<(i64, &[u8])> {
     let is_number = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
     let end = text.iter().position(|byte| !is_number(byte));
@@ -96,14 +100,14 @@ pub(super) fn epoch(text: &[u8], shift: u32) -> Option<(i64, &[u8])> {
     Some((in_the_calendar(seconds)?, rest))
 }
 
-/// Reads whatever a member of JSON may say: all of the above, and numbers whose size tells whether
-/// they count seconds, milliseconds, microseconds or nanoseconds.
+/// Reads any time that a JSON member may contain: all of the above, and numbers whose magnitude
+/// determines whether they are in seconds, milliseconds, microseconds or nanoseconds.
 pub(super) fn any(text: &[u8]) -> Option<i64> {
     if let Some((time, b"")) = iso8601(text) {
         return Some(time);
     }
     let number = number::scaled(text, 0)?;
-    // The year 5138 in seconds is 1966 in milliseconds, and so on.
+    // 10^11 is the year 5138 in seconds but 1973 in milliseconds, and so on.
     let divisor = match number {
         0..100_000_000_000 => 1,
         100_000_000_000..100_000_000_000_000 => 1_000,
@@ -113,7 +117,7 @@ pub(super) fn any(text: &[u8]) -> Option<i64> {
     in_the_calendar(number / divisor)
 }
 
-/// Refuses what comes after the year 9999.
+/// Returns `None` for times after the year 9999.
 fn in_the_calendar(seconds: u64) -> Option<i64> {
     const END: u64 = 253_402_300_800;
     i64::try_from(seconds).ok().filter(|_| seconds < END)
@@ -137,7 +141,7 @@ fn digits(text: &[u8]) -> Option<i64> {
 mod tests {
     use super::{Civil, any, epoch, iso8601};
 
-    /// The right-hand sides are GNU `date -u -d … +%s`.
+    /// The expected values come from GNU `date -u -d … +%s`.
     #[test]
     fn iso_8601_is_read_with_and_without_fraction_and_zone() {
         for (text, expected, rest) in [

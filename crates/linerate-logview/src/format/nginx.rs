@@ -5,7 +5,7 @@ use super::fields::{Slot, Unit};
 use super::source::Placed;
 use super::template::{Kind, Piece, TimeText};
 
-/// Splits a format into its variables and what stands between them.
+/// Splits a format into its variables and the text between them.
 pub(super) fn pieces(chars: &[Placed]) -> Result<Vec<Piece>, FormatError> {
     let mut pieces = Vec::new();
     let mut rest = chars;
@@ -32,7 +32,7 @@ pub(super) fn pieces(chars: &[Placed]) -> Result<Vec<Piece>, FormatError> {
 
 type Name<'a> = (String, &'a [Placed]);
 
-/// Reads the name after a `$`; `None` if the `$` is only that.
+/// Reads the name after a `$`. Returns `None` if the `$` is only a character.
 fn name(at: usize, chars: &[Placed]) -> Result<Option<Name<'_>>, FormatError> {
     let is_braced = matches!(chars, [('{', _), ..]);
     let inside = if is_braced { &chars[1..] } else { chars };
@@ -53,7 +53,8 @@ fn name(at: usize, chars: &[Placed]) -> Result<Option<Name<'_>>, FormatError> {
     Ok((!name.is_empty()).then_some((name, rest)))
 }
 
-/// Returns what a variable is, and how much it is preferred to others of its kind: 0 is the most.
+/// Returns what a variable means, with its rank among variables of the same meaning: 0 is
+/// preferred.
 fn kind(name: &str) -> Kind {
     let (slot, rank) = match name {
         "time_local" => return Kind::Time(TimeText::Common),
@@ -97,7 +98,7 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-/// Says whether a variable may hold several values with commas and spaces in between.
+/// Returns whether a variable may contain several values, separated by commas and spaces.
 fn is_list(name: &str) -> bool {
     name.starts_with("upstream_") || name.ends_with("x_forwarded_for")
 }

@@ -1,8 +1,8 @@
-//! Numbers as logs have them.
+//! Numbers as they appear in logs.
 
 use std::ops::Range;
 
-/// Returns a number of digits alone, if it is below 2^64.
+/// Parses a number that consists only of digits and is below 2^64.
 #[inline]
 pub(super) fn decimal(field: &[u8]) -> Option<u64> {
     if field.is_empty() {
@@ -17,9 +17,9 @@ pub(super) fn decimal(field: &[u8]) -> Option<u64> {
     })
 }
 
-/// Returns the number that is a part of `text`: digits alone, below 2^64.
+/// Parses the part of `text` in `range`, which must consist only of digits and be below 2^64.
 ///
-/// Up to eight digits are read at once, together with bytes before them if there are some.
+/// Up to eight digits are read at once, together with preceding bytes if there are enough.
 #[inline]
 pub(super) fn decimal_within(text: &[u8], range: Range<usize>) -> Option<u64> {
     let len = range.len();
@@ -34,13 +34,14 @@ pub(super) fn decimal_within(text: &[u8], range: Range<usize>) -> Option<u64> {
 
 const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
 
-/// Reads eight digits, of which the first is the lowest byte: puts two numbers together at a time.
+/// Parses eight digits, the first of which is the lowest byte, by combining pairs of numbers in
+/// parallel.
 #[inline]
 fn eight_digits(word: u64) -> Option<u64> {
     const HIGH: u64 = u64::from_ne_bytes([0xF0; 8]);
     const SIX: u64 = u64::from_ne_bytes([6; 8]);
     let digits = word ^ ZEROS;
-    // Digits are what stays below 16 even with 6 more.
+    // Only digits stay below 16 even after adding 6.
     if (digits | digits.wrapping_add(SIX)) & HIGH != 0 {
         return None;
     }
@@ -49,16 +50,17 @@ fn eight_digits(word: u64) -> Option<u64> {
     Some(fours.wrapping_mul(10_000 << 32 | 1) >> 32)
 }
 
-/// Returns the number that three digits are.
+/// Parses three digits.
 #[inline]
 pub(super) fn three_digits(text: [u8; 3]) -> Option<u16> {
     let [a, b, c] = text.map(|byte| byte.wrapping_sub(b'0'));
     (a <= 9 && b <= 9 && c <= 9).then(|| u16::from(a) * 100 + u16::from(b * 10 + c))
 }
 
-/// Returns a number such as `0.125` multiplied by 10 to the power of `shift`; the rest is cut off.
+/// Returns a number such as `0.125` multiplied by 10^`shift`, truncated to an integer.
 ///
-/// Exponents, as in `1.2e-05`, are understood. `None` for what is negative, no number, or too big.
+/// Exponents are accepted, as in `1.2e-05`. Returns `None` for anything that is negative, not a
+/// number, or too large.
 #[inline]
 pub(super) fn scaled(field: &[u8], shift: u32) -> Option<u64> {
     let point = field.iter().position(|&byte| byte == b'.');
@@ -75,7 +77,7 @@ pub(super) fn scaled(field: &[u8], shift: u32) -> Option<u64> {
     scaled_float(field, shift)
 }
 
-/// Returns the first `count` digits of a fraction as a number, as though zeros followed it.
+/// Returns the first `count` digits of a fraction as a number, padded with zeros.
 fn leading_digits(fraction: &[u8], count: u32) -> u64 {
     let digits = fraction.iter().copied().chain(std::iter::repeat(b'0'));
     digits
@@ -87,7 +89,7 @@ fn leading_digits(fraction: &[u8], count: u32) -> u64 {
 fn scaled_float(field: &[u8], shift: u32) -> Option<u64> {
     let number: f64 = std::str::from_utf8(field).ok()?.parse().ok()?;
     let number = number * 10f64.powi(shift.cast_signed());
-    // Beyond 2^53 not every integer is a float; 2^63 microseconds are 292,000 years.
+    // Above 2^53 not every integer is a float. 2^63 microseconds are 292,000 years.
     (0.0..9e18).contains(&number).then_some(number as u64)
 }
 

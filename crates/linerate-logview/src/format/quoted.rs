@@ -1,19 +1,19 @@
-//! Quoted fields, in which a quote of the client's is escaped.
+//! Quoted fields, in which quotes sent by the client are escaped.
 //!
-//! nginx writes `"` and `\` as `\x22` and `\x5C`, Apache httpd as `\"` and `\\`. So a quote ends
-//! the field unless an odd number of backslashes stands before it.
+//! nginx writes `"` and `\` as `\x22` and `\x5C`, Apache httpd as `\"` and `\\`. A quote therefore
+//! ends the field unless it is preceded by an odd number of backslashes.
 
 use memchr::memchr;
 
-/// Splits at the closing quote: returns the field, as written, and what follows the quote.
+/// Splits at the closing quote. Returns the field, as written, and what follows the quote.
 ///
-/// `text` begins after the opening quote. `None` if there is no closing quote.
+/// `text` must begin after the opening quote. Returns `None` if there is no closing quote.
 #[inline]
 pub(super) fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut from = 0;
     loop {
         let end = from + memchr(b'"', &text[from..])?;
-        // Only the bytes since the last quote: each is looked at once, however many quotes.
+        // Only the bytes since the last quote, so that each byte is examined once.
         if !ends_in_escape(&text[from..end]) {
             return Some((&text[..end], &text[end + 1..]));
         }

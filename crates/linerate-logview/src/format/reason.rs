@@ -1,8 +1,8 @@
-//! Why a line is no request.
+//! Why a line is not a request.
 
 use std::fmt;
 
-/// Why a line is no [`Record`](super::Record).
+/// Why a line is not a [`Record`](super::Record).
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Reason {
@@ -10,25 +10,25 @@ pub enum Reason {
     BadAddress,
     /// The bytes are neither a number below 2^64 nor `-`.
     BadBytes,
-    /// The duration is no number.
+    /// The duration is not a number.
     BadDuration,
-    /// The line is no object of JSON.
+    /// The line is not a JSON object.
     BadJson,
     /// The status is not three digits.
     BadStatus,
-    /// There is no `[22/Jan/2021:01:47:05 +0000]` or what else the format says, or it names no
-    /// moment since 1970.
+    /// The timestamp (`[22/Jan/2021:01:47:05 +0000]`, or whatever the format prescribes) is
+    /// missing, or is not a time since 1970.
     BadTimestamp,
-    /// The line ends before the format does.
+    /// The line ends before its last field.
     MissingField,
     /// The line is longer than `line_bytes_max`.
     TooLong,
-    /// The fields are not those of the format, or in another order.
+    /// The fields are not those of the format, or in a different order.
     UnknownFormat,
 }
 
 impl Reason {
-    /// Returns the name under which the reason is reported: words for people, such as `bad timestamp`.
+    /// Returns the name under which the reason is reported, such as `bad timestamp`.
     pub fn name(self) -> &'static str {
         match self {
             Self::BadAddress => "bad address",
@@ -48,11 +48,11 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::BadAddress => "the line does not begin with an address",
-            Self::BadBytes => "the number of bytes is no number",
-            Self::BadDuration => "the duration is no number",
-            Self::BadJson => "the line is no object of JSON",
+            Self::BadBytes => "the byte count is not a number",
+            Self::BadDuration => "the duration is not a number",
+            Self::BadJson => "the line is not a JSON object",
             Self::BadStatus => "the status is not three digits",
-            Self::BadTimestamp => "there is no valid timestamp",
+            Self::BadTimestamp => "the line has no valid timestamp",
             Self::MissingField => "the line ends before its last field",
             Self::TooLong => "the line is too long",
             Self::UnknownFormat => "the fields are not those of the format",

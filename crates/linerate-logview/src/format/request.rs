@@ -1,33 +1,35 @@
-//! The request line inside a log line (RFC 9112 §3).
+//! The request line in a log line (RFC 9112 §3).
 
 use memchr::memrchr;
 
-/// The parts of a request line that is one.
+/// The parts of a valid request line.
 ///
 /// ```
 /// use linerate_logview::format::RequestLine;
 ///
-/// let line = RequestLine::parse(b"GET /a/b?c=d HTTP/1.1").ok_or("no request line")?;
+/// let line = RequestLine::parse(b"GET /a/b?c=d HTTP/1.1").ok_or("not a request line")?;
 /// assert_eq!((line.method, line.path()), (&b"GET"[..], &b"/a/b"[..]));
 /// # Ok::<(), &str>(())
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RequestLine<'a> {
-    /// The method, 1 to 32 bytes of a token.
+    /// The method: a token of 1 to 32 bytes.
     pub method: &'a [u8],
-    /// The target, never empty: a path with its query, an absolute URI, an authority or `*`.
+    /// The target, never empty: a path with its query string, an absolute URI, an authority, or
+    /// `*`.
     pub target: &'a [u8],
 }
 
-/// Longer than any registered method (`UPDATEREDIRECTREF` has 17 bytes), short enough to keep.
+/// The longest method in bytes: longer than any registered method (`UPDATEREDIRECTREF` has 17
+/// bytes), but short enough to store.
 const METHOD_BYTES_MAX: usize = 32;
 
 impl<'a> RequestLine<'a> {
-    /// Parses `method SP target SP HTTP/version`, or `method SP /target` as HTTP/0.9 had it.
+    /// Parses `method SP target SP HTTP/version`, or `method SP /target` as in HTTP/0.9.
     ///
-    /// Spaces inside the target belong to it, since servers accept and log them. `None` for what
-    /// port scanners send: nothing at all, a bare path, TLS or RDP bytes.
+    /// Spaces inside the target belong to it, because servers accept and log them. Returns `None`
+    /// for what port scanners send: an empty line, a bare path, TLS or RDP bytes.
     #[inline]
     pub fn parse(request: &'a [u8]) -> Option<Self> {
         let end = method_len(request)?;
@@ -38,7 +40,7 @@ impl<'a> RequestLine<'a> {
         })
     }
 
-    /// Returns the target up to its query.
+    /// Returns the target without its query string.
     #[inline]
     pub fn path(&self) -> &'a [u8] {
         let end = first_question_mark(self.target).unwrap_or(self.target.len());
@@ -46,15 +48,15 @@ impl<'a> RequestLine<'a> {
     }
 }
 
-/// Returns the offset of the first question mark, eight bytes at a time: for a text as short as most
-/// targets are, faster than what is made for long ones.
+/// Returns the offset of the first question mark, examining eight bytes at a time. For texts as
+/// short as most targets, this is faster than functions designed for long texts.
 #[inline]
 fn first_question_mark(text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 0xFF;
     let hits = |word: &[u8; 8]| {
         let word = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'?'));
-        // Bytes of 0 borrow into their highest bit. What a borrow from a lower byte adds stands
-        // above the lowest hit, which is the one that counts.
+        // Bytes of 0 borrow into their highest bit. A borrow from a lower byte can only cause hits
+        // above the lowest true hit, and only the lowest hit counts.
         let hits = word.wrapping_sub(ONES) & !word & (ONES * 0x80);
         (hits != 0).then(|| hits.trailing_zeros() as usize / 8)
     };
@@ -68,14 +70,14 @@ fn first_question_mark(text: &[u8]) -> Option<usize> {
         .or_else(|| Some(text.len() - 8 + hits(last)?))
 }
 
-/// Returns a method that a format gives apart from the request line, empty if it is none.
+/// Returns a method that is a separate field in the format, or an empty slice if it is invalid.
 pub(super) fn method(text: &[u8]) -> &[u8] {
     let is_token = text.iter().all(|&byte| IS_TOKEN[usize::from(byte)]);
     let is_method = is_token && text.len() <= METHOD_BYTES_MAX && text != b"-";
     if is_method { text } else { b"" }
 }
 
-/// Returns the length of the method at the front of a request line.
+/// Returns the length of the method at the start of a request line.
 #[inline]
 fn method_len(request: &[u8]) -> Option<usize> {
     if request.starts_with(b"GET ") {
@@ -98,7 +100,7 @@ fn target(rest: &[u8]) -> Option<&[u8]> {
     other_target(rest)
 }
 
-/// Finds the target before a version of unusual length, or without one.
+/// Returns the target before a version of unusual length, or without a version.
 #[cold]
 fn other_target(rest: &[u8]) -> Option<&[u8]> {
     if let Some(space) = memrchr(b' ', rest)

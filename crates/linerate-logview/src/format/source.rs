@@ -1,44 +1,44 @@
-//! The text of a format as somebody copied it from a configuration.
+//! The text of a format, as copied from a configuration.
 
 use super::FormatError;
 
-/// The longest text that is taken as a format, 16 KiB; the longest seen in use has 2.
+/// The longest text that is accepted as a format, 16 KiB. The longest seen in use has 2 KiB.
 pub(super) const BYTES_MAX: usize = 16 << 10;
 
-/// Whose notation a format is in.
+/// The server whose notation a format uses.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Dialect {
     Apache,
     Nginx,
 }
 
-/// How a server writes what it would otherwise take for the end of a field.
+/// How a server escapes bytes that would otherwise end a field.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Escape {
-    /// `\x22` or `\"`.
+    /// As `\x22` or `\"`.
     #[default]
     Default,
-    /// As in strings of JSON.
+    /// As in JSON strings.
     Json,
     /// Not at all.
     None,
 }
 
-/// A format without what surrounds it in a configuration.
+/// A format without the surrounding text of the configuration.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) dialect: Dialect,
     pub(super) escape: Escape,
     /// Its name in the configuration.
     pub(super) name: Option<String>,
-    /// The characters, each with its place in the text that was given.
+    /// The characters, each with its position in the original text.
     pub(super) chars: Vec<Placed>,
 }
 
-/// A character and its place in the text that was given.
+/// A character and its position in the original text, from 1.
 pub(super) type Placed = (char, usize);
 
-/// A word of a configuration, with the place of each character.
+/// A word of a configuration, with the position of each character.
 struct Word {
     chars: Vec<Placed>,
     is_quoted: bool,
@@ -50,8 +50,8 @@ impl Word {
     }
 }
 
-/// Takes the format out of `log_format name 'a' 'b';`, `LogFormat "a" name`, quotes alone, or
-/// nothing around it.
+/// Extracts the format from `log_format name 'a' 'b';` or `LogFormat "a" name`, from quotes alone,
+/// or from bare text.
 pub(super) fn read(text: &str) -> Result<Source, FormatError> {
     if text.len() > BYTES_MAX {
         return Err(FormatError::TooLong {
@@ -105,9 +105,9 @@ fn nginx_directive(chars: &[Placed]) -> Result<Source, FormatError> {
     })
 }
 
-/// Returns the words of a text that is nothing but quoted strings, as they stand in nginx's
-/// directive, or one string and a name, as in Apache's; `None` for a format that only begins with
-/// a quote.
+/// Returns the words of a text that consists only of quoted strings, as in nginx's directive, or of
+/// one string and a name, as in Apache's. Returns `None` for a format that merely begins with a
+/// quote.
 fn strings(trimmed: &str, chars: &[Placed]) -> Option<Vec<Word>> {
     let words = words(chars)
         .ok()
@@ -137,7 +137,7 @@ fn apache_directive(chars: &[Placed]) -> Result<Source, FormatError> {
     })
 }
 
-/// Reads a format whose notation its first variables tell.
+/// Reads a format whose notation is determined by its first variables.
 fn bare(chars: Vec<Placed>, name: Option<String>) -> Result<Source, FormatError> {
     let follows = |sign: char, is_next: fn(char) -> bool| {
         chars
@@ -168,7 +168,7 @@ fn bare(chars: Vec<Placed>, name: Option<String>) -> Result<Source, FormatError>
     })
 }
 
-/// Undoes the escapes of Apache's own: `\"`, `\\`, `\n` and `\t`.
+/// Undoes Apache's own escapes: `\"`, `\\`, `\n`, `\r` and `\t`.
 fn without_backslashes(chars: &[Placed]) -> Vec<Placed> {
     let mut out = Vec::with_capacity(chars.len());
     let mut chars = chars.iter().copied();
@@ -204,7 +204,7 @@ fn escape(word: &Word) -> Result<Escape, FormatError> {
     }
 }
 
-/// Splits a directive into words, quoted or not, up to its semicolon. Comments are skipped.
+/// Splits a directive into words, quoted or not, up to its semicolon. Skips comments.
 fn words(chars: &[Placed]) -> Result<Vec<Word>, FormatError> {
     let mut words = Vec::new();
     let mut rest = chars;
@@ -212,7 +212,7 @@ fn words(chars: &[Placed]) -> Result<Vec<Word>, FormatError> {
         match rest {
             [] | [(';', _), ..] => return Ok(words),
             [('#', _), ..] => rest = skip_while(rest, |char| char != '\n'),
-            // A line that goes on: of Apache's.
+            // Line continuation in Apache configurations.
             [('\\', _), ('\n', _), ..] => rest = &rest[2..],
             [(char, _), ..] if char.is_whitespace() => rest = &rest[1..],
             [(quote @ ('\'' | '"'), at), after @ ..] => {
@@ -237,7 +237,7 @@ fn skip_while(chars: &[Placed], is_part: impl Fn(char) -> bool) -> &[Placed] {
     &chars[end.unwrap_or(chars.len())..]
 }
 
-/// Reads up to the closing quote; what follows a backslash is part of the word.
+/// Reads up to the closing quote. A character after a backslash is part of the word.
 fn quoted(quote: char, at: usize, chars: &[Placed]) -> Result<(Word, &[Placed]), FormatError> {
     let mut place = 0;
     while let Some((char, _)) = chars.get(place) {

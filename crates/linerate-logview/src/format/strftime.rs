@@ -1,4 +1,4 @@
-//! Moments by a pattern of strftime(3), as in Apache's `%{%d/%b/%Y:%H:%M:%S}t`.
+//! Times in a strftime(3) pattern, as in Apache's `%{%d/%b/%Y:%H:%M:%S}t`.
 
 use super::moment::{self, Civil};
 use super::timestamp;
@@ -7,11 +7,11 @@ use super::timestamp;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Item {
     Byte(u8),
-    /// One or two digits, perhaps after a space.
+    /// One or two digits, optionally padded with a space.
     Day,
-    /// Since 1970, in 10^-n seconds.
+    /// A number since 1970, in units of 10^-n seconds.
     Epoch(u32),
-    /// Digits that are finer than a second, or no number of ours: weeks, days of the year.
+    /// Digits that are not needed: fractions of a second, weeks, days of the year.
     Ignored,
     HalfOfTheDay,
     Hour,
@@ -19,14 +19,14 @@ pub(super) enum Item {
     Month,
     MonthName,
     Second,
-    /// The name of a weekday or of a zone.
+    /// The name of a weekday or of a time zone.
     Word,
     Year,
     YearOfTwoDigits,
     Zone,
 }
 
-/// Returns the items of a pattern, or the character after the `%` that is not understood.
+/// Returns the items of a pattern, or the first unknown character after a `%`.
 pub(super) fn compile(pattern: &str) -> Result<Vec<Item>, char> {
     let mut items = Vec::new();
     let mut chars = pattern.chars();
@@ -37,14 +37,14 @@ pub(super) fn compile(pattern: &str) -> Result<Vec<Item>, char> {
             items.extend(bytes.map(Item::Byte));
             continue;
         }
-        // E, O and the flags of GNU choose another notation, which servers don't write.
+        // E, O and the GNU flags select other notations, which servers do not write.
         let directive = chars.find(|char| !"EO-_0:".contains(*char)).unwrap_or('%');
         items.extend_from_slice(directive_items(directive).ok_or(directive)?);
     }
     Ok(items)
 }
 
-/// Says whether what the items read is a moment.
+/// Returns whether the items together identify a date.
 pub(super) fn has_a_date(items: &[Item]) -> bool {
     let has = |wanted: &[Item]| items.iter().any(|item| wanted.contains(item));
     let has_epoch = items.iter().any(|item| matches!(item, Item::Epoch(_)));
@@ -52,8 +52,8 @@ pub(super) fn has_a_date(items: &[Item]) -> bool {
     has_epoch || has_year && has(&[Item::Month, Item::MonthName]) && has(&[Item::Day])
 }
 
-/// Reads the items from the front of `text` into `civil`; returns what follows and, of an epoch,
-/// the seconds.
+/// Reads the items from the start of `text` into `civil`. Returns what follows them, and the
+/// seconds if there is an epoch.
 pub(super) fn read<'a>(
     items: &[Item],
     mut text: &'a [u8],
@@ -115,13 +115,13 @@ fn read_item<'a>(item: Item, text: &'a [u8], civil: &mut Civil) -> Option<&'a [u
         Item::Month => civil.month = Some(usize::try_from(number.checked_sub(1)?).ok()?),
         Item::Second => civil.second = number,
         Item::Year => civil.year = Some(number),
-        // POSIX: 69 to 99 are of the 20th century.
+        // POSIX: 69 to 99 are in the 20th century.
         _ => civil.year = Some(number + if number < 69 { 2_000 } else { 1_900 }),
     }
     Some(rest)
 }
 
-/// Reads the items that are no numbers of ours; `None` for those that are.
+/// Reads an item that is not a number. Returns `None` for numeric items.
 fn read_text<'a>(item: Item, text: &'a [u8], civil: &mut Civil) -> Option<Option<&'a [u8]>> {
     Some(match item {
         Item::Byte(byte) => text
@@ -154,7 +154,7 @@ fn month_name<'a>(text: &'a [u8], civil: &mut Civil) -> Option<&'a [u8]> {
     Some(skip(rest, |byte| byte.is_ascii_alphabetic()))
 }
 
-/// Reads up to `digits_max` digits; a space may pad them.
+/// Reads up to `digits_max` digits, optionally preceded by one space.
 fn number(text: &[u8], digits_max: usize) -> Option<(i64, &[u8])> {
     let text = text.strip_prefix(b" ").unwrap_or(text);
     let head = &text[..text.len().min(digits_max)];

@@ -1,4 +1,4 @@
-//! Formats of fields with fixed text in between, compiled from what a configuration says.
+//! Formats that consist of fields with fixed text in between, compiled from a configuration.
 
 mod compile;
 
@@ -10,7 +10,7 @@ use super::source::{Dialect, Escape, Source};
 use super::strftime::{self, Item};
 use super::{FormatError, Reason, Record, apache, nginx, quoted, timestamp};
 
-/// A part of a format as it was written.
+/// A part of a format, as written.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Piece {
     Text(String),
@@ -18,7 +18,7 @@ pub(super) enum Piece {
 }
 
 impl Piece {
-    /// Appends a character to the text at the end.
+    /// Appends a character to the last piece if it is text, or else as a new piece.
     pub(super) fn push_char(pieces: &mut Vec<Self>, char: char) {
         match pieces.last_mut() {
             Some(Self::Text(text)) => text.push(char),
@@ -27,29 +27,29 @@ impl Piece {
     }
 }
 
-/// What a variable is to us.
+/// The meaning of a variable.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
-    /// Of several fields for one slot that with the lowest rank is taken.
+    /// A field. If several fields fill the same slot, the one with the lowest rank is used.
     Field {
         slot: Slot,
         rank: u8,
     },
-    /// Text of the client's outside quotes, such as the name of a user, which may hold anything.
+    /// Text from the client outside quotes, such as a user name. It may contain anything.
     FreeText,
-    /// Values with commas or colons and spaces in between.
+    /// Values separated by commas or colons and spaces.
     List,
     ListField {
         slot: Slot,
         rank: u8,
     },
-    /// A query or its question mark, empty if there is none.
+    /// A query string or its question mark, empty if there is none.
     Query,
     Skipped,
     Time(TimeText),
 }
 
-/// How a moment is written.
+/// The notation of a time.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum TimeText {
     Common,
@@ -63,10 +63,10 @@ pub(super) enum TimeText {
 pub(super) struct Template {
     /// Its name in the configuration, or `custom`.
     pub(super) name: String,
-    /// What a line begins with.
+    /// The text at the start of each line.
     prefix: Box<[u8]>,
     fields: Box<[Field]>,
-    /// Whether values hold escapes of JSON.
+    /// True if values contain JSON escapes.
     is_json: bool,
 }
 
@@ -74,26 +74,26 @@ pub(super) struct Template {
 struct Field {
     slot: Option<Slot>,
     end: End,
-    /// The text that follows.
+    /// The text that follows the field.
     after: Box<[u8]>,
 }
 
 /// How to find the end of a field.
 #[derive(Debug, Eq, PartialEq)]
 enum End {
-    /// It ends where the text that follows it begins.
+    /// The field ends where the text that follows it begins.
     After,
-    /// Likewise, but the next field must be a moment, so that nobody can forge its text.
+    /// Like `After`, but a time must follow that text, so that a client cannot forge it.
     BeforeTime,
-    /// It ends at a closing quote that isn't escaped.
+    /// The field ends at a closing quote that is not escaped.
     Quote,
-    /// It ends before the slash with which the next begins.
+    /// The field ends before the slash with which the next one begins.
     Slash,
-    /// It may hold spaces after commas and around colons.
+    /// The field is a list, which may contain spaces after commas and around colons.
     List,
-    /// It is an address, in which colons occur too: it ends at the last of a word.
+    /// The field is an address, which may contain colons: it ends at the last colon of the word.
     LastColon,
-    /// It is a moment and knows itself where it ends.
+    /// The field is a time, and its own syntax determines where it ends.
     Time(TimeText),
 }
 
@@ -102,7 +102,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// It has no time, something in it is unknown, or its fields can't be told apart.
+    /// Returns an error if the format has no time, contains something unknown, or is ambiguous.
     pub(super) fn compile(source: &Source) -> Result<Self, FormatError> {
         let mut pieces = match source.dialect {
             Dialect::Apache => apache::pieces(&source.chars)?,
@@ -168,13 +168,13 @@ impl Template {
     }
 }
 
-/// Strips the text that must follow.
+/// Removes the text that must follow.
 #[inline]
 fn after<'a>(rest: &'a [u8], after: &[u8]) -> Result<&'a [u8], Reason> {
     rest.strip_prefix(after).ok_or_else(|| missing(rest))
 }
 
-/// Returns the reason why a line doesn't go on as it should.
+/// Returns the reason for a line that does not continue as the format requires.
 #[cold]
 fn missing(rest: &[u8]) -> Reason {
     if rest.is_empty() {
@@ -184,7 +184,7 @@ fn missing(rest: &[u8]) -> Reason {
     }
 }
 
-/// Splits a field off, and the text that follows it.
+/// Splits off a field and the text that follows it.
 #[inline]
 fn split<'a>(
     end: &End,
@@ -211,14 +211,14 @@ fn split<'a>(
     Ok((&rest[..at], &rest[at + text.len()..]))
 }
 
-/// Returns where `text`, which is not empty, begins first.
+/// Returns the first offset of `text`, which must not be empty.
 #[inline]
 fn find(rest: &[u8], text: &[u8]) -> Option<usize> {
     let (&first, others) = text.split_first()?;
     memchr_iter(first, rest).find(|at| rest[at + 1..].starts_with(others))
 }
 
-/// Returns where `text` begins with a moment and its own text behind it.
+/// Returns the first offset of `text` that is followed by a time and the time's own following text.
 fn before_time(rest: &[u8], text: &[u8], next: &[Field]) -> Option<usize> {
     let [
         Field {
@@ -244,8 +244,8 @@ fn before_time(rest: &[u8], text: &[u8], next: &[Field]) -> Option<usize> {
         .or(nothing_else)
 }
 
-/// Returns where `text`, which begins with a space, begins after a value that isn't followed by
-/// another of the list.
+/// Returns the first offset of `text`, which begins with a space, that is not between two values of
+/// a list.
 fn end_of_list(rest: &[u8], text: &[u8]) -> Option<usize> {
     let goes_on = |at: &usize| {
         let (before, behind) = rest.split_at(*at);
@@ -255,7 +255,7 @@ fn end_of_list(rest: &[u8], text: &[u8]) -> Option<usize> {
     spaces.find(|at| !goes_on(at))
 }
 
-/// Returns where the last colon of the word at the front is, if `text` begins there.
+/// Returns the offset of the last colon in the first word, if `text` begins there.
 fn last_colon(rest: &[u8], text: &[u8]) -> Option<usize> {
     let is_end = |byte: &u8| matches!(byte, 0..=b' ' | b'"' | b',');
     let end = rest.iter().position(is_end).unwrap_or(rest.len());
@@ -265,7 +265,7 @@ fn last_colon(rest: &[u8], text: &[u8]) -> Option<usize> {
 
 type Time<'a> = (Option<i64>, &'a [u8]);
 
-/// Reads a moment from the front, or a part of one into `civil`.
+/// Reads a time from the start of `rest`, or a part of one into `civil`.
 #[inline]
 fn read_time<'a>(
     text: &TimeText,

@@ -3,9 +3,9 @@
 /// The length of a timestamp without its brackets.
 pub(super) const LEN: usize = 26;
 
-/// Where the seconds stand, `05` above.
+/// The offset of the seconds, `05` above.
 const SECOND: usize = 18;
-/// Where the zone stands with the space before it, ` +0000` above.
+/// The offset of the zone with the space before it, ` +0000` above.
 const ZONE: usize = 20;
 
 /// Reads timestamps and remembers the minute of the last one.
@@ -27,7 +27,8 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// Returns the seconds since 1970-01-01 UTC, or `None` for what is no moment since then.
+    /// Returns the seconds since 1970-01-01 UTC, or `None` if there is no such time or it is
+    /// earlier.
     #[inline]
     pub(super) fn read(&mut self, text: &[u8; LEN]) -> Option<i64> {
         let second = second(text)?;
@@ -63,7 +64,7 @@ fn minute(text: &[u8; LEN]) -> Option<i64> {
     Some((minutes - zone_minutes(text)?) * 60)
 }
 
-/// Returns how far the zone is ahead of UTC.
+/// Returns the offset of the zone from UTC in minutes.
 fn zone_minutes(text: &[u8; LEN]) -> Option<i64> {
     let hours = two_digits(text, 22).filter(|&hours| hours < 24)?;
     let minutes = two_digits(text, 24).filter(|&minutes| minutes < 60)?;
@@ -99,7 +100,7 @@ pub(super) fn days_in_month(year: i64, month: usize) -> i64 {
 }
 
 pub(super) fn days_since_1970(year: i64, month: usize, day: i64) -> i64 {
-    /// The days from 1 January of the year 1 to 1 January 1970.
+    /// The number of days from 1 January of the year 1 to 1 January 1970.
     const BEFORE_1970: i64 = 719_162;
     let past = year - 1;
     let years = past * 365 + past / 4 - past / 100 + past / 400;
@@ -116,7 +117,7 @@ mod tests {
         Reader::default().read(text)
     }
 
-    /// The right-hand sides are GNU `date -u -d … +%s`.
+    /// The expected values come from GNU `date -u -d … +%s`.
     #[test]
     fn timestamps_become_unix_seconds() {
         assert_eq!(read("01/Jan/1970:00:00:00 +0000"), Some(0));

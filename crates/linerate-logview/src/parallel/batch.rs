@@ -1,4 +1,4 @@
-//! The requests of a piece, parsed but not yet counted.
+//! The requests of a piece, parsed but not counted yet.
 
 use super::Piece;
 use crate::aggregate::Limits;
@@ -7,14 +7,14 @@ use crate::aggregate::samples::Samples;
 use crate::format::{Format, Parser, Reason, Record};
 use crate::lines::{Line, LineSplitter, Marks};
 
-/// The lines of a piece, parsed: give it to
+/// The parsed lines of a piece, to be passed to
 /// [`Aggregator::merge`](crate::aggregate::Aggregator::merge).
 #[derive(Debug)]
 pub struct Batch {
-    /// Of all values of this batch.
+    /// The dictionaries of all values of this batch.
     pub(crate) dictionaries: Dictionaries,
     pub(crate) requests: Vec<Request>,
-    /// Unparsed lines by their numbers in the batch.
+    /// The unparsed lines by their numbers in the batch.
     pub(crate) samples: Samples,
     pub(crate) blank: u64,
     pub(crate) bytes_read: u64,
@@ -22,7 +22,7 @@ pub struct Batch {
     pub(super) text: Vec<u8>,
 }
 
-/// A request, its values by the codes of the batch.
+/// A request, with the batch's codes for its values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) row: Row,
@@ -44,7 +44,7 @@ impl Batch {
         }
     }
 
-    /// Returns the line of a request without its end.
+    /// Returns the line of a request without its line ending.
     pub(crate) fn line(&self, request: &Request) -> &[u8] {
         &self.text[request.start as usize..][..request.len as usize]
     }
@@ -60,7 +60,7 @@ impl Batch {
         self.blank = 0;
     }
 
-    /// Notes a line, of which it may be known where its marks are.
+    /// Adds a line, using its marks if they are known.
     #[inline(always)]
     fn note(
         &mut self,
@@ -105,7 +105,7 @@ impl Batch {
     }
 }
 
-/// Parses pieces.
+/// Parses pieces into batches.
 #[derive(Debug)]
 pub struct Worker {
     parser: Parser,
@@ -123,7 +123,7 @@ impl Worker {
         }
     }
 
-    /// Parses a piece of lines in a format, into a batch that is not needed any more if there is one.
+    /// Parses a piece whose lines are in `format`. Reuses the memory of `spare` if given.
     pub fn parse(&mut self, piece: Piece, format: &Format, spare: Option<Batch>) -> Batch {
         if self.parser.format() != format {
             self.parser = Parser::new(format.clone());
@@ -134,7 +134,7 @@ impl Worker {
             parser, splitter, ..
         } = self;
         let first_byte = piece.text.as_ptr().addr();
-        // Pieces end with a line feed, so every line is lent from the piece.
+        // Pieces end with a line feed, so every line is borrowed from the piece.
         if parser.wants_marks() {
             splitter.handle_marked_input(&piece.text, |line, marks| {
                 batch.note(parser, line, marks, first_byte);

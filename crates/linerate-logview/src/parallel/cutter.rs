@@ -1,10 +1,10 @@
-//! Cutting a log at line ends.
+//! Cuts a log into pieces at line feeds.
 
 use std::mem;
 
 use linerate_simd::newline;
 
-/// How long a piece is, unless lines may be longer: enough for what is done once for each, little
+/// The length of a piece, unless lines may be longer: enough to amortize the work per piece, little
 /// enough for the caches of a core.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -12,13 +12,13 @@ const PIECE_BYTES: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Piece {
     pub(super) text: Vec<u8>,
-    /// How many bytes of the log it stands for: more than its own where a line is too long.
+    /// How many bytes of the log the piece covers: more than its own length if a line is too long.
     pub(super) bytes_read: u64,
 }
 
 /// Cuts a log that arrives in parts of any size into pieces of whole lines.
 ///
-/// Of a line that is too long only so much is kept that it is seen to be.
+/// Of a line that is too long, only enough bytes are kept to show that it is.
 ///
 /// ```
 /// use linerate_logview::parallel::Cutter;
@@ -33,11 +33,11 @@ pub struct Piece {
 #[derive(Debug)]
 pub struct Cutter {
     text: Vec<u8>,
-    /// How many bytes came since the last cut.
+    /// How many bytes arrived since the last cut.
     bytes_read: u64,
-    /// Whether the unfinished line is too long and its rest is to be dropped.
+    /// True if the unfinished line is too long and its remainder must be dropped.
     skipping: bool,
-    /// Buffers to fill, which were used before.
+    /// Buffers to be reused.
     spare: Vec<Vec<u8>>,
     piece_bytes: usize,
     line_bytes_max: usize,
@@ -56,7 +56,7 @@ impl Cutter {
         }
     }
 
-    /// Takes the next bytes of the log and hands out each piece that is full.
+    /// Processes the next bytes of the log and passes on each full piece.
     pub fn handle_input(&mut self, input: &[u8], mut each: impl FnMut(Piece)) {
         let mut rest = input;
         while !rest.is_empty() {
@@ -67,14 +67,14 @@ impl Cutter {
         }
     }
 
-    /// Hands out the whole lines that make no full piece yet.
+    /// Passes on the whole lines that do not fill a piece yet.
     pub fn flush(&mut self, mut each: impl FnMut(Piece)) {
         if newline::rfind(&self.text).is_some() {
             self.cut(&mut each);
         }
     }
 
-    /// Ends the log: hands out what is left, with a line feed where there is none.
+    /// Ends the log and passes on what is left, adding a line feed if it is missing.
     pub fn handle_eof(&mut self, mut each: impl FnMut(Piece)) {
         if self.text.last().is_some_and(|&byte| byte != b'\n') {
             self.text.push(b'\n');
@@ -89,13 +89,13 @@ impl Cutter {
         }
     }
 
-    /// Takes back the buffer of a piece that is not needed any more.
+    /// Takes back the buffer of a piece that is no longer needed.
     pub(super) fn recycle(&mut self, mut text: Vec<u8>) {
         text.clear();
         self.spare.push(text);
     }
 
-    /// Takes as many bytes as the piece has room for and returns the others.
+    /// Copies as many bytes as fit into the piece, and returns the others.
     fn take<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
         let skipped = match self.skipping {
             true => newline::find(input).unwrap_or(input.len()),
@@ -112,10 +112,10 @@ impl Cutter {
         rest
     }
 
-    /// Hands out the whole lines and keeps the unfinished one.
+    /// Passes on the whole lines and keeps the unfinished one.
     fn cut(&mut self, each: &mut impl FnMut(Piece)) {
         let Some(end) = newline::rfind(&self.text).map(|at| at + 1) else {
-            // One line that is too long, by which it is still seen to be.
+            // A single line that is too long. Keep enough bytes to show that it is.
             self.text.truncate(self.line_bytes_max + 1);
             self.skipping = true;
             return;
@@ -135,7 +135,8 @@ impl Cutter {
 mod tests {
     use super::Cutter;
 
-    /// Cuts parts into pieces of 20 bytes and more; returns them as text with the bytes they stand for.
+    /// Cuts parts into pieces of at least 20 bytes, and returns them as text with the bytes they
+    /// cover.
     fn cut(parts: &[&[u8]]) -> Vec<(String, u64)> {
         let mut cutter = Cutter::new(9);
         cutter.piece_bytes = 20;

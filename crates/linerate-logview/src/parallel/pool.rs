@@ -9,13 +9,13 @@ use super::{Batch, Cutter, Piece, Worker};
 use crate::aggregate::{Aggregator, Limits};
 use crate::format::Format;
 
-/// How many pieces each thread may have: one that it parses, and one that waits.
+/// How many pieces each thread may hold: one being parsed and one waiting.
 const PIECES_MAX: usize = 2;
 
-/// Reads a log like an [`Aggregator`], by several threads.
+/// Reads a log like an [`Aggregator`], but on several threads.
 ///
-/// The threads parse; whoever calls merges. It waits when all threads have enough to do, so that
-/// memory is bounded: by two pieces of a mebibyte and their requests for each thread.
+/// The threads parse; the caller's thread merges. Calls block while all threads are busy, so that
+/// memory is bounded: two pieces of 1 MiB and their requests for each thread.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -34,11 +34,11 @@ pub struct Pool {
     log: Aggregator,
     cutter: Cutter,
     format: Arc<Format>,
-    /// Whose turn it is in a circle, for the next piece and for the next batch.
+    /// The threads take turns, both for the next piece and for the next batch.
     threads: Vec<Thread>,
     submitted: usize,
     merged: usize,
-    /// Batches to fill again.
+    /// Batches to be reused.
     spare: Vec<Batch>,
 }
 
@@ -58,7 +58,7 @@ struct Job {
 }
 
 impl Pool {
-    /// Starts threads for a log.
+    /// Starts `threads` threads for a log.
     pub fn new(limits: Limits, threads: NonZeroUsize) -> Self {
         let threads = (0..threads.get()).map(|_| Thread::start(limits.clone()));
         Self {
@@ -72,38 +72,38 @@ impl Pool {
         }
     }
 
-    /// Takes the next bytes of the log, of any number; waits while the threads have enough to do.
+    /// Processes the next bytes of the log, of any number. Blocks while all threads are busy.
     pub fn handle_input(&mut self, input: &[u8]) {
         self.with_cutter(|cutter, each| cutter.handle_input(input, each));
     }
 
-    /// Ends a file: its last line may lack a line feed. Waits until all of it is counted.
+    /// Ends a file, whose last line need not have a line feed. Blocks until all of it is counted.
     pub fn handle_eof(&mut self) {
         self.with_cutter(|cutter, each| cutter.handle_eof(each));
         self.merge_all();
     }
 
-    /// Waits until all whole lines are counted.
+    /// Blocks until all whole lines are counted.
     pub fn settle(&mut self) {
         self.with_cutter(|cutter, each| cutter.flush(each));
         self.merge_all();
     }
 
-    /// Takes the lines to come as those of another format; call it between two files.
+    /// Sets the format of all lines that follow. Call it between two files.
     pub fn set_format(&mut self, format: Format) {
         self.log.set_format(format.clone());
         self.format = Arc::new(format);
     }
 
-    /// Returns the figures of the part of the log that is counted: all but the last few pieces while
-    /// it is being read.
+    /// Returns the figures of the part of the log that is counted: all but the last few pieces
+    /// while the log is being read.
     pub fn log(&self) -> &Aggregator {
         &self.log
     }
 
-    /// Cuts pieces and gives them to the threads.
+    /// Cuts pieces and submits them to the threads.
     fn with_cutter(&mut self, cut: impl FnOnce(&mut Cutter, &mut dyn FnMut(Piece))) {
-        // Taken out, since submitting needs the rest.
+        // Taken out because submitting borrows the whole pool.
         let mut cutter = std::mem::replace(&mut self.cutter, Cutter::new(0));
         cut(&mut cutter, &mut |piece| self.submit(piece));
         self.spare
@@ -113,7 +113,7 @@ impl Pool {
         self.cutter = cutter;
     }
 
-    /// Gives a piece to the thread whose turn it is.
+    /// Submits a piece to the next thread.
     fn submit(&mut self, piece: Piece) {
         if self.submitted - self.merged == self.threads.len() * PIECES_MAX {
             self.merge_next();
@@ -125,7 +125,7 @@ impl Pool {
         };
         let thread = &self.threads[self.submitted % self.threads.len()];
         let is_sent = thread.jobs.as_ref().is_some_and(|it| it.send(job).is_ok());
-        assert!(is_sent, "threads last as long as the pool");
+        assert!(is_sent, "threads run as long as the pool exists");
         self.submitted += 1;
     }
 
@@ -133,7 +133,7 @@ impl Pool {
     fn merge_next(&mut self) {
         let thread = &self.threads[self.merged % self.threads.len()];
         let batch = thread.batches.recv();
-        let batch = batch.expect("threads last as long as the pool");
+        let batch = batch.expect("threads run as long as the pool exists");
         self.log.merge(&batch);
         self.merged += 1;
         self.spare.push(batch);
@@ -152,7 +152,7 @@ impl Drop for Pool {
             thread.jobs = None;
         }
         for thread in &mut self.threads {
-            // It has no result, and a panic of it was reported.
+            // The thread has no result, and a panic in it was reported already.
             _ = thread.handle.take().map(JoinHandle::join);
         }
     }

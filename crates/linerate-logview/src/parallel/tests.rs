@@ -1,4 +1,4 @@
-//! Neither the number of threads nor the cuts change a figure.
+//! The figures depend neither on the number of threads nor on the cuts.
 
 use std::num::NonZeroUsize;
 
@@ -22,7 +22,7 @@ fn limits() -> Limits {
     }
 }
 
-/// Requests of many values, and lines that are none.
+/// Returns a log with requests of many values, and with lines that are not requests.
 fn log(lines: u64) -> Vec<u8> {
     let mut log = String::new();
     for n in 0..lines {
@@ -55,7 +55,7 @@ fn one_by_one(log: &[u8]) -> Aggregator {
     one
 }
 
-/// Leaves out what tells how much memory happens to be held.
+/// Removes the figures that depend on how much memory is held at the moment.
 fn without_bytes(mut summary: Summary) -> Summary {
     (summary.filterable.bytes, summary.rows_kept.bytes) = (0, 0);
     summary

@@ -1,4 +1,4 @@
-//! From filters to conditions on fields: types are checked, and negations reach the comparisons.
+//! Converts filters to conditions on fields: checks types and pushes negations down to comparisons.
 
 use std::collections::BTreeSet;
 
@@ -13,27 +13,29 @@ use super::ranges::Ranges;
 use super::values::Values;
 use crate::store;
 
-/// How many bytes a filter may have: any value that is shown, a thousand characters with an escape each, fits.
+/// The longest filter in bytes: enough for any displayed value, which has at most 1,000 characters,
+/// each of them escaped.
 const FILTER_BYTES_MAX: usize = 8 << 10;
-/// How many nodes a filter may have: those of [`CONDITIONS_MAX`] comparisons with brackets around each.
+/// The most nodes of a filter: enough for [`CONDITIONS_MAX`] comparisons with brackets around each.
 const FILTER_NODES_MAX: usize = 512;
-/// How many comparisons a query may have in all its filters: more than a person clicks together.
+/// The most comparisons in all filters of a query: more than a person would click together.
 pub(super) const CONDITIONS_MAX: usize = 64;
 
-/// What is asked of a request.
+/// A condition on requests.
 ///
-/// Conditions hold no negations: a field that is missing makes a comparison false, and its opposite as well.
+/// Conditions contain no negation, because a missing field makes both a comparison and its opposite
+/// false.
 #[derive(Clone, Debug)]
 pub(super) enum Condition {
     /// All of these are true.
     All(Vec<Self>),
     /// Any of these is true.
     Any(Vec<Self>),
-    /// It is so, or it is not.
+    /// True for all requests, or for none.
     Constant(bool),
-    /// A number is in ranges, as its column has them.
+    /// The field is in these ranges, in the encoding of its column.
     Number(Field, Ranges),
-    /// A text is of some values, or is not.
+    /// The field matches `values`, or does not match if `negated`.
     Text {
         field: Field,
         values: Values,
@@ -41,7 +43,7 @@ pub(super) enum Condition {
     },
 }
 
-/// Returns what filters ask, all of which must be true.
+/// Returns the condition that all filters are true.
 pub(super) fn of_filters(filters: &[String]) -> Result<Condition, QueryError> {
     let limits = Limits::new(FILTER_BYTES_MAX, FILTER_NODES_MAX);
     let mut all = Vec::new();
@@ -74,7 +76,7 @@ pub(super) fn of_filters(filters: &[String]) -> Result<Condition, QueryError> {
 }
 
 impl Condition {
-    /// Adds the fields that it names.
+    /// Adds the fields that the condition names to `fields`.
     pub(super) fn name(&self, fields: &mut BTreeSet<Field>) {
         match self {
             Self::All(conditions) | Self::Any(conditions) => {
@@ -88,18 +90,18 @@ impl Condition {
     }
 }
 
-/// What is wrong, and in which column.
+/// A problem and its column.
 type Wrong = (usize, FilterProblem);
 
 /// Walks through a filter from left to right.
 struct Checker<'f> {
-    /// Where the constants and fields are that the walk has not met.
+    /// The columns of the constants and fields that the walk has not reached yet.
     columns: &'f [usize],
-    /// How many there are so far.
+    /// The number of comparisons so far.
     conditions: usize,
 }
 
-/// One side of a comparison, and where it begins.
+/// One side of a comparison, and the column where it begins.
 enum Operand<'f> {
     Constant(usize, &'f Literal),
     Field(usize, Field),
@@ -175,7 +177,7 @@ impl Checker<'_> {
                         Ok(text_condition(*field, values, negated))
                     }
                     _ => {
-                        let construct = "a function other than of a field and with a constant";
+                        let construct = "a function call other than on a field with a constant";
                         Err((text.column(), FilterProblem::Unsupported { construct }))
                     }
                 }
@@ -201,12 +203,12 @@ impl Checker<'_> {
                     Err((other.column(), FilterProblem::Unsupported { construct }))
                 }
             },
-            Node::Negate(_) => Err(self.unsupported("the opposite of a field")),
+            Node::Negate(_) => Err(self.unsupported("negating a field")),
             _ => Err(self.unsupported("a comparison of truth values")),
         }
     }
 
-    /// Finds the field that a path leads to.
+    /// Returns the field that a path refers to, and its column.
     fn field(&mut self, Path(path): &Path) -> Result<(usize, Field), Wrong> {
         let column = self.column();
         let (name, within) = match &**path {
@@ -224,7 +226,7 @@ impl Checker<'_> {
         (self.column(), FilterProblem::Unsupported { construct })
     }
 
-    /// Returns where the next constant or field begins.
+    /// Returns the column of the next constant or field.
     fn column(&mut self) -> usize {
         let Some((column, rest)) = self.columns.split_first() else {
             return 1;
@@ -240,7 +242,7 @@ fn compare(
     right: Operand<'_>,
     negated: bool,
 ) -> Result<Condition, Wrong> {
-    // A field that is there compares or it compares in the opposite way.
+    // For a field that exists, either a comparison or its opposite is true.
     let comparison = match negated {
         true => opposite(comparison),
         false => comparison,
@@ -301,7 +303,7 @@ fn is_in(value: Operand<'_>, list: &[Literal], negated: bool) -> Result<Conditio
                 let number = of_number(column, field, literal)?;
                 Ok(of_column(field, Comparison::Equal, number))
             });
-            // All at once: a list may have thousands of numbers.
+            // Combine them all at once, because a list may have thousands of numbers.
             let equal = Ranges::of_all(equal.collect::<Result<Vec<_>, _>>()?);
             let ranges = match negated {
                 false => equal,
@@ -317,16 +319,16 @@ fn is_in(value: Operand<'_>, list: &[Literal], negated: bool) -> Result<Conditio
             Ok(text_condition(field, values, negated))
         }
         other => {
-            let construct = "in with something other than a field before it";
+            let construct = "in with something other than a field on its left";
             Err((other.column(), FilterProblem::Unsupported { construct }))
         }
     }
 }
 
-/// No field is less.
+/// The lowest number: no field has a value below it.
 const LOWEST: Number = Number::Int(i64::MIN);
 
-/// Returns the numbers of a field's column for which a comparison is true.
+/// Returns the numbers of the field's column for which the comparison is true.
 fn of_column(field: Field, comparison: Comparison, than: Number) -> Ranges {
     let (values, number) = store::numbers(field);
     Ranges::of(comparison, than, values, number)
@@ -379,7 +381,7 @@ fn opposite(comparison: Comparison) -> Comparison {
     }
 }
 
-/// Returns the comparison with its sides exchanged.
+/// Returns the comparison with its operands swapped.
 fn mirrored(comparison: Comparison) -> Comparison {
     match comparison {
         Comparison::Greater => Comparison::Less,
@@ -402,47 +404,47 @@ mod tests {
     fn errors_name_the_field_or_the_construct_and_the_place() {
         for (filter, expected) in [
             ("status >", "column 9: found the end"),
-            ("pth == \"/a\"", "column 1: there is no field \"pth\""),
+            ("pth == \"/a\"", "column 1: unknown field \"pth\""),
             (
                 "method == \"GET\" && data[\"a b\"] > 1",
-                "column 20: there is no field \"a b\"",
+                "column 20: unknown field \"a b\"",
             ),
-            ("data == 1", "column 1: there is no field \"data\""),
+            ("data == 1", "column 1: unknown field \"data\""),
             (
                 "path.size == 1",
                 "column 1: path is a string and has no fields",
             ),
             (
                 "status == \"404\"",
-                "column 1: status is a number; it can't be compared with a string",
+                "column 1: status is a number; it cannot be compared with a string",
             ),
             (
                 "\"404\" == status",
-                "column 10: status is a number; it can't be compared with a string",
+                "column 10: status is a number; it cannot be compared with a string",
             ),
             (
                 "path == 5",
-                "column 1: path is a string; it can't be compared with a number",
+                "column 1: path is a string; it cannot be compared with a number",
             ),
             (
                 "path == null",
-                "column 1: path is a string; it can't be compared with null",
+                "column 1: path is a string; it cannot be compared with null",
             ),
             (
                 "method in [\"GET\", 5]",
-                "column 1: method is a string; it can't be compared with a number",
+                "column 1: method is a string; it cannot be compared with a number",
             ),
             (
                 "status in [404, true]",
-                "column 1: status is a number; it can't be compared with a truth value",
+                "column 1: status is a number; it cannot be compared with a truth value",
             ),
             (
                 "status.startsWith(\"4\")",
-                "column 1: status is a number; it can't be compared with a string",
+                "column 1: status is a number; it cannot be compared with a string",
             ),
             (
                 "path.contains(5)",
-                "column 1: path is a string; it can't be compared with a number",
+                "column 1: path is a string; it cannot be compared with a number",
             ),
             (
                 "size(status) > 1",
@@ -450,7 +452,7 @@ mod tests {
             ),
             (
                 "size(path) > \"x\"",
-                "column 6: the size of path is a number; it can't be compared with a string",
+                "column 6: the size of path is a number; it cannot be compared with a string",
             ),
             ("!path", "column 2: path is not compared with anything"),
             (
@@ -467,7 +469,7 @@ mod tests {
             ),
             (
                 "-status == 1",
-                "column 2: the opposite of a field is not supported",
+                "column 2: negating a field is not supported",
             ),
             (
                 "\"a\" in path",
@@ -475,11 +477,11 @@ mod tests {
             ),
             (
                 "\"a\" in [\"a\"]",
-                "column 1: in with something other than a field before it",
+                "column 1: in with something other than a field on its left",
             ),
             (
                 "\"abc\".contains(path)",
-                "column 1: a function other than of a field",
+                "column 1: a function call other than on a field",
             ),
             (
                 "size(\"abc\") > 1",
@@ -503,7 +505,7 @@ mod tests {
         }
         let filters = ["true".to_owned(), "x > 1".to_owned()];
         let Err(QueryError::Filter(second)) = of_filters(&filters) else {
-            panic!("an unknown field is taken");
+            panic!("an unknown field was accepted");
         };
         assert_eq!((second.filter, second.column), (1, 1));
     }

@@ -1,4 +1,4 @@
-//! Why a query can't be answered.
+//! Why a query cannot be answered.
 
 use std::error::Error;
 use std::fmt;
@@ -7,69 +7,70 @@ use linerate_filter::Problem;
 
 use super::Field;
 
-/// Why a query can't be answered. The figures of the whole log are not concerned.
+/// Why a query cannot be answered. The figures of the whole log are not affected.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// The log has more requests than the columns may hold.
+    /// The log has more requests than fit into the columns.
     ColumnsFull {
-        /// The requests of the log.
+        /// The number of requests in the log.
         requests: u64,
-        /// Those that fit.
+        /// The number of requests that fit.
         requests_kept: u64,
-        /// How many bytes the columns may take up.
+        /// The most bytes of the columns.
         bytes_max: usize,
     },
-    /// A filter can't be applied to any log.
+    /// A filter is invalid for any log.
     Filter(FilterError),
-    /// Countries are asked for, and there is no database of them.
+    /// The query concerns countries, but no country database was given.
     NoCountries,
-    /// The field has more values than are told apart, and a filter might concern those.
+    /// The field has more distinct values than are tracked, and the filter may match some of the
+    /// others.
     NotToldApart {
         /// The field that the filter names.
         field: Field,
-        /// How many values are told apart.
+        /// The most distinct values that are tracked.
         values_max: usize,
     },
-    /// The lines themselves were not to be kept.
+    /// The lines themselves were not kept.
     RowsNotKept,
-    /// The log is longer than the lines that may be kept.
+    /// Not all requested lines fit into the memory for lines.
     RowsFull {
-        /// The requests whose lines are kept.
+        /// The number of requests whose lines are kept.
         lines: u64,
-        /// How many bytes the lines may take up.
+        /// The most bytes of the lines.
         bytes_max: usize,
     },
-    /// There are more comparisons than one query may have.
+    /// The filters have more comparisons than a query may have.
     TooManyConditions {
-        /// The comparisons of all filters.
+        /// The number of comparisons in all filters.
         conditions: usize,
-        /// How many there may be.
+        /// The limit.
         conditions_max: usize,
     },
-    /// More lines were asked for than are given at once.
+    /// More lines were requested than may be returned at once.
     TooManyRows {
-        /// The lines that were asked for.
+        /// The number of lines that were requested.
         rows: usize,
-        /// How many may be.
+        /// The limit.
         rows_max: usize,
     },
-    /// More values were asked for than a list may have.
+    /// More values were requested than a list may have.
     TopTooLong {
-        /// The values that were asked for.
+        /// The number of values that were requested.
         top: usize,
-        /// How many may be.
+        /// The limit.
         top_max: usize,
     },
 }
 
-/// Which filter of a query can't be applied, where, and why.
+/// Which filter of a query is invalid, where, and why.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct FilterError {
-    /// Its place in the query, from 0.
+    /// The index of the filter in the query, from 0.
     pub filter: usize,
-    /// Where in its text, in characters from 1.
+    /// The position in its text, in characters from 1.
     pub column: usize,
     /// What is wrong there.
     pub problem: FilterProblem,
@@ -79,34 +80,34 @@ pub struct FilterError {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum FilterProblem {
-    /// `has` of a field that all requests have.
+    /// `has` is used with a field that every request has.
     AlwaysThere {
         /// The field.
         field: Field,
     },
-    /// A field of a field.
+    /// A field of a field is used, but fields have no fields.
     NoFields {
-        /// The outer one.
+        /// The outer field.
         field: Field,
     },
-    /// The size of a field that is not a string.
+    /// `size` is used with a field that is not a string.
     NoSize {
         /// The field.
         field: Field,
     },
-    /// A field where a comparison has to be.
+    /// A field is used where a comparison is required.
     NotCompared {
         /// The field.
         field: Field,
     },
-    /// The size of a field is compared with what is not a number.
+    /// The size of a field is compared with something other than a number.
     SizeType {
         /// The field.
         field: Field,
         /// What it is compared with.
         found: &'static str,
     },
-    /// It is not an expression.
+    /// The filter is not a valid expression.
     Syntax(Problem),
     /// A field is compared with a value of another type.
     Type {
@@ -115,21 +116,21 @@ pub enum FilterProblem {
         /// What it is compared with.
         found: &'static str,
     },
-    /// A field that requests don't have.
+    /// The filter names a field that requests do not have.
     UnknownField {
-        /// The beginning of its name.
+        /// The beginning of the name.
         name: String,
     },
-    /// A construct of the language that is not for logs.
+    /// The filter uses a construct of the language that logs do not support.
     Unsupported {
-        /// Its name.
+        /// A description of the construct.
         construct: &'static str,
     },
 }
 
 impl FilterProblem {
     pub(super) fn unknown(name: &str) -> Self {
-        /// No field has a longer name.
+        /// Longer than the name of any field.
         const NAME_CHARS_MAX: usize = 32;
         Self::UnknownField {
             name: name.chars().take(NAME_CHARS_MAX).collect(),
@@ -138,7 +139,7 @@ impl FilterProblem {
 }
 
 impl QueryError {
-    /// Returns the name of the error on the wire.
+    /// Returns the error code on the wire.
     pub fn code(&self) -> &'static str {
         match self {
             Self::ColumnsFull { .. } => "columns_full",
@@ -163,25 +164,25 @@ impl fmt::Display for QueryError {
                 bytes_max,
             } => write!(
                 f,
-                "the log can't be filtered: of its {requests} requests {requests_kept} fit into \
-                 the {bytes_max} bytes that may be kept of it"
+                "the log cannot be filtered: only {requests_kept} of its {requests} requests fit \
+                 into the {bytes_max} bytes that may be kept"
             ),
             Self::Filter(error) => error.fmt(f),
-            Self::NoCountries => f.write_str(
-                "the countries of addresses are not known: no database of them was given",
-            ),
+            Self::NoCountries => {
+                f.write_str("the countries of addresses are unknown: no country database was given")
+            }
             Self::NotToldApart { field, values_max } => write!(
                 f,
-                "the log has more than the {values_max} values of {} that are told apart, and \
-                 the filter may concern the others",
+                "the log has more than the {values_max} values of {} that can be tracked, and \
+                 the filter may match some of the others",
                 field.name()
             ),
             Self::RowsFull { lines, bytes_max } => write!(
                 f,
-                "the lines can't be shown: only the first {lines} fit into the {bytes_max} bytes \
-                 that may be kept of them"
+                "the lines cannot be shown: only the first {lines} fit into the {bytes_max} bytes \
+                 that may be kept"
             ),
-            Self::RowsNotKept => f.write_str("the lines of the log are not kept"),
+            Self::RowsNotKept => f.write_str("the lines of the log were not kept"),
             Self::TooManyConditions {
                 conditions,
                 conditions_max,
@@ -190,11 +191,14 @@ impl fmt::Display for QueryError {
                 "the filters have {conditions} comparisons; at most {conditions_max} are allowed"
             ),
             Self::TooManyRows { rows, rows_max } => {
-                write!(f, "{rows} lines were asked for, {rows_max} are allowed")
+                write!(
+                    f,
+                    "{rows} lines were requested; at most {rows_max} are allowed"
+                )
             }
             Self::TopTooLong { top, top_max } => write!(
                 f,
-                "lists of {top} values were asked for, {top_max} are allowed"
+                "lists of {top} values were requested; at most {top_max} are allowed"
             ),
         }
     }
@@ -223,7 +227,7 @@ impl fmt::Display for FilterProblem {
                 write!(f, "every request has {name}")?;
                 match field.is_number() {
                     true => Ok(()),
-                    false => write!(f, "; write {name} != \"\" for those with a value"),
+                    false => write!(f, "; write {name} != \"\" to select those with a value"),
                 }
             }
             Self::NoFields { field } => {
@@ -237,18 +241,18 @@ impl fmt::Display for FilterProblem {
             }
             Self::SizeType { field, found } => write!(
                 f,
-                "the size of {} is a number; it can't be compared with {found}",
+                "the size of {} is a number; it cannot be compared with {found}",
                 field.name()
             ),
             Self::Syntax(problem) => problem.fmt(f),
             Self::Type { field, found } => write!(
                 f,
-                "{} is {}; it can't be compared with {found}",
+                "{} is {}; it cannot be compared with {found}",
                 field.name(),
                 field.kind()
             ),
             Self::UnknownField { name } => {
-                write!(f, "there is no field {name:?}; fields are")?;
+                write!(f, "unknown field {name:?}; the fields are")?;
                 for (at, field) in Field::ALL.into_iter().enumerate() {
                     let comma = if at == 0 { "" } else { "," };
                     write!(f, "{comma} {}", field.name())?;
@@ -257,7 +261,7 @@ impl fmt::Display for FilterProblem {
             }
             Self::Unsupported { construct } => write!(
                 f,
-                "{construct} is not supported; filters of logs compare a field with constants"
+                "{construct} is not supported; filters for logs compare a field with constants"
             ),
         }
     }
@@ -276,8 +280,8 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "the log has more than the 131072 values of path that are told apart, and the filter \
-             may concern the others"
+            "the log has more than the 131072 values of path that can be tracked, and the filter \
+             may match some of the others"
         );
         let error = QueryError::TooManyConditions {
             conditions: 65,

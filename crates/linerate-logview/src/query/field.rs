@@ -1,8 +1,8 @@
-//! The fields of a request that filters name.
+//! The fields of a request that filters can name.
 
 /// A field of a request.
 ///
-/// Texts are always there: the empty one stands for a request without a value.
+/// String fields are always present: the empty string stands for a request without a value.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Field {
@@ -10,22 +10,21 @@ pub enum Field {
     Address,
     /// The `User-Agent` header.
     Agent,
-    /// The program that the agent is of, by its name in [`Summary::bots`].
+    /// The program that sent the request, by its name in [`Summary::bots`].
     ///
     /// [`Summary::bots`]: crate::summary::Summary::bots
     Bot,
-    /// The bytes of the response, a number.
+    /// The size of the response in bytes, a number.
     BytesSent,
-    /// The country of the address, by its ISO code. The empty one stands for addresses of which it is
-    /// not known.
+    /// The country of the address, as its ISO code. Empty if the country is unknown.
     Country,
-    /// How long the request took, in microseconds; missing where the log does not say it.
+    /// How long the request took, in microseconds. Missing if the log does not record it.
     DurationUs,
     /// The virtual host.
     Host,
     /// The method.
     Method,
-    /// The path without its query.
+    /// The path without its query string.
     Path,
     /// The `Referer` header.
     Referrer,
@@ -38,7 +37,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// All fields, by name.
+    /// All fields, sorted by name.
     pub const ALL: [Self; 13] = [
         Self::Address,
         Self::Agent,
@@ -55,7 +54,7 @@ impl Field {
         Self::Time,
     ];
 
-    /// Returns its name in filters.
+    /// Returns the field's name in filters.
     pub fn name(self) -> &'static str {
         match self {
             Self::Address => "address",
@@ -74,12 +73,12 @@ impl Field {
         }
     }
 
-    /// Returns the field of a name.
+    /// Returns the field with this name.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field| field.name() == name)
     }
 
-    /// Returns whether it is a number rather than a text.
+    /// Returns whether the field is a number rather than a string.
     pub fn is_number(self) -> bool {
         matches!(
             self,
@@ -87,7 +86,7 @@ impl Field {
         )
     }
 
-    /// Returns what its values are called in errors.
+    /// Returns what error messages call its values.
     pub(super) fn kind(self) -> &'static str {
         match self.is_number() {
             true => "a number",

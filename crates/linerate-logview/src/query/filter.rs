@@ -1,4 +1,4 @@
-//! A query as tests of columns, made once and asked for every request.
+//! A query compiled to tests of columns: built once per query, then applied to every request.
 
 use super::condition::Condition;
 use super::ranges::Ranges;
@@ -12,32 +12,32 @@ use crate::aggregate::dictionary::{Dictionary, FIRST};
 use crate::aggregate::row::{ADDRESS, AGENT, Dictionaries, TEXTS};
 use crate::store::{BYTES_SENT, DURATION, STATUS, TIME, to_time};
 
-/// Which requests a query chooses.
+/// Selects the requests of a query.
 #[derive(Debug)]
 pub(crate) struct Filter {
     pub(crate) from: i64,
-    /// The last moment that is chosen; the query is empty if it lies before `from`.
+    /// The last moment that is selected. If it is before `from`, nothing is selected.
     pub(crate) last: i64,
-    /// What else must be true.
+    /// The tests that must also be true.
     pub(crate) tests: Vec<Test>,
 }
 
 /// A test of columns.
 #[derive(Clone, Debug)]
 pub(crate) enum Test {
-    /// All of these are true; at least two.
+    /// True if all of these are true. Holds at least two.
     All(Vec<Self>),
-    /// Any of these is true; at least two.
+    /// True if any of these is true. Holds at least two.
     Any(Vec<Self>),
-    /// A column has one of some codes.
+    /// True if the code in a column is in the set.
     Codes(usize, Set),
-    /// It is so, or it is not. There is none within others.
+    /// True for all requests, or for none. Never nested in another test.
     Constant(bool),
-    /// A column has one of some numbers.
+    /// True if the number in a column is in the ranges.
     Numbers(usize, Ranges),
 }
 
-/// What is known of the values of a log.
+/// The names of the values of a log.
 pub(crate) struct Names<'a> {
     pub(crate) dictionaries: &'a Dictionaries,
     pub(crate) bots: &'a BotNames,
@@ -45,7 +45,8 @@ pub(crate) struct Names<'a> {
 }
 
 impl Filter {
-    /// Finds out which codes and numbers a query chooses. `has_others` says whether a column has values without a code.
+    /// Resolves the codes and numbers that a query selects. `has_others` returns whether a column
+    /// contains values without a code.
     pub(crate) fn new(
         query: &Query,
         names: &Names<'_>,
@@ -71,7 +72,8 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Adds a test. One of moments is one of the range of time, which also says which timeline is drawn.
+    /// Adds a test. A single range of times narrows `from` and `last` instead, because those also
+    /// determine the timeline that is drawn.
     fn add(&mut self, test: Test) {
         match test {
             Test::Constant(false) => (self.from, self.last) = (i64::MAX, i64::MIN),
@@ -129,7 +131,7 @@ impl Test {
         })
     }
 
-    /// Combines tests, all or any of which must be true: those of one column become one.
+    /// Combines tests, all or any of which must be true. Tests of the same column become one.
     fn combined(tests: Vec<Self>, all: bool) -> Self {
         let mut combined: Vec<Self> = Vec::new();
         for test in tests {
@@ -150,7 +152,7 @@ impl Test {
         }
     }
 
-    /// Joins others: into the one of the same column, if there is one.
+    /// Adds the test to `others`, merging it into the test of the same column if there is one.
     fn join(self, others: &mut Vec<Self>, all: bool) {
         for other in others.iter_mut() {
             match (other, &self) {
@@ -176,7 +178,7 @@ impl Test {
 }
 
 impl Names<'_> {
-    /// Returns which codes of a field's column have a value.
+    /// Returns the column of a field, and the codes in it whose values match.
     fn codes(
         &self,
         field: Field,
@@ -223,7 +225,7 @@ impl Names<'_> {
         }
     }
 
-    /// Refuses a test that might concern values without a code.
+    /// Returns an error if the column has values without a code, because the test might match them.
     fn refuse_others(
         &self,
         field: Field,
@@ -239,9 +241,10 @@ impl Names<'_> {
         }
     }
 
-    /// Returns the codes of chosen values, given whether that of none is.
+    /// Returns the set of the selected codes. `none` is true if requests without a value are
+    /// selected.
     fn set(&self, column: usize, none: bool, chosen: &[bool]) -> Set {
-        // No request has a value without a code.
+        // `OTHER` is treated like no value: the caller has ruled out values without a code.
         Set::of(length(self.dictionaries.of(column)), |code| {
             match code.checked_sub(FIRST as usize) {
                 Some(at) => chosen.get(at).copied().unwrap_or(false),
@@ -251,7 +254,7 @@ impl Names<'_> {
     }
 }
 
-/// Returns how many codes there are.
+/// Returns the number of codes.
 fn length(dictionary: &Dictionary) -> usize {
     dictionary.len() + FIRST as usize
 }
@@ -286,7 +289,7 @@ mod tests {
         }
     }
 
-    /// Returns which of the codes from 0 are chosen.
+    /// Returns the selected codes, from 0.
     fn chosen(filters: &[&str], others: bool) -> Result<Vec<u32>, QueryError> {
         let filter = filter(&of(filters), others)?;
         let [Test::Codes(PATH, set)] = &*filter.tests else {

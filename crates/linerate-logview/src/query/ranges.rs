@@ -1,22 +1,23 @@
-//! Sets of whole numbers, as ranges in order.
+//! Sets of integers, stored as sorted ranges.
 
 use std::cmp::Ordering;
 
 use linerate_filter::{Number, tree::Comparison};
 
-/// Numbers of 64 bits, in ranges that neither touch nor overlap.
+/// A set of 64-bit numbers, stored as ranges that neither touch nor overlap.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// Returns the numbers from `lowest` to `highest`, both included; none if the second is lower.
+    /// Returns the numbers from `lowest` to `highest`, both included, or the empty set if `highest`
+    /// is lower.
     pub(crate) fn between(lowest: u64, highest: u64) -> Self {
         let range = (lowest <= highest).then_some((lowest, highest));
         Self(range.into_iter().collect())
     }
 
-    /// Returns the values between `lowest` and `highest` for which a comparison with a number is true, each as `to` numbers
-    /// them, which keeps their order.
+    /// Returns the values between `lowest` and `highest` that compare to `than` as required, each
+    /// mapped by `to`, which must preserve their order.
     pub(super) fn of(
         comparison: Comparison,
         than: Number,
@@ -50,13 +51,13 @@ impl Ranges {
         }
     }
 
-    /// Returns whether any number of a range is in the set.
+    /// Returns whether the set contains any number from `lowest` to `highest`.
     pub(crate) fn has_any(&self, lowest: u64, highest: u64) -> bool {
         let from = self.0.partition_point(|range| range.1 < lowest);
         self.0.get(from).is_some_and(|range| range.0 <= highest)
     }
 
-    /// Returns the only range, if there is one.
+    /// Returns the range if there is exactly one.
     pub(super) fn only(&self) -> Option<(u64, u64)> {
         match *self.0 {
             [range] => Some(range),
@@ -72,7 +73,7 @@ impl Ranges {
         Self::of_all([self.clone(), other.clone()])
     }
 
-    /// Returns the numbers of all sets.
+    /// Returns the union of all sets.
     pub(super) fn of_all(sets: impl IntoIterator<Item = Self>) -> Self {
         let mut ranges: Vec<_> = sets.into_iter().flat_map(|set| set.0).collect();
         ranges.sort_unstable();
@@ -117,12 +118,13 @@ impl Ranges {
     }
 }
 
-/// Returns the first number of a range whose order to another is as wanted; one more than the last if there is none.
+/// Returns the first number of a range whose ordering relative to `than` satisfies `is`, or one
+/// more than `highest` if there is none.
 fn first(lowest: i128, highest: i128, is: impl Fn(Ordering) -> bool, than: Number) -> i128 {
     let (mut from, mut until) = (lowest, highest + 1);
     while from < until {
         let middle = from + (until - from) / 2;
-        // Filters hold no number that can't be compared.
+        // Every number in a filter can be compared: none is NaN.
         match number(middle).partial_cmp(&than).is_some_and(&is) {
             true => until = middle,
             false => from = middle + 1,

@@ -1,6 +1,6 @@
 //! Sets of codes.
 
-/// A set of numbers below a length.
+/// A set of numbers below `length`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Set {
     words: Vec<u64>,
@@ -8,7 +8,7 @@ pub(crate) struct Set {
 }
 
 impl Set {
-    /// Returns the set of the numbers below `length` that `has` is true for.
+    /// Returns the set of the numbers below `length` for which `has` is true.
     pub(super) fn of(length: usize, has: impl Fn(usize) -> bool) -> Self {
         let mut set = Self::empty(length);
         (0..length)
@@ -28,7 +28,7 @@ impl Set {
         self.words[number / 64] |= 1 << (number % 64);
     }
 
-    /// Keeps the numbers that are in both sets, which are of the same length.
+    /// Keeps only the numbers that are in both sets, which must have the same length.
     pub(super) fn intersect(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= other;
@@ -42,7 +42,7 @@ impl Set {
         }
     }
 
-    /// Keeps the numbers that were not there.
+    /// Replaces the set by its complement.
     pub(super) fn invert(&mut self) {
         self.words.iter_mut().for_each(|word| *word = !*word);
         let beyond = self.words.len() * 64 - self.length;
@@ -57,7 +57,7 @@ impl Set {
         word.is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
-    /// Returns whether any number of a range is in the set.
+    /// Returns whether the set contains any number from `lowest` to `highest`.
     pub(crate) fn has_any(&self, lowest: u64, highest: u64) -> bool {
         let mut words = (0..).zip(&self.words).skip((lowest / 64) as usize);
         let mut words = words.by_ref().take_while(|(at, _)| *at <= highest / 64);

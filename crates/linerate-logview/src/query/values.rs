@@ -1,4 +1,4 @@
-//! Tests of a text.
+//! Tests of string values.
 
 use std::{borrow::Cow, cmp::Ordering, collections::HashSet};
 
@@ -9,27 +9,27 @@ use super::ranges::Ranges;
 use crate::aggregate::dictionary::VALUE_CHARS_MAX;
 use crate::aggregate::ranking::text;
 
-/// Whether a value is as wanted.
+/// Returns whether a value matches.
 type Test<'a> = Box<dyn Fn(&[u8]) -> bool + 'a>;
 
-/// What a text has to be or to hold.
+/// A condition on a string value.
 ///
-/// Bytes that aren't UTF-8 are as people see them, replaced.
+/// Values that are not UTF-8 are compared as they are displayed, with invalid bytes replaced.
 #[derive(Clone, Debug)]
 pub(super) enum Values {
-    /// A text that is ordered so to another; neither equal nor unequal.
+    /// The value has this order relative to the string. Never used for equality or inequality.
     Ordered(Comparison, Box<str>),
-    /// One of some texts.
+    /// The value is one of these strings.
     OneOf(HashSet<Box<str>>),
-    /// A text with a part.
+    /// The value starts with, ends with or contains the string.
     Part(TextTest, Box<str>),
-    /// A text whose number of characters is in these ranges.
+    /// The number of characters of the value is in these ranges.
     Size(Ranges),
 }
 
 impl Values {
-    /// Returns the only values that match; `None` if a value that can't be shown as it is may match as well, or they are not
-    /// known.
+    /// Returns the only values that can match. Returns `None` if they cannot be enumerated, or if a
+    /// value that is displayed in altered form may match as well.
     pub(super) fn literals(&self) -> Option<impl Iterator<Item = &[u8]>> {
         match self {
             Self::OneOf(values) if !values.iter().any(|it| may_be_excerpt(it)) => {
@@ -39,7 +39,7 @@ impl Values {
         }
     }
 
-    /// Returns a test of values.
+    /// Returns a function that tests a value.
     pub(super) fn test(&self) -> Test<'_> {
         match self {
             Self::OneOf(values) => {
@@ -54,7 +54,8 @@ impl Values {
                 Box::new(move |value| is(comparison, shown(value).as_bytes().cmp(than)))
             }
             Self::Part(test, part) => {
-                // A part of whole characters is found in the bytes where it is found in the characters.
+                // UTF-8 is self-synchronizing, so a search in the bytes finds the same as in
+                // characters.
                 let is_shown = part.contains(char::REPLACEMENT_CHARACTER);
                 let (test, part, finder) = (*test, part.as_bytes(), Finder::new(&**part));
                 Box::new(move |value| {
@@ -82,7 +83,8 @@ fn shown(value: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(value)
 }
 
-/// Returns whether a text may be what people see of a value that can't be shown as it is.
+/// Returns whether a string may be the displayed form of a value that cannot be displayed
+/// unaltered.
 fn may_be_excerpt(text: &str) -> bool {
     text.contains(char::REPLACEMENT_CHARACTER) || text.chars().count() >= VALUE_CHARS_MAX
 }

@@ -1,4 +1,4 @@
-//! Why a session failed, and how that is told to the client.
+//! Why a session failed, and how the client is informed.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,110 +8,112 @@ use crate::{decode::DecodeError, format::FormatError};
 
 /// Why a session ended before its figures were complete.
 ///
-/// The text of `Display` is for the person who uploads: a sentence with the value and the limit.
+/// The `Display` text is shown to the person who uploads: a complete sentence with the value and
+/// the limit.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// Bytes of a file came after `finish`.
+    /// Bytes arrived after `finish`.
     AfterFinish,
-    /// The file can't be decompressed.
+    /// The file cannot be decompressed.
     Decode(DecodeError),
-    /// No file was announced, or more than `files_max`.
+    /// `start` announced no file, or more than `files_max`.
     FileCount {
-        /// The files that `start` announced.
+        /// The number of files that `start` announced.
         files: usize,
         /// The limit.
         files_max: usize,
     },
-    /// The format that `start` gives is none.
+    /// The format that `start` names is invalid.
     Format(FormatError),
-    /// It held more memory than any other upload, and others needed some.
+    /// The session was ended because it held the most memory while other uploads needed some.
     GaveWay {
-        /// The bytes that it held.
+        /// The bytes that this session held.
         bytes: u64,
-        /// The bytes that all uploads may take up together.
+        /// The bytes that all uploads may use together.
         bytes_max: u64,
     },
-    /// Nothing was asked of the figures for too long.
+    /// The client asked nothing about the finished figures for too long.
     Idle {
         /// The limit.
         idle_max: Duration,
     },
-    /// One of several files is refused.
+    /// One of several files was rejected.
     InFile {
-        /// Which one, from 1.
+        /// The number of the file, from 1.
         file: usize,
-        /// Why.
+        /// Why it was rejected.
         reason: Box<Self>,
     },
-    /// The name of the file is longer than `name_bytes_max`.
+    /// A file name is longer than `name_bytes_max`.
     NameTooLong {
-        /// The bytes of the name.
+        /// The length of the name in bytes.
         bytes: usize,
         /// The limit.
         bytes_max: usize,
     },
-    /// Hardly a line of the file's beginning is a request.
+    /// Too few lines at the beginning of the file are requests.
     NotALog {
-        /// The lines that are.
+        /// The number of lines that are requests.
         requests: u64,
-        /// The lines that were looked at.
+        /// The number of lines that were examined.
         lines: u64,
     },
-    /// The figures and lines need more memory than is left for all uploads together.
+    /// The figures and lines need more memory than remains for all uploads together.
     NoMemory {
-        /// The bytes that all uploads may take up together.
+        /// The bytes that all uploads may use together.
         bytes_max: u64,
     },
-    /// Something else came before `start`.
+    /// A message arrived that requires a `start` before it.
     NotStarted,
-    /// A file that is not the last one was announced without its size.
+    /// A file other than the last one was announced without a size.
     OpenEndedFile {
-        /// Which one, from 1.
+        /// The number of the file, from 1.
         file: usize,
     },
-    /// `start` came twice.
+    /// The client sent a second `start`, `follow` or `resume`.
     SecondStart,
-    /// More or fewer bytes came than were announced.
+    /// More or fewer bytes arrived than were announced.
     SizeMismatch {
-        /// The bytes that `start` announced.
+        /// The number of bytes that `start` announced.
         announced: u64,
-        /// The bytes that came; where they are more, up to the end of the first chunk beyond.
+        /// The number of bytes that arrived. If there are too many, this includes the chunk that
+        /// exceeded the announced size.
         received: u64,
     },
-    /// The client was silent for too long.
+    /// The client sent nothing for too long.
     Stalled {
         /// The limit.
         silence_max: Duration,
     },
     /// A text message is longer than `text_bytes_max`.
     TextTooLong {
-        /// The bytes of the message.
+        /// The length of the message in bytes.
         bytes: usize,
         /// The limit.
         bytes_max: usize,
     },
-    /// More questions came than may wait for their answers.
+    /// Too many questions are waiting for answers.
     TooManyQuestions {
         /// The limit.
         questions_max: usize,
     },
-    /// The files have more bytes than `upload_bytes_max`.
+    /// The files exceed `upload_bytes_max`.
     TooLarge {
-        /// The bytes that `start` announced, or that came.
+        /// The number of bytes that `start` announced or that arrived.
         bytes: u64,
         /// The limit.
         bytes_max: u64,
     },
-    /// The server follows no file of the name that was asked for.
+    /// The server does not follow a file of the requested name.
     UnknownFile,
-    /// A text message is no JSON of the protocol.
+    /// A text message is not a JSON message of the protocol.
     UnknownMessage,
-    /// The session that was to be resumed is unknown: it never was, or its time is over.
+    /// The session to resume does not exist: it never did, or it has expired.
     UnknownSession,
-    /// The client did not wait for acknowledgements.
+    /// The client sent more than the window allows without waiting for acknowledgements.
     WindowExceeded {
-        /// The bytes beyond the last acknowledgement.
+        /// The number of bytes beyond the last acknowledgement.
         bytes: u64,
         /// The limit.
         window_bytes: u64,
@@ -119,7 +121,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Returns the code that the client is told.
+    /// Returns the error code that is sent to the client.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Decode(DecodeError::Corrupt { .. } | DecodeError::Truncated) => "damaged",
@@ -153,7 +155,7 @@ impl SessionError {
 }
 
 impl SessionError {
-    /// Returns the message that tells why a session is over, for a caller that ends it without it.
+    /// Returns the error message as JSON, for a caller that ends a session itself.
     pub fn to_json(&self) -> String {
         Reply::of_error(self)
     }
@@ -164,7 +166,7 @@ impl std::error::Error for SessionError {}
 impl fmt::Display for SessionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AfterFinish => f.write_str("Bytes came after the end of the upload."),
+            Self::AfterFinish => f.write_str("More bytes arrived after the end of the upload."),
             Self::Decode(error) => sentence(f, error),
             Self::FileCount { files, files_max } => {
                 write!(
@@ -176,30 +178,30 @@ impl fmt::Display for SessionError {
             Self::GaveWay { bytes, bytes_max } => write!(
                 f,
                 "Other uploads needed memory, and this one held the most: {bytes} of the {bytes_max} bytes that \
-                 all uploads may take up together (logs.memory_bytes_max). Try again later, or without keeping \
+                 all uploads may use together (logs.memory_bytes_max). Try again later, or without keeping \
                  the lines."
             ),
             Self::Idle { idle_max } => write!(
                 f,
-                "Nothing was asked for {} seconds, so the figures were given up.",
+                "No question was asked for {} seconds, so the figures were discarded.",
                 idle_max.as_secs()
             ),
             Self::InFile { file, reason } => write!(f, "File {file}: {reason}"),
             Self::NameTooLong { bytes, bytes_max } => write!(
                 f,
-                "The file's name has {bytes} bytes; at most {bytes_max} are allowed."
+                "The file name is {bytes} bytes long; at most {bytes_max} are allowed."
             ),
             Self::NotALog { requests, lines } => write!(
                 f,
-                "This does not look like an access log in a format that is known: \
+                "This does not look like an access log in a known format: \
                  {requests} of the first {lines} lines are requests."
             ),
             Self::NoMemory { bytes_max } => write!(
                 f,
-                "The server has no memory left for this log: all uploads together may take up \
+                "The server has no memory left for this log: all uploads together may use \
                  {bytes_max} bytes (logs.memory_bytes_max). Try again later, or without keeping the lines."
             ),
-            Self::NotStarted => f.write_str("The upload was not started."),
+            Self::NotStarted => f.write_str("The upload has not been started."),
             Self::OpenEndedFile { file } => {
                 write!(
                     f,
@@ -218,33 +220,33 @@ impl fmt::Display for SessionError {
                 };
                 write!(
                     f,
-                    "{announced} bytes were announced, but {than} came: {received}. \
-                     Was the file changed while it was read?"
+                    "{announced} bytes were announced, but {than} arrived: {received}. \
+                     Was the file changed while it was being read?"
                 )
             }
             Self::Stalled { silence_max } => write!(
                 f,
-                "Nothing came for {} seconds, so the upload was given up.",
+                "Nothing arrived for {} seconds, so the upload was aborted.",
                 silence_max.as_secs()
             ),
             Self::TextTooLong { bytes, bytes_max } => write!(
                 f,
-                "A text message has {bytes} bytes; at most {bytes_max} are allowed."
+                "A text message is {bytes} bytes long; at most {bytes_max} are allowed."
             ),
             Self::TooLarge { bytes, bytes_max } => write!(
                 f,
-                "There are {bytes} bytes to read; at most {bytes_max} are allowed."
+                "The upload has {bytes} bytes; at most {bytes_max} are allowed."
             ),
             Self::TooManyQuestions { questions_max } => write!(
                 f,
-                "More questions came than may wait for their answers; that are {questions_max}."
+                "Too many questions are waiting for answers; at most {questions_max} may wait."
             ),
-            Self::UnknownFile => f.write_str("The server follows no file of this name."),
+            Self::UnknownFile => f.write_str("The server does not follow a file of this name."),
             Self::UnknownMessage => {
-                f.write_str("A text message is not one of the upload protocol.")
+                f.write_str("A text message is not part of the upload protocol.")
             }
             Self::UnknownSession => f.write_str(
-                "The upload can't go on: the server doesn't know it any more. Start it again.",
+                "The upload cannot be resumed: the server no longer knows it. Start it again.",
             ),
             Self::WindowExceeded {
                 bytes,
@@ -258,7 +260,7 @@ impl fmt::Display for SessionError {
     }
 }
 
-/// Writes an error of another part as a sentence.
+/// Writes an error of another module as a sentence, with a capital letter and a full stop.
 fn sentence(f: &mut fmt::Formatter<'_>, error: &impl fmt::Display) -> fmt::Result {
     let text = error.to_string();
     let mut chars = text.chars();

@@ -1,4 +1,4 @@
-//! A log that the server reads itself, and those who look at its figures.
+//! A log that the server reads itself, and the clients that view its figures.
 
 use super::{
     ANSWER_WORK_BYTES, Limits, Outcome, SessionError, SessionId,
@@ -11,7 +11,7 @@ use crate::{
     input::{Input, Piece},
 };
 
-/// A log that grows: the figures of its files, one after the other as they are rotated.
+/// A growing log: the figures of its files, one after the other as they are rotated.
 ///
 /// ```
 /// use linerate_logview::session::{Followed, Limits};
@@ -27,14 +27,15 @@ pub struct Followed {
     input: Input,
     log: Aggregator,
     bytes: u64,
-    /// Whether the rest of the file is skipped, since it can't be decompressed.
+    /// True while the remainder of the file is skipped because it cannot be decompressed.
     is_skipping: bool,
 }
 
 impl Followed {
-    /// Creates a log of which nothing was read.
+    /// Creates a log of which nothing has been read.
     ///
-    /// Since it never ends, the oldest requests make way for the newest where there is no room for all.
+    /// Because it never ends, the oldest requests make way for the newest when there is not enough
+    /// space for all.
     pub fn new(mut limits: Limits) -> Self {
         limits.aggregate.columns_age = true;
         Self {
@@ -46,10 +47,11 @@ impl Followed {
         }
     }
 
-    /// Takes the next bytes of the file.
+    /// Parses the next bytes of the file.
     ///
     /// # Errors
-    /// The file can't be decompressed. It is skipped from there on.
+    /// Returns an error if the file cannot be decompressed. The remainder of the file is then
+    /// skipped.
     pub fn handle_input(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
         if self.is_skipping {
             return Ok(());
@@ -61,10 +63,10 @@ impl Followed {
         decoded
     }
 
-    /// Ends the file; what comes next is another one.
+    /// Ends the current file. The next input begins a new one.
     ///
     /// # Errors
-    /// The file can't be decompressed, or was cut.
+    /// Returns an error if the file cannot be decompressed or was truncated.
     pub fn handle_eof(&mut self) -> Result<(), DecodeError> {
         let next = Input::new(None, self.limits.decode.clone());
         let mut input = std::mem::replace(&mut self.input, next);
@@ -75,12 +77,12 @@ impl Followed {
         if was_skipping { Ok(()) } else { decoded }
     }
 
-    /// Returns how many bytes of heap it holds, within a few KiB.
+    /// Returns how many bytes of heap the log holds, within a few KiB.
     pub fn memory_bytes(&self) -> usize {
         self.log.memory_bytes() + self.input.memory_bytes_max()
     }
 
-    /// Returns the message that shows the figures as they are, the same for all viewers.
+    /// Returns the snapshot message of the current figures, which is the same for all viewers.
     pub fn snapshot(&self) -> String {
         let summary = Box::new(self.log.summary());
         let snapshot = Reply::Snapshot {
@@ -98,20 +100,20 @@ pub(super) fn count(log: &mut Aggregator, piece: Piece<'_>) {
     }
 }
 
-/// A client that looks at a log which the server reads: takes its questions and gives the answers.
+/// A client that views a log that the server reads: handles its questions and returns the answers.
 ///
-/// Snapshots are the same for all viewers, so the caller sends them, by [`Followed::snapshot`].
+/// Snapshots are the same for all viewers, so the caller sends them, using [`Followed::snapshot`].
 #[derive(Debug)]
 pub struct Viewer {
     limits: Limits,
-    /// The message that it begins with, until that was polled.
+    /// The identifier for the `ready` message, until that was polled.
     ready: Option<SessionId>,
     questions: Questions,
     end: Option<(Outcome, Option<String>)>,
 }
 
 impl Viewer {
-    /// Creates a viewer. Its name is of no use for coming back: who does follows anew.
+    /// Creates a viewer. Its identifier cannot be resumed: a client that reconnects follows anew.
     pub fn new(limits: Limits, id: SessionId) -> Self {
         Self {
             limits,
@@ -121,7 +123,7 @@ impl Viewer {
         }
     }
 
-    /// Takes a text message.
+    /// Handles a text message.
     pub fn handle_text(&mut self, text: &str) {
         if self.end.is_some() {
             return;
@@ -131,14 +133,14 @@ impl Viewer {
         }
     }
 
-    /// Ends the session, since a viewer has no file to send.
+    /// Ends the session with an error, because a viewer has no file to send.
     pub fn handle_binary(&mut self) {
         if self.end.is_none() {
             self.fail(SessionError::NotStarted);
         }
     }
 
-    /// Returns the next reply, from the figures as they are; `None` if there is none for now.
+    /// Returns the next reply, built from the current figures, or `None` if none is due.
     pub fn poll_reply(&mut self, log: &Followed) -> Option<String> {
         if let Some(id) = self.ready.take() {
             let ready = Reply::Ready {
@@ -154,7 +156,7 @@ impl Viewer {
         }
     }
 
-    /// Returns how many bytes of heap it may take to make up the replies that are due.
+    /// Returns how many bytes of heap it may take to build the replies that are due.
     pub fn reply_bytes_max(&self) -> usize {
         match self.questions.is_empty() {
             true => 0,

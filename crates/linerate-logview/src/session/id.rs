@@ -1,10 +1,10 @@
-//! The name of a session, by which a client comes back to it.
+//! The identifier by which a client resumes a session.
 
 use std::fmt;
 
-/// The name of a session: 128 bits, which the caller draws from a source that nobody can guess.
+/// The identifier of a session: 128 bits, which the caller must draw from an unpredictable source.
 ///
-/// Whoever knows it can read the figures, so it is shown to nobody but the client.
+/// Anyone who knows it can read the figures, so it must be shown only to the client.
 ///
 /// ```
 /// use linerate_logview::session::SessionId;
@@ -19,12 +19,13 @@ use std::fmt;
 pub struct SessionId(u128);
 
 impl SessionId {
-    /// Takes 16 random bytes.
+    /// Creates an identifier from 16 random bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(u128::from_be_bytes(bytes))
     }
 
-    /// Reads what `Display` writes, 32 hexadecimal digits in lower case; `None` for anything else.
+    /// Parses the `Display` form, 32 lower-case hexadecimal digits. Returns `None` for anything
+    /// else.
     pub fn parse(text: &str) -> Option<Self> {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if text.len() != 32 || !text.bytes().all(is_digit) {
@@ -40,7 +41,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Shows nothing of the name, which would give the figures away to readers of a log.
+/// Hides the identifier, because anyone who reads it in a log could fetch the figures.
 impl fmt::Debug for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SessionId(…)")

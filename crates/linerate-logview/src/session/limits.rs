@@ -1,10 +1,10 @@
-//! What one session may take.
+//! The limits of one session.
 
 use std::time::Duration;
 
 use crate::{aggregate, decode};
 
-/// What one session may take.
+/// The limits of one session.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
@@ -13,19 +13,20 @@ pub struct Limits {
     /// The most files, 256.
     pub files_max: usize,
     /// How many bytes the client may send beyond the last acknowledgement, 64 MiB: four slices of
-    /// 16 MiB, with which browsers are fastest. They need not be held, but may wait in the network.
+    /// 16 MiB, the size at which browsers are fastest. The server need not hold them; they may wait
+    /// in the network.
     pub window_bytes: u64,
-    /// The longest text message, 64 KiB: 256 files with names of usual length.
+    /// The longest text message, 64 KiB: enough for 256 files with names of usual length.
     pub text_bytes_max: usize,
-    /// The longest file name, 1,024 bytes: 255 UTF-16 units, what file systems take, fit.
+    /// The longest file name, 1,024 bytes: enough for 255 UTF-16 units, the limit of file systems.
     pub name_bytes_max: usize,
     /// How long the client may be silent before it has sent everything, 60 s.
     pub silence_max: Duration,
-    /// How long the figures are kept for a client that asks nothing more of them, 600 s.
+    /// How long the figures are kept while the client asks nothing about them, 600 s.
     pub idle_max: Duration,
-    /// What a file may take to be decompressed.
+    /// The limits of decompression.
     pub decode: decode::Limits,
-    /// What the figures may take. Lines are kept only for a client that asks for that.
+    /// The limits of the figures. Lines are kept only if the client asks for them in `start`.
     pub aggregate: aggregate::Limits,
 }
 

@@ -1,4 +1,4 @@
-//! The JSON of the upload protocol.
+//! The JSON messages of the upload protocol.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Limits, SessionError, Uploads};
 use crate::{query::Rows, summary::Summary};
 
-/// What a client says in text.
+/// A text message from a client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum Request {
@@ -21,15 +21,15 @@ pub(super) enum Request {
     Start(Start),
 }
 
-/// The lines that a client wants.
+/// The lines that a client requests.
 #[derive(Debug, Deserialize)]
 pub(super) struct RowsWanted {
     pub(super) seq: u64,
     pub(super) query: Value,
-    /// How many of the chosen lines are passed over.
+    /// How many of the selected lines to skip.
     #[serde(default)]
     pub(super) offset: u64,
-    /// How many are wanted at most.
+    /// The most lines to return.
     pub(super) limit: usize,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Start {
     /// The name of a format, or `auto`.
     #[serde(default = "auto")]
     pub(super) format: String,
-    /// Whether the lines are kept, to be asked for.
+    /// True if the lines are kept so that they can be requested.
     #[serde(default)]
     pub(super) rows: bool,
 }
@@ -49,13 +49,13 @@ pub(super) struct Start {
 #[derive(Debug, Deserialize)]
 pub(super) struct File {
     pub(super) name: String,
-    /// Its bytes; `None` (`null`) if that can't be known.
+    /// Its size in bytes, or `None` (`null`) if the client cannot know it.
     #[serde(deserialize_with = "size")]
     pub(super) size: Option<u64>,
 }
 
 impl Request {
-    /// Parses a text message of a length that is allowed.
+    /// Parses a text message. Fails if it exceeds the length limit.
     pub(super) fn parse(text: &str, limits: &Limits) -> Result<Self, SessionError> {
         if text.len() > limits.text_bytes_max {
             return Err(SessionError::TextTooLong {
@@ -71,12 +71,12 @@ fn auto() -> String {
     "auto".to_owned()
 }
 
-/// Reads a size that may be `null` but not left out, so that nobody leaves it out by mistake.
+/// Parses a size that may be `null` but not absent, so that it cannot be forgotten by mistake.
 fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     Option::deserialize(deserializer)
 }
 
-/// What the server says.
+/// A message from the server.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum Reply {
@@ -119,17 +119,17 @@ pub(super) enum Reply {
     },
 }
 
-/// Where a filter is wrong.
+/// The position of a mistake in a filter.
 #[derive(Debug, Serialize)]
 pub(super) struct Place {
-    /// Its place in the query, from 0.
+    /// The index of the filter in the query, from 0.
     pub(super) filter: usize,
-    /// In characters from 1.
+    /// The column in characters, from 1.
     pub(super) column: usize,
 }
 
 impl Reply {
-    /// Returns the message that tells why a session is over.
+    /// Returns the message that tells the client why a session is over.
     pub(super) fn of_error(error: &SessionError) -> String {
         let reply = Self::Error {
             code: error.code(),
@@ -138,7 +138,7 @@ impl Reply {
         reply.to_json()
     }
 
-    /// Returns the message if it has at most so many bytes, of which no more are ever made.
+    /// Returns the message if it is at most `bytes_max` bytes long. Stops serializing beyond that.
     pub(super) fn to_json_within(&self, bytes_max: usize) -> Option<String> {
         let mut json = Bounded {
             bytes: Vec::new(),
@@ -149,11 +149,11 @@ impl Reply {
     }
 
     pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("maps have text keys, so replies are always JSON")
+        serde_json::to_string(self).expect("all map keys are strings, so replies always serialize")
     }
 }
 
-/// Takes so many bytes and no more.
+/// A writer that fails once it has received more than `bytes_max` bytes.
 struct Bounded {
     bytes: Vec<u8>,
     bytes_max: usize,
@@ -201,7 +201,7 @@ mod tests {
     fn start_is_parsed_and_unknown_members_are_ignored() {
         let text = r#" {"files":[{"size":5,"name":"\u00e4.log","y":1},{"name":"-","size":null}],"type":"start","x":[]} "#;
         let Some(Request::Start(start)) = parse(text) else {
-            panic!("no start");
+            panic!("not a start message");
         };
         assert_eq!(start.files[0].name, "ä.log");
         assert_eq!(start.files[0].size, Some(5));

@@ -13,28 +13,28 @@ use crate::{
     query::{Query, QueryError},
 };
 
-/// How many questions may wait for their answers. A caller that polls after each message has one at
-/// most.
+/// The most questions that may wait for answers. A caller that polls after each message has at most
+/// one waiting.
 pub(super) const QUESTIONS_MAX: usize = 16;
 
-/// How many bytes an answer may have: 1,000 lines of 2,000 characters, each escaped, fit.
+/// The most bytes of an answer: enough for 1,000 lines of 2,000 characters, each escaped.
 pub(super) const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// Something that a client asks about the figures.
+/// A client's question about the figures.
 #[derive(Debug)]
 pub(super) enum Question {
-    /// For the figures of some requests.
+    /// Asks for the figures of some requests.
     Figures { seq: u64, query: Value },
-    /// For lines.
+    /// Asks for lines.
     Rows(RowsWanted),
 }
 
-/// Questions that were not answered yet, in their order.
+/// Questions that have not been answered yet, in order.
 #[derive(Debug, Default)]
 pub(super) struct Questions(VecDeque<Question>);
 
 impl Questions {
-    /// Adds a question, if there is room for one more.
+    /// Adds a question, or fails if [`QUESTIONS_MAX`] are waiting already.
     pub(super) fn push(&mut self, question: Question) -> Result<(), SessionError> {
         if self.0.len() == QUESTIONS_MAX {
             return Err(SessionError::TooManyQuestions {
@@ -45,12 +45,12 @@ impl Questions {
         Ok(())
     }
 
-    /// Returns whether no question waits.
+    /// Returns whether no question is waiting.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Answers the next question from the figures as they are.
+    /// Answers the next question from the current figures.
     pub(super) fn poll_answer(&mut self, log: &Aggregator) -> Option<String> {
         let question = self.0.pop_front()?;
         Some(question.answer(log))
@@ -132,7 +132,7 @@ impl fmt::Display for Refusal {
             Self::Query(error) => error.fmt(f),
             Self::TooLarge => write!(
                 f,
-                "the answer has more than {ANSWER_BYTES_MAX} bytes; ask for fewer values or lines"
+                "the answer exceeds {ANSWER_BYTES_MAX} bytes; ask for fewer values or lines"
             ),
         }
     }

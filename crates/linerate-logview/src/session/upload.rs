@@ -1,4 +1,4 @@
-//! The files of a session: which of them a byte belongs to, and the figures of all.
+//! The files of a session: which file a byte belongs to, and the figures of all of them.
 
 use std::time::Duration;
 
@@ -7,33 +7,34 @@ use crate::{
     aggregate::Aggregator, decode::Progress, format::Format, input::Input, summary::Summary,
 };
 
-/// The files that are uploaded, one after the other, and their figures.
+/// The uploaded files, one after the other, and their figures.
 #[derive(Debug)]
 pub(super) struct Upload {
     files: Vec<message::File>,
-    /// Which of them is being received; as many as there are once all of them are complete.
+    /// The index of the file that is being received, or the number of files once all are complete.
     current: usize,
-    /// How many bytes of the current file came.
+    /// How many bytes of the current file were received.
     current_bytes: u64,
-    /// How many bytes came in all.
+    /// How many bytes were received in total.
     received: u64,
-    /// How many bytes the last acknowledgement that was polled named.
+    /// The byte count of the last acknowledgement that was polled.
     pub(super) acked: u64,
     /// When the first and the last snapshot were polled.
     pub(super) snapshots: Option<(Duration, Duration)>,
-    /// Whether the client said that all bytes were sent.
+    /// True once the client has sent `finish` and all bytes have arrived.
     is_complete: bool,
     /// The format that the client named.
     format: Option<Format>,
     input: Input,
-    /// Whether the current file holds back what its bytes decode to, since the work was to end.
+    /// True while the decoder holds back decoded bytes because the work limit was reached.
     is_draining: bool,
     log: Aggregator,
     verdict: Verdict,
 }
 
 impl Upload {
-    /// Creates an upload of these files, if their number, names and sizes are within the limits.
+    /// Creates an upload of the announced files if their number, names and sizes are within the
+    /// limits.
     pub(super) fn new(start: message::Start, limits: &Limits) -> Result<Self, SessionError> {
         check(&start, limits)?;
         let format = match start.format.as_str() {
@@ -62,7 +63,7 @@ impl Upload {
         Ok(upload)
     }
 
-    /// Counts and parses bytes that the client was allowed to send, until about `work_max` bytes of work are done.
+    /// Counts and parses bytes, stopping after about `work_max` bytes of work.
     pub(super) fn take(
         &mut self,
         bytes: &[u8],
@@ -100,7 +101,7 @@ impl Upload {
         Ok(progress)
     }
 
-    /// Ends the upload, which has to be complete.
+    /// Ends the upload. Fails if it is incomplete.
     pub(super) fn finish(&mut self, limits: &Limits) -> Result<(), SessionError> {
         self.take(b"", usize::MAX, limits)
             .or_else(|error| match error {
@@ -119,7 +120,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Says whether all files came to their ends.
+    /// Returns whether the upload was finished and is complete.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -140,8 +141,8 @@ impl Upload {
             + self.input.memory_bytes_max()
     }
 
-    /// Returns by how many bytes `memory_bytes` may grow, and lists that grow exceed it meanwhile, while
-    /// `work` bytes are taken.
+    /// Returns by how many bytes `memory_bytes` may grow while `work` bytes are parsed, including
+    /// memory held only temporarily while lists grow.
     pub(super) fn growth_bytes_max(&self, work: usize, limits: &Limits) -> usize {
         let input = match self.current + 1 < self.files.len() {
             true => limits.decode.zstd_bytes(),
@@ -158,7 +159,8 @@ impl Upload {
         self.log.summary()
     }
 
-    /// Returns how many bytes the current file still takes; `None` if all files are complete.
+    /// Returns how many bytes the current file can still accept, or `None` if all files are
+    /// complete.
     fn room(&self) -> Option<u64> {
         let size = self.files.get(self.current)?.size;
         Some(size.map_or(u64::MAX, |size| size - self.current_bytes))
@@ -177,7 +179,7 @@ impl Upload {
         Ok(progress)
     }
 
-    /// Ends the current file, and those behind it of which nothing is to come.
+    /// Ends the current file if it is complete, and all empty files that follow.
     fn end_complete_files(&mut self, limits: &Limits) -> Result<(), SessionError> {
         while !self.is_draining && self.room() == Some(0) {
             self.end_file(limits)?;
@@ -209,7 +211,8 @@ impl Upload {
         }
     }
 
-    /// Returns the error for a sum of bytes, with so many more, that is not what was announced.
+    /// Returns the error for a byte count, with `more` bytes added, that differs from the announced
+    /// one.
     fn mismatch(&self, more: usize) -> SessionError {
         let sizes = self.files.iter().filter_map(|file| file.size);
         SessionError::SizeMismatch {

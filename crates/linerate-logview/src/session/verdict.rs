@@ -1,29 +1,29 @@
-//! Whether a file is an access log at all.
+//! Decides whether a file is an access log at all.
 
 use super::{SessionError, VERDICT_BYTES};
 use crate::aggregate::Aggregator;
 
-/// How many lines it takes for the share of requests to mean something.
+/// The number of lines from which on the share of requests is meaningful.
 const LINES_MIN: u64 = 1_000;
 
-/// Judges a file once: after its first MiB, or at its end if that comes sooner.
+/// Judges each file once: after its first MiB, or at its end if that comes sooner.
 ///
-/// It is refused if it has bytes but not one request, or if fewer than 1 % of 1,000 or more lines
-/// are requests. Later on nothing is refused any more: figures with many unparsed lines are worth
-/// more than an error.
+/// A file is rejected if it has bytes but no request at all, or if fewer than 1 % of 1,000 or more
+/// lines are requests. It is never rejected later: figures with many unparsed lines are worth more
+/// than an error.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     passed: bool,
-    /// The bytes of the files before, decompressed.
+    /// The decompressed bytes of the files before this one.
     bytes_before: u64,
-    /// The requests of the files before.
+    /// The requests of the files before this one.
     requests_before: u64,
-    /// Their lines.
+    /// The lines of the files before this one.
     lines_before: u64,
 }
 
 impl Verdict {
-    /// Creates the verdict on the file that follows after what `log` has counted.
+    /// Creates the verdict on the file that follows what `log` has counted so far.
     pub(super) fn of_next_file(log: &Aggregator) -> Self {
         Self {
             bytes_before: log.bytes_read(),
@@ -33,7 +33,7 @@ impl Verdict {
         }
     }
 
-    /// Judges once enough bytes were parsed.
+    /// Judges the file once enough bytes were parsed.
     pub(super) fn after_input(&mut self, log: &Aggregator) -> Result<(), SessionError> {
         if self.passed || self.bytes(log) < VERDICT_BYTES {
             return Ok(());
@@ -41,7 +41,7 @@ impl Verdict {
         self.judge(log)
     }
 
-    /// Judges at the end of the file, unless that was done before.
+    /// Judges the file at its end, unless it already passed.
     pub(super) fn at_eof(&mut self, log: &Aggregator) -> Result<(), SessionError> {
         if self.passed || self.bytes(log) == 0 {
             return Ok(());
@@ -59,7 +59,7 @@ impl Verdict {
         Err(SessionError::NotALog { requests, lines })
     }
 
-    /// Returns how many bytes of this file came, decompressed.
+    /// Returns how many decompressed bytes of this file were parsed.
     fn bytes(&self, log: &Aggregator) -> u64 {
         log.bytes_read() - self.bytes_before
     }

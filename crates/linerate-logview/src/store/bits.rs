@@ -1,16 +1,16 @@
-//! Numbers of a fixed number of bits, end to end in bytes.
+//! Numbers with a fixed number of bits, packed without gaps into bytes.
 
-/// What is read at once. So many bytes follow the last number.
+/// How many bytes are read at once. The last number is followed by this many bytes.
 const WORD_BYTES: usize = size_of::<u64>();
-/// The widest number that always lies within the word at its first byte.
+/// The widest number that always lies within the word that begins at its first byte.
 const WIDTH_IN_WORD_MAX: u32 = 57;
 
-/// Returns how many bits a number has up to its highest one.
+/// Returns how many bits a number needs.
 pub(super) fn width(number: u64) -> u32 {
     u64::BITS - number.leading_zeros()
 }
 
-/// Returns how many bytes so many numbers take up.
+/// Returns how many bytes `numbers` packed numbers occupy.
 pub(super) fn packed_bytes(numbers: usize, width: u32) -> usize {
     match width {
         0 => 0,
@@ -35,7 +35,7 @@ pub(super) fn pack(numbers: impl Iterator<Item = u64>, width: u32, out: &mut Vec
         if used >= u64::BITS {
             out.extend_from_slice(&word.to_le_bytes());
             used -= u64::BITS;
-            // What did not fit: nothing, where a shift by 64 would be all of it.
+            // Keep the bits that did not fit. There are none if the shift would be 64.
             word = number.checked_shr(width - used).unwrap_or(0);
         }
     }
@@ -43,7 +43,7 @@ pub(super) fn pack(numbers: impl Iterator<Item = u64>, width: u32, out: &mut Vec
     out.resize(start + packed_bytes(count, width), 0);
 }
 
-/// Returns the number at a place.
+/// Returns the number at index `at`.
 #[inline]
 pub(super) fn get(packed: &[u8], width: u32, at: usize) -> u64 {
     if width == 0 {

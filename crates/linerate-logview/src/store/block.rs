@@ -1,4 +1,4 @@
-//! A few thousand requests in columns.
+//! A few thousand requests stored in columns.
 
 use super::bits;
 use crate::aggregate::counts::STATUSES;
@@ -6,23 +6,24 @@ use crate::aggregate::row::{Row, TEXTS};
 use crate::query::Field;
 use crate::query::ranges::Ranges;
 
-/// How many requests a block has: few enough that their times and sizes are of one kind, so many
-/// that the head of the block doesn't count.
+/// The number of requests in a block: few enough that their times and sizes are similar, but so
+/// many that the block header does not matter.
 pub(crate) const ROWS_MAX: usize = 4_096;
 
-/// The columns: those of [`TEXTS`], and four more.
+/// The number of columns: those of [`TEXTS`], and four more.
 pub(crate) const COLUMNS: usize = TEXTS.len() + 4;
 pub(crate) const BYTES_SENT: usize = TEXTS.len();
-/// One more than the duration; 0 without.
+/// The duration plus one, or 0 if there is none.
 pub(crate) const DURATION: usize = TEXTS.len() + 1;
 pub(crate) const STATUS: usize = TEXTS.len() + 2;
-/// Moved so that the order of moments is that of numbers without sign.
+/// Offset so that unsigned numbers have the order of the times.
 pub(crate) const TIME: usize = TEXTS.len() + 3;
 
-/// Which number a column has for a value.
+/// Converts a value of a field to the number in its column.
 type ToNumber = fn(i128) -> u64;
 
-/// Returns between which values a number lies, and which number its column has for each.
+/// Returns the range of values of a number field, and the function that converts them to the
+/// numbers in its column.
 pub(crate) fn numbers(field: Field) -> ((i128, i128), ToNumber) {
     match field {
         Field::DurationUs => ((0, i128::from(u64::MAX - 1)), |it| it as u64 + 1),
@@ -34,7 +35,7 @@ pub(crate) fn numbers(field: Field) -> ((i128, i128), ToNumber) {
     }
 }
 
-/// Returns the numbers of the column of durations for requests that have one, or for the others.
+/// Returns the column numbers of requests that have a duration, or of those that have none.
 pub(crate) fn durations(are_there: bool) -> Ranges {
     match are_there {
         true => Ranges::between(1, u64::MAX),
@@ -47,13 +48,14 @@ pub(crate) fn durations(are_there: bool) -> Ranges {
 pub(crate) struct Block {
     columns: [Column; COLUMNS],
     rows: usize,
-    /// Whether times never decrease, so that the column has what each is later than the one before.
+    /// True if times never decrease. The column then stores the difference of each to the previous
+    /// one.
     times_rise: bool,
     /// The packed columns, one after the other.
     packed: Box<[u8]>,
 }
 
-/// Where a column lies and between which numbers.
+/// The position and the range of a column.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Column {
     pub(crate) lowest: u64,
@@ -63,10 +65,10 @@ pub(crate) struct Column {
 }
 
 impl Block {
-    /// Packs up to [`ROWS_MAX`] requests; `packed` is memory to do it in.
+    /// Packs up to [`ROWS_MAX`] requests, using `packed` as a buffer.
     ///
-    /// A block keeps a copy of just so many bytes as it needs: a list that has grown keeps all of its
-    /// memory in some allocators, even where it is told to shrink.
+    /// A block keeps a copy of exactly the size that it needs, because with some allocators a list
+    /// that has grown keeps all of its memory even when it is shrunk.
     pub(crate) fn new(rows: &[Row], packed: &mut Vec<u8>) -> Self {
         let mut block = Self {
             columns: [Column::default(); COLUMNS],
@@ -102,13 +104,13 @@ impl Block {
         &self.columns[column]
     }
 
-    /// Returns the first and the last moment.
+    /// Returns the earliest and the latest time.
     pub(crate) fn times(&self) -> (i64, i64) {
         let time = &self.columns[TIME];
         (to_time(time.lowest), to_time(time.highest))
     }
 
-    /// Puts all numbers of a column that are below 2^32 into a list.
+    /// Reads all numbers of a column into a list. They must be below 2^32.
     pub(crate) fn read_codes(&self, column: usize, into: &mut Vec<u32>) {
         let Column { lowest, width, .. } = self.columns[column];
         into.clear();
@@ -117,7 +119,7 @@ impl Block {
         });
     }
 
-    /// Puts all numbers of a column into a list.
+    /// Reads all numbers of a column into a list.
     pub(crate) fn read_numbers(&self, column: usize, into: &mut Vec<u64>) {
         let Column { lowest, width, .. } = self.columns[column];
         let are_steps = column == TIME && self.times_rise;
@@ -129,7 +131,7 @@ impl Block {
         });
     }
 
-    /// Puts all moments into a list.
+    /// Reads all times into a list.
     pub(crate) fn read_times(&self, into: &mut Vec<i64>) {
         let Column { lowest, width, .. } = self.columns[TIME];
         into.clear();
@@ -140,7 +142,7 @@ impl Block {
         });
     }
 
-    /// Puts all requests into a list, column by column: faster than one by one.
+    /// Reads all requests into a list, column by column, which is faster than one by one.
     pub(crate) fn read_rows(&self, times: &[i64], into: &mut Vec<Row>) {
         into.clear();
         into.extend(times.iter().map(|&time| Row {
@@ -157,7 +159,7 @@ impl Block {
         self.read(STATUS, into, |row, number| row.status = number as u16);
     }
 
-    /// Returns a request whose moment is known.
+    /// Returns a request whose time is known.
     #[inline]
     pub(crate) fn row_at(&self, at: usize, time: i64) -> Row {
         Row {
@@ -200,7 +202,7 @@ impl Block {
     }
 }
 
-/// Appends what each number of a column is above the lowest.
+/// Appends the difference of each number of a column to the lowest one.
 #[inline]
 fn pack(rows: &[Row], number: impl Fn(&Row) -> u64, packed: &mut Vec<u8>) -> Column {
     let (mut lowest, mut highest) = (u64::MAX, 0);
@@ -221,7 +223,7 @@ fn pack(rows: &[Row], number: impl Fn(&Row) -> u64, packed: &mut Vec<u8>) -> Col
     }
 }
 
-/// Appends what each moment is later than the one before.
+/// Appends the difference of each time to the previous one.
 fn pack_rising(rows: &[Row], packed: &mut Vec<u8>) -> Column {
     let times = || rows.iter().map(|row| from_time(row.time));
     let first = times().next().unwrap_or(0);

@@ -1,33 +1,33 @@
-//! The lines of requests as they are in the log, compressed.
+//! The lines of requests as they appear in the log, compressed.
 
 use crate::query::Row;
 use crate::summary::RowsKept;
 
-/// How much text is compressed at once: enough to find what repeats, little enough to decompress for
+/// How much text is compressed at once: enough to find repetitions, little enough to decompress for
 /// a single line.
 const BLOCK_BYTES: usize = 128 << 10;
-/// The fastest level that is worth its time: a log gets six to ten times smaller.
+/// The fastest compression level that pays: a log gets six to ten times smaller.
 const COMPRESSION_LEVEL: i32 = 1;
 
-/// Keeps the lines of requests in a bounded number of bytes: the first ones that fit.
+/// Stores the lines of requests in a bounded number of bytes: the first ones that fit.
 #[derive(Debug)]
 pub(crate) struct LineStore {
     blocks: Vec<Block>,
-    /// The text of lines that make no block yet, end to end.
+    /// The concatenated text of the lines that do not fill a block yet.
     text: Vec<u8>,
-    /// Where each of them ends, and its number in the log.
+    /// The end and the line number of each of them.
     lines: Vec<Place>,
     /// The bytes of all blocks.
     bytes: usize,
     kept: u64,
-    /// Whether there was no room for a line.
+    /// True once a line did not fit.
     is_full: bool,
     bytes_max: usize,
 }
 
 #[derive(Debug)]
 struct Block {
-    /// How many lines are in the blocks before.
+    /// How many lines are in the previous blocks.
     before: u64,
     lines: Box<[Place]>,
     compressed: Box<[u8]>,
@@ -41,7 +41,7 @@ struct Place {
 }
 
 impl LineStore {
-    /// Creates a store of up to so many bytes; 0 keeps nothing.
+    /// Creates a store of up to `bytes_max` bytes; 0 stores nothing.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self {
             blocks: Vec::new(),
@@ -54,13 +54,13 @@ impl LineStore {
         }
     }
 
-    /// Says whether lines are to be kept at all.
+    /// Returns whether lines are stored at all.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.bytes_max > 0
     }
 
-    /// Keeps the line of the next request, which has a number in the log.
+    /// Stores the line of the next request, which has the number `line` in the log.
     #[inline]
     pub(crate) fn push(&mut self, line: u64, text: &[u8]) {
         if !self.is_on() || self.is_full {
@@ -79,7 +79,7 @@ impl LineStore {
         }
     }
 
-    /// Returns how many lines are kept.
+    /// Returns how many lines are stored.
     pub(crate) fn kept(&self) -> u64 {
         self.kept
     }
@@ -88,8 +88,8 @@ impl LineStore {
         self.bytes_max
     }
 
-    /// Returns the lines of requests, which are numbered from 0 and in order; those that aren't kept
-    /// are missing.
+    /// Returns the lines of requests, which are numbered from 0 and must be in order. Lines that
+    /// are not stored are left out.
     pub(crate) fn rows(&self, requests: &[u64], show: impl Fn(&[u8]) -> String) -> Vec<Row> {
         let mut rows = Vec::with_capacity(requests.len());
         let mut open: Option<(usize, Vec<u8>)> = None;
@@ -112,7 +112,7 @@ impl LineStore {
         rows
     }
 
-    /// Says what is kept of a log of so many requests.
+    /// Returns what is kept of a log with `requests` requests.
     pub(crate) fn summary(&self, requests: u64) -> RowsKept {
         RowsKept {
             lines: self.kept,
@@ -130,9 +130,9 @@ impl LineStore {
             + self.lines.capacity() * size_of::<Place>()
     }
 
-    /// Returns how many bytes it takes to compress a block, and the list of blocks more while it grows.
+    /// Returns how many more bytes it takes to compress a block and to grow the list of blocks.
     pub(crate) fn growth_bytes_max(&self) -> usize {
-        /// The compressor, which is there while a block is made.
+        /// The compressor, which exists only while a block is made.
         const COMPRESSOR_BYTES: usize = 2 << 20;
         match self.is_on() {
             true => COMPRESSOR_BYTES + 2 * self.blocks.capacity() * size_of::<Block>(),
@@ -140,7 +140,7 @@ impl LineStore {
         }
     }
 
-    /// Returns how many bytes the list of blocks will take up more after the next block.
+    /// Returns how many more bytes the list of blocks will occupy after the next block.
     fn grown_bytes(&self) -> usize {
         match self.blocks.len() == self.blocks.capacity() {
             true => self.blocks.len().max(4) * size_of::<Block>(),
@@ -155,14 +155,15 @@ impl LineStore {
     #[cold]
     fn seal(&mut self) {
         let Ok(compressed) = zstd::bulk::compress(&self.text, COMPRESSION_LEVEL) else {
-            // Only for want of memory. What is kept so far remains.
+            // Fails only if memory is exhausted. The lines stored so far remain.
             self.is_full = true;
             return;
         };
         let block = Block {
             before: self.before_pending(),
             lines: self.lines.as_slice().into(),
-            // A copy: told to shrink, some allocators keep all of the memory, which is that of what can't be compressed.
+            // Copied, because when shrunk, some allocators keep all of the memory, which is enough
+            // for incompressible data.
             compressed: compressed.as_slice().into(),
             text_bytes: self.text.len(),
         };
@@ -175,7 +176,7 @@ impl LineStore {
 
 impl Block {
     fn text(&self) -> Vec<u8> {
-        // What was compressed by the same library, so it does not fail.
+        // The same library compressed it, so this does not fail.
         zstd::bulk::decompress(&self.compressed, self.text_bytes).unwrap_or_default()
     }
 }

@@ -10,9 +10,9 @@ pub struct Panels {
     pub address: Panel,
     /// `User-Agent` headers.
     pub agent: Panel,
-    /// Countries by their ISO codes, whose names are in
-    /// [`Summary::country_names`](super::Summary::country_names); `None` if no database was given.
-    /// Requests from where it does not know have no value.
+    /// Countries by ISO code; their names are in
+    /// [`Summary::country_names`](super::Summary::country_names). `None` if no country database was
+    /// given. Requests whose country is unknown have no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub country: Option<Panel>,
     /// Virtual hosts.
@@ -23,7 +23,7 @@ pub struct Panels {
     pub path: Panel,
     /// `Referer` headers.
     pub referrer: Panel,
-    /// Statuses of three digits.
+    /// Three-digit statuses.
     pub status: Panel,
 }
 
@@ -31,19 +31,20 @@ pub struct Panels {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Panel {
-    /// How many distinct values there are; see `exact`.
+    /// The number of distinct values; an estimate unless `exact`.
     pub distinct: u64,
-    /// Whether all values could be told apart. Otherwise `distinct` is an estimate, with a standard
-    /// error of 0.8 % of what could not be; in the figures of a query it is a lower bound.
+    /// True if all distinct values were tracked. Otherwise `distinct` is an estimate, with a
+    /// standard error of 0.8 % of the values that were not tracked; in the figures of a query it is
+    /// a lower bound.
     pub exact: bool,
-    /// By how many requests any value, listed or not, may have more than is counted of it. What is
-    /// listed is certain. 0 if exact.
+    /// The most requests by which the count of any value, listed or not, may be too low. The listed
+    /// counts are certain. 0 if `exact`.
     pub error_max: u64,
-    /// The requests whose value came up when no further one could be told apart.
+    /// The requests whose value appeared after the limit on distinct values was reached.
     pub not_counted: u64,
-    /// The requests that have no value.
+    /// The requests without a value.
     pub none: u64,
-    /// The most frequent values, most first; equal ones in the order of their bytes.
+    /// The most frequent values in descending order; values with equal counts are in byte order.
     pub top: Vec<Ranked>,
 }
 
@@ -64,26 +65,25 @@ impl Default for Panel {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Ranked {
-    /// The value. Of a very long one there are the first characters; bytes that aren't UTF-8 are
-    /// replaced.
+    /// The value. Very long values are truncated, and bytes that are not UTF-8 are replaced.
     pub value: String,
-    /// The requests.
+    /// The number of requests.
     pub requests: u64,
-    /// The sum of their response bytes, at most 2^64 - 1.
+    /// Their total response bytes, capped at 2^64 - 1.
     pub bytes: u64,
-    /// Those with a status of 400 to 599.
+    /// The requests with a status of 400 to 599.
     pub errors: u64,
 }
 
-/// The requests of programs that say who they are.
+/// The requests of programs that identify themselves.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Bots {
-    /// The requests of all of them.
+    /// The number of requests of all programs together.
     pub requests: u64,
-    /// The sum of their response bytes, at most 2^64 - 1.
+    /// Their total response bytes, capped at 2^64 - 1.
     pub bytes: u64,
-    /// The most active ones.
+    /// The programs with the most requests.
     pub top: Vec<Ranked>,
 }
 
@@ -91,38 +91,39 @@ pub struct Bots {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ErrorPaths {
-    /// By requests with a status of 400 to 499, which `requests` and `errors` then count.
+    /// Ranked by requests with a status of 400 to 499. `requests` and `errors` both count only
+    /// those.
     #[serde(rename = "4xx")]
     pub client: Vec<Ranked>,
-    /// By requests with a status of 500 to 599, likewise.
+    /// Ranked by requests with a status of 500 to 599, likewise.
     #[serde(rename = "5xx")]
     pub server: Vec<Ranked>,
 }
 
-/// The addresses that a firewall's rules would notice, of those that could be told apart.
+/// The addresses that a firewall's rules would notice, among the addresses that were tracked.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Firewall {
-    /// By the most requests within one minute of the clock.
+    /// Ranked by the most requests within one clock minute.
     pub by_rate: Vec<Suspect>,
-    /// By requests with a status of 400 to 599.
+    /// Ranked by requests with a status of 400 to 599.
     pub by_errors: Vec<Suspect>,
 }
 
-/// An address, and what it did.
+/// An address and its behaviour.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Suspect {
     /// The address.
     pub value: String,
-    /// Its most requests within one minute of the clock. A line that is written more than a
-    /// minute late isn't counted in its minute.
+    /// The most requests within one clock minute. A line that is written more than a minute late is
+    /// not counted in its minute.
     pub peak_per_minute: u64,
     /// When that minute began, in seconds since 1970-01-01 UTC.
     pub peak_at: i64,
-    /// Its requests.
+    /// The number of requests.
     pub requests: u64,
-    /// Those with a status of 400 to 599.
+    /// The requests with a status of 400 to 599.
     pub errors: u64,
 }
 
@@ -130,21 +131,22 @@ pub struct Suspect {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Latency {
-    /// The requests that have a duration.
+    /// The number of requests that have a duration.
     pub count: u64,
-    /// What half of them took at most, in microseconds.
+    /// The median: half of the requests took at most this many microseconds.
     pub p50_us: u64,
-    /// What 90 % of them took at most, likewise.
+    /// 90 % of the requests took at most this many microseconds.
     pub p90_us: u64,
-    /// What 99 % of them took at most, likewise.
+    /// 99 % of the requests took at most this many microseconds.
     pub p99_us: u64,
-    /// What 99.9 % of them took at most, likewise.
+    /// 99.9 % of the requests took at most this many microseconds.
     pub p999_us: u64,
-    /// The longest, exactly.
+    /// The longest duration in microseconds, exact.
     pub max_us: u64,
     /// The relative error of the percentiles.
     pub error: f64,
-    /// How many took up to so many microseconds and more than those of the entry before.
+    /// A histogram. Each entry is an upper bound in microseconds and the number of requests that
+    /// took at most that long but longer than the bound of the previous entry.
     pub buckets: Vec<(u64, u64)>,
 }
 
@@ -152,17 +154,17 @@ pub struct Latency {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Filterable {
-    /// The requests that are kept.
+    /// The number of requests that are kept.
     pub requests: u64,
-    /// How many bytes they take up.
+    /// The memory that they occupy, in bytes.
     pub bytes: u64,
-    /// How many bytes they may take up.
+    /// The most memory that they may occupy, in bytes.
     pub bytes_max: u64,
-    /// Whether these are all requests.
+    /// True if all requests are kept.
     pub complete: bool,
-    /// From when on, in seconds since 1970-01-01 UTC, requests are kept, if the oldest have made way
-    /// for the newest. Queries are then answered from these; `None` if they are answered from all, or
-    /// not at all.
+    /// The time, in seconds since 1970-01-01 UTC, from which requests are kept, if the oldest were
+    /// dropped to make space for the newest. Queries then cover only the kept requests. `None` if
+    /// queries cover all requests, or cannot be answered at all.
     pub since: Option<i64>,
 }
 
@@ -170,12 +172,12 @@ pub struct Filterable {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RowsKept {
-    /// The lines that are kept.
+    /// The number of lines that are kept.
     pub lines: u64,
-    /// How many bytes they take up.
+    /// The memory that they occupy, in bytes.
     pub bytes: u64,
-    /// How many bytes they may take up; 0 if none are to be kept.
+    /// The most memory that they may occupy, in bytes; 0 if no lines are to be kept.
     pub bytes_max: u64,
-    /// Whether these are the lines of all requests.
+    /// True if the lines of all requests are kept.
     pub complete: bool,
 }

@@ -1,4 +1,4 @@
-//! Logs made up for tests and benchmarks: the same for the same seed.
+//! Generated logs for tests and benchmarks. The same seed gives the same log.
 
 /// The size of a generated log's population, and its seed.
 #[derive(Clone, Copy)]
@@ -9,7 +9,7 @@ pub(crate) struct Recipe {
     pub(crate) seed: u64,
 }
 
-/// What the generated log holds, counted while it was made.
+/// A generated log, with totals counted while it was made.
 pub(crate) struct Generated {
     pub(crate) text: Vec<u8>,
     pub(crate) bytes_sent: u64,
@@ -24,10 +24,10 @@ const AGENTS: [&str; 4] = [
 const STATUSES: [u16; 8] = [200, 200, 200, 200, 304, 301, 404, 502];
 const METHODS: [&str; 4] = ["GET", "GET", "GET", "POST"];
 
-/// Makes a log of `combined` lines, each of them a request.
+/// Generates a log of `combined` lines, all of them requests.
 ///
-/// Like real ones it comes in bursts: two lines of three are from the address before, and paths
-/// are the more frequent the lower their number.
+/// Like real logs it has bursts: two of three lines have the address of the line before. Paths with
+/// low numbers are more frequent.
 pub(crate) fn combined(recipe: Recipe) -> Generated {
     let mut random = Random(recipe.seed);
     let mut text = Vec::new();
@@ -60,7 +60,7 @@ pub(crate) fn combined(recipe: Recipe) -> Generated {
     Generated { text, bytes_sent }
 }
 
-/// Returns the text of address number `n`: every fourth is an IPv6 address.
+/// Returns the text of address number `n`. Every fourth is an IPv6 address.
 pub(crate) fn address(n: u64) -> String {
     if n.is_multiple_of(4) {
         format!(
@@ -74,7 +74,7 @@ pub(crate) fn address(n: u64) -> String {
     }
 }
 
-/// A small generator of numbers: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// A small random number generator: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

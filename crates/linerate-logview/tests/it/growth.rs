@@ -1,4 +1,5 @@
-//! That a session takes no more memory than it announces, by a counting allocator: uploads draw that from a budget.
+//! Checks with a counting allocator that a session uses no more memory than it announces, because
+//! uploads reserve that much from a budget.
 
 use std::{io::Write, time::Duration};
 
@@ -12,12 +13,12 @@ use crate::{
     memory::write_distinct,
 };
 
-/// What is done in one turn.
+/// The work done in one call.
 const WORK: usize = 256 << 10;
-/// What the session may hold beyond what it says: "within a few KiB".
+/// How much more the session may hold than it reports: "within a few KiB".
 const SLACK: i64 = 16 << 10;
 
-/// A session, and what it really holds.
+/// A session, and how much memory it actually holds.
 struct Weighed {
     session: Session,
     held: i64,
@@ -39,7 +40,8 @@ impl Weighed {
         }
     }
 
-    /// Takes a piece of a file in turns, each of which is announced, and so are the replies.
+    /// Feeds a piece of a file in steps, and checks the announced memory of each step and of the
+    /// replies.
     fn take(&mut self, mut piece: &[u8]) {
         loop {
             let announced = self.announced(self.session.growth_bytes_max(WORK));
@@ -52,7 +54,7 @@ impl Weighed {
             let cost = measure(|| while self.session.poll_reply(self.now).is_some() {});
             self.weigh(&cost, announced, "replies");
             self.now += Duration::from_millis(40);
-            let progress = progress.expect("it was called");
+            let progress = progress.expect("the session was called");
             piece = &piece[progress.read..];
             if progress.is_done {
                 break;
@@ -61,7 +63,7 @@ impl Weighed {
         assert!(self.session.has_files(), "{:?}", self.session.outcome());
     }
 
-    /// Asks; returns how many bytes the answer has.
+    /// Asks a question and returns the length of the answer in bytes.
     fn ask(&mut self, question: &str) -> usize {
         let announced = self.announced(self.session.reply_bytes_max(Some(question)));
         let mut reply = None;
@@ -70,7 +72,7 @@ impl Weighed {
             reply = self.session.poll_reply(self.now).map(|reply| reply.len());
         });
         self.weigh(&cost, announced, question);
-        reply.expect("an answer")
+        reply.expect("the question is answered")
     }
 
     fn announced(&self, growth: usize) -> i64 {
@@ -92,11 +94,13 @@ impl Weighed {
 
 fn gzip(log: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(log).expect("a vector takes all");
-    encoder.finish().expect("a vector takes all")
+    encoder
+        .write_all(log)
+        .expect("writing to a vector succeeds");
+    encoder.finish().expect("writing to a vector succeeds")
 }
 
-/// Takes a log in pieces of random length, twice as it is and once compressed.
+/// Feeds a log in pieces of random length, twice uncompressed and once compressed.
 fn take_all(format: &str, log: &[u8], seed: u64) {
     let mut random = Random(seed);
     for (file, rows) in [
@@ -121,7 +125,7 @@ fn combined(seed: u64) -> String {
         paths: 3_000,
         seed,
     });
-    String::from_utf8(log.text).expect("text")
+    String::from_utf8(log.text).expect("generated logs are UTF-8")
 }
 
 #[test]
@@ -193,7 +197,7 @@ fn largest_answers_take_no_more_than_is_announced() {
             "{} - - [22/Jan/2021:01:47:05 +0000] \"GET /{long} HTTP/1.1\" 404 6 \"{long}\" \"{long}\"",
             generator::address(line),
         )
-        .expect("a vector takes all");
+        .expect("writing to a vector succeeds");
     }
     weighed.take(&log);
     let figures = weighed.ask(r#"{"type":"query","seq":1,"query":{"top_max":1000}}"#);

@@ -1,4 +1,4 @@
-//! Whole logs: the real one, generated ones against an oracle, and what they cost in memory.
+//! Whole logs: a real one, generated ones compared with an oracle, and their memory use.
 
 mod generator;
 mod growth;

@@ -1,4 +1,4 @@
-//! What aggregation costs in memory, by a counting allocator.
+//! The memory use of aggregation, measured with a counting allocator.
 
 use std::io::Write;
 
@@ -25,7 +25,7 @@ fn known_values_allocate_nothing_but_columns() {
     let cost = allocation_counter::measure(|| {
         pieces().for_each(|piece| aggregator.handle_input(piece));
     });
-    // A block of columns is made for every 4,096 requests.
+    // One block of columns is allocated for every 4,096 requests.
     assert!(
         cost.count_total < 20_000 / 4_096 * 24,
         "{}",
@@ -35,7 +35,7 @@ fn known_values_allocate_nothing_but_columns() {
     assert_eq!(aggregator.summary().bytes_sent, 2 * log.bytes_sent);
 }
 
-/// Appends a line whose address, path, agent and referrer no other line has.
+/// Appends a line whose address, path, agent and referrer are unique.
 pub(crate) fn write_distinct(line: u64, text: &mut Vec<u8>) {
     let [a, b] = [line >> 16, line & 0xFFFF];
     let year = 1970 + line % 230;
@@ -46,11 +46,11 @@ pub(crate) fn write_distinct(line: u64, text: &mut Vec<u8>) {
         line % 1_000,
         line * 7_919 % (1 << 24),
     )
-    .expect("a vector takes all");
+    .expect("writing to a vector succeeds");
 }
 
-/// Reads lines of distinct values; returns the aggregator, the bytes that it holds, and the most
-/// that it held.
+/// Reads lines with distinct values. Returns the aggregator, the bytes that it holds, and the most
+/// that it held at any time.
 fn read_distinct(lines: u64) -> (Aggregator, u64, u64) {
     let mut text = Vec::with_capacity(1 << 20);
     let mut aggregator = Aggregator::new(Limits::default());
@@ -79,27 +79,27 @@ fn all_limits_reached_hold_less_than_80_mib() {
             "{}",
             panel.distinct
         );
-        // Each of a value that came once could be each of those that were replaced by it.
+        // A value that occurred once may have replaced any other, so the error is not zero.
         let error_max = panel.error_max;
         assert!(
             (1..=panel.not_counted / 2_048).contains(&error_max),
             "{error_max}"
         );
     }
-    // The rows did not reach their limit yet.
+    // The rows have not reached their limit yet.
     let columns = summary.filterable;
     assert!(columns.complete);
     let with_columns = held + columns.bytes_max - columns.bytes;
     assert!(with_columns < 80 * MIB, "{with_columns}");
-    // While a buffer grows, the allocator may hold the old one too.
+    // While a buffer grows, the allocator may also hold the old one.
     assert!(most < held + 10 * MIB, "{most}");
     let said = aggregator.memory_bytes() as u64;
     assert!(said.abs_diff(held) < 128 << 10, "{said} said, {held} held");
 }
 
-/// In a debug build this takes minutes.
+/// Takes minutes in a debug build.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "only in a release build")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes in a debug build")]
 fn ten_million_distinct_values_hold_less_than_80_mib() {
     let (aggregator, held, most) = read_distinct(10_000_000);
     let summary = aggregator.summary();
@@ -128,7 +128,7 @@ fn followed_log_holds_no_more_than_it_may_whatever_comes() {
                 if text.len() > 200 << 10 {
                     followed
                         .handle_input(&text)
-                        .expect("no damage in plain text");
+                        .expect("plain text always decodes");
                     text.clear();
                 }
             }
@@ -137,13 +137,13 @@ fn followed_log_holds_no_more_than_it_may_whatever_comes() {
         let held = u64::try_from(cost.bytes_current).expect("more is allocated than freed");
         assert!(held <= bytes_max, "{held} of {bytes_max}");
         assert!(held > bytes_max / 4, "{held} of {bytes_max}");
-        // While a list grows, the allocator may hold the old one too.
+        // While a list grows, the allocator may also hold the old one.
         assert!(
             cost.bytes_max <= bytes_max * 5 / 4,
             "{} of {bytes_max}",
             cost.bytes_max
         );
-        let said = log.expect("it was made").memory_bytes() as u64;
+        let said = log.expect("the log was created").memory_bytes() as u64;
         assert!(said + MIB / 8 >= held, "{said} said, {held} held");
     }
 }

@@ -1,4 +1,4 @@
-//! Logs of odd lines, many of which are no requests.
+//! Logs of odd lines, many of which are not requests.
 
 use crate::generator::{Random, Recipe, address};
 
@@ -37,7 +37,7 @@ const ENDS: [&[u8]; 11] = [
     b"3 \"\xFF\xFE\" \"\"\n \n",
 ];
 
-/// Puts lines together at random from ordinary and odd parts: the same for the same seed.
+/// Assembles random lines from ordinary and odd parts. The same seed gives the same log.
 pub(crate) fn odd(recipe: Recipe) -> Vec<u8> {
     let mut random = Random(recipe.seed);
     let mut log = Vec::new();

@@ -1,4 +1,4 @@
-//! Generated logs, read by us and by `tests/oracle.py`, which shares nothing with us.
+//! Generated logs, read both by this crate and by `tests/oracle.py`, which shares no code with it.
 
 use std::io::{ErrorKind, Write};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use crate::odd_log;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle.py");
 
-/// Returns what the oracle says about a log, or `None` after a word about it without Python.
+/// Returns what the oracle reports about a log. Without Python, prints a note and returns `None`.
 fn oracle(log: &[u8], query: &Value) -> Option<Value> {
     let mut python = Command::new("python3");
     python
@@ -24,16 +24,16 @@ fn oracle(log: &[u8], query: &Value) -> Option<Value> {
     let mut child = match python.spawn() {
         Ok(child) => child,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            linerate_testkit::skip("there is no python3");
+            linerate_testkit::skip("python3 not found");
             return None;
         }
         Err(error) => panic!("python3: {error}"),
     };
     // The script reads all of its input before it writes.
-    let mut stdin = child.stdin.take().expect("it is piped");
-    stdin.write_all(log).expect("the oracle reads it");
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    stdin.write_all(log).expect("the oracle reads its input");
     drop(stdin);
-    let output = child.wait_with_output().expect("the oracle ends");
+    let output = child.wait_with_output().expect("the oracle exits");
     assert!(output.status.success());
     Some(serde_json::from_slice(&output.stdout).expect("the oracle prints JSON"))
 }
@@ -52,7 +52,7 @@ fn figures(log: &[u8]) -> Summary {
     read(log).summary()
 }
 
-/// Compares every figure that the oracle knows.
+/// Compares every figure that the oracle reports.
 pub(crate) fn compare(log: &[u8]) {
     let Some(expected) = oracle(log, &json!({})) else {
         return;
@@ -60,7 +60,7 @@ pub(crate) fn compare(log: &[u8]) {
     assert!(compare_members(figures(log), &expected) >= 20);
 }
 
-/// Compares every figure of the requests that filters choose with those that conditions of the oracle choose.
+/// Compares the figures of a query with those that the oracle computes for equivalent conditions.
 pub(crate) fn compare_chosen(log: &[u8], mut conditions: Value, filters: &[&str]) {
     let asked = Query {
         from: conditions["from"].as_i64(),
@@ -76,14 +76,14 @@ pub(crate) fn compare_chosen(log: &[u8], mut conditions: Value, filters: &[&str]
     compare_members(found, &expected);
 }
 
-/// Compares the members that the oracle knows, and returns how many they are.
+/// Compares the members that the oracle reports, and returns their number.
 fn compare_members(actual: Summary, expected: &Value) -> usize {
     let mut actual = serde_json::to_value(actual).expect("summaries are JSON");
-    // Of these the oracle has value, requests and errors, but not the bytes of other requests.
+    // The oracle reports only value, requests and errors of these, but no bytes.
     for class in ["4xx", "5xx"] {
         let list = actual["error_paths"][class]
             .as_array_mut()
-            .expect("it is a list");
+            .expect("error paths are a list");
         for it in list {
             *it = json!([it["value"], it["requests"], it["errors"]]);
         }
@@ -172,7 +172,7 @@ fn odd_logs_hold_lines_of_every_kind() {
     let summary = figures(&odd_log(0));
     assert!(summary.requests > 500 && summary.requests_without_path > 100);
     assert!(summary.blank > 100 && summary.methods.len() >= 4);
-    // All reasons but that of a line beyond 64 KiB.
+    // All reasons except that of a line longer than 64 KiB.
     assert_eq!(summary.unparsed_reasons.len(), 6);
     assert!(summary.unparsed_reasons.values().all(|&lines| lines > 20));
 }

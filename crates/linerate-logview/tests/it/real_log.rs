@@ -1,4 +1,4 @@
-//! A day of a real nginx log, whose figures are known from other programs.
+//! One day of a real nginx log, whose figures are known from other programs.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -16,12 +16,12 @@ const FILE: &str = concat!(
     "/../../../shared/data/nginx-access-rhit.log.gz"
 );
 
-/// Returns the log, or `None` after a word about it where the file is absent.
+/// Returns the log. If the file does not exist, prints a note and returns `None`.
 fn real_log() -> Option<Vec<u8>> {
     let file = match File::open(FILE) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            linerate_testkit::skip(format!("there is no {FILE}"));
+            linerate_testkit::skip(format!("{FILE} not found"));
             return None;
         }
         Err(error) => panic!("{FILE}: {error}"),
@@ -158,7 +158,7 @@ fn gigabyte_of_the_real_log_fits_into_the_columns() {
     let Some(log) = real_log() else { return };
     let filterable = figures(&log, 1 << 20).filterable;
     assert!(filterable.complete);
-    // What does not make a block yet, and where blocks are made, takes up as much in a long log.
+    // Pending requests and the packing buffer have a fixed size, also in a long log.
     let fixed = (288 + 64) << 10;
     let gigabyte = (filterable.bytes - fixed) * (1 << 30) / log.len() as u64 + fixed;
     assert!(gigabyte < filterable.bytes_max, "{gigabyte}");

@@ -1,11 +1,12 @@
-//! Futures that are dropped after any number of polls.
+//! Futures that are dropped after a varying number of polls.
 
 use std::{future::poll_fn, pin::pin, task::Poll};
 
 use linerate_web::{Client, CloseCode, Options, WebSocket};
 use wasm_bindgen::prelude::JsError;
 
-/// Messages that are sent with each number of polls; long ones, so that they wait in the browser.
+/// The number of messages sent per number of polls, and their size: large enough to queue in the
+/// browser.
 const MESSAGES: usize = 20;
 const MESSAGE_BYTES: usize = 20_000;
 
@@ -26,7 +27,7 @@ pub(crate) async fn run(url: &str) -> Result<u32, JsError> {
     Ok(all)
 }
 
-/// Polls futures at most so often, and counts those that it drops.
+/// Polls futures at most `polls` times, and counts those that it drops.
 struct Patience {
     polls: u32,
     dropped: u32,
@@ -45,7 +46,7 @@ impl Patience {
                 None => ws.recv().await?,
             };
             if received != Some(message.into()) {
-                return Err(self.error("something else came back"));
+                return Err(self.error("received a different message"));
             }
         }
         self.poll(ws.close(CloseCode::NORMAL, "")).await;
@@ -53,10 +54,10 @@ impl Patience {
         closed
             .clean
             .then_some(())
-            .ok_or_else(|| self.error("it was not closed cleanly"))
+            .ok_or_else(|| self.error("connection was not closed cleanly"))
     }
 
-    /// Returns what was sent.
+    /// Sends messages, and returns those that were sent.
     async fn send(&mut self, ws: &mut WebSocket) -> Result<Vec<Vec<u8>>, JsError> {
         let mut sent = Vec::new();
         for number in 0..MESSAGES {

@@ -1,34 +1,35 @@
-//! Functions for a page, which tests/browser of the pages calls in Chromium:
+//! Functions for a web page. The browser tests in `web/tests/browser` call them in Chromium:
 //!
 //! ```sh
 //! make wasm
 //! ```
 //!
-//! leaves `browser.js` and `browser_bg.wasm` in `.cache/wasm`; a page imports the former.
+//! This writes `browser.js` and `browser_bg.wasm` to `.cache/wasm`; a page imports the former.
 
 mod cancel;
 
 use linerate_web::{Client, CloseCode, Error, Message, Options, WebSocket, connect};
 use wasm_bindgen::prelude::{JsError, wasm_bindgen};
 
-/// Sends a text and bytes, and returns what comes back.
+/// Sends a text message and a binary message, and returns what comes back.
 #[wasm_bindgen]
 pub async fn echo(url: String, text: String) -> Result<String, JsError> {
     let mut ws = connect(&url).await?;
     ws.send(text).await?;
     let Some(Message::Text(text)) = ws.recv().await? else {
-        return Err(JsError::new("no text came back"));
+        return Err(JsError::new("no text message came back"));
     };
     let bytes: Vec<u8> = (0..100_000).map(|index| index as u8).collect();
     ws.send(bytes.clone()).await?;
     if ws.recv().await? != Some(Message::Binary(bytes)) {
-        return Err(JsError::new("other bytes came back"));
+        return Err(JsError::new("different bytes came back"));
     }
     let closed = ws.close(CloseCode::NORMAL, "done").await?;
     Ok(format!("{text}, {}, {}", closed.code, closed.clean))
 }
 
-/// Sends numbers while it receives them, many more than may wait to be sent; returns how many came back in order.
+/// Sends far more numbers than fit into the send queue, then receives them. Returns how many came
+/// back in order.
 #[wasm_bindgen]
 pub async fn count(url: String, messages: u32) -> Result<u32, JsError> {
     let mut options = Options::default();
@@ -45,14 +46,14 @@ pub async fn count(url: String, messages: u32) -> Result<u32, JsError> {
     Ok(messages)
 }
 
-/// Connects, sends, receives and closes by futures that are dropped after 0 polls, 1, and so on, until each is
-/// ready before that; returns how many were dropped.
+/// Connects, sends, receives and closes with futures that are dropped after 0 polls, then after 1,
+/// and so on, until each one completes before that. Returns how many were dropped.
 #[wasm_bindgen]
 pub async fn cancel(url: String) -> Result<u32, JsError> {
     cancel::run(&url).await
 }
 
-/// Offers subprotocols; returns the one that was chosen.
+/// Offers subprotocols and returns the one that the server chose.
 #[wasm_bindgen]
 pub async fn subprotocol(url: String, offered: Vec<String>) -> Result<Option<String>, JsError> {
     let client = offered
@@ -62,7 +63,7 @@ pub async fn subprotocol(url: String, offered: Vec<String>) -> Result<Option<Str
     Ok(ws.subprotocol())
 }
 
-/// Receives until the end; returns how many messages there were, and how it ended.
+/// Receives until the end. Returns how many messages there were, and how the connection ended.
 #[wasm_bindgen]
 pub async fn drain(url: String, queue_bytes_max: usize) -> String {
     let mut options = Options::default();
@@ -83,7 +84,7 @@ pub async fn drain(url: String, queue_bytes_max: usize) -> String {
     format!("{messages}: {end}{told}")
 }
 
-/// Opens a connection and does not receive for a time; returns what it gets then.
+/// Opens a connection without receiving until it is closed. Returns what is received afterwards.
 #[wasm_bindgen]
 pub async fn stall(url: String, queue_bytes_max: usize) -> Result<String, JsError> {
     let mut options = Options::default();
@@ -107,11 +108,12 @@ pub async fn stall(url: String, queue_bytes_max: usize) -> Result<String, JsErro
     }
 }
 
-/// Closes with a code and a reason; returns how it ended, or why it can't.
+/// Closes with a code and a reason. Returns how the connection ended, or why it cannot be closed
+/// so.
 #[wasm_bindgen]
 pub async fn close(url: String, code: u16, reason: String) -> Result<String, JsError> {
     let mut ws = connect(&url).await?;
-    let code = CloseCode::new(code).ok_or_else(|| JsError::new("no code of a Close frame"))?;
+    let code = CloseCode::new(code).ok_or_else(|| JsError::new("not a valid close code"))?;
     let closed = ws.close(code, &reason).await?;
     let told = self::closed(&ws);
     Ok(format!("{}{told}", closed.code))
@@ -124,7 +126,7 @@ fn closed(ws: &WebSocket) -> String {
     })
 }
 
-/// Lets the browser do what it has to do.
+/// Yields to the browser's event loop.
 async fn yield_now() {
     let resolved = js_sys::Promise::new(&mut |resolve, _| {
         set_timeout(&resolve, 1);

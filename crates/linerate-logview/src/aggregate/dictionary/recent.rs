@@ -1,12 +1,12 @@
-//! The values that came lately, found without hashing all of a value.
+//! A cache of the most recent values, found without hashing the whole value.
 
-/// How many values are remembered: at most one for each place.
+/// The number of entries in the cache.
 const PLACES: usize = 512;
 
-/// The codes of values that came lately, each at the place that its sample says.
+/// The codes of recent values, each stored at the place that its sample determines.
 ///
-/// Whoever knows how samples are made may send values that all have one place; then they are looked up
-/// as if nothing were remembered.
+/// A client that knows how samples are computed can send values that all map to one place. They are
+/// then looked up as if there were no cache.
 #[derive(Debug)]
 pub(super) struct Recent(Box<[Entry; PLACES]>);
 
@@ -16,7 +16,7 @@ struct Entry {
     code: u32,
 }
 
-/// Some bytes of a value and its length: all bytes of one that is short.
+/// Some bytes of a value and its length. Includes all bytes of a short value.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Sample {
     words: [u64; 2],
@@ -30,14 +30,14 @@ impl Recent {
         Self(Box::new([Entry::default(); PLACES]))
     }
 
-    /// Returns the code of a value that had the same sample.
+    /// Returns the code of the remembered value that has the same sample.
     #[inline]
     pub(super) fn find(&self, sample: &Sample) -> Option<u32> {
         let entry = &self.0[sample.place()];
         (entry.sample == *sample).then_some(entry.code)
     }
 
-    /// Remembers a value, which is not empty.
+    /// Remembers a value, which must not be empty.
     pub(super) fn note(&mut self, sample: Sample, code: u32) {
         self.0[sample.place()] = Entry { sample, code };
     }
@@ -48,7 +48,7 @@ impl Recent {
 }
 
 impl Sample {
-    /// How long a value may be of which the sample has all bytes.
+    /// The longest value of which the sample includes all bytes.
     const ALL_MAX: usize = 16;
 
     /// Returns the sample of a value that is not empty.
@@ -56,7 +56,7 @@ impl Sample {
     pub(super) fn of(value: &[u8]) -> Self {
         Self::of_all(value).unwrap_or_else(|| {
             let len = value.len();
-            // Agents have their versions before the last word, and systems in their first half.
+            // Agents have their versions before the last word, and their systems in the first half.
             let (last, before) = (word(value, len - 8), word(value, len.saturating_sub(24)));
             let (quarter, half) = (word(value, len / 4), word(value, len / 2));
             Self {
@@ -69,8 +69,8 @@ impl Sample {
         })
     }
 
-    /// Returns the sample of a value of which it has all bytes, so that values with the same sample are
-    /// the same; `None` for one that is too long.
+    /// Returns a sample that includes all bytes of the value, so that values with the same sample
+    /// are equal. Returns `None` if the value is too long.
     #[inline(always)]
     pub(super) fn of_all(value: &[u8]) -> Option<Self> {
         let len = value.len();
@@ -95,7 +95,7 @@ impl Sample {
 
     #[inline]
     fn place(&self) -> usize {
-        /// 2^64 divided by the golden ratio: spreads numbers that differ little.
+        /// 2^64 divided by the golden ratio, which spreads numbers that differ little.
         const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
         let [a, b] = self.words;
         let mixed = (a ^ b.rotate_left(29) ^ u64::from(self.len)).wrapping_mul(SPREAD);
@@ -103,7 +103,7 @@ impl Sample {
     }
 }
 
-/// Returns the eight bytes of a value from an offset on.
+/// Returns the eight bytes of a value at an offset, or 0 if there are fewer.
 #[inline]
 fn word(value: &[u8], at: usize) -> u64 {
     let word = value[at..].first_chunk();

@@ -5,7 +5,7 @@ use crate::countries::{Countries, tests::database};
 use crate::query::{Query, QueryError};
 use crate::summary::Panel;
 
-/// Addresses with how many requests each has, and which country it is in.
+/// Addresses, each with its number of requests and its country.
 const REQUESTS: [(&str, usize, &str); 7] = [
     ("192.0.2.1", 3, "DE"),
     ("192.0.2.2", 2, "DE"),
@@ -99,7 +99,7 @@ fn addresses_that_are_not_told_apart_are_counted_as_far_as_they_are_tracked() {
     let panel = log.summary().panels.country.unwrap();
     assert_eq!(requests(&panel), [("DE", 6), ("FR", 4), ("JP", 1)]);
     assert_eq!((panel.exact, panel.none, panel.not_counted), (false, 8, 0));
-    // In the figures of a query nothing is known of them.
+    // In the figures of a query, they are unknown.
     let found = log.figures(&Query::default()).unwrap();
     let panel = found.panels.country.unwrap();
     assert_eq!((requests(&panel), panel.none), (vec![("DE", 4)], 0));

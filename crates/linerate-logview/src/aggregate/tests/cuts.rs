@@ -1,11 +1,11 @@
-//! However a log is cut into pieces, its figures are the same.
+//! The figures of a log do not depend on how it is cut into pieces.
 
 use proptest::prelude::*;
 
 use crate::aggregate::{Aggregator, Limits};
 use crate::summary::Summary;
 
-/// One of every odd line; the last has no line feed.
+/// One line of every odd kind; the last has no line feed.
 pub(super) const ODD_LOG: &[u8] = b"rotated\n\
     192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET /a?x=1 HTTP/1.1\" 200 1 \"-\" \"curl\"\n\
     192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET /a HTTP/1.1\" 304 - \"-\" \"curl\"\r\n\
@@ -25,7 +25,7 @@ pub(super) const ODD_LOG: &[u8] = b"rotated\n\
     ::1 - - [22/Jan/2021:01:47:05 +0000] \"\" 20 5\n\
     192.0.2.7 - - [22/Jan/2021:01:50:05 +0000] \"GET /\xE4 HTTP/1.1\" 200 256";
 
-/// Returns the figures, with lines of more than 100 bytes too long.
+/// Returns the figures, with lines of more than 100 bytes counted as too long.
 fn figures<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Summary {
     let limits = Limits {
         line_bytes_max: 100,
@@ -39,7 +39,7 @@ fn figures<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Summary {
     aggregator.summary()
 }
 
-/// The odd log with a line of 100 bytes and one of 101.
+/// Returns the odd log, preceded by a line of 100 bytes and one of 101.
 fn log() -> Vec<u8> {
     let longest = [&[b'x'; 100][..], b"\n", &[b'y'; 101], b"\n"].concat();
     [&longest, ODD_LOG].concat()

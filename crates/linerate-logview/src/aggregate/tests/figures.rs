@@ -1,4 +1,4 @@
-//! The figures of a log that holds one of every odd line.
+//! The figures of a log that contains one line of every odd kind.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What happens at each limit and one beyond it.
+//! What happens at each limit, and one beyond it.
 
 use crate::aggregate::{Aggregator, Limits};
 use crate::format::Format;
@@ -122,7 +122,8 @@ fn top_paths_are_listed_with_1000_characters_at_most() {
     assert_eq!(summary.unique_paths, 2);
 }
 
-/// Returns the figures of lines in a format of nginx, with two agents, referrers and hosts told apart.
+/// Returns the figures of lines in a custom nginx format, with limits of two agents, referrers and
+/// hosts.
 fn headers(values: &[&str]) -> Summary {
     let limits = Limits {
         agents_max: 2,

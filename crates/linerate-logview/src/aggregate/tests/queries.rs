@@ -1,4 +1,4 @@
-//! A query has the figures and the lines of a log that holds nothing but the lines it chooses.
+//! The figures and lines of a query equal those of a log that contains only the lines it selects.
 
 use linerate_filter::{Filter, Limits as FilterLimits};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ use crate::summary::{Filterable, RowsKept, Summary};
 const FORMAT: &str = "$remote_addr [$time_local] \"$request\" $status $body_bytes_sent \
                       \"$http_referer\" \"$http_user_agent\" $request_time";
 
-/// A request of which every part is one of a few.
+/// A request whose parts are drawn from a few values.
 #[derive(Clone, Debug)]
 struct Request {
     address: &'static str,
@@ -51,7 +51,7 @@ impl Request {
         )
     }
 
-    /// Returns the object that filters see.
+    /// Returns the request as the object that filters are applied to.
     fn json(&self) -> String {
         let text = |text: &'static str| text.strip_prefix('-').unwrap_or(text);
         let mut object = json!({
@@ -73,7 +73,8 @@ impl Request {
         object.to_string()
     }
 
-    /// Returns whether a query chooses the request, by what filters mean for publications.
+    /// Returns whether a query selects the request, by the meaning that filters have for
+    /// publications.
     fn is_chosen(&self, query: &Query) -> bool {
         let time = DAY + self.time;
         let json = self.json();
@@ -120,7 +121,7 @@ fn any_request() -> impl Strategy<Value = Request> {
         )
 }
 
-/// Returns a comparison of a text.
+/// Returns a comparison of a string field.
 fn any_text() -> impl Strategy<Value = String> {
     let fields = vec![
         "address",
@@ -173,7 +174,7 @@ fn any_text() -> impl Strategy<Value = String> {
         })
 }
 
-/// Returns a comparison of a number.
+/// Returns a comparison of a number field.
 fn any_number() -> impl Strategy<Value = String> {
     let constants = vec![
         "0", "200", "404", "-1", "404.5", "1e6", "1e300", "600", "500000",
@@ -243,7 +244,7 @@ fn log<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Aggregator {
     log
 }
 
-/// Takes out what a query says about the whole log.
+/// Resets the members that describe the whole log even in the figures of a query.
 fn of_chosen(mut summary: Summary) -> Summary {
     (summary.lines, summary.bytes_read) = (0, 0);
     (summary.filterable, summary.rows_kept) = (Filterable::default(), RowsKept::default());
@@ -266,7 +267,7 @@ proptest! {
             chosen.iter().map(|it| it.line()).collect::<Vec<_>>()
         );
         let expected = log(chosen).summary();
-        // Buckets may be shorter than a minute.
+        // In the figures of a query, buckets may be shorter than a minute.
         let sum = |summary: &Summary| -> u64 { summary.timeline.bytes.iter().sum() };
         prop_assert_eq!(sum(&found), sum(&expected));
         found.timeline = expected.timeline.clone();
@@ -337,7 +338,7 @@ fn log_with_more_requests_than_fit_is_not_filtered_and_still_counted() {
         bytes_max,
     }) = log.figures(&Query::default())
     else {
-        panic!("a query was answered from a part");
+        panic!("a query was answered from part of the requests");
     };
     assert_eq!((requests, bytes_max), (200_000, 768 << 10));
     assert!((50_000..200_000).contains(&requests_kept));
@@ -359,7 +360,7 @@ fn rows_are_the_lines_that_a_query_chooses() {
         if n % 50 == 7 {
             expected.push((n * 2 + 1, line.clone()));
         }
-        // Every second line is no request.
+        // Every second line is not a request.
         log.handle_input(format!("{line}\r\n{}\n", if n % 3 == 0 { "odd" } else { "" }).as_bytes());
     }
     let query = Query {

@@ -1,4 +1,4 @@
-//! A number for each bucket of time.
+//! A number for each time bucket.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,13 +25,13 @@ impl Series {
         (0..after).for_each(|_| self.0.push_back(0));
     }
 
-    /// Begins anew with one bucket.
+    /// Resets the series to one empty bucket.
     pub(super) fn restart(&mut self) {
         self.0.clear();
         self.0.push_back(0);
     }
 
-    /// Sums up every two buckets; if `is_odd`, the first one is the second of its two.
+    /// Merges every two buckets. If `is_odd`, the first bucket is the second of its pair.
     pub(super) fn merge_neighbours(&mut self, is_odd: bool) {
         let odd = usize::from(is_odd);
         for place in 0..self.0.len() {
@@ -57,7 +57,7 @@ impl Series {
 /// A series for each of the first values of a dimension, and one for all others.
 #[derive(Debug)]
 pub(super) struct ByCode {
-    /// That of the others, then those of values in the order of their codes.
+    /// The series of the others, followed by those of values in the order of their codes.
     lists: Vec<Series>,
     values_max: usize,
 }
@@ -70,7 +70,7 @@ impl ByCode {
         }
     }
 
-    /// Counts a request that has a value.
+    /// Counts a request in the series of its value, if it has one.
     #[inline]
     pub(super) fn add(&mut self, code: u32, bucket: usize, buckets: usize) {
         if code == NONE {
@@ -90,7 +90,7 @@ impl ByCode {
         self.lists.iter_mut()
     }
 
-    /// Returns the series of the most frequent values, and that of all others under `(other)`.
+    /// Returns the series of the most frequent values, and the sum of all others under `(other)`.
     pub(super) fn report(
         &self,
         names: &Dictionary,

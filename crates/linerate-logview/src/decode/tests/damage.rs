@@ -93,7 +93,7 @@ fn bombs_are_handed_out_in_pieces_up_to_the_limit() {
 
 #[test]
 fn windows_beyond_the_limit_are_refused() {
-    // A frame without content size: its window is 2^24 bytes, 2^23 at the limit.
+    // A frame without content size and with a window of 2^log bytes; 2^23 is the limit.
     let frame = |log: u8| [b"\x28\xB5\x2F\xFD\0", &[(log - 10) << 3][..], b"\x01\0\0"].concat();
     assert_eq!(
         decode(&frame(23), 99, Limits::default()).1.map(|_| ()),

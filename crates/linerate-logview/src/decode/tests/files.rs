@@ -1,4 +1,4 @@
-//! Whole files, whatever pieces they come in.
+//! Whole files, in pieces of any size.
 
 use std::io::Write;
 
@@ -20,7 +20,7 @@ pub(super) fn zstd(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Decodes a file in pieces of `piece_bytes` and returns what came out before an error or the end.
+/// Decodes a file in pieces of `piece_bytes`, and returns the output before an error or the end.
 pub(super) fn decode(
     file: &[u8],
     piece_bytes: usize,
@@ -39,7 +39,7 @@ pub(super) fn decode(
     (out, result.map(|()| encoding))
 }
 
-/// Text that compresses, of more than one piece.
+/// Returns compressible text that decodes to more than one piece.
 pub(super) fn text() -> Vec<u8> {
     let lines = (0..20_000).map(|line| format!("192.0.2.{} - - [{line}] \"GET /\"\n", line % 251));
     lines.collect::<String>().into_bytes()
@@ -67,7 +67,7 @@ fn members_and_frames_follow_each_other() {
     let parts: [&[u8]; 4] = [b"one\n", b"", b"two\n", b"three"];
     let gzips: Vec<u8> = parts.iter().flat_map(|part| gzip(part)).collect();
     let zstds: Vec<u8> = parts.iter().flat_map(|part| zstd(part)).collect();
-    // Skippable frames, one of them in front as pzstd has it.
+    // Skippable frames, one of them at the start as pzstd writes it.
     let skipped = b"\x50\x2A\x4D\x18\x04\0\0\0abcd";
     let skipping = [&skipped[..], &zstds, skipped].concat();
     let padded = [&gzips[..], &[0; 300]].concat();

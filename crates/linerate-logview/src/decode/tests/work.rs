@@ -1,9 +1,9 @@
-//! How much is decoded at once, and in all.
+//! How much is decoded per call, and in total.
 
 use super::files::{decode, gzip, text, zstd};
 use crate::decode::{DecodeError, Decoder, Limits, PIECE_BYTES, RATIO_FREE_BYTES};
 
-/// Decodes a file with so much work at once; checks that no call does more.
+/// Decodes a file with `work_max` bytes of work per call, and checks that no call does more.
 fn decode_some(file: &[u8], piece_bytes: usize, work_max: usize) -> Vec<u8> {
     let mut decoder = Decoder::new(Limits::default());
     let mut out = Vec::new();
@@ -14,7 +14,8 @@ fn decode_some(file: &[u8], piece_bytes: usize, work_max: usize) -> Vec<u8> {
                 .handle_some(piece, work_max, |bytes| out.extend_from_slice(bytes))
                 .unwrap();
             let decoded = out.len() - before;
-            // The first bytes of a file, which are held back, come on top; so does what a member costs.
+            // The limit may be exceeded by the bytes held back at the start, and by a member's
+            // cost.
             let work_most = work_max + PIECE_BYTES + (16 << 10);
             assert!(progress.work <= work_most, "{progress:?} for {work_max}");
             assert!(

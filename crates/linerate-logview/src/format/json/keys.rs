@@ -1,23 +1,23 @@
-//! Under which names servers write the fields of a request.
+//! The names under which servers write the fields of a request.
 
 use super::super::fields::{Slot, Unit};
 
-/// What a member of an object is, by its name.
+/// The meaning of a member of an object, determined by its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Key {
-    /// An object that holds more of the request.
+    /// An object that contains more of the request.
     Container,
-    /// A field; of several for one slot that with the lowest rank is taken.
+    /// A field. If several members fill the same slot, the one with the lowest rank is used.
     Field(Slot, u8),
     Other,
 }
 
-/// Returns what the member `name` is.
+/// Returns the meaning of the member `name`.
 #[inline]
 pub(super) fn key(name: &[u8]) -> Key {
-    /// The longest name below.
+    /// The length of the longest name below.
     const LEN_MAX: usize = 22;
-    // Two servers, two units: Traefik counts nanoseconds, Caddy and most others seconds.
+    // The units differ: Traefik uses nanoseconds, Caddy and most others use seconds.
     match name {
         b"Duration" => return Key::Field(Slot::Duration(Unit::Nanoseconds), 0),
         b"duration" => return Key::Field(Slot::Duration(Unit::Seconds), 0),
@@ -36,7 +36,7 @@ fn by_lower_case(name: &[u8]) -> Key {
     let duration = |unit, rank| (Slot::Duration(unit), rank);
     let (slot, rank) = match name {
         b"headers" | b"http" => return Key::Container,
-        // Caddy: client_ip is behind trusted proxies, remote_ip is the peer.
+        // Caddy: client_ip is the client as reported by trusted proxies, remote_ip is the peer.
         b"client_ip" | b"clientip" | b"client_addr" => (Slot::Address, 0),
         b"remote_addr" | b"remote_ip" | b"remoteip" | b"remote_address" | b"clienthost" => {
             (Slot::Address, 1)

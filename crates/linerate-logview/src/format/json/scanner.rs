@@ -1,13 +1,13 @@
-//! A scanner of JSON (RFC 8259) that copies nothing and looks at each byte once.
+//! A JSON scanner (RFC 8259) that copies nothing and examines each byte once.
 //!
-//! It is more lenient than the RFC where servers are: a value may be missing
-//! (`"upstream_time":,`) or a bare list (`0.1, 0.2`), and an escape may be any byte.
+//! It is more lenient than the RFC where servers deviate: a value may be missing
+//! (`"upstream_time":,`) or a bare list (`0.1, 0.2`), and any byte may be escaped.
 
 use memchr::memchr2;
 
 use super::super::fields::Text;
 
-/// A value, or its opening brace or bracket.
+/// A value, or the opening brace or bracket of one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Value<'a> {
     Array,
@@ -27,7 +27,7 @@ impl<'a> Scanner<'a> {
         Self { rest: line }
     }
 
-    /// Reads the next key of an object and its colon, or the closing brace: `Some(None)`.
+    /// Reads the next key of an object and its colon. Returns `Some(None)` at the closing brace.
     #[inline]
     pub(super) fn next_key(&mut self) -> Option<Option<&'a [u8]>> {
         self.skip_space();
@@ -49,7 +49,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads the next value; of an object or array only its opening.
+    /// Reads the next value, or only the opening of an object or array.
     #[inline]
     pub(super) fn next_value(&mut self) -> Option<Value<'a>> {
         self.skip_space();
@@ -70,7 +70,8 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Reads an array whose bracket was read: returns its first element if that is text.
+    /// Reads an array whose opening bracket was read, and returns its first element if that is a
+    /// string.
     pub(super) fn first_of_array(&mut self) -> Option<Option<Text<'a>>> {
         self.skip_space();
         let first = match self.rest {
@@ -84,7 +85,7 @@ impl<'a> Scanner<'a> {
         Some(first)
     }
 
-    /// Skips what is left of an object or array.
+    /// Skips the remainder of an object or array.
     pub(super) fn skip_nested(&mut self) -> Option<()> {
         let mut depth = 1usize;
         while depth > 0 {
@@ -101,7 +102,7 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    /// Says whether nothing but space is left.
+    /// Returns whether only whitespace remains.
     pub(super) fn is_at_end(&mut self) -> bool {
         self.skip_space();
         self.rest.is_empty()
@@ -132,7 +133,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads what is no string up to the brace behind it, or to the comma before the next key.
+    /// Reads a value that is not a string, up to the closing brace or the comma before the next
+    /// key.
     #[inline]
     fn word(&mut self) -> Option<Text<'a>> {
         let text = self.rest;
@@ -158,7 +160,7 @@ impl<'a> Scanner<'a> {
 mod tests {
     use super::{Scanner, Value};
 
-    /// Reads one object and writes down what was seen.
+    /// Reads one object and returns its members as text.
     fn members(text: &str) -> Option<String> {
         let mut scanner = Scanner::new(text.as_bytes());
         assert_eq!(scanner.next_value(), Some(Value::Object));

@@ -1,11 +1,11 @@
-//! From the pieces of a format to fields, each with a way to find its end.
+//! Turns the pieces of a format into fields, each with a way to find its end.
 
 use super::super::fields::Slot;
 use super::super::source::Escape;
 use super::super::strftime;
 use super::{End, Field, FormatError, Kind, Piece, TimeText};
 
-/// Makes one variable of a path and the query behind it.
+/// Merges a path and the query string that follows it into one variable.
 pub(super) fn join_queries(pieces: &mut Vec<Piece>) {
     let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
     for piece in pieces.drain(..) {
@@ -34,7 +34,7 @@ pub(super) fn join_queries(pieces: &mut Vec<Piece>) {
     *pieces = joined;
 }
 
-/// Refuses a format whose fields can't be told apart, or that has no time.
+/// Rejects a format that is ambiguous or has no time.
 pub(super) fn check(pieces: &[Piece]) -> Result<(), FormatError> {
     refuse_adjacent(pieces)?;
     refuse_timeless(pieces)
@@ -77,7 +77,7 @@ fn begins_with_slash(kind: &Kind) -> bool {
     )
 }
 
-/// Refuses a format that doesn't say when a request was.
+/// Rejects a format that does not include the time of the request.
 fn refuse_timeless(pieces: &[Piece]) -> Result<(), FormatError> {
     let mut items = Vec::new();
     for piece in pieces {
@@ -123,7 +123,7 @@ pub(super) fn fields(pieces: &[Piece], escape: Escape) -> Box<[Field]> {
     fields.into()
 }
 
-/// Returns for each slot which piece fills it: the first of the lowest rank.
+/// Returns which piece fills each slot: the first one with the lowest rank.
 fn best_ranks(pieces: &[Piece]) -> [Option<(u8, usize)>; Slot::COUNT] {
     let mut best = [None; Slot::COUNT];
     for (place, piece) in pieces.iter().enumerate() {

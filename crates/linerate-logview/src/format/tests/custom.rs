@@ -1,10 +1,10 @@
-//! Formats that somebody copied from a configuration.
+//! Formats copied from configurations.
 
 use proptest::prelude::*;
 
 use crate::format::{Format, FormatError, Parser, Reason};
 
-/// Parses a line in a format and puts what it says into one text.
+/// Parses a line in a format and returns its fields as one text.
 fn fields(format: &str, line: &str) -> Result<String, Reason> {
     let format = Format::parse(format).unwrap_or_else(|error| panic!("{error}: {format}"));
     let mut parser = Parser::new(format);
@@ -154,7 +154,7 @@ fn formats_that_cannot_be_parsed_are_refused_with_the_place() {
     let adjacent = error("log_format x '[$time_local] '\n'$status$host'");
     assert_eq!(
         adjacent.to_string(),
-        "nothing stands between $status and $host (character 39), so nobody can tell where $status ends"
+        "there is no text between $status and $host (character 39), so the end of $status is ambiguous"
     );
     assert!(matches!(
         error("%t %r%Q"),

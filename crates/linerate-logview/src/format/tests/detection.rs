@@ -1,4 +1,4 @@
-//! Formats known by the first lines of a log.
+//! Formats detected by the first lines of a log.
 
 use crate::format::{Format, Parser};
 

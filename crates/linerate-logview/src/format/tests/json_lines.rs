@@ -1,4 +1,4 @@
-//! Lines of JSON as servers write them.
+//! JSON lines as servers write them.
 
 use crate::format::{Format, Parser, Reason};
 
@@ -8,10 +8,10 @@ const CADDY: &str = r#"{"level":"info","ts":1646861401.5241024,"logger":"http.lo
 /// Traefik's access log in JSON.
 const TRAEFIK: &str = r#"{"ClientAddr":"192.0.2.7:51382","ClientHost":"192.0.2.7","ClientPort":"51382","ClientUsername":"-","DownstreamContentSize":19,"DownstreamStatus":404,"Duration":102480999,"OriginContentSize":19,"OriginDuration":79000,"OriginStatus":200,"Overhead":23480,"RequestAddr":"www.example.com:80","RequestContentSize":0,"RequestCount":12,"RequestHost":"www.example.com","RequestMethod":"POST","RequestPath":"/api/login?next=1","RequestPort":"80","RequestProtocol":"HTTP/1.1","RequestScheme":"http","RetryAttempts":0,"StartLocal":"2021-01-22T02:47:05.4+01:00","StartUTC":"2021-01-22T01:47:05.411Z","entryPointName":"web","level":"info","msg":"","request_Referer":"https://www.example.com/","request_User-Agent":"Mozilla/5.0","time":"2021-01-22T01:47:06Z"}"#;
 
-/// A usual `log_format … escape=json`.
+/// A typical `log_format … escape=json`.
 const NGINX: &str = r#"{ "time_local": "22/Jan/2021:01:47:05 +0000", "remote_addr": "192.0.2.7", "remote_user": "", "request": "GET /\"a\"\u00e4?b HTTP/1.1", "status": "499", "body_bytes_sent":"0", "request_time":"0.003", "upstream_response_time":,"http_referrer": "", "http_user_agent": "\\x22\/", "http_x_forwarded_for": "198.51.100.1", "host":"www.example.com" }"#;
 
-/// Parses a line and puts what it says into one text.
+/// Parses a line and returns its fields as one text.
 fn fields(line: &str) -> Result<String, Reason> {
     let mut parser = Parser::new(Format::parse("json").unwrap());
     let record = parser.parse(line.as_bytes())?;

@@ -1,4 +1,4 @@
-//! Odd lines that are requests all the same.
+//! Odd lines that are nevertheless requests.
 
 use crate::format::{Reason, Record, combined};
 

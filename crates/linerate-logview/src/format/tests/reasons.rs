@@ -1,4 +1,4 @@
-//! What is no request, and why.
+//! Lines that are not requests, and why.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn reason(line: &str) -> Reason {
     parser.parse(line.as_bytes()).expect_err(line)
 }
 
-/// Replaces a part of a good line.
+/// Replaces a part of a valid line.
 fn with(part: &str, by: &str) -> String {
     assert!(LINE.contains(part));
     LINE.replacen(part, by, 1)

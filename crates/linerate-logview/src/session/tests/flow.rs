@@ -1,4 +1,4 @@
-//! Uploads that go well, in virtual time.
+//! Successful uploads, in virtual time.
 
 use std::{io::Write, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::session::{Limits, Outcome, Session, SessionId};
 pub(super) const LINE: &[u8] =
     b"192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654 \"-\" \"curl/8.5\"\n";
 
-/// A session, its replies as JSON, and a clock that only moves when told.
+/// A session with its replies parsed as JSON, and a clock that moves only when told to.
 pub(super) struct Client {
     pub(super) session: Session,
     pub(super) now: Duration,
@@ -28,12 +28,12 @@ impl Client {
         }
     }
 
-    /// Creates a client that has started to upload so many bytes.
+    /// Creates a client that has started to upload `size` bytes.
     pub(super) fn started(limits: Limits, size: u64) -> Self {
         Self::started_with(limits, &[Some(size)])
     }
 
-    /// Creates a client that has started to upload files of such sizes.
+    /// Creates a client that has started to upload files of these sizes.
     pub(super) fn started_with(limits: Limits, sizes: &[Option<u64>]) -> Self {
         let mut client = Self::new(limits);
         let replies = client.say(&start(sizes));
@@ -69,7 +69,7 @@ impl Client {
     }
 }
 
-/// Returns the message that announces files of such sizes.
+/// Returns the message that announces files of these sizes.
 pub(super) fn start(sizes: &[Option<u64>]) -> String {
     let files = sizes.iter();
     let files: Vec<_> = files
@@ -178,7 +178,7 @@ fn snapshots_come_soon_then_after_200_ms_and_only_with_news() {
     let first = client.wait(1);
     assert_eq!(first[0]["final"], false);
     assert_eq!(first[0]["summary"]["requests"], 1);
-    assert!(client.wait(1_000).is_empty(), "no bytes came");
+    assert!(client.wait(1_000).is_empty(), "no bytes arrived");
     assert_eq!(types(&client.send(LINE)), ["ack", "snapshot"]);
 }
 

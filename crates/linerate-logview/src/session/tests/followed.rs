@@ -1,4 +1,4 @@
-//! Logs that the server reads, and those who look at them.
+//! Logs that the server reads, and the clients that view them.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn summary(log: &Followed) -> Value {
     snapshot["summary"].take()
 }
 
-/// Creates a viewer that has heard that it is welcome.
+/// Creates a viewer that has already received `ready`.
 fn viewer(log: &Followed) -> Viewer {
     let mut viewer = Viewer::new(Limits::default(), SessionId::from_bytes([0x5A; 16]));
     let ready: Value = serde_json::from_str(&viewer.poll_reply(log).unwrap()).unwrap();

@@ -8,7 +8,7 @@ use crate::session::{Limits, Outcome, SessionError, question::QUESTIONS_MAX};
 const QUERY: &str = r#"{"type":"query","seq":7,"query":{}}"#;
 const ROWS: &str = r#"{"type":"rows","seq":8,"query":{},"offset":0,"limit":100}"#;
 
-/// Asks for the requests of a status, and returns the only reply.
+/// Asks for the requests with a status, and returns the summary of the only reply.
 fn figures_of(client: &mut Client, status: &str) -> Value {
     let filters = [format!("status == {status}")];
     let query = json!({"type": "query", "seq": 9, "query": {"filters": filters}});
@@ -126,7 +126,7 @@ fn there_is_nothing_to_ask_before_the_start() {
 
 #[test]
 fn answer_of_more_than_16_mib_is_refused_and_a_smaller_one_is_not() {
-    // Each takes six bytes in JSON.
+    // Each of these characters takes six bytes in JSON.
     let long = "\u{1}".repeat(900);
     let lines = (0..1_000).map(|line| {
         format!(

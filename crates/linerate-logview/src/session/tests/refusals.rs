@@ -1,4 +1,4 @@
-//! Uploads that are refused, each with its code and a sentence that names the values.
+//! Rejected uploads, each with its code and a message that names the values.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::flow::{Client, LINE, gzip, start, types};
 use crate::session::{Limits, Outcome, SessionError};
 
-/// Checks that the replies end the session with an error, and returns code and message.
+/// Checks that the replies end the session with an error, and returns its code and message.
 fn error(client: &Client, replies: &[Value]) -> (String, String) {
-    let last = replies.last().expect("an error is told");
+    let last = replies.last().expect("an error is sent");
     assert_eq!(last["type"], "error", "{replies:?}");
     assert!(client.session.is_finished());
     assert!(matches!(client.session.outcome(), Some(Outcome::Failed(_))));
@@ -18,7 +18,7 @@ fn error(client: &Client, replies: &[Value]) -> (String, String) {
     (text("code"), text("message"))
 }
 
-/// Uploads a file in messages of 64 KiB as far as the session lets it, and returns its error.
+/// Uploads a file in messages of 64 KiB until the session ends, and returns its error.
 fn refused(file: &[u8]) -> (String, String) {
     let mut client = Client::started(Limits::default(), file.len() as u64);
     for piece in file.chunks(64 << 10) {

@@ -8,7 +8,7 @@ use crate::session::{Limits, Outcome, SessionError, SessionId, Wish};
 
 const RESUME: &str = r#"{"type":"resume","id":"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"}"#;
 
-/// Goes on over a new connection, and returns how many bytes the server has.
+/// Resumes the session over a new connection, and returns how many bytes the server has.
 fn resumed(client: &mut Client) -> usize {
     client.session.handle_resume(client.now);
     let replies = client.replies();
@@ -99,8 +99,8 @@ fn wish_takes_the_place_of_a_start() {
     );
 }
 
-/// Uploads files over connections of which each is lost after so many bytes, some of them never
-/// handed over, and returns the last figures.
+/// Uploads files over a series of connections and returns the last figures. For each cut, the
+/// connection is lost after the given number of bytes.
 fn uploaded(files: &[&[u8]], cuts: &[(usize, usize)]) -> serde_json::Value {
     let sizes: Vec<_> = files.iter().map(|file| Some(file.len() as u64)).collect();
     let mut client = Client::started_with(Limits::default(), &sizes);
