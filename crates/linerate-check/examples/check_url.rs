@@ -1,6 +1,6 @@
-//! Checks the server at a `ws://` address, with the areas and rows that are named behind it.
+//! Checks the server at a `ws://` URL. The arguments after the URL select areas and rows.
 //!
-//! `linerate check` is the same with TLS, progress, pages and more.
+//! `linerate check` does the same, with TLS, progress output, HTML reports and more.
 
 use std::{env, error::Error, sync::Arc, time::Duration};
 
@@ -14,7 +14,9 @@ use rustls::{ClientConfig, RootCertStore};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
-    let url = arguments.next().ok_or("an address is needed")?;
+    let url = arguments
+        .next()
+        .ok_or("missing argument: URL of the server")?;
     let only: Vec<String> = arguments.collect();
     let provider = rustls::crypto::ring::default_provider();
     let config = ClientConfig::builder_with_provider(provider.into())

@@ -1,4 +1,4 @@
-//! Frames that came back, put together to messages and judged by the rules for whoever sends them.
+//! Assembles received frames into messages, and checks that the endpoint was allowed to send them.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -7,10 +7,10 @@ use crate::{
     frame::{Received, Role},
 };
 
-/// What an answer may have after inflating.
+/// The maximum size of an answer after inflating, in bytes.
 const INFLATED_BYTES_MAX: usize = 16 << 20;
 
-/// Puts messages together, for one connection.
+/// Assembles the messages of one connection.
 #[derive(Debug)]
 pub(crate) struct Answers {
     from: Role,
@@ -19,7 +19,7 @@ pub(crate) struct Answers {
     closed: bool,
 }
 
-/// A message that is not whole.
+/// A message whose last fragment has not arrived.
 #[derive(Debug)]
 struct Begun {
     opcode: u8,
@@ -27,7 +27,7 @@ struct Begun {
     payload: Vec<u8>,
 }
 
-/// What a frame completes.
+/// What a received frame completes.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Completed {
     Answer(Answer),
@@ -36,7 +36,7 @@ pub(crate) enum Completed {
 }
 
 impl Answers {
-    /// Expects the answers of an endpoint of this role.
+    /// Creates an assembler for the frames of an endpoint with this role.
     pub(crate) fn new(from: Role, compressed: bool) -> Self {
         Self {
             from,
@@ -46,10 +46,10 @@ impl Answers {
         }
     }
 
-    /// Takes a frame.
+    /// Processes a frame, and returns what it completes.
     ///
     /// # Errors
-    /// No endpoint may send it; why.
+    /// Describes the frame if no endpoint may send it.
     pub(crate) fn take(&mut self, frame: Received) -> Result<Completed, String> {
         self.judge_header(&frame)?;
         match frame.opcode {
@@ -80,7 +80,7 @@ impl Answers {
             return Err(what.into());
         }
         if !frame.minimal {
-            return Err("a frame whose length is not minimal".into());
+            return Err("a frame whose length is not minimally encoded".into());
         }
         let compresses = self.inflate.is_some() && matches!(frame.opcode, 1 | 2);
         if frame.rsv & if compresses { 3 } else { 7 } != 0 {
@@ -111,7 +111,7 @@ impl Answers {
         }
         let reason = frame.payload.get(2..).unwrap_or_default();
         if std::str::from_utf8(reason).is_err() {
-            return Err("a Close frame whose reason is no UTF-8".into());
+            return Err("a Close frame whose reason is not UTF-8".into());
         }
         Ok(Completed::Close(code))
     }
@@ -122,8 +122,8 @@ impl Answers {
                 begun.payload.extend(frame.payload);
                 begun
             }
-            (None, 0) => return Err("a continuation of nothing".into()),
-            (Some(_), _) => return Err("a message inside of another".into()),
+            (None, 0) => return Err("a continuation frame with no message to continue".into()),
+            (Some(_), _) => return Err("a message inside another".into()),
             (None, opcode) => Begun {
                 opcode,
                 compressed: frame.rsv == 4,
@@ -139,15 +139,15 @@ impl Answers {
             _ => begun.payload,
         };
         if begun.opcode == 1 && std::str::from_utf8(&payload).is_err() {
-            return Err("a text message that is no UTF-8".into());
+            return Err("a text message that is not UTF-8".into());
         }
         let opcode = begun.opcode;
         Ok(Completed::Answer(Answer { opcode, payload }))
     }
 }
 
-/// Returns whether a Close frame may carry this code (RFC 6455 §7.4 and IANA's registry). Nothing is
-/// said there of codes from 5000 on.
+/// Returns whether a Close frame may carry this code (RFC 6455 §7.4 and IANA's registry). The
+/// standard does not mention codes from 5000 on.
 pub(crate) fn may_be_sent(code: u16) -> bool {
     matches!(code, 1000..=1003 | 1007..=1014 | 3000..)
 }
@@ -164,14 +164,14 @@ fn inflated(inflate: &mut Decompress, mut compressed: Vec<u8>) -> Result<Vec<u8>
         let result =
             inflate.decompress_vec(&compressed[taken..], &mut plain, FlushDecompress::Sync);
         let status =
-            result.map_err(|error| format!("a message that can't be inflated: {error}"))?;
+            result.map_err(|error| format!("a message that cannot be inflated: {error}"))?;
         if plain.len() > INFLATED_BYTES_MAX {
             return Err(format!(
                 "a message that inflates to more than {INFLATED_BYTES_MAX} bytes"
             ));
         }
         if status == Status::StreamEnd {
-            // What follows a last block does not refer to what came before it.
+            // Nothing after a final block refers to the data before it.
             inflate.reset(false);
             return Ok(plain);
         }
@@ -235,7 +235,7 @@ mod tests {
         assert!(fault(frame(0x8, b"\x03")).contains("one byte"));
         assert!(fault(frame(0x8, b"\x03\xe8\xff")).contains("UTF-8"));
         assert!(fault(frame(0x1, b"\xff")).contains("UTF-8"));
-        assert!(fault(frame(0x0, b"")).contains("nothing"));
+        assert!(fault(frame(0x0, b"")).contains("no message"));
         assert!(fault(frame(0x3, b"")).contains("0x3"));
         let mut answers = Answers::new(Role::Server, false);
         answers.take(frame(0x8, b"")).unwrap();

@@ -1,18 +1,18 @@
-//! What the catalogue is made of: rows, their inputs, and what has to come back.
+//! The parts of the catalogue: rows, their inputs, and the expected results.
 
 use serde::Serialize;
 
 use crate::{http2::Fate, tls::Shape};
 
-/// What an input is about; the letter that the ids of its rows begin with.
+/// The area that a row belongs to. Its letter begins the ids of the rows.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Area {
-    /// `V`: what every endpoint has to take.
+    /// `V`: valid input that every endpoint has to accept.
     Valid,
-    /// `F`: frames and their order, control frames, closing.
+    /// `F`: frames and their order, control frames, and the closing handshake.
     Framing,
-    /// `U`: text.
+    /// `U`: UTF-8 in text messages.
     Utf8,
     /// `H`: the opening handshake over HTTP/1.1.
     Handshake,
@@ -22,14 +22,14 @@ pub enum Area {
     Tls,
     /// `S`: HTTP/2.
     Http2,
-    /// `C`: answers of a server that a client must not take.
+    /// `C`: responses to a client's opening handshake, valid and invalid.
     Client,
-    /// `R`: floods, bombs, and peers that take their time.
+    /// `R`: floods, decompression bombs, and peers that stall.
     Stress,
 }
 
 impl Area {
-    /// All of them, in the order in which they are shown.
+    /// All areas, in the order in which reports show them.
     pub const ALL: [Self; 9] = [
         Self::Valid,
         Self::Framing,
@@ -42,7 +42,7 @@ impl Area {
         Self::Stress,
     ];
 
-    /// Returns the area of a row's id.
+    /// Returns the area that the first letter of a row's id names.
     fn of(id: &str) -> Self {
         match id.as_bytes().first() {
             Some(b'F') => Self::Framing,
@@ -57,7 +57,7 @@ impl Area {
         }
     }
 
-    /// Returns its name, as `--only` takes it.
+    /// Returns the name of the area, as `--only` accepts it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Valid => "valid",
@@ -73,34 +73,34 @@ impl Area {
     }
 }
 
-/// A rule, and the inputs that show whether it is kept.
+/// A rule, and the inputs that test it.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// A letter and two digits.
+    /// The id: a letter and two digits, such as `F04`.
     pub id: &'static str,
-    /// What the inputs are, for people.
+    /// A short description of the inputs, for people.
     pub title: &'static str,
-    /// Where the rule stands.
+    /// The sections that state the rule, such as `RFC 6455 §5.1`.
     pub section: &'static str,
-    /// What it requires, in a few words.
+    /// What the rule requires, in a few words.
     pub required: &'static str,
     /// The inputs.
     pub cases: Vec<Case>,
 }
 
 impl Row {
-    /// Returns the area that its id tells.
+    /// Returns the area of the row.
     pub fn area(&self) -> Area {
         Area::of(self.id)
     }
 
-    /// Returns whether `part` means it or inputs of it: an area, the beginning of an id, or an id, a
-    /// slash and the beginning of an input's name.
+    /// Returns whether `part` selects at least one of the row's inputs. `part` is the name of an
+    /// area, the beginning of an id, or an id, a slash and the beginning of an input's name.
     pub fn is_meant_by(&self, part: &str) -> bool {
         self.cases.iter().any(|case| self.has_meant(case, part))
     }
 
-    /// Returns whether its inputs are frames of HTTP/2.
+    /// Returns whether any of its inputs consists of HTTP/2 frames.
     pub fn is_over_http2(&self) -> bool {
         let is_over = |case: &Case| {
             matches!(
@@ -111,13 +111,13 @@ impl Row {
         self.cases.iter().any(is_over)
     }
 
-    /// Returns whether its inputs leave a connection in the middle of something.
+    /// Returns whether any of its inputs stops halfway, to test the endpoint's deadlines.
     pub fn is_about_deadlines(&self) -> bool {
         let is_about = |case: &Case| matches!(case.expect, Expect::GivenUp { .. });
         self.cases.iter().any(is_about)
     }
 
-    /// Keeps the inputs that one of `parts` means.
+    /// Keeps only the inputs that one of `parts` selects (see [`Row::is_meant_by`]).
     pub fn retain(&mut self, parts: &[String]) {
         let mut cases = std::mem::take(&mut self.cases);
         cases.retain(|case| parts.iter().any(|part| self.has_meant(case, part)));
@@ -132,55 +132,57 @@ impl Row {
     }
 }
 
-/// One input, and what has to come back.
+/// An input and its expected result.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What tells it from the others of its row.
+    /// The name, which is unique within the row.
     pub name: String,
-    /// What is sent.
+    /// The input to send.
     pub input: Input,
-    /// What has to come back.
+    /// The expected result.
     pub expect: Expect,
 }
 
-/// What is sent, in this order.
+/// How a connection begins, and what is sent on it.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// How the connection begins.
     pub opening: Opening,
-    /// What is sent then.
+    /// What is sent after that, in this order.
     pub stages: Vec<Stage>,
-    /// Whether our direction ends behind the last stage, so that the other one reads an end.
+    /// True if we end our direction after the last stage, so that the peer reads the end of the
+    /// stream.
     pub ends: bool,
 }
 
 /// How a connection begins.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Opening {
-    /// With a WebSocket that has no extension.
+    /// With a WebSocket without extensions.
     WebSocket,
-    /// With a WebSocket, if this extension is agreed on.
+    /// With a WebSocket on which the peer has accepted this extension offer.
     Extended(&'static str),
-    /// Likewise, and if messages of ours may refer to those before them (RFC 7692 §7.1.1.2).
+    /// Like [`Opening::Extended`], where our messages may also refer to earlier ones
+    /// (RFC 7692 §7.1.1.2).
     Takeover(&'static str),
-    /// With nothing: the stages are what the server gets first.
+    /// With nothing: the stages are the first bytes that the peer gets.
     Nothing,
-    /// With HTTP/2, as far as settings go: the stages are frames of it.
+    /// With HTTP/2 and an exchange of settings: the stages are HTTP/2 frames.
     Http2 {
-        /// What the server may send on each stream, until a stage says that it may send more; `None` if what
-        /// has come makes room by itself.
+        /// The initial window of each stream in bytes, which only the stages enlarge. With `None`,
+        /// the window is replenished as data arrives.
         window: Option<u32>,
     },
-    /// With nothing, where HTTP/2 is spoken.
+    /// With nothing, on a connection for HTTP/2.
     Http2Nothing,
-    /// With nothing but TCP, where TLS is spoken.
+    /// With plain TCP, to an endpoint that expects TLS.
     Tcp,
-    /// With a WebSocket over TLS that is cut so.
+    /// With a WebSocket over TLS that is cut into pieces of this shape.
     Tls(Shape),
 }
 
 impl Opening {
-    /// Returns the extension that is offered.
+    /// Returns the extension offer, if there is one.
     pub const fn offer(&self) -> Option<&'static str> {
         match self {
             Self::Extended(offer) | Self::Takeover(offer) => Some(offer),
@@ -194,122 +196,125 @@ impl Opening {
     }
 }
 
-/// Bytes that are sent in one go.
+/// Bytes that are sent at once.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// The bytes. In a handshake, `{host}` and `{path}` stand for those of the server under test, and
-    /// `{more}` for the fields that the person adds.
+    /// The bytes. In a handshake, `{host}` and `{path}` stand for those of the server under test,
+    /// and `{more}` for the header fields that the user adds.
     pub bytes: Vec<u8>,
-    /// What comes before the next stage.
+    /// What to wait for before the next stage.
     pub wait: Wait,
 }
 
-/// What comes between two stages.
+/// What to wait for between two stages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Wait {
-    /// An answer, or a time in which a judgement could have come.
+    /// An answer, or a pause that is long enough for the peer to react.
     Answer,
-    /// A moment, so that the stages arrive apart.
+    /// A moment, so that the stages arrive in separate segments.
     Moment,
 }
 
-/// A message or a Pong that has to come back.
+/// A message or a Pong that the endpoint sends back.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answer {
-    /// 1 for text, 2 for binary, 10 for a Pong.
+    /// The opcode: 1 for text, 2 for binary, 10 for a Pong.
     pub opcode: u8,
-    /// What it carries.
+    /// The payload.
     pub payload: Vec<u8>,
 }
 
-/// What has to come back.
+/// The expected result of an input.
 #[derive(Clone, Debug)]
 pub enum Expect {
-    /// One of these alerts of TLS, then the end of the connection; if there are none, the end, however.
+    /// One of these TLS alerts, then the end of the connection. If the list is empty, the end of
+    /// the connection in any form.
     Alert(&'static [u8]),
-    /// These answers, and the connection goes on.
+    /// These answers, with the connection still open.
     Answers(Vec<Answer>),
     /// A GOAWAY with one of these codes, then the end of the connection (RFC 9113 §5.4.1).
     ConnectionError(&'static [u32]),
-    /// A flood over HTTP/2: a GOAWAY, or this stream gives an answer behind it; others are served afterwards in
-    /// any case.
+    /// After a flood over HTTP/2: a GOAWAY, or an answer on this stream. Other clients are served
+    /// afterwards in either case.
     Endure(u32),
-    /// Each of these streams of HTTP/2 comes to this.
+    /// The given fate for each of these HTTP/2 streams.
     Streams(Vec<(u32, Fate)>),
-    /// A Close frame that answers ours, with one of these codes (0 for none), then the end.
+    /// A Close frame that answers ours, with one of these codes (0 for none), then the end of the
+    /// connection.
     Close {
-        /// What fits best.
+        /// The codes that fit.
         codes: Vec<u16>,
-        /// What has to come before it.
+        /// The answers that have to come before it.
         before: Vec<Answer>,
     },
     /// A WebSocket without the extension that was offered, or a refusal.
     Decline,
-    /// The end of the connection, however: there is nobody left to tell.
+    /// The end of the connection, in any form. Our direction has ended by then, so the endpoint
+    /// need not send a reason.
     End {
-        /// What to think where it does not end.
+        /// The verdict if the connection does not end.
         otherwise: Verdict,
     },
-    /// A Close frame with one of these codes, then the end (RFC 6455 §7.1.7).
+    /// A Close frame with one of these codes, then the end of the connection (RFC 6455 §7.1.7).
     Fail {
         /// The codes that fit.
         codes: &'static [u16],
-        /// What may come before it: answers to what was in order.
+        /// The answers that may come before it, to the valid part of the input.
         before: Vec<Answer>,
-        /// How many stages may have been sent until then.
+        /// How many stages may have been sent when it comes. A later Close frame is only permitted.
         stages: usize,
-        /// Whether waiting for more is no fault.
+        /// True if waiting for more data is permitted.
         may_wait: bool,
     },
-    /// These answers, or the end of the connection with or without a code; others are served
-    /// afterwards in any case.
+    /// These answers, or the end of the connection with or without a close code. Other clients are
+    /// served afterwards in either case.
     Survive(Vec<Answer>),
-    /// The end of the connection before long, because nothing gets on: with the status 408, a Close frame, an
-    /// alert, or without a word.
+    /// The end of the connection within the deadline, because it makes no progress: with the status
+    /// 408, a Close frame, an alert, or nothing at all.
     GivenUp {
-        /// What is sent meanwhile, a byte each second, over and over.
+        /// What is sent meanwhile, one byte per second, over and over.
         drip: Vec<u8>,
-        /// Whether to wait for ever breaks no rule.
+        /// True if waiting forever breaks no rule.
         may_wait: bool,
     },
-    /// A WebSocket, which then gives these answers.
+    /// A WebSocket that then gives these answers.
     Open(Vec<Answer>),
-    /// A WebSocket, a refusal, or an answer to a request for something else.
+    /// A WebSocket, a refusal, or the response to an ordinary HTTP request.
     OpenOrRefuse,
-    /// The end of the connection of a client, with nothing sent.
+    /// The client ends the connection and sends nothing.
     Reject,
-    /// An answer of HTTP that is not 101.
+    /// An HTTP response with a status other than 101.
     Refuse {
         /// The statuses that fit.
         statuses: &'static [u16],
-        /// Fields that have to be there, in lower case, with a token of theirs.
+        /// Header fields that have to be present: the name in lower case, and a token of the value.
         fields: &'static [(&'static str, &'static str)],
-        /// Whether what follows must not be answered as a request of its own.
+        /// True if the bytes that follow must not be answered as a separate request.
         alone: bool,
-        /// Whether to ignore it, and to open a WebSocket without it, breaks no rule.
+        /// True if opening a WebSocket and ignoring the faulty field breaks no rule.
         may_ignore: bool,
     },
 }
 
-/// How good it is.
+/// How the reaction of an endpoint to an input is judged.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// What the standard requires and advises.
+    /// The endpoint does what the standard requires and recommends.
     Right,
-    /// It breaks no rule, but is not what the standard advises.
+    /// The endpoint breaks no rule, but does not do what the standard recommends.
     Permitted,
-    /// It breaks a rule.
+    /// The endpoint breaks a rule.
     Wrong,
-    /// It breaks a rule in a way that harms others, or the server is gone.
+    /// The endpoint breaks a rule in a way that harms others, or stops serving.
     Dangerous,
-    /// It could not be looked at, because of how the endpoint is configured.
+    /// The input could not be tested, because of how the endpoint is configured.
     #[serde(rename = "not applicable")]
     NotApplicable,
 }
 
 impl Verdict {
-    /// All of them, in the order in which they are shown.
+    /// All verdicts, in the order in which reports show them.
     pub const ALL: [Self; 5] = [
         Self::Right,
         Self::Permitted,
@@ -318,7 +323,7 @@ impl Verdict {
         Self::NotApplicable,
     ];
 
-    /// Returns it in words.
+    /// Returns the name of the verdict.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Right => "right",

@@ -1,4 +1,4 @@
-//! The catalogue: for each rule the inputs that show whether it is kept.
+//! The catalogue: the rules, each with the inputs that test it.
 
 mod client;
 mod closing;
@@ -34,24 +34,25 @@ pub fn server() -> Vec<Row> {
     rows
 }
 
-/// Returns the rows that a stream of HTTP/2 can carry: all but the opening handshake over HTTP/1.1.
+/// Returns the rows that can be sent over an HTTP/2 stream: all but the HTTP/1.1 opening handshake.
 pub fn carried() -> Vec<Row> {
     let mut rows = server();
     rows.retain(|row| row.area() != Area::Handshake);
     rows
 }
 
-/// Returns the rows about HTTP/2 itself, for a server that takes WebSockets over it.
+/// Returns the rows about HTTP/2 itself, for a server that accepts WebSockets over it.
 pub fn http2(request: &Request) -> Vec<Row> {
     http2::rows(request)
 }
 
-/// Returns floods and bombs for a server, which only who runs it should send.
+/// Returns floods and decompression bombs. Send them only to a server that you operate.
 pub fn stress() -> Vec<Row> {
     stress::rows(Wire(Role::Server))
 }
 
-/// Returns connections that are left in the middle of something: each of them takes as long as the server waits.
+/// Returns the rows about deadlines: connections that stop halfway. Each input takes as long as the
+/// server waits.
 pub fn deadlines() -> Vec<Row> {
     deadlines::rows(Wire(Role::Server))
 }
@@ -66,7 +67,7 @@ pub fn client_tls() -> Vec<Row> {
     tls::rows_of_client()
 }
 
-/// Returns floods over HTTP/2, likewise.
+/// Returns floods over HTTP/2. Send them only to a server that you operate.
 pub fn http2_stress(request: &Request) -> Vec<Row> {
     http2::stress(request)
 }
@@ -80,7 +81,7 @@ pub fn client() -> Vec<Row> {
     rows
 }
 
-/// Returns the rows about frames, for whoever is under test.
+/// Returns the rows about frames, for an endpoint of this role.
 fn frames(role: Role) -> Vec<Row> {
     let wire = Wire(role);
     let mut rows = valid::rows(wire);
@@ -93,7 +94,7 @@ fn frames(role: Role) -> Vec<Row> {
     rows
 }
 
-/// Writes frames for whoever is under test.
+/// Encodes frames for an endpoint of this role.
 #[derive(Clone, Copy, Debug)]
 struct Wire(Role);
 
@@ -106,12 +107,12 @@ impl Wire {
         wire
     }
 
-    /// Returns an input of frames that are sent at once.
+    /// Creates an input whose frames are all sent at once.
     fn case(self, name: impl Into<String>, frames: &[Frame], expect: Expect) -> Case {
         self.staged(name, &[frames], Wait::Answer, expect)
     }
 
-    /// Returns an input of several stages.
+    /// Creates an input whose frames are sent in several stages.
     fn staged(
         self,
         name: impl Into<String>,
@@ -124,7 +125,7 @@ impl Wire {
     }
 }
 
-/// Returns an input on an open WebSocket.
+/// Creates an input of several stages on an open WebSocket.
 fn in_stages(
     name: impl Into<String>,
     stages: impl IntoIterator<Item = Vec<u8>>,
@@ -164,12 +165,12 @@ fn pong(payload: impl Into<Vec<u8>>) -> Answer {
     }
 }
 
-/// Returns that the connection has to be failed with one of these codes.
+/// Expects the connection to be failed with one of these codes.
 fn fails(codes: &'static [u16]) -> Expect {
     fails_after(codes, Vec::new())
 }
 
-/// Returns the same behind answers to what was in order.
+/// Expects the connection to be failed after answers to the valid part of the input.
 fn fails_after(codes: &'static [u16], before: Vec<Answer>) -> Expect {
     Expect::Fail {
         codes,
@@ -179,7 +180,7 @@ fn fails_after(codes: &'static [u16], before: Vec<Answer>) -> Expect {
     }
 }
 
-/// Returns the same, in the first stage already.
+/// Expects the connection to be failed after the first stage.
 fn fails_at_once(codes: &'static [u16]) -> Expect {
     Expect::Fail {
         codes,
@@ -189,7 +190,7 @@ fn fails_at_once(codes: &'static [u16]) -> Expect {
     }
 }
 
-/// Returns the same for a header alone: whoever waits for the payload breaks no rule.
+/// Expects the connection to be failed after a frame header. Waiting for the payload is permitted.
 fn fails_by_header(codes: &'static [u16]) -> Expect {
     Expect::Fail {
         codes,

@@ -1,4 +1,4 @@
-//! The way to the endpoint under test: TCP, and TLS where the URL says so.
+//! Connects to the server under test: over TCP, with TLS for `wss:` URLs.
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
@@ -17,12 +17,12 @@ use crate::{
     tls::{Segments, Shape, Shaped, tls12},
 };
 
-/// A connection, whatever it is made of.
+/// The operations of a connection, whatever its transport.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
-/// A connection, whatever it is made of.
+/// A connection over any transport.
 pub(crate) type Connection = Box<dyn ByteStream>;
 
 /// The server under test.
@@ -30,7 +30,7 @@ pub(crate) type Connection = Box<dyn ByteStream>;
 pub struct Target {
     host: String,
     port: u16,
-    /// What stands in `Host`.
+    /// The value of the `Host` field.
     authority: String,
     path: String,
     fields: String,
@@ -59,32 +59,34 @@ impl Tls {
     }
 }
 
-/// RFC 9113 §3.2.
+/// The ALPN protocol id of HTTP/2 over TLS (RFC 9113 §3.2).
 const ALPN_HTTP2: &[u8] = b"h2";
 
-/// Why there is no such target.
+/// Why a URL or a header was not accepted.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TargetError {
-    /// A header can't be sent.
-    #[error("the header {0:?} can't be sent")]
+    /// A header name or value has a character that it must not contain.
+    #[error("invalid header {0:?}: line breaks, and colons in the name, are not allowed")]
     Header(String),
-    /// The URL is none.
-    #[error("the address is no URL")]
+    /// The URL cannot be parsed.
+    #[error("malformed URL")]
     Malformed(#[from] url::ParseError),
-    /// The URL has no host.
-    #[error("the address has no host")]
+    /// The URL has no host, or one that is not valid for TLS.
+    #[error("URL has no valid host")]
     NoHost,
-    /// The URL is none of a WebSocket.
-    #[error("the address begins with {0}:, not with ws: or wss:")]
+    /// The scheme of the URL is not `ws` or `wss`.
+    #[error("URL scheme is {0}:, expected ws: or wss:")]
     Scheme(String),
 }
 
 impl Target {
-    /// Returns the server at this URL. `config` is for `wss:`; headers go with each request.
+    /// Creates a target from a URL. `config` applies to `wss:` URLs; `headers` are added to each
+    /// request.
     ///
     /// # Errors
-    /// The URL is none, or none of a WebSocket; a header has a line break.
+    /// If the URL is malformed, has no host, or is not a `ws:` or `wss:` URL, or if a header
+    /// contains a line break or its name a colon.
     pub fn new(
         url: &str,
         headers: &[(String, String)],
@@ -116,18 +118,18 @@ impl Target {
         })
     }
 
-    /// Returns whether this machine is where it is.
+    /// Returns whether the server runs on this machine: `localhost` or a loopback address.
     pub fn is_loopback(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();
         self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// Returns whether it is reached over TLS.
+    /// Returns whether the connection uses TLS.
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// Puts host, path and headers in their places.
+    /// Replaces `{host}`, `{path}` and `{more}` in a template with the values of this target.
     pub(crate) fn fill(&self, template: &[u8]) -> Vec<u8> {
         let mut filled = template.to_vec();
         for (name, value) in [
@@ -140,17 +142,17 @@ impl Target {
         filled
     }
 
-    /// Connects, in no longer than `patience`.
+    /// Connects within `patience`.
     pub(crate) async fn connect(&self, patience: Duration) -> io::Result<Connection> {
         in_time(patience, self.dial()).await
     }
 
-    /// Connects for HTTP/2, over TLS by agreement, in the clear without asking.
+    /// Connects for HTTP/2: by ALPN over TLS, or with prior knowledge in the clear.
     pub(crate) async fn connect_http2(&self, patience: Duration) -> io::Result<Connection> {
         in_time(patience, self.dial_http2()).await
     }
 
-    /// Returns what requests over HTTP/2 say.
+    /// Returns the parts of a WebSocket request over HTTP/2.
     pub fn http2_request(&self) -> http2::Request {
         let lower = |(name, value): &(String, String)| (name.to_ascii_lowercase(), value.clone());
         http2::Request {
@@ -169,12 +171,12 @@ impl Target {
         })
     }
 
-    /// Connects without TLS, also where it is spoken.
+    /// Connects without TLS, even if the URL is `wss:`.
     pub(crate) async fn connect_tcp(&self, patience: Duration) -> io::Result<Connection> {
         Ok(Box::new(in_time(patience, self.dial_tcp()).await?))
     }
 
-    /// Connects over TLS that is cut.
+    /// Connects over TLS that is cut into pieces of this shape.
     pub(crate) async fn connect_shaped(
         &self,
         shape: Shape,
@@ -207,7 +209,7 @@ impl Target {
         };
         let stream = tls.http2.connect(tls.name.clone(), stream).await?;
         if stream.get_ref().1.alpn_protocol() != Some(ALPN_HTTP2) {
-            let why = "it does not agree to HTTP/2";
+            let why = "the server does not negotiate HTTP/2";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
         Ok(Box::new(stream))
@@ -226,7 +228,7 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// Waits no longer than `patience`.
+/// Runs `work`, for no longer than `patience`.
 pub(crate) async fn in_time<T>(
     patience: Duration,
     work: impl Future<Output = io::Result<T>>,
@@ -246,7 +248,7 @@ fn fields(headers: &[(String, String)]) -> Result<String, TargetError> {
     Ok(fields)
 }
 
-/// Returns bytes with a value in place of each of its name.
+/// Returns `bytes` with every occurrence of `name` replaced by `value`.
 pub(crate) fn replaced(bytes: &[u8], name: &[u8], value: &[u8]) -> Vec<u8> {
     let mut replaced = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

@@ -1,34 +1,35 @@
-//! Frames as no endpoint would make them, and the parser of what comes back (RFC 6455 §5.2).
+//! Frames to send, valid or not, and the parser of what comes back (RFC 6455 §5.2).
 //!
-//! Nothing here is shared with linerate's engine, so that a defect of the one can't hide in the other.
+//! This shares no code with linerate's engine, so a defect in the engine cannot hide itself from
+//! the checker.
 
-/// The masking key of all frames: the same one each time, so that an input can be sent again by hand.
+/// The masking key of all frames. It is constant, so that an input can be sent again by hand.
 const KEY: [u8; 4] = [0x37, 0xFA, 0x21, 0x3D];
 
-/// The payload bytes that an answer may have; longer ones end the conversation.
+/// The maximum payload of a received frame, in bytes. A longer one ends the conversation.
 const PAYLOAD_BYTES_MAX: u64 = 16 << 20;
 
-/// Who is under test, which decides what has to be masked (RFC 6455 §5.1).
+/// The role of the endpoint under test, which decides what has to be masked (RFC 6455 §5.1).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Role {
-    /// A client: what we send it is not masked.
+    /// A client: frames to it are not masked.
     Client,
-    /// A server: what we send it is masked.
+    /// A server: frames to it are masked.
     Server,
 }
 
-/// How the length of a payload is written.
+/// How the length of a payload is encoded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum LengthForm {
-    /// In as few bytes as possible, as the standard wants it.
+    /// In as few bytes as possible, as the standard requires.
     Minimal,
-    /// In two bytes behind 126.
+    /// As 126, followed by two bytes.
     Bits16,
-    /// In eight bytes behind 127.
+    /// As 127, followed by eight bytes.
     Bits64,
 }
 
-/// A frame to send, right or wrong.
+/// A frame to send, valid or invalid.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     first: u8,
@@ -40,7 +41,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Returns a frame with FIN that keeps all rules its opcode allows.
+    /// Creates a valid frame with FIN set.
     pub(crate) fn new(opcode: u8, payload: impl Into<Vec<u8>>) -> Self {
         Self {
             first: 0x80 | opcode,
@@ -52,49 +53,49 @@ impl Frame {
         }
     }
 
-    /// Returns it without FIN.
+    /// Clears FIN.
     #[must_use]
     pub(crate) fn unfinished(mut self) -> Self {
         self.first &= 0x7F;
         self
     }
 
-    /// Returns it with these reserved bits: 4 is RSV1, 2 is RSV2, 1 is RSV3.
+    /// Sets these reserved bits: 4 is RSV1, 2 is RSV2, 1 is RSV3.
     #[must_use]
     pub(crate) fn with_rsv(mut self, bits: u8) -> Self {
         self.first |= bits << 4;
         self
     }
 
-    /// Returns it with its length written in this form.
+    /// Encodes the length in this form.
     #[must_use]
     pub(crate) fn with_form(mut self, form: LengthForm) -> Self {
         self.form = form;
         self
     }
 
-    /// Returns it with another length in its header than its payload has, in eight bytes if need be.
+    /// Puts a length into the header that differs from the payload's, in up to eight bytes.
     #[must_use]
     pub(crate) fn claiming(mut self, bytes: u64) -> Self {
         self.claimed_bytes = Some(bytes);
         self
     }
 
-    /// Returns it masked where it must not be, and not masked where it must be.
+    /// Masks the frame if it must not be masked, and leaves it unmasked if it must be.
     #[must_use]
     pub(crate) fn with_wrong_mask(mut self) -> Self {
         self.masks_wrongly = true;
         self
     }
 
-    /// Returns it with this masking key, if it is masked.
+    /// Uses this masking key, if the frame is masked.
     #[must_use]
     pub(crate) fn with_key(mut self, key: [u8; 4]) -> Self {
         self.key = key;
         self
     }
 
-    /// Appends its bytes as the one under test gets them.
+    /// Appends the bytes of the frame, as sent to an endpoint of this role.
     pub(crate) fn encode(&self, to: Role, wire: &mut Vec<u8>) {
         let masked = (to == Role::Server) != self.masks_wrongly;
         wire.push(self.first);
@@ -127,32 +128,32 @@ impl Frame {
 /// A frame that came back, unmasked.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Received {
-    /// Whether it is the last one of its message.
+    /// True if it is the last frame of its message.
     pub(crate) fin: bool,
-    /// RSV1 as 4, RSV2 as 2, RSV3 as 1.
+    /// The reserved bits: 4 is RSV1, 2 is RSV2, 1 is RSV3.
     pub(crate) rsv: u8,
-    /// 0 to 15.
+    /// The opcode, 0 to 15.
     pub(crate) opcode: u8,
-    /// Whether it was masked.
+    /// True if it was masked.
     pub(crate) masked: bool,
-    /// Whether its length took as few bytes as possible.
+    /// True if its length was encoded in as few bytes as possible.
     pub(crate) minimal: bool,
-    /// What it carries.
+    /// The unmasked payload.
     pub(crate) payload: Vec<u8>,
 }
 
 impl Received {
-    /// Returns the code of a Close frame, `None` where it carries none.
+    /// Returns the code of a Close frame, if it has one.
     pub(crate) fn close_code(&self) -> Option<u16> {
         let code = self.payload.first_chunk::<2>()?;
         (self.opcode == 0x8).then_some(u16::from_be_bytes(*code))
     }
 }
 
-/// Takes the first frame off `bytes`; `Ok(None)` if more has to come.
+/// Removes the first frame from `bytes`. Returns `Ok(None)` if it is incomplete.
 ///
 /// # Errors
-/// The payload is longer than anything that could be an answer; its length.
+/// Returns the claimed payload length if it is more than any valid answer could have.
 pub(crate) fn take_frame(bytes: &mut Vec<u8>) -> Result<Option<Received>, u64> {
     let Some((header, minimal, payload_bytes)) = header(bytes) else {
         return Ok(None);
@@ -186,8 +187,8 @@ pub(crate) fn take_frame(bytes: &mut Vec<u8>) -> Result<Option<Received>, u64> {
     }))
 }
 
-/// Returns how many bytes come before key and payload, whether that is as few as possible, and the
-/// payload's length.
+/// Returns the size of the header before the masking key, whether the length is minimally encoded,
+/// and the payload length.
 fn header(bytes: &[u8]) -> Option<(usize, bool, u64)> {
     match bytes.get(1)? & 0x7F {
         126 => {

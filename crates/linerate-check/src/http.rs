@@ -1,18 +1,18 @@
-//! The heads of the opening handshake, as they come back and as we answer them (RFC 6455 §4).
+//! Request and response heads of the opening handshake (RFC 6455 §4).
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use sha1::{Digest, Sha1};
 
-/// The key of the standard's example (RFC 6455 §1.3).
+/// The key in the example of the standard (RFC 6455 §1.3).
 pub(crate) const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
-/// What stands before the status of a response over HTTP/2, which has no such line.
+/// The version that we put into the first line of HTTP/2 responses, which have no such line.
 const HTTP2: &str = "HTTP/2";
 
-/// RFC 6455 §1.3.
+/// The GUID that is appended to the key (RFC 6455 §1.3).
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// Returns what a server answers to a key (RFC 6455 §4.2.2).
+/// Returns the value of `Sec-WebSocket-Accept` for a key (RFC 6455 §4.2.2).
 pub(crate) fn accept(key: &str) -> String {
     let digest = Sha1::digest(format!("{key}{GUID}"));
     BASE64_STANDARD.encode(digest)
@@ -23,12 +23,12 @@ pub(crate) fn accept(key: &str) -> String {
 pub struct Head {
     /// The first line.
     pub line: String,
-    /// Names in lower case and values, in their order.
+    /// The fields in their order, with names in lower case.
     pub fields: Vec<(String, String)>,
 }
 
 impl Head {
-    /// Takes a head off `bytes`, `None` if more has to come.
+    /// Removes a head from `bytes`. Returns `None` if it is incomplete.
     pub(crate) fn take(bytes: &mut Vec<u8>) -> Option<Self> {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
         let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
@@ -36,7 +36,7 @@ impl Head {
         Some(Self::of_lines(text.split("\r\n")))
     }
 
-    /// Returns that of a request that may be malformed, as a lenient server reads it.
+    /// Parses a request that may be malformed, as a lenient server would.
     pub(crate) fn of_request(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let lines = text.trim_start_matches(['\r', '\n']).split('\n');
@@ -64,8 +64,8 @@ impl Head {
         is_known.then(|| status.parse().ok())?
     }
 
-    /// Returns whether a response opens a WebSocket: with 101, over HTTP/2 with a status of success (RFC 8441
-    /// §5).
+    /// Returns whether a response opens a WebSocket: with status 101, or over HTTP/2 with a 2xx
+    /// status (RFC 8441 §5).
     pub fn opens(&self) -> bool {
         match self.status() {
             Some(101) => !self.line.starts_with(HTTP2),
@@ -74,7 +74,7 @@ impl Head {
         }
     }
 
-    /// Returns the values of a field, its name in lower case, separated by commas.
+    /// Returns the values of a field, joined by commas. `name` is in lower case.
     pub fn field(&self, name: &str) -> Option<String> {
         let values: Vec<&str> = self
             .fields
@@ -85,7 +85,7 @@ impl Head {
         (!values.is_empty()).then(|| values.join(", "))
     }
 
-    /// Returns whether a field's list has this token, in whatever case.
+    /// Returns whether a field's list has this token, ignoring case.
     pub fn has_token(&self, name: &str, token: &str) -> bool {
         let list = self.field(name).unwrap_or_default();
         list.split(',')

@@ -1,14 +1,14 @@
-//! HTTP/2 as no client would speak it, and the WebSockets on its streams (RFC 9113, RFC 8441).
+//! HTTP/2, spoken correctly or incorrectly, and the WebSockets on its streams (RFC 9113, RFC 8441).
 //!
-//! | room | what happens there |
+//! | module | purpose |
 //! | --- | --- |
-//! | `expect` | what has to become of streams and connections |
-//! | `frame` | frames, right and wrong |
-//! | `hpack` | header fields as bytes |
-//! | `judge` | from what came back to a verdict |
-//! | `session` | what a server says, and what it may not say |
-//! | `talk` | a conversation of frames |
-//! | `tunnel` | a stream that carries a WebSocket, as a stream of bytes |
+//! | `expect` | the expected and the actual fate of streams |
+//! | `frame` | frames, valid and invalid |
+//! | `hpack` | encoding and decoding of header fields |
+//! | `judge` | verdicts on what came back |
+//! | `session` | the frames of a server, and checks that it may send them |
+//! | `talk` | a conversation in frames |
+//! | `tunnel` | a stream that carries a WebSocket, as a byte stream |
 
 mod expect;
 pub(crate) mod frame;
@@ -24,16 +24,16 @@ pub(crate) use judge::{is_settled, judge_connection, judge_endurance, judge_stre
 pub(crate) use talk::hold;
 pub(crate) use tunnel::{Fault, Tunnel, fields_with};
 
-/// What a client says first (RFC 9113 §3.4).
+/// The connection preface: the first bytes that a client sends (RFC 9113 §3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The window of a stream, and of a connection, before anybody says something else (RFC 9113 §6.9.2).
+/// The initial window of a stream and of a connection, in bytes (RFC 9113 §6.9.2).
 const INITIAL_WINDOW_BYTES: i64 = 65_535;
 
-/// What a frame may carry before anybody says something else (RFC 9113 §4.2).
+/// The default limit of a frame's payload, in bytes (RFC 9113 §4.2).
 pub(crate) const FRAME_BYTES_MAX: usize = 16_384;
 
-/// What a request for a WebSocket is made of.
+/// The parts of a request for a WebSocket.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// `http` or `https`.
@@ -42,7 +42,7 @@ pub struct Request {
     pub authority: String,
     /// Path and query.
     pub path: String,
-    /// More fields, their names in lower case.
+    /// Additional fields, with lower-case names.
     pub fields: Vec<(String, String)>,
 }
 
@@ -57,7 +57,7 @@ impl Default for Request {
     }
 }
 
-/// Names and values.
+/// The names and values of header fields.
 pub(crate) type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Request {

@@ -1,4 +1,4 @@
-//! From what came back to a verdict.
+//! Judges what came back.
 
 mod deadline;
 #[cfg(test)]
@@ -12,12 +12,12 @@ use crate::{
     tls,
 };
 
-/// A verdict, and why.
+/// A verdict, and the reason for it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Judgement {
-    /// How good it is.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why it is not right, in a few words; empty where it is.
+    /// The reason in a few words; empty if the verdict is [`Verdict::Right`].
     pub why: String,
 }
 
@@ -58,7 +58,7 @@ impl Judgement {
     }
 }
 
-/// Returns what to think of an outcome. `echoes` says whether messages come back from the endpoint.
+/// Judges an outcome. `echoes` is true if the endpoint echoes messages.
 pub(crate) fn judge(expect: &Expect, outcome: &Outcome, echoes: bool) -> Judgement {
     if let Some(fault) = &outcome.fault {
         return Judgement::wrong(format!("it sent {fault}"));
@@ -97,7 +97,7 @@ fn judge_answers(expected: &[Answer], outcome: &Outcome, echoes: bool) -> Judgem
         return match (outcome.answers_probe, outcome.close) {
             (true, _) => Judgement::right(),
             (false, Some(closed)) => judge_unwanted_close(closed),
-            (false, None) => Judgement::wrong("a Ping behind it is not answered"),
+            (false, None) => Judgement::wrong("a Ping sent after it is not answered"),
         };
     }
     if let Some(unexpected) = unexpected(expected, outcome, true) {
@@ -106,8 +106,10 @@ fn judge_answers(expected: &[Answer], outcome: &Outcome, echoes: bool) -> Judgem
     if lacks(expected, outcome) {
         return match outcome.close {
             Some(closed) => judge_unwanted_close(closed),
-            None if outcome.end == End::Open => Judgement::wrong("the answer does not come"),
-            None => Judgement::wrong("the connection ends instead of an answer"),
+            None if outcome.end == End::Open => {
+                Judgement::wrong("the expected answer does not arrive")
+            }
+            None => Judgement::wrong("the connection ends without the expected answer"),
         };
     }
     Judgement::right()
@@ -115,12 +117,12 @@ fn judge_answers(expected: &[Answer], outcome: &Outcome, echoes: bool) -> Judgem
 
 fn judge_unwanted_close(closed: Closed) -> Judgement {
     match closed.code {
-        Some(1009) => Judgement::permitted("larger than what it takes"),
-        _ => Judgement::wrong("what is in order is refused"),
+        Some(1009) => Judgement::permitted("the message is larger than the endpoint accepts"),
+        _ => Judgement::wrong("valid input is refused"),
     }
 }
 
-/// Returns what came back although nothing asked for it.
+/// Describes the first answer that was not expected.
 fn unexpected(expected: &[Answer], outcome: &Outcome, echoes: bool) -> Option<String> {
     let messages = |answers: &[Answer]| -> Vec<Answer> {
         answers
@@ -134,18 +136,18 @@ fn unexpected(expected: &[Answer], outcome: &Outcome, echoes: bool) -> Option<St
     let agrees = found.len() <= wanted.len() && found.iter().zip(&wanted).all(|(a, b)| a == b);
     if echoes && !agrees {
         return Some(if found.len() > wanted.len() {
-            "it was taken for a message".into()
+            "it was accepted as a message".into()
         } else {
             "the message comes back changed".into()
         });
     }
     let mut pongs = outcome.answers.iter().filter(|answer| answer.opcode == 0xA);
     let stray = pongs.any(|pong| !expected.contains(pong));
-    stray.then(|| "a Pong that nothing asked for".into())
+    stray.then(|| "an unsolicited Pong".into())
 }
 
-/// Returns whether something that has to come is not there. Of several Pings, only the last has to
-/// be answered (RFC 6455 §5.5.3).
+/// Returns whether a required answer is missing. Of several Pings, only the last has to be answered
+/// (RFC 6455 §5.5.3).
 fn lacks(expected: &[Answer], outcome: &Outcome) -> bool {
     let is_message = |answer: &&Answer| answer.opcode != 0xA;
     let wanted = expected.iter().filter(is_message).count();
@@ -188,19 +190,19 @@ fn judge_close(codes: &[u16], before: &[Answer], outcome: &Outcome, echoes: bool
         return Judgement::wrong(unexpected);
     }
     if echoes && lacks(before, outcome) {
-        return Judgement::permitted("what came before it is not answered");
+        return Judgement::permitted("earlier input is not answered");
     }
     match (outcome.close, outcome.end) {
         (None, End::Open) => Judgement::wrong("the Close frame is not answered"),
-        (None, _) => Judgement::wrong("the connection ends without a Close frame in answer"),
+        (None, _) => Judgement::wrong("the connection ends without a Close frame"),
         (Some(_), End::Open) => Judgement::wrong("the connection is not closed"),
         (Some(closed), end) => match closed.code {
             code if !codes.contains(&code.unwrap_or(0)) => {
                 Judgement::permitted("the Close frame is answered with another code")
             }
-            // Whatever we send to a connection that is closed is answered so.
+            // TCP answers everything we send on a closed connection with a reset.
             _ if end == End::Reset && outcome.stages < 2 => {
-                Judgement::permitted("the connection is cut, not closed")
+                Judgement::permitted("the connection is reset, not closed")
             }
             _ => Judgement::right(),
         },
@@ -234,9 +236,9 @@ fn judge_failure(
     match outcome.close {
         Some(closed) if closed.code.is_some_and(|code| codes.contains(&code)) => {
             if closed.stages > stages {
-                Judgement::permitted("it is noticed only at the end of the message")
+                Judgement::permitted("the error is noticed only at the end of the message")
             } else if outcome.end == End::Open {
-                Judgement::permitted("the connection stays open behind the Close frame")
+                Judgement::permitted("the connection stays open after the Close frame")
             } else {
                 Judgement::right()
             }
@@ -244,7 +246,7 @@ fn judge_failure(
         Some(Closed { code: None, .. }) => Judgement::permitted("the Close frame has no code"),
         Some(_) => Judgement::permitted("the Close frame has another code"),
         None if outcome.end != End::Open => Judgement::permitted("dropped without a Close frame"),
-        None if may_wait => Judgement::permitted("it waits for more"),
+        None if may_wait => Judgement::permitted("it waits for more data"),
         None => Judgement::wrong("nothing happens"),
     }
 }
@@ -253,14 +255,14 @@ fn judge_opening(answers: &[Answer], outcome: &Outcome, echoes: bool) -> Judgeme
     match &outcome.head {
         None if outcome.end == End::Open => Judgement::wrong("no answer"),
         None => Judgement::wrong("the connection ends without an answer"),
-        Some(head) if !head.opens() => Judgement::wrong("what is in order is refused"),
+        Some(head) if !head.opens() => Judgement::wrong("valid input is refused"),
         Some(_) => judge_answers(answers, outcome, echoes),
     }
 }
 
 fn judge_either(outcome: &Outcome) -> Judgement {
     if answers_twice(outcome) {
-        return Judgement::dangerous("what belongs to the request is answered as a second one");
+        return Judgement::dangerous("part of the request is answered as a second request");
     }
     match &outcome.head {
         Some(head) => match head.status() {
@@ -280,7 +282,7 @@ fn judge_declining(outcome: &Outcome) -> Judgement {
     }
 }
 
-/// Returns whether there is a second answer behind the first.
+/// Returns whether a second response follows the first.
 fn answers_twice(outcome: &Outcome) -> bool {
     outcome.rest.windows(9).any(|window| window == b"HTTP/1.1 ")
 }
@@ -293,7 +295,7 @@ fn judge_survival(answers: &[Answer], outcome: &Outcome, echoes: bool) -> Judgem
         return Judgement::permitted("dropped without a Close frame");
     }
     match outcome.end {
-        // It takes even what nobody should.
+        // The endpoint accepts even more than it should; it has survived the input.
         _ if answers.is_empty() && !outcome.answers.is_empty() => Judgement::right(),
         End::Open if answers.is_empty() => Judgement::wrong("nothing happens"),
         _ if answers.is_empty() => Judgement::permitted("dropped without a Close frame"),
@@ -306,7 +308,7 @@ fn judge_rejection(outcome: &Outcome) -> Judgement {
         return Judgement::wrong("a WebSocket is opened");
     }
     match (outcome.close, outcome.end) {
-        (Some(_), _) => Judgement::permitted("a Close frame where there is no WebSocket"),
+        (Some(_), _) => Judgement::permitted("a Close frame, although no WebSocket is open"),
         (None, End::Open) => Judgement::permitted("the connection is not ended"),
         (None, _) => Judgement::right(),
     }
@@ -326,7 +328,7 @@ fn judge_refusal(
     };
     let status = head.status().unwrap_or(0);
     if alone && answers_twice(outcome) {
-        return Judgement::dangerous("what belongs to the request is answered as a second one");
+        return Judgement::dangerous("part of the request is answered as a second request");
     }
     if head.opens() {
         return if may_ignore && head.field("sec-websocket-extensions").is_none() {
@@ -350,10 +352,10 @@ fn judge_refusal(
     }
 }
 
-/// Returns why an answer with the status 101 to `request` opens no WebSocket, or one that nobody has
-/// asked for (RFC 6455 §4.1, as a client has to see it).
+/// Returns why a client has to reject the 101 response to `request`: it is not a valid handshake,
+/// or it selects something that was not offered (RFC 6455 §4.1).
 pub(crate) fn fault_of_opening(head: &Head, request: &Head) -> Option<String> {
-    // Which of several keys is meant is judged by their own row.
+    // Any of several keys is accepted here; a separate row tests requests with several keys.
     let keys = request
         .fields
         .iter()
@@ -369,7 +371,8 @@ pub(crate) fn fault_of_opening(head: &Head, request: &Head) -> Option<String> {
     fault_of_choices(head, request)
 }
 
-/// Returns why an answer over HTTP/2 opens a WebSocket that nobody has asked for (RFC 8441 §5).
+/// Returns which extension or subprotocol a response selects although it was not offered
+/// (RFC 6455 §4.1, RFC 8441 §5).
 pub(crate) fn fault_of_choices(head: &Head, request: &Head) -> Option<String> {
     for name in ["sec-websocket-extensions", "sec-websocket-protocol"] {
         let agreed = head.field(name).unwrap_or_default();
@@ -393,12 +396,12 @@ pub(crate) fn fault_of_choices(head: &Head, request: &Head) -> Option<String> {
     None
 }
 
-/// Returns an element of a list without its parameters.
+/// Returns a list element without its parameters.
 fn first_name(element: &str) -> &str {
     element.split(';').next().unwrap_or_default().trim()
 }
 
-/// Returns whether all codes of a list may be sent, 0 standing for none.
+/// Returns whether all codes in a list may be sent. 0 stands for a Close frame without a code.
 #[cfg(test)]
 pub(crate) fn all_may_be_sent(codes: &[u16]) -> bool {
     codes

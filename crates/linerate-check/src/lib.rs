@@ -1,7 +1,8 @@
-//! Checks WebSocket endpoints against the standard: a catalogue of inputs, right and wrong, what has
-//! to come back for each of them, and a runner that sends them and judges.
+//! Checks WebSocket endpoints against the standard: a catalogue of valid and invalid inputs, the
+//! expected result of each, and a runner that sends the inputs and judges the results.
 //!
-//! Nothing of linerate's own engine is used, so that a defect of the one can't hide in the other.
+//! This crate shares no code with linerate's own engine, so a defect in the engine cannot hide
+//! itself from the checker.
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

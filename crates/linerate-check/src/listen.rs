@@ -1,4 +1,4 @@
-//! The other way round: clients that connect get one input each.
+//! Checks clients: gives each client that connects one input, and judges its reaction.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -26,23 +26,24 @@ use crate::{
 /// How a client is checked.
 #[derive(Debug)]
 pub struct Listening {
-    /// Where it connects to, over and over.
+    /// The listener to which the client connects, once per input.
     pub listener: TcpListener,
     /// How long an answer may take.
     pub patience: Duration,
-    /// How long to wait for it to come; for ever, if it is started by hand.
+    /// How long to wait for the client to connect. `None` waits forever, for a client that is
+    /// started by hand.
     pub arrival: Option<Duration>,
-    /// Whether the client sends each message back.
+    /// True if the client echoes each message.
     pub echoes: bool,
-    /// How TLS is spoken, if it is.
+    /// The TLS configuration, if the client connects over TLS.
     pub tls: Option<Arc<ServerConfig>>,
 }
 
-/// Gives each client that connects the next input. `next` is called before each of them, and `tell`
-/// with each finding.
+/// Gives each client that connects the next input, and returns all findings. Calls `next` before it
+/// waits for a client, and `tell` with each finding.
 ///
 /// # Errors
-/// The listener fails.
+/// If the listener or `next` fails.
 pub async fn listen(
     listening: &Listening,
     rows: &[Row],
@@ -56,7 +57,7 @@ pub async fn listen(
             let (sent, outcome, judgement) = match arrived(listening).await? {
                 Some(stream) => hold(listening, case, stream).await,
                 None => {
-                    let judgement = Judgement::wrong("the client does not connect any more");
+                    let judgement = Judgement::wrong("the client does not connect in time");
                     (Vec::new(), Outcome::default(), judgement)
                 }
             };
@@ -100,7 +101,7 @@ async fn hold(
     let connection = match begin(listening, &case.input.opening, stream).await {
         Ok(connection) => connection,
         Err(error) => {
-            let judgement = Judgement::wrong(format!("no connection: {error}"));
+            let judgement = Judgement::wrong(format!("connection failed: {error}"));
             return (Vec::new(), Outcome::default(), judgement);
         }
     };
@@ -114,7 +115,7 @@ async fn hold(
     }
     let request = talk.hear().await.unwrap_or_default();
     let Some(key) = request.field("sec-websocket-key") else {
-        let judgement = Judgement::wrong("the client sends no request with a key");
+        let judgement = Judgement::wrong("the client sends no request with a Sec-WebSocket-Key");
         return (Vec::new(), talk.leave(), judgement);
     };
     let opens = match answer(&request, &case.input.opening) {
@@ -136,7 +137,8 @@ async fn hold(
     (sent, outcome, judgement)
 }
 
-/// Begins a connection as an input needs it: over TLS if that is spoken, or in place of it.
+/// Prepares a connection for an input: accepts TLS if it is configured, unless the input replaces
+/// the TLS handshake.
 async fn begin(
     listening: &Listening,
     opening: &Opening,
@@ -162,7 +164,7 @@ async fn begin(
     Ok(Box::new(Shaped::new(stream, shape)))
 }
 
-/// Takes what a client of TLS says first: a record, its length in front.
+/// Reads and discards the first TLS record of a client, which is its ClientHello.
 async fn take_hello(stream: &mut TcpStream) -> io::Result<()> {
     let mut header = [0; 5];
     stream.read_exact(&mut header).await?;
@@ -170,10 +172,10 @@ async fn take_hello(stream: &mut TcpStream) -> io::Result<()> {
     stream.read_exact(&mut hello).await.map(|_| ())
 }
 
-/// Returns the answer that opens the WebSocket of an input.
+/// Returns the response that opens the WebSocket of an input.
 ///
 /// # Errors
-/// The client does not offer what the input needs; why.
+/// Says what the input needs and the client does not offer.
 fn answer(request: &Head, opening: &Opening) -> Result<String, &'static str> {
     if opening.offer().is_none() {
         return Ok(ACCEPTED.into());
@@ -184,19 +186,22 @@ fn answer(request: &Head, opening: &Opening) -> Result<String, &'static str> {
     let mut offers = offers.split(',');
     let offer = offers.find(|offer| offer.trim().starts_with("permessage-deflate"));
     let offer = offer.ok_or("the client does not offer permessage-deflate")?;
-    // RFC 7692 §7.1.1.1, §7.1.2.1: whoever accepts an offer with these has to agree to them.
+    // RFC 7692 §7.1.1.1, §7.1.2.1: a server that accepts an offer with these parameters has to
+    // agree to them.
     let insists = |parameter: &&str| parameter.trim().starts_with("server_");
     let agreed: Vec<&str> = offer.split(';').filter(insists).map(str::trim).collect();
     let forgets = agreed.contains(&"server_no_context_takeover");
     if matches!(opening, Opening::Takeover(_)) && forgets {
-        return Err("the client keeps no window for messages to it");
+        return Err(
+            "the client does not keep its window between messages (server_no_context_takeover)",
+        );
     }
     let agreed = [&["permessage-deflate"], &*agreed].concat().join("; ");
     let agreed = format!("{{accept}}\r\nSec-WebSocket-Extensions: {agreed}");
     Ok(ACCEPTED.replacen("{accept}", &agreed, 1))
 }
 
-/// Puts what belongs to a key in its places.
+/// Replaces `{accept}` and `{accept-lower}` with the value of `Sec-WebSocket-Accept` for a key.
 fn with_accept(bytes: &[u8], key: &str) -> Vec<u8> {
     let accept = accept(key);
     let filled = replaced(bytes, b"{accept}", accept.as_bytes());

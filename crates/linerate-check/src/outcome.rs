@@ -1,54 +1,55 @@
-//! What came back.
+//! What came back for an input.
 
 use std::{fmt::Write, time::Duration};
 
 use crate::{case::Answer, http::Head, http2::Seen, tls};
 
-/// How the connection stood when we looked last.
+/// The last known state of the connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum End {
-    /// The other side ended it, and said so.
+    /// The peer ended it in an orderly way.
     Fin,
-    /// It is still there.
+    /// It is still open.
     #[default]
     Open,
-    /// It was cut.
+    /// It was reset.
     Reset,
 }
 
-/// A Close frame.
+/// A received Close frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Closed {
-    /// Its code, if it has one.
+    /// The code, if the frame has one.
     pub code: Option<u16>,
-    /// How many stages had been sent when it came.
+    /// How many stages had been sent when it arrived.
     pub stages: usize,
 }
 
-/// All that came back for one input.
+/// Everything that came back for one input.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// The answer to the request, if that is what was sent.
+    /// The response to the request, if a request was sent.
     pub head: Option<Head>,
-    /// What came behind an answer that opens no WebSocket, or in place of one.
+    /// The bytes after a response that opens no WebSocket, or everything received on a plain TCP
+    /// connection.
     pub rest: Vec<u8>,
-    /// Messages and Pongs.
+    /// The messages and Pongs.
     pub answers: Vec<Answer>,
     /// The Close frame.
     pub close: Option<Closed>,
-    /// Why something that came back must not be sent by anybody.
+    /// The first thing that came back and that no endpoint may send.
     pub fault: Option<String>,
-    /// Whether the Ping that we sent in place of what can't be seen was answered.
+    /// True if the Ping that we send to endpoints that do not echo was answered.
     pub answers_probe: bool,
-    /// What came back over HTTP/2, where frames of that were sent.
+    /// What came back over HTTP/2, for inputs of HTTP/2 frames.
     pub http2: Seen,
-    /// How the connection ended.
+    /// The last known state of the connection.
     pub end: End,
-    /// How many stages had been sent when it ended.
+    /// How many stages were sent.
     pub stages: usize,
-    /// How long it took.
+    /// How long the conversation took.
     pub took: Duration,
-    /// What was measured, where that is what was looked at.
+    /// The measurement, for findings about the server's process.
     pub figures: Option<String>,
 }
 
@@ -58,7 +59,7 @@ impl Outcome {
         self.head.as_ref().is_some_and(Head::opens)
     }
 
-    /// Returns it in a few words.
+    /// Describes the outcome in a few words.
     pub fn in_words(&self) -> String {
         if let Some(figures) = &self.figures {
             return figures.clone();
@@ -86,8 +87,8 @@ impl Outcome {
             None => {}
         }
         words.push(match self.end {
-            End::Fin => "end of the connection".into(),
-            End::Reset => "connection cut (RST)".into(),
+            End::Fin => "connection closed".into(),
+            End::Reset => "connection reset (RST)".into(),
             End::Open => format!("still open after {:.1} s", self.took.as_secs_f64()),
         });
         words.join(", ")
@@ -114,11 +115,11 @@ fn shortened(line: &str) -> String {
     short
 }
 
-/// Returns the first bytes in hexadecimal, and how many there are.
+/// Returns up to `bytes_max` bytes in hexadecimal, and the total number if there are more.
 pub(crate) fn hex(bytes: &[u8], bytes_max: usize) -> String {
     let mut hex = String::new();
     for byte in bytes.iter().take(bytes_max) {
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         _ = write!(hex, "{byte:02x}");
     }
     if bytes.len() > bytes_max {
@@ -147,7 +148,7 @@ mod tests {
             stages: 1,
         });
         outcome.end = End::Fin;
-        let words = "text \"Spam\", Close 1002, end of the connection";
+        let words = "text \"Spam\", Close 1002, connection closed";
         assert_eq!(outcome.in_words(), words);
     }
 

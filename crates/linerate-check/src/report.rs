@@ -1,4 +1,4 @@
-//! Findings for people and for programs.
+//! Reports of the findings: text, an HTML page, and JSON lines.
 
 mod html;
 mod json;
@@ -17,35 +17,35 @@ pub use html::html;
 pub use json::{line, summary_line};
 pub use text::text;
 
-/// What was sent is shown up to this length.
+/// How many bytes of the sent input a report shows.
 const HEX_BYTES_MAX: usize = 40;
 
-/// Everything that was found out about an endpoint.
+/// All findings about an endpoint.
 #[derive(Debug)]
 pub struct Report<'a> {
-    /// The endpoint, as the person named it.
+    /// The endpoint, as the user named it.
     pub name: &'a str,
-    /// What was to be sent.
+    /// The rows whose inputs were to be sent.
     pub rows: &'a [Row],
-    /// What became of it.
+    /// The results of the inputs.
     pub findings: &'a [Finding],
-    /// What was left out, and why.
+    /// What was left out, and the reasons.
     pub left_out: &'a [String],
-    /// What became of the endpoint's process, if that was looked at.
+    /// The figures of the endpoint's process, if it was observed.
     pub process: Option<&'a str>,
 }
 
-/// How many inputs have which verdict.
+/// The number of inputs by verdict.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Counts(BTreeMap<Verdict, usize>);
 
 impl Counts {
-    /// Returns how many inputs have this verdict.
+    /// Returns the number of inputs with this verdict.
     pub fn of(&self, verdict: Verdict) -> usize {
         self.0.get(&verdict).copied().unwrap_or(0)
     }
 
-    /// Returns how many inputs there are.
+    /// Returns the number of all inputs.
     pub fn all(&self) -> usize {
         self.0.values().sum()
     }

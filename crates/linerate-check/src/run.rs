@@ -1,4 +1,4 @@
-//! All inputs of a selection, some at a time, against a server.
+//! Runs the selected inputs against a server, several at a time.
 
 use std::{
     io,
@@ -23,21 +23,21 @@ use crate::{
     talk::{Manner, Talk},
 };
 
-/// Why nothing more is sent.
-const GONE: &str = "the server is gone";
+/// The reason to give for inputs that are not sent any more.
+const GONE: &str = "the server no longer opens WebSockets";
 
 /// How a server is checked.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The server.
     pub target: Target,
-    /// How many inputs are under way at a time.
+    /// How many inputs run at the same time.
     pub jobs: usize,
     /// How long an answer may take.
     pub patience: Duration,
-    /// Whether the server sends each message back.
+    /// True if the server echoes each message.
     pub echoes: bool,
-    /// Whether WebSockets are opened over HTTP/2.
+    /// True if WebSockets are opened over HTTP/2.
     pub http2: bool,
 }
 
@@ -51,22 +51,22 @@ impl Plan {
     }
 }
 
-/// What became of an input.
+/// The result of an input.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The row, by its place.
+    /// The index of the row.
     pub row: usize,
-    /// The input, by its place in the row.
+    /// The index of the input in its row.
     pub case: usize,
-    /// What was sent, with host and path in their places.
+    /// The bytes that were sent, with host and path filled in.
     pub sent: Vec<u8>,
     /// What came back.
     pub outcome: Outcome,
-    /// What to think of it.
+    /// The verdict, and the reason for it.
     pub judgement: Judgement,
 }
 
-/// Returns the request that opens a WebSocket, with more fields if need be.
+/// Returns the request that opens a WebSocket, with the additional header lines `more`.
 pub(crate) fn request(more: &str) -> String {
     format!(
         "GET {{path}} HTTP/1.1\r\nHost: {{host}}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -74,10 +74,10 @@ pub(crate) fn request(more: &str) -> String {
     )
 }
 
-/// Opens a WebSocket as everybody does, to see whether there is one.
+/// Opens a WebSocket with an ordinary request, to check that the server works.
 ///
 /// # Errors
-/// There is none; what happens instead.
+/// Describes what happens if no WebSocket is opened.
 pub async fn greet(plan: &Plan) -> Result<(), String> {
     let case = greeting();
     let (_, outcome) = hold(plan, &case).await.map_err(|error| error.to_string())?;
@@ -87,7 +87,7 @@ pub async fn greet(plan: &Plan) -> Result<(), String> {
     }
 }
 
-/// Returns whether the server takes WebSockets over HTTP/2.
+/// Returns whether the server accepts WebSockets over HTTP/2.
 pub async fn offers_http2(plan: &Plan) -> bool {
     let Ok(connection) = plan.target.connect_http2(plan.patience).await else {
         return false;
@@ -112,7 +112,8 @@ fn greeting() -> Case {
     }
 }
 
-/// Runs all inputs of `rows` and tells each finding as soon as it is there.
+/// Runs all inputs of `rows`, and returns the findings in their order. Calls `tell` with each
+/// finding as soon as it is available.
 pub async fn run(plan: &Plan, rows: &[Row], mut tell: impl FnMut(&Finding)) -> Vec<Finding> {
     let plan = Arc::new(plan.clone());
     let places = rows.iter().enumerate().flat_map(|(row, content)| {
@@ -143,7 +144,7 @@ pub async fn run(plan: &Plan, rows: &[Row], mut tell: impl FnMut(&Finding)) -> V
     findings
 }
 
-/// Checks one input. Nothing is sent any more once the server is `gone`.
+/// Checks one input. Sends nothing once `gone` is set, which means that the server no longer works.
 async fn check(plan: &Plan, content: &Case, gone: &AtomicBool) -> (Vec<u8>, Outcome, Judgement) {
     if gone.load(Ordering::Relaxed) {
         return (
@@ -156,7 +157,7 @@ async fn check(plan: &Plan, content: &Case, gone: &AtomicBool) -> (Vec<u8>, Outc
         Ok((sent, mut outcome)) => {
             let judgement = judge_held(plan, content, &outcome);
             if content.input.opening != Opening::Nothing && outcome.opened() {
-                // It is about what came afterwards.
+                // The report is about what came after the handshake.
                 outcome.head = None;
             }
             (sent, outcome, judgement)
@@ -172,12 +173,12 @@ async fn check(plan: &Plan, content: &Case, gone: &AtomicBool) -> (Vec<u8>, Outc
         return (sent, outcome, judgement);
     }
     gone.store(true, Ordering::Relaxed);
-    // Who never had a connection has not ended the server.
+    // An input that never had a connection cannot have broken the server.
     let judgement = if sent.is_empty() {
         Judgement::not_applicable(GONE)
     } else {
         Judgement::dangerous(
-            "the server opens no WebSocket any more; --jobs 1 tells which input it was",
+            "the server no longer opens WebSockets; use --jobs 1 to find the input that causes it",
         )
     };
     (sent, outcome, judgement)
@@ -211,9 +212,9 @@ fn judge_unconnected(opening: &Opening, error: &io::Error) -> Judgement {
             AlertDescription::ProtocolVersion if shape.is_tls12 => {
                 Judgement::not_applicable("the server does not speak TLS 1.2")
             }
-            _ => Judgement::wrong(format!("no connection: {error}")),
+            _ => Judgement::wrong(format!("connection failed: {error}")),
         },
-        _ => Judgement::wrong(format!("no connection: {error}")),
+        _ => Judgement::wrong(format!("connection failed: {error}")),
     }
 }
 
@@ -225,7 +226,7 @@ fn judge_unopened(opening: &Opening, outcome: &Outcome) -> Judgement {
     Judgement::wrong("no WebSocket is opened")
 }
 
-/// Holds the conversation; returns what was sent in it, and what came back.
+/// Runs the conversation of an input. Returns the bytes that were sent, and what came back.
 async fn hold(plan: &Plan, case: &Case) -> io::Result<(Vec<u8>, Outcome)> {
     let stages = case.input.stages.iter().map(|stage| &*stage.bytes);
     let stages = stages.collect::<Vec<_>>().concat();
@@ -262,8 +263,8 @@ async fn hold(plan: &Plan, case: &Case) -> io::Result<(Vec<u8>, Outcome)> {
     }
 }
 
-/// Holds the conversation on a stream of HTTP/2. What is about the request in HTTP/1.1 is about the
-/// extension that it offers here.
+/// Runs the conversation of an input on an HTTP/2 stream. Of an HTTP/1.1 request, only the
+/// extensions that it offers are used.
 async fn hold_in_tunnel(
     plan: &Plan,
     case: &Case,
@@ -299,7 +300,10 @@ fn offer(opening: &Opening) -> String {
     opening.offer().map(line).unwrap_or_default()
 }
 
-/// Returns whether an answer agrees to what the input needs.
+/// Checks that a response accepts the extension that the input needs.
+///
+/// # Errors
+/// Says what was not accepted.
 fn agreed(head: &Head, opening: &Opening) -> Result<(), &'static str> {
     if opening.offer().is_none() {
         return Ok(());
@@ -308,7 +312,9 @@ fn agreed(head: &Head, opening: &Opening) -> Result<(), &'static str> {
     let extensions = extensions.ok_or("the server does not agree to permessage-deflate")?;
     let forgets = extensions.contains("client_no_context_takeover");
     if matches!(opening, Opening::Takeover(_)) && forgets {
-        return Err("the server keeps no window for messages to it");
+        return Err(
+            "the server does not keep its window between messages (client_no_context_takeover)",
+        );
     }
     Ok(())
 }

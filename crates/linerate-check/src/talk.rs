@@ -1,4 +1,5 @@
-//! One conversation with the endpoint under test: an input, and all that comes back.
+//! A conversation with the endpoint under test: sends one input and collects everything that comes
+//! back.
 
 use std::{io, time::Duration};
 
@@ -18,42 +19,42 @@ use crate::{
     outcome::{Closed, End, Outcome},
 };
 
-/// How long an answer is waited for between two stages.
+/// How long to wait for an answer between two stages.
 pub(crate) const ANSWER_PAUSE: Duration = Duration::from_millis(300);
 
-/// What keeps two stages in segments of their own.
+/// The pause that keeps two stages in separate segments.
 pub(crate) const MOMENT: Duration = Duration::from_millis(2);
 
-/// How long a second answer to a request is waited for.
+/// How long to wait for a second response to a request.
 const SECOND_ANSWER_PAUSE: Duration = Duration::from_millis(150);
 
-/// How far apart the bytes are of what trickles in.
+/// The interval between bytes that are sent one at a time.
 const DRIP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is kept of bytes that are no frames.
+/// How many received bytes that are not frames are kept.
 const REST_BYTES_MAX: usize = 64 << 10;
 
-/// The Ping that shows that an endpoint which does not echo has read what came before.
+/// The payload of the Ping whose Pong shows that an endpoint that does not echo has read the input.
 pub(crate) const PROBE: &[u8] = b"linerate check";
 
-/// How conversations are held.
+/// How a conversation is conducted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
-    /// Who is under test.
+    /// The role of the endpoint under test.
     pub(crate) role: Role,
-    /// Whether messages come back.
+    /// True if the endpoint echoes messages.
     pub(crate) echoes: bool,
-    /// How long an answer, and the end of a connection, may take.
+    /// How long an answer may take, and how long the end of a connection.
     pub(crate) patience: Duration,
 }
 
-/// A connection and what has come back over it.
+/// A connection and what has been received on it.
 pub(crate) struct Talk<'a> {
     case: &'a Case,
     manner: Manner,
     reader: ReadHalf<Connection>,
     writer: WriteHalf<Connection>,
-    /// The request, as long as it has no answer.
+    /// The bytes of the request that were sent, until it is answered.
     sent: Vec<u8>,
     arrived: Vec<u8>,
     answers: Option<Answers>,
@@ -63,7 +64,7 @@ pub(crate) struct Talk<'a> {
 }
 
 impl<'a> Talk<'a> {
-    /// Begins one over a connection on which nothing has been sent.
+    /// Starts a conversation on a connection on which nothing has been sent.
     pub(crate) fn new(case: &'a Case, manner: Manner, connection: Connection) -> Self {
         let (reader, writer) = tokio::io::split(connection);
         Self {
@@ -80,7 +81,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Sends a request and waits for the answer.
+    /// Sends a request and waits for the response.
     pub(crate) async fn open(&mut self, request: &[u8]) {
         let until = Instant::now() + self.manner.patience;
         self.send(request).await;
@@ -91,7 +92,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Goes on behind the answer to a request that was sent over HTTP/2.
+    /// Continues after the response to a request that was sent over HTTP/2.
     pub(crate) fn go_on(&mut self, head: Head, request: &Head) {
         if head.opens() {
             self.outcome.fault = fault_of_choices(&head, request);
@@ -100,7 +101,7 @@ impl<'a> Talk<'a> {
         self.outcome.head = Some(head);
     }
 
-    /// Waits for the request of a client.
+    /// Waits for a client's request.
     pub(crate) async fn hear(&mut self) -> Option<Head> {
         let until = Instant::now() + self.manner.patience;
         while self.outcome.end == End::Open && self.outcome.head.is_none() {
@@ -113,29 +114,29 @@ impl<'a> Talk<'a> {
         Some(request)
     }
 
-    /// Answers the request of a client.
+    /// Sends the response to a client's request.
     pub(crate) async fn answer(&mut self, answer: &[u8]) {
         self.send(answer).await;
     }
 
-    /// Expects frames from now on, as after an opening handshake.
+    /// Parses everything from now on as frames, as after an opening handshake.
     fn expect_frames(&mut self) {
         let compressed = self.case.input.opening.offer().is_some();
         self.answers = Some(Answers::new(self.manner.role, compressed));
     }
 
-    /// Ends it before anything was sent.
+    /// Ends the conversation at once, and returns what was seen.
     pub(crate) fn leave(mut self) -> Outcome {
         self.outcome.took = self.started.elapsed();
         self.outcome
     }
 
-    /// Returns the head that came back.
+    /// Returns the head of the response, if it has arrived.
     pub(crate) fn head(&self) -> Option<&Head> {
         self.outcome.head.as_ref()
     }
 
-    /// Sends the stages, each of them as `fill` makes it, and collects what comes back.
+    /// Sends the stages, each after applying `fill` to it, and collects what comes back.
     pub(crate) async fn run(mut self, fill: impl Fn(&[u8]) -> Vec<u8>) -> Outcome {
         self.started = Instant::now();
         for stage in &self.case.input.stages {
@@ -156,13 +157,13 @@ impl<'a> Talk<'a> {
             return self.outlast(drip).await;
         }
         if self.case.input.ends {
-            // Whoever has ended the connection already can't be told.
+            // A peer that has already closed the connection cannot read the end; this is no error.
             _ = timeout(self.manner.patience, self.writer.shutdown()).await;
         }
         self.finish().await
     }
 
-    /// Waits for the other side to end it, and says nothing more than `drip`.
+    /// Waits for the peer to end the connection, and sends only the bytes of `drip` meanwhile.
     async fn outlast(mut self, drip: &[u8]) -> Outcome {
         let until = self.started + self.manner.patience;
         let mut drops = drip.iter().cycle();
@@ -176,7 +177,7 @@ impl<'a> Talk<'a> {
         self.leave()
     }
 
-    /// Returns whether frames are expected.
+    /// Returns whether received bytes are parsed as frames.
     pub(crate) fn is_open(&self) -> bool {
         self.answers.is_some()
     }
@@ -187,7 +188,7 @@ impl<'a> Talk<'a> {
             || self.outcome.fault.is_some()
     }
 
-    /// Waits; for an answer as long as none has come.
+    /// Waits for up to `time`. With [`Wait::Answer`], returns as soon as an answer arrives.
     async fn pause(&mut self, time: Duration, wait: Wait) {
         let until = Instant::now() + time;
         let seen = |outcome: &Outcome| (outcome.answers.len(), outcome.head.is_some());
@@ -199,12 +200,13 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Waits for what has to come, and takes leave.
+    /// Waits for the expected result, and then closes the connection.
     async fn finish(mut self) -> Outcome {
         self.probe().await;
         let until = Instant::now() + self.manner.patience;
         if self.is_open() || !self.case.expect.is_http() {
-            // Whoever has not answered is not asked to close: that would look like a judgement.
+            // An endpoint that has not answered is not sent a Close frame, because its reply would
+            // look like a reaction to the input.
             if self.settle(until).await {
                 self.take_leave().await;
             }
@@ -215,7 +217,7 @@ impl<'a> Talk<'a> {
         self.outcome
     }
 
-    /// Where nobody echoes, a Pong shows that what came before was taken.
+    /// Sends a Ping to an endpoint that does not echo, whose Pong shows that it accepted the input.
     async fn probe(&mut self) {
         let answers = matches!(
             self.case.expect,
@@ -243,7 +245,7 @@ impl<'a> Talk<'a> {
         while self.outcome.end == End::Open && self.receive(until).await {}
     }
 
-    /// Closes or answers a Close, and waits for the end.
+    /// Sends a Close frame, or answers the peer's, and waits for the end of the connection.
     async fn take_leave(&mut self) {
         if self.outcome.end == End::Open && !self.has_closed {
             let code = self
@@ -254,17 +256,19 @@ impl<'a> Talk<'a> {
             self.send_frame(&Frame::new(0x8, code.to_be_bytes())).await;
         }
         if self.manner.role == Role::Client {
-            // §7.1.1: it is the server that closes first, and clients wait for that.
+            // §7.1.1: the server, which is us here, closes the connection first; clients wait for
+            // that.
             _ = timeout(self.manner.patience, self.writer.shutdown()).await;
         }
         let close = self.outcome.close;
         let until = Instant::now() + self.manner.patience;
         while self.outcome.end == End::Open && self.receive(until).await {}
-        // The answer to our leave is none to the input.
+        // The answer to our Close frame is not an answer to the input.
         self.outcome.close = close;
     }
 
-    /// Receives until there is nothing left to wait for; `false` if time is up before.
+    /// Receives until there is nothing left to wait for. Returns false if that takes longer than
+    /// `until`.
     async fn settle(&mut self, until: Instant) -> bool {
         while !is_settled(&self.case.expect, &self.outcome, self.manner.echoes) {
             if !self.receive(until).await {
@@ -280,7 +284,8 @@ impl<'a> Talk<'a> {
         self.send(&wire).await;
     }
 
-    /// Sends, and receives meanwhile. Gives up when nobody reads or the other side has had enough.
+    /// Sends `bytes`, and receives meanwhile. Gives up if the peer does not read in time or has
+    /// closed the connection.
     async fn send(&mut self, mut bytes: &[u8]) {
         if self.answers.is_none() {
             self.sent.extend(bytes);
@@ -295,7 +300,7 @@ impl<'a> Talk<'a> {
                         bytes = &bytes[count..];
                         continue;
                     }
-                    // What the other side said before is still to be read.
+                    // What the peer sent earlier has still to be read.
                     _ => return,
                 },
                 result = self.reader.read(&mut buffer) => read = result,
@@ -306,7 +311,7 @@ impl<'a> Talk<'a> {
         _ = timeout_at(until, self.writer.flush()).await;
     }
 
-    /// Receives something; `false` if nothing comes in time.
+    /// Receives once. Returns false if nothing arrives by `until`.
     async fn receive(&mut self, until: Instant) -> bool {
         let mut buffer = [0; 16 << 10];
         let Ok(read) = timeout_at(until, self.reader.read(&mut buffer)).await else {
@@ -318,7 +323,7 @@ impl<'a> Talk<'a> {
 
     fn take(&mut self, read: io::Result<usize>, buffer: &[u8]) {
         match read {
-            // A stream of TLS that ends without close_notify ends, all the same.
+            // A TLS stream that ends without close_notify has ended all the same.
             Ok(0) => self.outcome.end = End::Fin,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 self.outcome.end = End::Fin
@@ -353,7 +358,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Takes the answer to a request.
+    /// Takes the head of a request or a response from the received bytes, if it is complete.
     fn take_head(&mut self) {
         let Some(head) = Head::take(&mut self.arrived) else {
             self.arrived.truncate(REST_BYTES_MAX);
@@ -367,7 +372,7 @@ impl<'a> Talk<'a> {
         self.outcome.head = Some(head);
     }
 
-    /// Takes a frame; `false` if none is whole.
+    /// Processes the next frame. Returns false if it is incomplete.
     fn take_frame(&mut self) -> bool {
         let frame = match take_frame(&mut self.arrived) {
             Ok(Some(frame)) => frame,
@@ -395,7 +400,7 @@ impl<'a> Talk<'a> {
 }
 
 impl Expect {
-    /// Returns whether it is about the answer to a request.
+    /// Returns whether this is about the response to a request.
     fn is_http(&self) -> bool {
         matches!(
             self,

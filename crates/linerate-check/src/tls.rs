@@ -1,4 +1,5 @@
-//! Connections over TLS whose records and segments are cut, and alerts in place of a handshake (RFC 8446).
+//! TLS connections that are cut into small records and segments, and alerts instead of a handshake
+//! (RFC 8446).
 
 mod forge;
 mod shaped;
@@ -11,42 +12,44 @@ use crate::{
 
 pub(crate) use shaped::{Segments, Shaped};
 
-/// How a connection over TLS is cut.
+/// How a TLS connection is cut into pieces, how it ends, and what it negotiates.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Shape {
-    /// What a segment of TCP carries at most, from the first byte on.
+    /// The maximum size of a TCP segment in bytes, from the start of the connection.
     pub segment_bytes_max: Option<usize>,
-    /// What a record has at most, from the first on; at least 32, header and protection included.
+    /// The maximum size of a record in bytes, including header and protection, from the start of
+    /// the connection. At least 32.
     pub record_bytes_max: Option<usize>,
-    /// What a record of the WebSocket carries at most.
+    /// The maximum number of WebSocket bytes in a record.
     pub write_bytes_max: Option<usize>,
-    /// How it ends.
+    /// How our direction ends.
     pub ending: Ending,
-    /// Whether it is TLS 1.2.
+    /// True for TLS 1.2.
     pub is_tls12: bool,
-    /// What it offers to speak (RFC 7301).
+    /// The protocols to offer by ALPN (RFC 7301).
     pub protocols: &'static [&'static [u8]],
 }
 
 /// How our direction ends.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Ending {
-    /// By bytes that nobody has protected; then the other side is waited for.
+    /// With these unprotected bytes; then we wait for the peer to end the connection.
     Bare(&'static [u8]),
-    /// By `close_notify`.
+    /// With `close_notify`.
     #[default]
     CloseNotify,
-    /// By a record of this type with this content, protected as all others; then the other side is waited for.
+    /// With a record of this type and content, protected like all others; then we wait for the peer
+    /// to end the connection.
     Record(u8, &'static [u8]),
     /// Without `close_notify` (RFC 8446 §6.1).
     Truncated,
 }
 
-/// Types of records (RFC 8446 §5.1).
+/// Record types (RFC 8446 §5.1).
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 
-/// Returns the alert that is the first record.
+/// Returns the code of the alert, if the first record is one.
 pub(crate) fn alert(arrived: &[u8]) -> Option<u8> {
     match arrived {
         [ALERT, 3, _, 0, 2, _, alert, ..] => Some(*alert),
@@ -54,13 +57,14 @@ pub(crate) fn alert(arrived: &[u8]) -> Option<u8> {
     }
 }
 
-/// Returns what to think where one of these alerts has to come, or the end if there is none.
+/// Judges an input that has to be refused with one of these alerts, or, if the list is empty, by
+/// the end of the connection.
 pub(crate) fn judge_refusal(alerts: &[u8], outcome: &Outcome) -> Judgement {
     if outcome.rest.first() == Some(&HANDSHAKE) {
-        return Judgement::wrong("the handshake goes on");
+        return Judgement::wrong("the handshake continues");
     }
     match (alert(&outcome.rest), outcome.end) {
-        // It has a deadline, or should have one.
+        // A server has a deadline for handshakes, or should have one.
         (None, End::Open) if alerts.is_empty() => {
             Judgement::permitted("the connection is not ended")
         }
@@ -70,9 +74,9 @@ pub(crate) fn judge_refusal(alerts: &[u8], outcome: &Outcome) -> Judgement {
         (Some(alert), _) if !alerts.is_empty() && !alerts.contains(&alert) => {
             Judgement::permitted("another alert")
         }
-        // RFC 8446 §6.2: "Upon transmission or receipt of a fatal alert message, both parties MUST immediately
-        // close the connection."
-        (Some(_), End::Open) => Judgement::wrong("the connection stays open behind the alert"),
+        // RFC 8446 §6.2: "Upon transmission or receipt of a fatal alert message, both parties MUST
+        // immediately close the connection."
+        (Some(_), End::Open) => Judgement::wrong("the connection stays open after the alert"),
         (Some(_), _) => Judgement::right(),
     }
 }

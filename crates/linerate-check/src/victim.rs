@@ -1,4 +1,4 @@
-//! The process of a server under stress: its memory, its files, and the time it takes (proc(5)).
+//! Observes the process of a server under stress: its memory, open files and CPU time (proc(5)).
 
 mod claims;
 
@@ -15,71 +15,72 @@ use crate::{
 
 pub use claims::Claims;
 
-/// How often it is looked at under stress.
+/// How often the process is sampled under stress.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How often it is looked at afterwards, and over which time it has to be idle.
+/// How often the process is sampled afterwards, and for how long it has to be idle.
 const SETTLE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What Linux counts time of processes in, whatever its clock does (proc(5), `USER_HZ`).
+/// The unit in which Linux reports the CPU time of processes (proc(5), `USER_HZ`).
 const TICKS_PER_SECOND: u64 = 100;
 
-/// How much more memory is none: what an allocator keeps of anything.
+/// How much the memory may grow without counting as kept: allocators never return everything. The
+/// larger of these two values applies.
 const MEMORY_PERCENT: u64 = 5;
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
-/// What a process that has nothing to do may take of a core, in percent.
+/// How much of a core an idle process may use, in percent.
 const IDLE_PERCENT: u128 = 5;
 
-/// A process of this machine.
+/// A process on this machine.
 #[derive(Debug)]
 pub struct Victim(PathBuf);
 
-/// What a process has at a moment.
+/// The resources of a process at one moment.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Figures {
-    /// Its resident memory, without pages of files, which the system can take away at any time.
+    /// The resident memory in bytes, without file pages, which the system can reclaim at any time.
     pub memory_bytes: u64,
-    /// The memory that it has asked for, whether it was ever touched or not.
+    /// The memory in bytes that the process has allocated, whether or not it was ever touched.
     pub asked_bytes: u64,
-    /// The time it has taken from all cores together.
+    /// The CPU time that the process has used on all cores together.
     pub cpu: Duration,
-    /// Its open files.
+    /// The number of open files.
     pub files: usize,
 }
 
-/// What became of a process.
+/// The resources of a process before, during and after stress.
 #[derive(Clone, Copy, Debug)]
 pub struct Aftermath {
-    /// How it was before it was under stress at all.
+    /// The figures before any stress.
     pub fresh: Figures,
-    /// How it was before.
+    /// The figures before the last round of stress.
     pub before: Figures,
-    /// The most memory and files that were seen.
+    /// The highest memory and file figures that were seen.
     pub peak: Figures,
-    /// How it was in the end.
+    /// The figures at the end.
     pub after: Figures,
-    /// What it took in the last moments.
+    /// The CPU time used between the last two samples.
     idle: Duration,
-    /// How long it was waited for.
+    /// How long the process was observed after the stress.
     pub waited: Duration,
 }
 
 impl Victim {
-    /// Returns the process with this number.
+    /// Returns the process with this id.
     ///
     /// # Errors
-    /// There is none, or it must not be looked at.
+    /// If there is no such process, or this process has no permission to observe it.
     pub fn new(pid: u32) -> io::Result<Self> {
         let victim = Self(PathBuf::from(format!("/proc/{pid}")));
         victim.figures()?;
         Ok(victim)
     }
 
-    /// Returns what it has now.
+    /// Returns the current figures of the process.
     ///
     /// # Errors
-    /// It is gone, or must not be looked at.
+    /// If the process has exited, or this process has no permission to observe it.
     pub fn figures(&self) -> io::Result<Figures> {
         let malformed = || io::Error::from(io::ErrorKind::InvalidData);
         let status = fs::read_to_string(self.0.join("status"))?;
@@ -92,11 +93,12 @@ impl Victim {
         })
     }
 
-    /// Puts it under stress, and again if it is not as it was when it was fresh: what a process needs once it
-    /// may keep. Returns what came of the last time, and what became of it within `settle`.
+    /// Runs `stress`, waits up to `settle` for the process to recover, and does both again if it
+    /// does not return to its fresh state: a process may keep what it needs once. Returns the
+    /// result of the last run and the figures of the process.
     ///
     /// # Errors
-    /// It is gone.
+    /// If the process has exited.
     pub async fn endure<T, F: Future<Output = T>>(
         &self,
         mut stress: impl FnMut() -> F,
@@ -113,12 +115,12 @@ impl Victim {
         Ok((done, last))
     }
 
-    /// Does `work`; returns what comes of it and the most that was seen meanwhile.
+    /// Runs `work`. Returns its result and the highest figures seen meanwhile.
     async fn watch<T>(&self, work: impl Future<Output = T>) -> (T, Figures) {
         let mut work = pin!(work);
         let mut peak = Figures::default();
         loop {
-            // Whether it is still there is seen afterwards.
+            // A process that has exited is noticed afterwards.
             if let Ok(now) = self.figures() {
                 peak.memory_bytes = peak.memory_bytes.max(now.memory_bytes);
                 peak.asked_bytes = peak.asked_bytes.max(now.asked_bytes);
@@ -131,10 +133,10 @@ impl Victim {
         }
     }
 
-    /// Waits until it is as before, for at most `settle`.
+    /// Waits until the process is as it was before, for at most `settle`.
     ///
     /// # Errors
-    /// It is gone.
+    /// If the process has exited.
     async fn settle(
         &self,
         (fresh, before, peak): (Figures, Figures, Figures),
@@ -161,21 +163,21 @@ impl Victim {
     }
 }
 
-/// Returns the resident memory of `/proc/PID/status`.
+/// Parses the resident memory from `/proc/PID/status`, in bytes.
 fn memory_bytes(status: &str) -> Option<u64> {
     Some(bytes_of(status, "RssAnon:")? + bytes_of(status, "RssShmem:")?)
 }
 
-/// Returns a figure of `/proc/PID/status`.
+/// Parses a field of `/proc/PID/status`, in bytes.
 fn bytes_of(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib << 10)
 }
 
-/// Returns the time of `/proc/PID/stat`, in user mode and in the kernel.
+/// Parses the CPU time from `/proc/PID/stat`, in user mode and in the kernel.
 fn cpu(stat: &str) -> Option<Duration> {
-    // The name, in parentheses, may have anything in it.
+    // The name, in parentheses, may contain any characters.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;
@@ -199,12 +201,12 @@ impl Aftermath {
         self.idle.as_millis() * 100 <= SETTLE_INTERVAL.as_millis() * IDLE_PERCENT
     }
 
-    /// Returns whether nothing is left of what was done to it.
+    /// Returns whether memory and files are back to their earlier figures and the process is idle.
     pub fn is_as_before(&self) -> bool {
         self.has_memory_back() && self.has_files_back() && self.is_idle()
     }
 
-    /// Returns the row that it is judged by.
+    /// Returns the row for these findings.
     pub fn row() -> Row {
         let case = |name: &str| Case {
             name: name.into(),
@@ -217,26 +219,29 @@ impl Aftermath {
         };
         Row {
             id: "R12",
-            title: "the server's process, once it is left alone",
+            title: "the server's process after the stress",
             section: "RFC 6455 §10.4",
-            required: "be as before: memory within 5 % or 1 MiB, no more files, less than 5 % of a core",
+            required: "return to the earlier state: memory within 5 % or 1 MiB, no more open files, at most 5 % of a core",
             cases: ["memory", "files", "time"].map(case).into(),
         }
     }
 
-    /// Returns the findings for the row at this place.
+    /// Returns the findings for the row with this index.
     pub fn findings(&self, row: usize) -> Vec<Finding> {
         let wrong = |is_right: bool, why: String| match is_right {
             true => Judgement::right(),
             false => Judgement::wrong(why),
         };
         let waited = self.waited.as_secs();
-        let memory = format!("it keeps memory for {waited} s");
-        let files = format!("it keeps files open for {waited} s");
+        let memory = format!("memory is not released within {waited} s");
+        let files = format!("files are not closed within {waited} s");
         let judged = [
             wrong(self.has_memory_back(), memory),
             wrong(self.has_files_back(), files),
-            wrong(self.is_idle(), "it is busy with nothing".into()),
+            wrong(
+                self.is_idle(),
+                "it uses CPU time although it has nothing to do".into(),
+            ),
         ];
         let finding = |(case, judgement)| Finding {
             row,

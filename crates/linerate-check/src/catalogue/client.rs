@@ -1,4 +1,4 @@
-//! Answers to the request of a client (RFC 6455 §4.1), right ones and wrong ones.
+//! Responses to a client's request (RFC 6455 §4.1), valid and invalid.
 
 use super::{Wire, pong, text};
 use crate::{
@@ -6,7 +6,8 @@ use crate::{
     frame::{Frame, Role},
 };
 
-/// The answer that opens a WebSocket. `{accept}` stands for what belongs to the client's key.
+/// The response that opens a WebSocket. `{accept}` stands for the value that matches the client's
+/// key.
 pub(crate) const ACCEPTED: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
      Sec-WebSocket-Accept: {accept}\r\n\r\n";
 
@@ -14,7 +15,7 @@ pub(super) fn rows(wire: Wire) -> Vec<Row> {
     vec![in_order(wire), wrong(wire)]
 }
 
-/// Returns the answer with something in place of something else, and frames behind it.
+/// Creates an input from the response, with `from` replaced by `to`, followed by frames.
 fn case(
     wire: Wire,
     name: &str,
@@ -37,7 +38,7 @@ fn case(
     }
 }
 
-/// Returns an answer that agrees to an extension and that the client must not accept.
+/// Creates an input from a response that accepts an extension, which the client must reject.
 pub(super) fn agreeing(name: &str, extension: &str) -> Case {
     let last = "{accept}\r\n";
     let more = format!("{last}Sec-WebSocket-Extensions: {extension}\r\n");
@@ -60,7 +61,7 @@ fn in_order(wire: Wire) -> Row {
     let both = Expect::Answers(vec![pong("?"), text("Spam")]);
     Row {
         id: "C08",
-        title: "answers in order, with frames in the same segment",
+        title: "valid responses, with frames in the same segment",
         section: "RFC 6455 §4.1; RFC 9112 §4",
         required: "accept, and lose nothing",
         cases: vec![
@@ -150,7 +151,7 @@ fn wrong(wire: Wire) -> Row {
     ];
     Row {
         id: "C03",
-        title: "answers that open no WebSocket",
+        title: "responses that do not open a WebSocket",
         section: "RFC 6455 §4.1, §4.2.2",
         required: "fail the connection, and send nothing",
         cases: answers.into_iter().map(rejected).collect(),

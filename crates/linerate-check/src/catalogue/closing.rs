@@ -6,13 +6,13 @@ use crate::{
     frame::Frame,
 };
 
-/// Codes that must not be sent, or that nobody has registered (RFC 6455 §7.4, IANA).
+/// Codes that must not be sent or that are not registered (RFC 6455 §7.4, IANA).
 const ILLEGAL: [u16; 25] = [
     0, 1, 500, 999, 1004, 1005, 1006, 1015, 1016, 1017, 1050, 1100, 1500, 1999, 2000, 2001, 2500,
     2999, 5000, 5001, 9999, 10_000, 32_768, 60_000, 65_535,
 ];
 
-/// Codes that may be sent: those of the standard, registered ones, and those of libraries and
+/// Codes that may be sent: those of the standard, registered codes, and those for libraries and
 /// applications.
 const LEGAL: [u16; 17] = [
     1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3500, 3999, 4000,
@@ -30,7 +30,7 @@ pub(super) fn rows(wire: Wire) -> Vec<Row> {
     ]
 }
 
-/// Returns a Close frame.
+/// Creates a Close frame.
 fn close(code: u16, reason: &[u8]) -> Frame {
     Frame::new(0x8, [&code.to_be_bytes(), reason].concat())
 }
@@ -55,7 +55,7 @@ fn plain(wire: Wire) -> Row {
         id: "V05",
         title: "the closing handshake",
         section: "RFC 6455 §5.5.1, §7.1.1",
-        required: "a Close frame in answer, then the end of the connection",
+        required: "answer with a Close frame, then end the connection",
         cases: vec![
             wire.case("without-code", &[Frame::new(0x8, "")], answered(&[0, 1000])),
             wire.case("1000", &[close(1000, b"")], answered(&[1000])),
@@ -83,7 +83,7 @@ fn legal_codes(wire: Wire) -> Row {
         id: "V06",
         title: "close codes that may be sent",
         section: "RFC 6455 §5.5.1, §7.4",
-        required: "a Close frame with the same code, then the end of the connection",
+        required: "answer with a Close frame with the same code, then end the connection",
         cases: LEGAL.into_iter().map(case).collect(),
     }
 }
@@ -100,7 +100,7 @@ fn one_byte(wire: Wire) -> Row {
         id: "F20",
         title: "a Close frame of one byte",
         section: "RFC 6455 §5.5.1",
-        required: "a body MUST begin with a code of two bytes: fail, 1002",
+        required: "a body MUST begin with a two-byte code: fail, 1002",
         cases: vec![case(0x00), case(0x03), case(0xFF)],
     }
 }
@@ -142,7 +142,7 @@ fn bad_reasons(wire: Wire) -> Row {
     cases.push(case(("split-at-byte-123", &split)));
     Row {
         id: "F22",
-        title: "close reasons that are no UTF-8",
+        title: "close reasons that are not UTF-8",
         section: "RFC 6455 §5.5.1, §8.1",
         required: "fail, 1007 (or 1002)",
         cases,
@@ -182,7 +182,7 @@ fn afterwards(wire: Wire) -> Row {
         id: "F23",
         title: "what follows a Close frame",
         section: "RFC 6455 §1.4, §5.5.1",
-        required: "discard it: one Close frame in answer, and nothing else",
+        required: "discard it: answer with one Close frame and nothing else",
         cases,
     }
 }

@@ -1,4 +1,4 @@
-//! Compressed messages (RFC 7692), where the server agrees to them.
+//! Compressed messages (RFC 7692), for endpoints that negotiate compression.
 
 mod broken;
 mod messages;
@@ -14,13 +14,13 @@ use crate::{
     frame::{Frame, Role},
 };
 
-/// The plainest offer.
+/// An offer without parameters.
 const OFFER: &str = "permessage-deflate";
 
-/// An offer after which no message refers to one before it.
+/// An offer with which no message of ours refers to an earlier one.
 const EACH: &str = "permessage-deflate; client_no_context_takeover";
 
-/// An offer that leaves it to the server how large our window is.
+/// An offer that lets the server limit our window.
 const ANY_WINDOW: &str = "permessage-deflate; client_max_window_bits";
 
 /// `Hello`, compressed (RFC 7692 §7.2.3.1).
@@ -29,7 +29,7 @@ const HELLO: &[u8] = b"\xf2\x48\xcd\xc9\xc9\x07\x00";
 /// `Hello` in a block without compression (RFC 7692 §7.2.3.3).
 const STORED: &[u8] = b"\x00\x05\x00\xfa\xff\x48\x65\x6c\x6c\x6f\x00";
 
-/// `Hello` in a block that says that it is the last one (RFC 7692 §7.2.3.4).
+/// `Hello` in a block with BFINAL set (RFC 7692 §7.2.3.4).
 const FINAL: &[u8] = b"\xf3\x48\xcd\xc9\xc9\x07\x00\x00";
 
 /// `Hello` in two blocks (RFC 7692 §7.2.3.5).
@@ -61,7 +61,7 @@ fn rows_of_both(wire: Wire) -> Vec<Row> {
     ]
 }
 
-/// Returns a compressed frame.
+/// Creates a frame that is marked as compressed.
 fn compressed(opcode: u8, payload: impl Into<Vec<u8>>) -> Frame {
     Frame::new(opcode, payload).with_rsv(4)
 }
@@ -78,7 +78,7 @@ fn offering(offer: &'static str, mut case: Case) -> Case {
     case
 }
 
-/// Returns an input whose messages refer to those before them.
+/// Makes an input require a WebSocket whose messages may refer to earlier ones.
 fn keeping(mut case: Case) -> Case {
     case.input.opening = Opening::Takeover(ANY_WINDOW);
     case
@@ -92,8 +92,8 @@ fn hello() -> Answer {
     text("Hello")
 }
 
-/// Compresses as the standard describes it (RFC 7692 §7.2.1). Clients may ask for small windows, so nothing for
-/// them refers back far.
+/// Compresses a message (RFC 7692 §7.2.1). Clients may ask for a small window, so what is sent to
+/// them refers back at most 256 bytes.
 fn deflated(wire: Wire, payload: &[u8]) -> Vec<u8> {
     let far = match wire.0 {
         Role::Client => 256,
@@ -102,7 +102,7 @@ fn deflated(wire: Wire, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in payload.chunks(far) {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-        // A vector takes everything.
+        // Writing to a vector cannot fail.
         _ = encoder.write_all(part).and_then(|()| encoder.flush());
         bytes.extend(encoder.get_ref());
     }

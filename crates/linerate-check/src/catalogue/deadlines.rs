@@ -1,5 +1,5 @@
-//! Connections that are left in the middle of something. No standard says how long to wait, but whoever waits for
-//! ever holds what anybody leaves behind (RFC 9112 §9.5, RFC 6455 §10.4).
+//! Connections that stop halfway. No standard says how long to wait, but an endpoint that waits
+//! forever keeps the resources of every abandoned connection (RFC 9112 §9.5, RFC 6455 §10.4).
 
 use super::Wire;
 use crate::{
@@ -18,13 +18,14 @@ pub(super) fn rows(wire: Wire) -> Vec<Row> {
     ]
 }
 
-/// How many connections claim a length each.
+/// How many connections claim each length.
 const CLAIMS: usize = 4;
 
-/// Lengths that are claimed, in KiB: below what most endpoints take, and below what some take.
+/// The claimed lengths in KiB. Most endpoints accept messages of the smaller lengths, some of the
+/// larger ones.
 const CLAIMED_KIB: [usize; 4] = [60, 900, 15 << 10, 60 << 10];
 
-/// Returns a connection that begins so, and on which nothing but `drip` follows.
+/// Creates an input that begins with these bytes, and then sends nothing but `drip`.
 pub(super) fn left(name: impl Into<String>, opening: Opening, begin: Vec<u8>, drip: &[u8]) -> Case {
     let stage = |bytes| Stage {
         bytes,
@@ -48,7 +49,7 @@ pub(super) fn left(name: impl Into<String>, opening: Opening, begin: Vec<u8>, dr
 fn heads() -> Row {
     let case =
         |name: &str, begin: &str, drip: &[u8]| left(name, Opening::Nothing, begin.into(), drip);
-    // All but the empty line.
+    // The whole request except the empty line.
     let request = request("");
     let fields = request.trim_end_matches("\r\n");
     let in_field = format!("{fields}X-More: ");
@@ -56,7 +57,7 @@ fn heads() -> Row {
         id: "H12",
         title: "requests that never end",
         section: "RFC 9112 §9.5; RFC 9110 §15.5.9",
-        required: "end the connection before long, whatever trickles in; 408 or without an answer",
+        required: "end the connection within a deadline, even if single bytes arrive; 408 or no response",
         cases: vec![
             case("nothing", "", b""),
             case("in-the-first-line", "GET /", b""),
@@ -91,7 +92,7 @@ fn frames(wire: Wire) -> Row {
         id: "R03",
         title: "frames that never end",
         section: "RFC 6455 §10.4, §7.2.2",
-        required: "end the connection before long, whatever trickles in",
+        required: "end the connection within a deadline, even if single bytes arrive",
         cases,
     }
 }
@@ -111,9 +112,9 @@ fn silence() -> Row {
     };
     Row {
         id: "R04",
-        title: "a WebSocket whose other end answers no Ping",
+        title: "a WebSocket whose peer answers no Ping",
         section: "RFC 6455 §5.5.2, §5.5.3",
-        required: "ask whether anybody is there, and end the connection if nobody is",
+        required: "send a Ping, and end the connection if it is not answered",
         cases: vec![case],
     }
 }
@@ -127,9 +128,9 @@ fn closes(wire: Wire) -> Row {
         |name: &str, begin: Vec<u8>, drip: &[u8]| left(name, Opening::WebSocket, begin, drip);
     Row {
         id: "R05",
-        title: "closing handshakes that are not brought to an end",
+        title: "closing handshakes that are not completed",
         section: "RFC 6455 §7.1.1, §7.1.7",
-        required: "end the connection before long, whatever trickles in",
+        required: "end the connection within a deadline, even if single bytes arrive",
         cases: vec![
             case("behind-an-error", unknown(), b""),
             case("behind-text-that-is-none", not_text, b""),

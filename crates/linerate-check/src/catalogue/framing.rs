@@ -12,7 +12,7 @@ pub(super) fn rows(wire: Wire) -> Vec<Row> {
         reserved_bits(
             wire,
             "F02",
-            "reserved bits, all other combinations",
+            "all other combinations of reserved bits",
             &[1, 2, 3, 5, 6, 7],
         ),
         reserved_opcodes(wire),
@@ -28,7 +28,7 @@ fn reserved_bits(wire: Wire, id: &'static str, title: &'static str, bits: &[u8])
         for opcode in [0x0, 0x1, 0x2, 0x8, 0x9, 0xA] {
             let frame = || Frame::new(opcode, payload(opcode)).with_rsv(bits);
             let name = format!("rsv-{bits:03b}-{}", opcode_name(opcode));
-            // A continuation of nothing would be wrong by itself.
+            // A continuation frame without a message to continue is an error in itself.
             if opcode != 0x0 {
                 cases.push(wire.case(name.clone(), &[frame()], fails(&[1002])));
             }
@@ -109,8 +109,8 @@ fn wrong_masks(wire: Wire) -> Row {
     let long = Frame::new(0x2, vec![7; 300]).with_wrong_mask();
     cases.push(wire.case("binary-300", &[long], fails(&[1002])));
     let (id, title) = match wire.0 {
-        Role::Server => ("F04", "frames of a client that are not masked"),
-        Role::Client => ("F05", "frames of a server that are masked"),
+        Role::Server => ("F04", "frames from a client that are not masked"),
+        Role::Client => ("F05", "frames from a server that are masked"),
     };
     Row {
         id,
@@ -129,7 +129,7 @@ fn continuations(wire: Wire) -> Row {
     };
     Row {
         id: "F14",
-        title: "continuations of nothing",
+        title: "continuation frames with no message to continue",
         section: "RFC 6455 §5.4",
         required: "fail the connection, 1002",
         cases: vec![
@@ -177,7 +177,7 @@ fn interrupted(wire: Wire) -> Row {
     cases.push(wire.case("header-only", &[begun, claimed], fails_by_header(&[1002])));
     Row {
         id: "F15",
-        title: "a message inside of another",
+        title: "a message inside another",
         section: "RFC 6455 §5.4",
         required: "fail the connection, 1002",
         cases,

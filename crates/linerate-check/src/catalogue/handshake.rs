@@ -11,7 +11,8 @@ use crate::{
     run::request,
 };
 
-/// What a server may answer to a request that is none for a WebSocket, but may be another.
+/// The statuses that a server may answer to a request that is not for a WebSocket, but may be a
+/// valid HTTP request.
 const NO_WEBSOCKET: &[u16] = &[
     200, 204, 301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 406, 410, 421, 426, 501, 505,
 ];
@@ -34,7 +35,7 @@ pub(super) fn rows() -> Vec<Row> {
     rows
 }
 
-/// Returns an input that begins with these bytes.
+/// Creates an input that begins with these bytes. If a WebSocket has to open, a message follows.
 pub(super) fn raw(name: impl Into<String>, bytes: impl Into<Vec<u8>>, expect: Expect) -> Case {
     let mut stages = vec![bytes.into()];
     if matches!(expect, Expect::Open(_)) {
@@ -55,19 +56,19 @@ pub(super) fn raw(name: impl Into<String>, bytes: impl Into<Vec<u8>>, expect: Ex
     }
 }
 
-/// Returns the request with something in place of something else.
+/// Returns the request with the first occurrence of `from` replaced by `to`.
 fn edited(from: &str, to: &str) -> String {
     request("").replacen(from, to, 1)
 }
 
-/// Returns a message, to see whether the WebSocket works.
+/// Returns the bytes of a message, which shows that the WebSocket works.
 fn spam() -> Vec<u8> {
     let mut wire = Vec::new();
     Frame::new(0x1, "Spam").encode(Role::Server, &mut wire);
     wire
 }
 
-/// Returns that a WebSocket has to be opened that works.
+/// Expects a WebSocket that opens and echoes the message.
 fn opens() -> Expect {
     Expect::Open(vec![text("Spam")])
 }
@@ -81,7 +82,7 @@ fn refused(statuses: &'static [u16]) -> Expect {
     }
 }
 
-/// Returns that it is best refused, but may be ignored.
+/// Expects a refusal. Ignoring the faulty field is permitted.
 fn refused_or_ignored(statuses: &'static [u16]) -> Expect {
     Expect::Refuse {
         statuses,
@@ -96,9 +97,9 @@ fn missing() -> Row {
     let key = format!("Sec-WebSocket-Key: {KEY}\r\n");
     Row {
         id: "H01",
-        title: "a field that is required is missing",
+        title: "a required field is missing",
         section: "RFC 6455 §4.2.1; RFC 9112 §3.2",
-        required: "an error of HTTP: 400, for the version 426",
+        required: "an HTTP error: 400; 426 for a missing version",
         cases: vec![
             without("host", "Host: {host}\r\n", &[400]),
             without("upgrade", "Upgrade: websocket\r\n", NO_WEBSOCKET),
@@ -138,9 +139,9 @@ fn repeated() -> Row {
     let joined = edited(KEY, &format!("{KEY}, {KEY}"));
     Row {
         id: "H02",
-        title: "a field is there twice that may be there once",
+        title: "a field that may appear only once appears twice",
         section: "RFC 6455 §11.3.1, §11.3.5; RFC 9112 §3.2, §6.3",
-        required: "an error of HTTP, 400",
+        required: "an HTTP error, 400",
         cases: vec![
             again("host-same", "Host: {host}", &[400]),
             again("host-other", "Host: other.example", &[400]),
@@ -183,7 +184,7 @@ fn lenient() -> Row {
             connection("connection-empty-elements", "Connection: , Upgrade,"),
             upgrade("upgrade-case", "UPGRADE: WebSocket"),
             upgrade("upgrade-all-capitals", "Upgrade: WEBSOCKET"),
-            // A server may ignore an Upgrade (RFC 9110 §7.8).
+            // A server may ignore Upgrade (RFC 9110 §7.8).
             raw(
                 "upgrade-list",
                 edited("Upgrade: websocket", "Upgrade: h2c, websocket"),
@@ -230,7 +231,7 @@ fn keys() -> Row {
         id: "H04",
         title: "keys that are not the Base64 of sixteen bytes",
         section: "RFC 6455 §4.2.1 (5)",
-        required: "an error of HTTP, 400",
+        required: "an HTTP error, 400",
         cases: keys.into_iter().map(case).collect(),
     }
 }
@@ -251,7 +252,8 @@ fn versions() -> Row {
             statuses: &[400, 426],
             fields: &[("sec-websocket-version", "13")],
             alone: false,
-            // Servers may understand drafts, whose frames are the same from version 7 on.
+            // Servers may support drafts of the protocol, whose frames are the same from version 7
+            // on.
             may_ignore: matches!(version, "7" | "8"),
         };
         case(version, expect)
@@ -262,7 +264,7 @@ fn versions() -> Row {
         id: "H05",
         title: "other versions of the protocol",
         section: "RFC 6455 §4.2.1 (6), §4.2.2, §4.4",
-        required: "an error of HTTP (426) with Sec-WebSocket-Version: 13",
+        required: "an HTTP error (426) with Sec-WebSocket-Version: 13",
         cases: well_formed
             .into_iter()
             .map(other)
@@ -271,11 +273,11 @@ fn versions() -> Row {
     }
 }
 
-/// Frames right behind the request, before there is an answer, and requests in pieces.
+/// Frames that follow the request before it is answered, and requests in pieces.
 fn eager() -> Row {
     let request = request("").into_bytes();
     // §4.1: a client "MUST wait for a response from the server before sending any further data", so
-    // that a server may do with it what it likes.
+    // a server may accept or refuse such data.
     let behind = |name: &str, count: usize| {
         let bytes = [&request[..], &spam().repeat(count)].concat();
         raw(name, bytes, Expect::OpenOrRefuse)
@@ -286,18 +288,18 @@ fn eager() -> Row {
         id: "H08",
         title: "requests in pieces, and frames in the segment of the request",
         section: "RFC 6455 §4.1; RFC 9112 §2.2",
-        required: "pieces are put together; what comes too early may be taken or refused",
+        required: "pieces are put together; early frames may be accepted or refused",
         cases: vec![
             behind("one-frame", 1),
             behind("three-frames", 3),
-            // Not byte by byte: host and path are put in their places stage by stage.
+            // Not byte by byte, because `{host}` and `{path}` are replaced stage by stage.
             in_pieces("request-in-lines", in_lines),
             in_pieces("last-byte-apart", [head, end]),
         ],
     }
 }
 
-/// Returns a request in segments of its own, and a message once it is answered.
+/// Creates an input that sends a request in several segments, and a message once it is answered.
 fn in_pieces<'a>(name: &str, pieces: impl IntoIterator<Item = &'a [u8]>) -> Case {
     let mut stages: Vec<Stage> = pieces
         .into_iter()
@@ -339,14 +341,14 @@ fn methods() -> Row {
     ];
     Row {
         id: "H16",
-        title: "other methods than GET",
+        title: "methods other than GET",
         section: "RFC 6455 §4.1, §4.2.1 (1)",
-        required: "an error of HTTP (405), and no WebSocket",
+        required: "an HTTP error (405), and no WebSocket",
         cases: methods.into_iter().map(case).chain([lower]).collect(),
     }
 }
 
-/// Subprotocols and extensions.
+/// Offers of subprotocols and extensions.
 fn lists() -> Row {
     let protocols = |name: &str, list: &str, expect| {
         raw(
@@ -367,9 +369,9 @@ fn lists() -> Row {
     let either = || Expect::OpenOrRefuse;
     Row {
         id: "H18",
-        title: "subprotocols and extensions that nobody knows, or that are malformed",
+        title: "unknown or malformed subprotocols and extensions",
         section: "RFC 6455 §4.2.2, §9.1",
-        required: "nothing is agreed on that was not offered; malformed lists of extensions are refused",
+        required: "nothing is accepted that was not offered; malformed lists of extensions are refused",
         cases: vec![
             protocols("protocols-unknown", "soap, wamp", either()),
             protocols("protocol-twice", "chat, chat", either()),
@@ -395,9 +397,9 @@ fn other_key() -> Row {
     let case = |name: &str, key: &str| raw(name, edited(KEY, key), opens());
     Row {
         id: "H24",
-        title: "the answer to other keys",
+        title: "the response to other keys",
         section: "RFC 6455 §4.2.2 (5)",
-        required: "Sec-WebSocket-Accept is made from the very key",
+        required: "Sec-WebSocket-Accept is computed from the key as sent",
         cases: vec![
             case("zeros", "AAAAAAAAAAAAAAAAAAAAAA=="),
             case("ones", "/////////////////////w=="),

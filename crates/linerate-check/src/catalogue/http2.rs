@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Returns the rows, whose requests are for `request`.
+/// Returns the rows. Their requests are built from `request`.
 pub(super) fn rows(request: &Request) -> Vec<Row> {
     let maker = Maker(request);
     let mut rows = valid::rows(maker);
@@ -34,12 +34,12 @@ pub(super) fn rows(request: &Request) -> Vec<Row> {
     rows
 }
 
-/// Returns floods.
+/// Returns the floods.
 pub(super) fn stress(request: &Request) -> Vec<Row> {
     stress::rows(Maker(request))
 }
 
-/// Makes frames and inputs.
+/// Builds frames and inputs.
 #[derive(Clone, Copy, Debug)]
 struct Maker<'a>(&'a Request);
 
@@ -70,7 +70,7 @@ impl Maker<'_> {
         headers(stream, &self.0.connect())
     }
 
-    /// Returns an input of frames, of which each part is answered.
+    /// Creates an input that sends `parts` one by one, and waits for an answer after each.
     fn case(self, name: impl Into<String>, parts: Vec<Vec<u8>>, expect: Expect) -> Case {
         let stages = parts.into_iter().map(|bytes| Stage {
             bytes,
@@ -87,7 +87,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns an input behind which another stream is served, if the connection goes on.
+    /// Creates an input after which another stream has to be served, if the connection stays open.
+    /// `fates` are those of streams 1, 3, and so on.
     fn beside(self, name: impl Into<String>, mut parts: Vec<Vec<u8>>, fates: Vec<Fate>) -> Case {
         let mut fates: Vec<(u32, Fate)> = (1..).step_by(2).zip(fates).collect();
         let next = fates.last().map_or(1, |(id, _)| id + 2);
@@ -96,19 +97,20 @@ impl Maker<'_> {
         self.case(name, parts, Expect::Streams(fates))
     }
 
-    /// Returns a request that is malformed.
+    /// Creates an input from a malformed request.
     fn malformed(self, name: impl Into<String>, fields: &Fields) -> Case {
         self.beside(name, vec![headers(1, fields)], vec![Fate::Malformed])
     }
 
-    /// Returns an input with a WebSocket on stream 1, behind which the connection has to end.
+    /// Creates an input that opens a WebSocket on stream 1 and sends bytes after which the
+    /// connection has to end.
     fn fatal(self, name: impl Into<String>, bytes: Vec<u8>, codes: &'static [u32]) -> Case {
         let parts = vec![self.open(1), bytes];
         self.case(name, parts, Expect::ConnectionError(codes))
     }
 }
 
-/// Returns a request.
+/// Returns a HEADERS frame with these fields.
 fn headers(stream: u32, fields: &Fields) -> Vec<u8> {
     frame(HEADERS, END_HEADERS, stream, block(fields))
 }
@@ -117,7 +119,7 @@ fn reset(stream: u32) -> Vec<u8> {
     frame(RST_STREAM, 0, stream, CANCEL.to_be_bytes())
 }
 
-/// Returns the bytes of frames of a WebSocket.
+/// Returns the bytes of masked WebSocket frames.
 fn masked(frames: &[Frame]) -> Vec<u8> {
     let mut bytes = Vec::new();
     frames
@@ -126,7 +128,7 @@ fn masked(frames: &[Frame]) -> Vec<u8> {
     bytes
 }
 
-/// Returns a message on a stream.
+/// Returns a DATA frame with a WebSocket message.
 fn spam(stream: u32) -> Vec<u8> {
     frame(DATA, 0, stream, masked(&[Frame::new(0x1, "Spam")]))
 }

@@ -1,4 +1,5 @@
-//! Lengths that are not minimal, too large for the standard, or for anybody (RFC 6455 §5.2, §10.4).
+//! Lengths that are not minimally encoded, that the standard forbids, or that exceed any limit
+//! (RFC 6455 §5.2, §10.4).
 
 use super::{Wire, fails, fails_by_header, opcode_name};
 use crate::{
@@ -103,9 +104,9 @@ fn gigantic(wire: Wire) -> Row {
     let first = || Frame::new(0x2, "x").unfinished();
     Row {
         id: "F10",
-        title: "claimed lengths over any limit",
+        title: "claimed lengths beyond any limit",
         section: "RFC 6455 §10.4",
-        required: "limits MUST be kept: 1009 once the header is there, no memory for what is claimed",
+        required: "limits MUST be enforced: 1009 after the header, and no memory for what is only claimed",
         cases: vec![
             case(
                 "2-63-minus-1",
@@ -128,7 +129,7 @@ fn gigantic(wire: Wire) -> Row {
     }
 }
 
-/// Connections that end in the middle.
+/// Connections that end in the middle of a message.
 fn cut_short(wire: Wire) -> Row {
     let message = wire.bytes(&[Frame::new(0x1, "Spam")]);
     let first = wire.bytes(&[Frame::new(0x1, "Spam").unfinished()]);

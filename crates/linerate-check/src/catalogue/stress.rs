@@ -1,5 +1,5 @@
-//! Floods and bombs, all of them bounded: an endpoint may take them or end the connection, and has to
-//! be there afterwards (RFC 6455 §10.4).
+//! Floods and decompression bombs of limited size: an endpoint may accept them or end the
+//! connection, and has to keep working afterwards (RFC 6455 §10.4).
 
 use std::io::Write;
 
@@ -11,19 +11,19 @@ use crate::{
     frame::Frame,
 };
 
-/// How many frames a flood has.
+/// The number of frames in a flood.
 const FRAMES: usize = 100_000;
 
-/// How many messages a flood has that are all answered.
+/// The number of messages in a flood of messages, all of which are echoed.
 const MESSAGES: usize = 5_000;
 
-/// What a bomb inflates to: more than what most endpoints take.
+/// The inflated size of a bomb: more than most endpoints accept.
 const BOMB_BYTES: usize = 96 << 20;
 
 const SECTION: &str = "RFC 6455 §10.4";
-const REQUIRED: &str = "take it or close (1008, 1009), and serve others afterwards";
+const REQUIRED: &str = "accept it or close (1008, 1009), and serve others afterwards";
 
-/// Returns the rows; making them takes a moment.
+/// Returns the rows. Building them takes a moment.
 pub(super) fn rows(wire: Wire) -> Vec<Row> {
     vec![
         fragments(wire),
@@ -122,7 +122,7 @@ fn bomb() -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
     let zeros = vec![0; 1 << 20];
     for _ in 0..BOMB_BYTES / zeros.len() {
-        // A vector takes everything.
+        // Writing to a vector cannot fail.
         _ = encoder.write_all(&zeros);
     }
     _ = encoder.flush();

@@ -1,4 +1,5 @@
-//! TLS below the WebSocket (RFC 8446, RFC 8996): records however they are cut, and what is no handshake.
+//! TLS below the WebSocket (RFC 8446, RFC 8996): records cut in any way, and input that is not a
+//! handshake.
 
 mod behind;
 mod client;
@@ -44,7 +45,7 @@ fn rows_of_both(wire: Wire) -> Vec<Row> {
     ]
 }
 
-/// Returns an input on a WebSocket over a connection that is cut.
+/// Creates an input on a WebSocket over a TLS connection with this shape.
 fn shaped(wire: Wire, name: &str, shape: Shape, frames: &[Frame], expect: Expect) -> Case {
     let bytes = wire.bytes(frames);
     let mut case = in_stages(name, [bytes], Wait::Answer, expect);
@@ -52,7 +53,7 @@ fn shaped(wire: Wire, name: &str, shape: Shape, frames: &[Frame], expect: Expect
     case
 }
 
-/// Returns an input in place of a handshake.
+/// Creates an input that is sent instead of a TLS handshake.
 fn raw(name: impl Into<String>, bytes: Vec<u8>, alerts: &'static [u8]) -> Case {
     Case {
         name: name.into(),
@@ -118,7 +119,7 @@ fn pieces(wire: Wire) -> Row {
     }
 }
 
-/// Returns a record.
+/// Returns the bytes of a record.
 fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     let length = (content.len() as u16).to_be_bytes();
     [&[kind, 3, 1], &length[..], content].concat()
@@ -127,7 +128,7 @@ fn record(kind: u8, content: &[u8]) -> Vec<u8> {
 fn closing() -> Row {
     Row {
         id: "T02",
-        title: "alerts in place of a handshake",
+        title: "alerts instead of a handshake",
         section: "RFC 8446 §6.1, §6.2",
         required: "end the connection",
         cases: vec![
@@ -143,7 +144,7 @@ fn closing() -> Row {
     }
 }
 
-/// Returns that the connection should end.
+/// Expects the connection to end. Keeping it open is permitted.
 const fn ends() -> Expect {
     Expect::End {
         otherwise: Verdict::Permitted,
@@ -179,9 +180,9 @@ fn records() -> Row {
     let with_application_data = [record(22, &hello[..9]), record(23, b"Spam")].concat();
     Row {
         id: "T04",
-        title: "bytes that are no handshake",
+        title: "bytes that are not a handshake",
         section: "RFC 8446 §5, §5.1, §6.2",
-        required: "end the connection, with an alert where it is TLS",
+        required: "end the connection, with an alert if the input is TLS",
         cases: vec![
             raw("http", http, &[]),
             raw("zeros", vec![0; 64], &[]),
@@ -219,7 +220,7 @@ fn hello(version: u16, suites: &[u8], compressions: &[u8], extensions: &[u8]) ->
     [&[1], &length[1..], &body].concat()
 }
 
-/// Suites that have been there since SSL 3.0 and TLS 1.0.
+/// Cipher suites from the time of SSL 3.0 and TLS 1.0.
 const OLD_SUITES: &[u8] = &[0x00, 0x2F, 0x00, 0x35, 0x00, 0x0A, 0xC0, 0x13, 0xC0, 0x14];
 
 fn versions() -> Row {
@@ -233,28 +234,29 @@ fn versions() -> Row {
         ("tls-1.1", 0x0302),
     ];
     let mut cases: Vec<Case> = cases.into_iter().map(old).collect();
-    // A hello of SSL 2.0, whose length has its top bit set.
+    // An SSL 2.0 hello, whose length has its top bit set.
     let ssl2 = [&[0x80, 0x2E, 1, 0, 2, 0, 21, 0, 0, 0, 16][..], &[7; 37]].concat();
     cases.push(raw("ssl-2.0", ssl2, &[]));
     Row {
         id: "T10",
         title: "versions of TLS that must not be used",
         section: "RFC 8996 §4, §5; RFC 7568; RFC 8446 Appendix D.2",
-        required: "end the connection, alert protocol_version",
+        required: "end the connection with the alert protocol_version",
         cases,
     }
 }
 
-/// Returns handshakes that do not get on; they take as long as the server waits.
+/// Returns the row of handshakes that make no progress. Its inputs take as long as the server
+/// waits.
 pub(super) fn unfinished() -> Row {
-    // A hello of 8 KiB.
+    // The beginning of a hello of 8 KiB.
     let hello = [&[22, 3, 1, 0x20, 0x04, 1, 0, 0x20, 0, 3, 3][..], &[7; 9]].concat();
     let case = |name: &str, begin: &[u8], drip: &[u8]| left(name, Opening::Tcp, begin.into(), drip);
     Row {
         id: "T12",
-        title: "handshakes of TLS that never end",
+        title: "TLS handshakes that never end",
         section: "RFC 8446 §4.1.2; RFC 9112 §9.5",
-        required: "end the connection before long, whatever trickles in",
+        required: "end the connection within a deadline, even if single bytes arrive",
         cases: vec![
             case("nothing", b"", b""),
             case("in-the-first-header", &hello[..3], b""),
@@ -275,7 +277,7 @@ fn hellos() -> Row {
     let refused = &[40, 47, 50, 70, 71, 109];
     Row {
         id: "T11",
-        title: "hellos that nothing can be agreed on with, or that are malformed",
+        title: "hellos that are malformed or offer nothing to agree on",
         section: "RFC 8446 §4.1.2, §4.2, §6.2",
         required: "end the connection with an alert",
         cases: vec![

@@ -6,7 +6,7 @@ use crate::{
     frame::Frame,
 };
 
-/// ASCII before a sequence: at the edges of the blocks in which validators work.
+/// How many ASCII bytes precede a sequence: the edges of the blocks in which validators work.
 const BEFORE: [usize; 5] = [0, 1, 15, 31, 63];
 
 /// Overlong forms.
@@ -31,7 +31,7 @@ const SURROGATES: [&[u8]; 6] = [
     b"\xed\xa0\x80\xed\xb0\x80",
 ];
 
-/// Beyond U+10FFFF, and bytes that no sequence has.
+/// Code points beyond U+10FFFF, and bytes that occur in no sequence.
 const BEYOND: [&[u8]; 9] = [
     b"\xf4\x90\x80\x80",
     b"\xf4\xbf\xbf\xbf",
@@ -44,7 +44,7 @@ const BEYOND: [&[u8]; 9] = [
     b"\xff",
 ];
 
-/// Continuations of nothing, and sequences that something else interrupts.
+/// Lone continuation bytes, and sequences that are interrupted by another byte.
 const TORN: [&[u8]; 9] = [
     b"\x80",
     b"\xbf",
@@ -57,7 +57,7 @@ const TORN: [&[u8]; 9] = [
     b"\xc3\xc3\xa4",
 ];
 
-/// Sequences of two, three and four bytes without their end.
+/// Sequences of two, three and four bytes that are incomplete.
 const UNFINISHED: [&[u8]; 6] = [
     b"\xc3",
     b"\xe2",
@@ -67,7 +67,7 @@ const UNFINISHED: [&[u8]; 6] = [
     b"\xf0\x9f\x91",
 ];
 
-/// The first and the last code point of each length, and those beside the surrogates.
+/// The first and the last code point of each length, and those next to the surrogates.
 const EDGES: [char; 11] = [
     '\0',
     '\u{7f}',
@@ -91,7 +91,7 @@ pub(super) fn rows(wire: Wire) -> Vec<Row> {
         malformed(
             wire,
             "U03",
-            "beyond U+10FFFF, and bytes that no sequence has",
+            "code points beyond U+10FFFF, and bytes that occur in no sequence",
             &BEYOND,
         ),
         torn(wire),
@@ -120,7 +120,12 @@ fn malformed(wire: Wire, id: &'static str, title: &'static str, sequences: &[&[u
 }
 
 fn torn(wire: Wire) -> Row {
-    let mut row = malformed(wire, "U04", "lone continuations and torn sequences", &TORN);
+    let mut row = malformed(
+        wire,
+        "U04",
+        "lone continuation bytes and incomplete sequences",
+        &TORN,
+    );
     for sequence in UNFINISHED {
         for before in [0, 15, 63] {
             let payload = padded(before, sequence, 0);
@@ -136,7 +141,7 @@ fn torn(wire: Wire) -> Row {
     row
 }
 
-/// Code points that are cut by fragments, and by segments.
+/// Code points that are split over fragments and segments.
 fn split(wire: Wire) -> Row {
     let mut cases = Vec::new();
     let all: String = EDGES.iter().collect();
@@ -167,7 +172,7 @@ fn split(wire: Wire) -> Row {
     }
     Row {
         id: "U05",
-        title: "code points at all edges, cut at every byte",
+        title: "code points at all boundaries, split at every byte",
         section: "RFC 6455 §5.6",
         required: "accept",
         cases,
@@ -184,7 +189,7 @@ fn each_byte(payload: &[u8]) -> Vec<Frame> {
     frames
 }
 
-/// Text that can become none any more, before its message or frame is whole.
+/// Text that is known to be invalid before its message or frame is complete.
 fn early(wire: Wire) -> Row {
     let mut cases: Vec<Case> = Vec::new();
     let sequences: [&[u8]; 5] = [b"\xff", b"\xc0\x80", b"\xed\xa0", b"\xf4\x90", b"\x80"];
@@ -207,9 +212,9 @@ fn early(wire: Wire) -> Row {
     }
     Row {
         id: "U06",
-        title: "text that is known to be wrong before it is whole",
+        title: "text that is known to be invalid before it is complete",
         section: SECTION,
-        required: "fail the connection, 1007, best at once",
+        required: "fail the connection, 1007, preferably at once",
         cases,
     }
 }
@@ -221,7 +226,7 @@ fn binary_is_free(wire: Wire) -> Row {
     };
     Row {
         id: "U09",
-        title: "binary messages that are no UTF-8",
+        title: "binary messages that are not UTF-8",
         section: "RFC 6455 §5.6",
         required: "accept",
         cases: vec![
@@ -232,7 +237,7 @@ fn binary_is_free(wire: Wire) -> Row {
     }
 }
 
-/// Returns a sequence behind and before letters.
+/// Returns a sequence with `before` letters before it and `behind` letters after it.
 fn padded(before: usize, sequence: &[u8], behind: usize) -> Vec<u8> {
     [&vec![b'a'; before][..], sequence, &vec![b'z'; behind]].concat()
 }

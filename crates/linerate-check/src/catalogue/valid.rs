@@ -1,4 +1,5 @@
-//! What every endpoint has to take (RFC 6455 §5, §6): an endpoint that refuses everything fails here.
+//! Valid input that every endpoint has to accept (RFC 6455 §5, §6). An endpoint that refuses
+//! everything fails here.
 
 use super::{Wire, binary, in_stages, opcode_name, pong, text};
 use crate::{
@@ -35,7 +36,7 @@ fn messages(wire: Wire) -> Row {
     };
     Row {
         id: "V01",
-        title: "whole messages of all forms of length",
+        title: "unfragmented messages of all length forms",
         section: "RFC 6455 §5.2",
         required: "the same message comes back",
         cases: sizes
@@ -69,7 +70,7 @@ fn fragments(wire: Wire) -> Row {
     }
 }
 
-/// Returns a message in fragments of so many bytes.
+/// Returns a message in fragments of `bytes` bytes.
 fn fragmented(opcode: u8, payload: &[u8], bytes: usize) -> Vec<Frame> {
     let mut frames: Vec<Frame> = Vec::new();
     let count = payload.chunks(bytes).count();
@@ -141,7 +142,7 @@ fn between_fragments(wire: Wire) -> Row {
         id: "F13",
         title: "control frames between fragments",
         section: "RFC 6455 §5.4, §5.5",
-        required: "they are answered, and the message is whole",
+        required: "they are answered, and the message is complete",
         cases: vec![
             wire.case(
                 "ping-at-once",
@@ -198,7 +199,7 @@ fn many(wire: Wire) -> Row {
     }
 }
 
-/// The same bytes, cut in all ways that find a different state of the parser.
+/// The same bytes, split at every position that leaves the parser in a different state.
 fn cut(wire: Wire) -> Row {
     let frames = [
         Frame::new(0x1, "gr\u{f6}").unfinished(),
@@ -226,9 +227,9 @@ fn cut(wire: Wire) -> Row {
     cases.push(in_stages("each-byte", each, Wait::Moment, expect()));
     Row {
         id: "F24",
-        title: "frames cut at every byte of their headers",
+        title: "frames split at every byte of their headers",
         section: "RFC 6455 §5.2",
-        required: "the same as uncut",
+        required: "the same result as when not split",
         cases,
     }
 }
@@ -240,7 +241,7 @@ fn trivial(wire: Wire) -> Row {
     };
     Row {
         id: "F25",
-        title: "masking keys of zero and of ones, and empty frames",
+        title: "masking keys of all zeros and all ones, and empty frames",
         section: "RFC 6455 §5.3",
         required: "accept",
         cases: vec![

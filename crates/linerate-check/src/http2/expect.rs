@@ -1,49 +1,51 @@
-//! What has to become of the streams of a connection, and what became of them.
+//! The expected fate of the streams of a connection, and what was seen on them.
 
 use std::collections::BTreeMap;
 
 use super::frame::error_name;
 use crate::{case::Answer, http::Head, outcome::End};
 
-/// What has to become of a stream.
+/// The expected fate of a stream.
 #[derive(Clone, Debug)]
 pub enum Fate {
-    /// It is answered, whatever the answer says, or reset.
+    /// The stream gets a response with any status, or is reset.
     Answered,
-    /// It opens a WebSocket, which gives these answers and goes on.
+    /// The stream opens a WebSocket that gives these answers and stays open.
     Answers(Vec<Answer>),
-    /// The WebSocket on it ends by a Close frame with one of these codes, then the stream ends.
+    /// The WebSocket sends a Close frame with one of these codes, and then the stream ends.
     Closes {
-        /// What fits.
+        /// The codes that fit.
         codes: &'static [u16],
-        /// What has to come before it.
+        /// The answers that have to come before it.
         before: Vec<Answer>,
     },
-    /// It ends, with or without a reset, and gives no answer.
+    /// The stream ends, with or without a reset, and gives no answer.
     Ends,
-    /// It is reset with `PROTOCOL_ERROR`, or answered with an error before (RFC 9113 §8.1.1).
+    /// The stream is reset with `PROTOCOL_ERROR`, possibly after an error response (RFC 9113
+    /// §8.1.1).
     Malformed,
-    /// It is answered with one of these statuses, and opens no WebSocket.
+    /// The response has one of these statuses, and opens no WebSocket.
     Refused(&'static [u16]),
-    /// It is reset with one of these codes, or the connection ends with one (RFC 9113 §5.4).
+    /// The stream is reset with one of these codes, or the connection ends with one of them
+    /// (RFC 9113 §5.4).
     Reset(&'static [u32]),
 }
 
 impl Fate {
-    /// Returns whether the connection may end in place of it.
+    /// Returns whether the server may end the whole connection instead of the stream.
     pub(super) fn may_end_connection(&self) -> bool {
         matches!(self, Self::Malformed | Self::Reset(_))
     }
 }
 
-/// What came back on a connection of HTTP/2.
+/// What came back on an HTTP/2 connection.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// The streams on which something came.
+    /// The streams on which something came back, by their numbers.
     pub streams: BTreeMap<u32, SeenStream>,
-    /// The code of a GOAWAY.
+    /// The error code of a GOAWAY, if one came.
     pub goaway: Option<u32>,
-    /// How many PINGs of ours were answered.
+    /// How many of our PINGs were answered.
     pub pongs: usize,
 }
 
@@ -52,18 +54,18 @@ pub struct Seen {
 pub struct SeenStream {
     /// The response.
     pub head: Option<Head>,
-    /// Messages and Pongs of its WebSocket.
+    /// The messages and Pongs of its WebSocket.
     pub answers: Vec<Answer>,
-    /// The code of its Close frame, 0 for none.
+    /// The code of its Close frame; 0 for a Close frame without a code.
     pub close: Option<u16>,
-    /// Whether the server has ended or reset it.
+    /// Whether the stream is open, or the server has ended or reset it.
     pub end: End,
-    /// The code of the reset.
+    /// The error code of the reset.
     pub reset: Option<u32>,
 }
 
 impl Seen {
-    /// Returns it in a few words.
+    /// Describes it in a few words, one item per stream.
     pub(crate) fn in_words(&self) -> Vec<String> {
         let mut words = Vec::new();
         for (id, stream) in self.streams.iter().take(4) {

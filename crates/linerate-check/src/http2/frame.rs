@@ -1,4 +1,4 @@
-//! Frames of HTTP/2 (RFC 9113 §4.1, §6).
+//! HTTP/2 frames (RFC 9113 §4.1, §6).
 
 pub(crate) const DATA: u8 = 0x0;
 pub(crate) const HEADERS: u8 = 0x1;
@@ -29,7 +29,7 @@ pub(crate) const HEADER_TABLE_SIZE: u16 = 0x1;
 pub(crate) const ENABLE_PUSH: u16 = 0x2;
 pub(crate) const INITIAL_WINDOW_SIZE: u16 = 0x4;
 pub(crate) const MAX_FRAME_SIZE: u16 = 0x5;
-/// RFC 8441 §3.
+/// The setting with which a server accepts WebSockets (RFC 8441 §3).
 pub(crate) const ENABLE_CONNECT_PROTOCOL: u16 = 0x8;
 
 /// A frame that came back.
@@ -42,10 +42,10 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Takes the first frame off `bytes`; `Ok(None)` if more has to come.
+    /// Removes the first frame from `bytes`. Returns `Ok(None)` if it is incomplete.
     ///
     /// # Errors
-    /// It claims to have more than `bytes_max`; how much.
+    /// Returns the claimed payload length if it is more than `bytes_max`.
     pub(crate) fn take(bytes: &mut Vec<u8>, bytes_max: usize) -> Result<Option<Self>, usize> {
         let Some(head) = bytes.first_chunk::<9>() else {
             return Ok(None);
@@ -68,18 +68,19 @@ impl Frame {
         }))
     }
 
-    /// Returns whether it has a flag.
+    /// Returns whether a flag is set.
     pub(crate) fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
-    /// Returns four bytes of its payload as a number.
+    /// Returns the four bytes of the payload at `place` as a number.
     pub(crate) fn number_at(&self, place: usize) -> Option<u32> {
         let bytes = self.payload.get(place..)?.first_chunk()?;
         Some(u32::from_be_bytes(*bytes))
     }
 
-    /// Returns what it carries without padding and priority; `None` if there is less than it claims.
+    /// Returns the payload without padding and priority, or `None` if the payload is shorter than
+    /// its flags and padding length require.
     pub(crate) fn content(&self) -> Option<&[u8]> {
         let mut content = &*self.payload;
         let mut padding = 0;
@@ -100,7 +101,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>)
     claiming(payload.len(), kind, flags, stream, payload)
 }
 
-/// Returns those of a frame that says that it carries so many bytes.
+/// Returns the bytes of a frame whose header claims a payload of `length` bytes.
 pub(crate) fn claiming(
     length: usize,
     kind: u8,
@@ -115,7 +116,7 @@ pub(crate) fn claiming(
     bytes
 }
 
-/// Returns those of a SETTINGS frame.
+/// Returns the bytes of a SETTINGS frame.
 pub(crate) fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
     let mut payload = Vec::new();
     for (name, value) in settings {
@@ -125,7 +126,7 @@ pub(crate) fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
     frame(SETTINGS, 0, 0, payload)
 }
 
-/// Returns the name of an error (RFC 9113 §7).
+/// Returns the name of an error code (RFC 9113 §7).
 pub(crate) fn error_name(code: u32) -> String {
     const NAMES: [&str; 14] = [
         "NO_ERROR",

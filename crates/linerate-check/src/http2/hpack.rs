@@ -1,8 +1,9 @@
-//! Header fields as bytes (RFC 7541): ours are all written out, and the server is allowed no table.
+//! Encoding and decoding of header fields (RFC 7541). Our fields are sent as literals, and the
+//! server is not allowed a dynamic table.
 
 use super::{Fields, huffman::decoded};
 
-/// RFC 7541 Appendix A.
+/// The static table (RFC 7541 Appendix A).
 const STATIC: [(&str, &str); 61] = [
     (":authority", ""),
     (":method", "GET"),
@@ -67,7 +68,7 @@ const STATIC: [(&str, &str); 61] = [
     ("www-authenticate", ""),
 ];
 
-/// Returns fields without any compression (RFC 7541 §6.2.2).
+/// Encodes fields as literals without indexing (RFC 7541 §6.2.2).
 pub(crate) fn block(fields: &[(impl AsRef<[u8]>, impl AsRef<[u8]>)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -78,7 +79,7 @@ pub(crate) fn block(fields: &[(impl AsRef<[u8]>, impl AsRef<[u8]>)]) -> Vec<u8> 
     block
 }
 
-/// Appends a text that is written out (RFC 7541 §5.2).
+/// Appends a string literal (RFC 7541 §5.2).
 pub(crate) fn push_text(block: &mut Vec<u8>, text: &[u8]) {
     let length = text.len();
     if length < 127 {
@@ -95,10 +96,11 @@ pub(crate) fn push_text(block: &mut Vec<u8>, text: &[u8]) {
     block.extend(text);
 }
 
-/// Returns the fields of a block.
+/// Decodes the fields of a block.
 ///
 /// # Errors
-/// It can't be decoded, or refers to a table that it must not have; why.
+/// Describes the fault if the block cannot be decoded, or uses the dynamic table, which we do not
+/// allow.
 pub(crate) fn fields(mut block: &[u8]) -> Result<Fields, &'static str> {
     let input = &mut block;
     let mut fields = Fields::new();
@@ -109,10 +111,12 @@ pub(crate) fn fields(mut block: &[u8]) -> Result<Fields, &'static str> {
             0x20.. => 5,
             _ => 4,
         };
-        let index = integer(input, prefix_bits).ok_or("a field block with a broken number")?;
+        let index = integer(input, prefix_bits).ok_or("a field block with a malformed integer")?;
         if prefix_bits == 5 {
             if index != 0 || !fields.is_empty() {
-                return Err("a field block that changes the size of a table we allow none");
+                return Err(
+                    "a field block that changes the size of the dynamic table, which we do not allow",
+                );
             }
             continue;
         }
@@ -121,10 +125,10 @@ pub(crate) fn fields(mut block: &[u8]) -> Result<Fields, &'static str> {
             _ => Some(
                 STATIC
                     .get(index - 1)
-                    .ok_or("a field of a table we allow none")?,
+                    .ok_or("a field of the dynamic table, which we do not allow")?,
             ),
         };
-        let broken = "a field block with a broken text";
+        let broken = "a field block with a malformed string";
         fields.push(match (known, prefix_bits) {
             (None, 7) => return Err("a field with the index 0"),
             (Some((name, value)), 7) => ((*name).into(), (*value).into()),
@@ -135,7 +139,7 @@ pub(crate) fn fields(mut block: &[u8]) -> Result<Fields, &'static str> {
     Ok(fields)
 }
 
-/// Takes a number (RFC 7541 §5.1), of which none here needs more than four bytes.
+/// Decodes an integer (RFC 7541 §5.1). Those with more than three continuation bytes are rejected.
 fn integer(input: &mut &[u8], prefix_bits: u8) -> Option<usize> {
     let (first, mut rest) = input.split_first()?;
     let most = (1_usize << prefix_bits) - 1;
@@ -183,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_examples_of_the_standard_are_read() {
-        // RFC 7541 §C.6.1, where a table would be kept, behind a change of its size to nothing.
+        // RFC 7541 §C.6.1 after a change of the table size to 0. The example itself uses the table.
         let coded = b"\x20\x48\x82\x64\x02\x58\x85\xae\xc3\x77\x1a\x4b";
         let read = fields(coded).unwrap();
         assert_eq!(read[0], (b":status".to_vec(), b"302".to_vec()));

@@ -2,8 +2,8 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-/// How many bits the code of each byte has, and that of the end of a string. The code is canonical: that is
-/// all there is to know.
+/// The code length of each byte in bits, and last that of the end-of-string symbol. The code is
+/// canonical, so the lengths determine it.
 const LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
     28, 28, 28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5,
@@ -34,7 +34,8 @@ static SYMBOLS: LazyLock<HashMap<(u8, u32), u16>> = LazyLock::new(|| {
     codes
 });
 
-/// Returns what was coded; `None` if it is no such code, or is padded wrongly (RFC 7541 §5.2).
+/// Decodes a string. Returns `None` if it contains an invalid code or is padded incorrectly
+/// (RFC 7541 §5.2).
 pub(super) fn decoded(coded: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let (mut bits, mut code) = (0, 0_u32);
@@ -43,7 +44,7 @@ pub(super) fn decoded(coded: &[u8]) -> Option<Vec<u8>> {
             code = code << 1 | u32::from(byte >> shift & 1);
             bits += 1;
             if let Some(symbol) = SYMBOLS.get(&(bits, code)) {
-                // The end of a string must not be said.
+                // §5.2: the end-of-string symbol must not occur.
                 text.push(u8::try_from(*symbol).ok()?);
                 (bits, code) = (0, 0);
             } else if bits > 30 {

@@ -1,4 +1,4 @@
-//! From what came back over HTTP/2 to a verdict.
+//! Judges what came back over HTTP/2.
 
 use super::{
     expect::{Fate, SeenStream},
@@ -10,7 +10,7 @@ use crate::{
     outcome::{End, Outcome},
 };
 
-/// Returns what to think of streams. The worst of them counts.
+/// Judges the streams of a connection. The worst verdict counts.
 pub(crate) fn judge_streams(fates: &[(u32, Fate)], outcome: &Outcome) -> Judgement {
     let seen = &outcome.http2;
     let nothing = SeenStream::default();
@@ -27,15 +27,16 @@ pub(crate) fn judge_streams(fates: &[(u32, Fate)], outcome: &Outcome) -> Judgeme
         judgement
     });
     let worst = judged.max_by_key(|judgement| judgement.verdict);
-    worst.unwrap_or_else(|| Judgement::not_applicable("nothing was looked at"))
+    worst.unwrap_or_else(|| Judgement::not_applicable("there are no streams to judge"))
 }
 
 fn has_ended(outcome: &Outcome) -> bool {
     outcome.end != End::Open || outcome.http2.goaway.is_some_and(|code| code != NO_ERROR)
 }
 
-/// RFC 9113 §5.4: "An endpoint MAY end a connection at any time. In particular, an endpoint MAY choose to
-/// treat a stream error as a connection error."
+/// Judges a connection that ended instead of a stream. RFC 9113 §5.4: "An endpoint MAY end a
+/// connection at any time. In particular, an endpoint MAY choose to treat a stream error as a
+/// connection error."
 fn judge_ended(fates: &[(u32, Fate)], outcome: &Outcome) -> Judgement {
     let opened = fates.iter().any(|(id, fate)| {
         let stream = outcome.http2.streams.get(id);
@@ -60,13 +61,13 @@ fn judge_goaway(codes: &[u32], outcome: &Outcome) -> Judgement {
         }
         // RFC 9113 §5.4.1: "the endpoint MUST close the TCP connection".
         Some(_) if outcome.end == End::Open => {
-            Judgement::permitted("the connection stays open behind the GOAWAY")
+            Judgement::permitted("the connection stays open after the GOAWAY")
         }
         Some(_) => Judgement::right(),
     }
 }
 
-/// Returns what to think where the connection has to be ended with one of these codes.
+/// Judges an input after which the connection has to end with one of these codes.
 pub(crate) fn judge_connection(codes: &[u32], outcome: &Outcome) -> Judgement {
     let mut opened = outcome.http2.streams.values();
     if has_ended(outcome) {
@@ -78,7 +79,7 @@ pub(crate) fn judge_connection(codes: &[u32], outcome: &Outcome) -> Judgement {
     Judgement::wrong("nothing happens")
 }
 
-/// Returns what to think behind a flood, after which this stream was to be opened.
+/// Judges a flood after which this stream was opened.
 pub(crate) fn judge_endurance(stream: u32, outcome: &Outcome) -> Judgement {
     let served = outcome.http2.streams.get(&stream);
     if served.is_some_and(|stream| !stream.answers.is_empty()) {
@@ -104,7 +105,9 @@ fn judge_stream(fate: &Fate, stream: &SeenStream, ends: bool) -> Judgement {
         Fate::Answered => Judgement::wrong("no answer"),
         Fate::Answers(answers) => judge_answers(answers, stream, ends),
         Fate::Closes { codes, before } => judge_close(codes, before, stream, ends),
-        Fate::Ends if !stream.answers.is_empty() => Judgement::wrong("it was taken for a message"),
+        Fate::Ends if !stream.answers.is_empty() => {
+            Judgement::wrong("it was accepted as a message")
+        }
         Fate::Ends if stream.end != End::Open => Judgement::right(),
         Fate::Ends => Judgement::permitted("the stream is not ended"),
         Fate::Malformed => judge_malformed(stream),
@@ -116,8 +119,8 @@ fn judge_stream(fate: &Fate, stream: &SeenStream, ends: bool) -> Judgement {
 fn judge_answers(answers: &[Answer], stream: &SeenStream, ends: bool) -> Judgement {
     if !opens(stream) {
         return Judgement::wrong(match stream.status() {
-            Some(status) => format!("what is in order is refused with {status}"),
-            None if stream.reset.is_some() => "what is in order is reset".into(),
+            Some(status) => format!("valid input is refused with {status}"),
+            None if stream.reset.is_some() => "valid input is answered with a reset".into(),
             None => "no answer".into(),
         });
     }
@@ -125,16 +128,18 @@ fn judge_answers(answers: &[Answer], stream: &SeenStream, ends: bool) -> Judgeme
         return Judgement::right();
     }
     Judgement::wrong(match stream.close {
-        Some(_) => "what is in order is refused",
-        None if stream.answers.len() > answers.len() => "it was taken for a message",
-        None if stream.end != End::Open || ends => "it ends instead of an answer",
-        None => "the answer does not come",
+        Some(_) => "valid input is refused",
+        None if stream.answers.len() > answers.len() => "it was accepted as a message",
+        None if stream.end != End::Open || ends => "it ends without the expected answer",
+        None => "the expected answer does not arrive",
     })
 }
 
 fn judge_close(codes: &[u16], before: &[Answer], stream: &SeenStream, ends: bool) -> Judgement {
     if stream.answers != before {
-        return Judgement::wrong("it was taken for a message, or what came before it was not");
+        return Judgement::wrong(
+            "it was accepted as a message, or an earlier message was not answered",
+        );
     }
     match (stream.close, stream.end) {
         (None, End::Open) if !ends => Judgement::wrong("nothing happens"),
@@ -151,7 +156,8 @@ fn judge_close(codes: &[u16], before: &[Answer], stream: &SeenStream, ends: bool
 fn judge_malformed(stream: &SeenStream) -> Judgement {
     match (stream.status(), stream.reset) {
         _ if opens(stream) => Judgement::wrong("a WebSocket is opened"),
-        // RFC 9113 §8.1.1: "a server MAY send an HTTP response prior to closing or resetting the stream".
+        // RFC 9113 §8.1.1: "a server MAY send an HTTP response prior to closing or resetting the
+        // stream".
         (Some(400..=599), _) => Judgement::right(),
         (Some(status), _) => Judgement::wrong(format!("the status is {status}")),
         (None, Some(PROTOCOL_ERROR)) => Judgement::right(),
@@ -189,7 +195,7 @@ pub(crate) fn is_settled(expect: &Expect, outcome: &Outcome) -> bool {
     if outcome.end != End::Open || outcome.fault.is_some() {
         return true;
     }
-    // The end of the connection comes behind a GOAWAY.
+    // The end of the connection follows a GOAWAY.
     if has_ended(outcome) {
         return false;
     }

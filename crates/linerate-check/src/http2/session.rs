@@ -1,4 +1,5 @@
-//! What a server says over HTTP/2, what has to be answered at once, and what no server may say.
+//! Processes the frames of a server: answers those that need it, and detects those that no server
+//! may send.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +10,7 @@ use super::{
 };
 use crate::{http::Head, outcome::End};
 
-/// Fields that no message of HTTP/2 may have (RFC 9113 §8.2.2).
+/// Connection-specific fields, which no HTTP/2 message may have (RFC 9113 §8.2.2).
 const OF_CONNECTIONS: [&[u8]; 5] = [
     b"connection",
     b"keep-alive",
@@ -18,51 +19,51 @@ const OF_CONNECTIONS: [&[u8]; 5] = [
     b"upgrade",
 ];
 
-/// What a field block may have.
+/// The maximum size of a field block, in bytes.
 const BLOCK_BYTES_MAX: usize = 1 << 20;
 
-/// A connection, as its client sees it.
+/// The client's view of a connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     arrived: Vec<u8>,
-    /// Acknowledgements and windows, for the socket.
+    /// Acknowledgements and window updates that wait to be sent.
     pub(crate) output: Vec<u8>,
-    /// Whether the server has said how it is set.
+    /// True once the server has sent its SETTINGS.
     pub(crate) is_greeted: bool,
-    /// Whether it takes WebSockets (RFC 8441 §3).
+    /// True if the server accepts WebSockets (RFC 8441 §3).
     pub(crate) takes_websockets: bool,
-    /// How much we may send on all streams.
+    /// How many bytes we may send on all streams together.
     pub(crate) window: i64,
     peer_window: i64,
-    /// What a stream of ours begins with; `None` if what comes is let in at once.
+    /// The window that our streams begin with. With `None`, every window is replenished at once.
     own_window: Option<i64>,
     pub(crate) streams: BTreeMap<u32, Stream>,
-    /// The first part of a field block.
+    /// The field block that has begun and is not complete.
     begun: Option<Frame>,
     pub(crate) goaway: Option<u32>,
     pub(crate) pongs: usize,
-    /// What no server may say.
+    /// The first thing received that no server may send.
     pub(crate) fault: Option<String>,
-    /// How many frames have come that answer something.
+    /// How many frames have arrived that count as an answer.
     pub(crate) events: usize,
 }
 
-/// A stream.
+/// The client's view of a stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    /// How much we may send.
+    /// How many bytes we may send.
     pub(crate) window: i64,
     room: i64,
     pub(crate) head: Option<Head>,
-    /// What has come and was not taken.
+    /// DATA that has arrived and was not read.
     pub(crate) data: VecDeque<u8>,
     pub(crate) end: End,
     pub(crate) reset: Option<u32>,
 }
 
 impl Session {
-    /// Returns one on which nothing was said. With `own_window`, a stream may bring no more than that until
-    /// a frame of ours says so.
+    /// Creates a session for a new connection. With `own_window`, the server may send no more than
+    /// that many bytes on a stream until one of our frames enlarges the window.
     pub(crate) fn new(own_window: Option<u32>) -> Self {
         Self {
             arrived: Vec::new(),
@@ -81,7 +82,7 @@ impl Session {
         }
     }
 
-    /// Returns what a client says first.
+    /// Returns the connection preface and our SETTINGS.
     pub(crate) fn greeting(&self) -> Vec<u8> {
         let mut values = vec![(HEADER_TABLE_SIZE, 0), (ENABLE_PUSH, 0)];
         if let Some(window) = self.own_window {
@@ -90,7 +91,7 @@ impl Session {
         [super::PREFACE, &frame::settings(&values)].concat()
     }
 
-    /// Takes what has arrived.
+    /// Processes bytes that have arrived.
     pub(crate) fn take(&mut self, bytes: &[u8]) {
         self.arrived.extend(bytes);
         while self.fault.is_none() {
@@ -102,7 +103,7 @@ impl Session {
         }
     }
 
-    /// Notes windows that frames of ours open.
+    /// Applies the window changes in frames that we have sent.
     pub(crate) fn note_sent(&mut self, bytes: &[u8]) {
         if self.own_window.is_none() {
             return;
@@ -130,7 +131,7 @@ impl Session {
         }
     }
 
-    /// Returns a stream, which begins if there is none.
+    /// Returns the stream with this number, which is created if it does not exist.
     pub(crate) fn stream(&mut self, id: u32) -> &mut Stream {
         let (window, room) = (self.peer_window, self.own_window.unwrap_or(0));
         self.streams.entry(id).or_insert_with(|| Stream {
@@ -149,7 +150,7 @@ impl Session {
             return Err(format!("a frame of type {} before SETTINGS", frame.kind));
         }
         if self.begun.is_some() && frame.kind != CONTINUATION {
-            return Err("a frame inside of a field block".into());
+            return Err("a frame inside a field block".into());
         }
         match frame.kind {
             DATA => self.take_data(&frame),
@@ -157,7 +158,7 @@ impl Session {
             CONTINUATION => self.take_continuation(frame),
             RST_STREAM => self.take_reset(&frame),
             SETTINGS => self.take_settings(&frame),
-            PUSH_PROMISE => Err("a push, which we do not allow".into()),
+            PUSH_PROMISE => Err("a PUSH_PROMISE, although pushes are disabled".into()),
             PING => self.take_ping(&frame),
             GOAWAY => self.take_goaway(&frame),
             WINDOW_UPDATE => self.take_window(&frame),
@@ -216,7 +217,7 @@ impl Session {
 
     fn take_continuation(&mut self, frame: Frame) -> Result<(), String> {
         let Some(mut begun) = self.begun.take() else {
-            return Err("CONTINUATION of nothing".into());
+            return Err("CONTINUATION without a field block to continue".into());
         };
         if begun.stream != frame.stream {
             return Err("CONTINUATION on another stream".into());
@@ -240,7 +241,7 @@ impl Session {
         for (name, value) in hpack::fields(&frame.payload)? {
             if name.iter().any(u8::is_ascii_uppercase) || OF_CONNECTIONS.contains(&&*name) {
                 let name = String::from_utf8_lossy(&name).into_owned();
-                return Err(format!("a field {name:?}, which HTTP/2 has not"));
+                return Err(format!("a field {name:?}, which HTTP/2 forbids"));
             }
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             match &*name {
@@ -258,9 +259,9 @@ impl Session {
                 let line = format!("HTTP/2 {status}");
                 stream.head = Some(Head { line, fields });
             }
-            // Fields behind the content.
+            // Trailers.
             (None, Some(_)) if frame.has(END_STREAM) => {}
-            _ => return Err("HEADERS that are no response".into()),
+            _ => return Err("HEADERS that are not a response".into()),
         }
         if frame.has(END_STREAM) {
             stream.end = End::Fin;
@@ -272,7 +273,7 @@ impl Session {
     fn take_reset(&mut self, frame: &Frame) -> Result<(), String> {
         let code = frame.number_at(0).ok_or("RST_STREAM without a code")?;
         let stream = self.stream(frame.stream);
-        // What has ended can't be reset any more in a way that matters.
+        // Resetting a stream that has ended changes nothing.
         if stream.end == End::Open {
             stream.end = End::Reset;
         }
@@ -286,7 +287,7 @@ impl Session {
             return Ok(());
         }
         if frame.stream != 0 || !frame.payload.len().is_multiple_of(6) {
-            return Err("SETTINGS on a stream, or with half a setting".into());
+            return Err("SETTINGS on a stream, or with an incomplete setting".into());
         }
         self.is_greeted = true;
         for (name, value) in pairs(&frame.payload) {
@@ -301,7 +302,8 @@ impl Session {
         Ok(())
     }
 
-    /// RFC 9113 §6.9.2: streams that there are change by as much.
+    /// Applies the server's initial window. RFC 9113 §6.9.2: the windows of existing streams change
+    /// by the difference.
     fn move_windows(&mut self, bytes: i64) {
         let more = bytes - self.peer_window;
         self.streams
@@ -330,7 +332,7 @@ impl Session {
     fn take_window(&mut self, frame: &Frame) -> Result<(), String> {
         let increment = frame.number_at(0).unwrap_or(0) & 0x7FFF_FFFF;
         if increment == 0 {
-            return Err("WINDOW_UPDATE by nothing".into());
+            return Err("WINDOW_UPDATE with an increment of 0".into());
         }
         match frame.stream {
             0 => self.window += i64::from(increment),
@@ -340,7 +342,7 @@ impl Session {
     }
 }
 
-/// Returns names and values of settings.
+/// Returns the names and values in the payload of a SETTINGS frame.
 fn pairs(payload: &[u8]) -> impl Iterator<Item = (u16, u32)> {
     payload.chunks_exact(6).map(|setting| {
         let [a, b, value @ ..] = setting else {
@@ -385,9 +387,9 @@ mod tests {
         for (said, fault) in [
             (frame(DATA, 0, 1, b"Spam"), "before a response"),
             (frame(PUSH_PROMISE, 0, 1, b""), "push"),
-            (frame(CONTINUATION, 0, 1, b""), "of nothing"),
-            (frame(WINDOW_UPDATE, 0, 1, [0; 4]), "by nothing"),
-            ([ok(1), ok(1)].concat(), "no response"),
+            (frame(CONTINUATION, 0, 1, b""), "without a field block"),
+            (frame(WINDOW_UPDATE, 0, 1, [0; 4]), "increment of 0"),
+            ([ok(1), ok(1)].concat(), "not a response"),
             (frame(DATA, 0, 1, vec![0; 16_385]), "16385 bytes"),
             (frame(HEADERS, END_HEADERS, 1, b"\x88\xbe"), "table"),
             (

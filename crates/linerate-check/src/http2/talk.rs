@@ -1,4 +1,4 @@
-//! One conversation of frames of HTTP/2: an input, and all that comes back.
+//! A conversation in HTTP/2 frames: sends one input and collects everything that comes back.
 
 use std::{collections::BTreeMap, io, time::Duration};
 
@@ -81,7 +81,7 @@ impl Talk<'_> {
         self.outcome
     }
 
-    /// Agrees on settings.
+    /// Exchanges settings.
     async fn greet(&mut self) {
         let until = Instant::now() + self.patience;
         let greeting = self.session.greeting();
@@ -93,7 +93,7 @@ impl Talk<'_> {
         self.outcome.end != End::Open || self.outcome.fault.is_some()
     }
 
-    /// Waits; for an answer as long as none has come.
+    /// Waits for the pause of `wait`. With [`Wait::Answer`], returns as soon as an answer arrives.
     async fn pause(&mut self, wait: Wait) {
         let time = match wait {
             Wait::Answer => ANSWER_PAUSE,
@@ -108,7 +108,8 @@ impl Talk<'_> {
         }
     }
 
-    /// Sends, and receives meanwhile. Gives up when nobody reads or the other side has had enough.
+    /// Sends `bytes`, and receives meanwhile. Gives up if the peer does not read in time or has
+    /// closed the connection.
     async fn send(&mut self, mut bytes: &[u8]) {
         let until = Instant::now() + self.patience;
         while !bytes.is_empty() && !self.is_over() {
@@ -120,7 +121,7 @@ impl Talk<'_> {
                         bytes = &bytes[count..];
                         continue;
                     }
-                    // What the other side said before is still to be read.
+                    // What the peer sent earlier has still to be read.
                     _ => return,
                 },
                 result = self.reader.read(&mut buffer) => read = result,
@@ -131,11 +132,11 @@ impl Talk<'_> {
         _ = timeout_at(until, self.writer.flush()).await;
     }
 
-    /// Receives something, and answers what has to be; `false` if nothing comes in time.
+    /// Sends the pending replies and receives once. Returns false if nothing arrives by `until`.
     async fn receive(&mut self, until: Instant) -> bool {
         let output = std::mem::take(&mut self.session.output);
         if !output.is_empty() {
-            // Whoever has ended the connection already can't be told.
+            // A peer that has already closed the connection cannot read this; that is no error.
             _ = timeout_at(until, self.writer.write_all(&output)).await;
             _ = timeout_at(until, self.writer.flush()).await;
         }
@@ -161,7 +162,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Notes what the session has seen.
+    /// Copies what the session has seen into the outcome.
     fn look(&mut self) {
         let (outcome, session) = (&mut self.outcome, &mut self.session);
         outcome.http2.goaway = session.goaway;
@@ -188,7 +189,7 @@ impl Spoken {
         }
     }
 
-    /// Takes the frames of a WebSocket; returns what no endpoint may send.
+    /// Processes the WebSocket frames of a stream. Describes the first that no endpoint may send.
     fn take(&mut self, stream: &mut Stream, seen: &mut SeenStream) -> Option<String> {
         self.arrived.extend(stream.data.drain(..));
         loop {

@@ -1,4 +1,4 @@
-//! A stream of HTTP/2 that carries a WebSocket, as a stream of bytes (RFC 8441 §5).
+//! An HTTP/2 stream that carries a WebSocket, as a byte stream (RFC 8441 §5).
 
 use std::{
     io,
@@ -17,30 +17,30 @@ use super::{
 };
 use crate::{connect::Connection, http::Head, outcome::End};
 
-/// The only stream that there is.
+/// The number of the only stream.
 const STREAM: u32 = 1;
 
-/// Something that no server may say over HTTP/2.
+/// Something that the peer must not send. It travels inside an [`io::Error`].
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct Fault(pub(crate) String);
 
-/// A connection of HTTP/2 with one stream.
+/// An HTTP/2 connection with a single stream.
 pub(crate) struct Tunnel {
     connection: Connection,
     session: Session,
-    /// What waits for the socket.
+    /// Bytes that wait to be written to the socket.
     output: Vec<u8>,
     has_ended: bool,
-    /// Who waits for room in the window.
+    /// The task that waits for room in the window.
     writer: Option<Waker>,
 }
 
 impl Tunnel {
-    /// Asks for a WebSocket; returns the answer and the stream behind it.
+    /// Requests a WebSocket, and returns the response and the stream.
     ///
     /// # Errors
-    /// The server speaks no HTTP/2, takes no WebSockets over it, or gives no answer.
+    /// If the server does not speak HTTP/2, does not accept WebSockets over it, or does not answer.
     pub(crate) async fn open(connection: Connection, fields: &Fields) -> io::Result<(Head, Self)> {
         let mut tunnel = Self::greet(connection).await?;
         let request = frame(HEADERS, END_HEADERS, STREAM, block(fields));
@@ -57,7 +57,10 @@ impl Tunnel {
         }
     }
 
-    /// Agrees on settings.
+    /// Exchanges settings.
+    ///
+    /// # Errors
+    /// If the server does not speak HTTP/2, or does not accept WebSockets over it.
     pub(crate) async fn greet(connection: Connection) -> io::Result<Self> {
         let session = Session::new(None);
         let mut tunnel = Self {
@@ -73,11 +76,11 @@ impl Tunnel {
         if tunnel.session.takes_websockets {
             return Ok(tunnel);
         }
-        let why = "its HTTP/2 takes no WebSockets (RFC 8441 §3)";
+        let why = "the server does not accept WebSockets over HTTP/2 (RFC 8441 §3)";
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 
-    /// Writes what waits and reads once.
+    /// Writes the pending output, and reads once.
     async fn exchange(&mut self) -> io::Result<()> {
         self.output.append(&mut self.session.output);
         self.connection.write_all(&self.output).await?;
@@ -95,7 +98,7 @@ impl Tunnel {
         }
     }
 
-    /// Writes what waits, as far as the socket takes it.
+    /// Writes pending output until the socket accepts no more.
     fn poll_output(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.output.append(&mut self.session.output);
         while !self.output.is_empty() {
@@ -108,7 +111,7 @@ impl Tunnel {
         Pin::new(&mut self.connection).poll_flush(cx)
     }
 
-    /// Returns how much may be sent.
+    /// Returns how many bytes the next DATA frame may carry.
     fn room(&mut self) -> usize {
         let window = self.session.stream(STREAM).window;
         let room = window.min(self.session.window);
@@ -131,7 +134,8 @@ impl AsyncRead for Tunnel {
             if let Some(fault) = this.session.fault.take() {
                 return Poll::Ready(Err(faulty(fault)));
             }
-            // Whoever has ended the connection can't be told, but has said something before.
+            // A peer that has closed the connection accepts no output, but what it sent earlier can
+            // still be read.
             _ = this.poll_output(cx)?;
             if let Some(waker) = this.writer.take_if(|_| this.session.window > 0) {
                 waker.wake();
@@ -158,7 +162,7 @@ impl AsyncRead for Tunnel {
     }
 }
 
-/// Moves what has come into a buffer.
+/// Moves received data into a buffer.
 fn give(stream: &mut Stream, buffer: &mut ReadBuf<'_>) {
     let count = stream.data.len().min(buffer.remaining());
     let bytes: Vec<u8> = stream.data.drain(..count).collect();
@@ -181,7 +185,7 @@ impl AsyncWrite for Tunnel {
         self.output.extend(data);
         self.session.window -= count as i64;
         self.session.stream(STREAM).window -= count as i64;
-        // What the socket does not take now goes with what comes next.
+        // What the socket does not accept now is written with the next output.
         _ = self.poll_output(cx)?;
         Poll::Ready(Ok(count))
     }
@@ -191,7 +195,7 @@ impl AsyncWrite for Tunnel {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // RFC 8441 §5: END_STREAM is what the end of a direction is over TCP.
+        // RFC 8441 §5: END_STREAM corresponds to the end of a direction over TCP.
         if !self.has_ended {
             self.has_ended = true;
             let end = frame(DATA, END_STREAM, STREAM, b"");
@@ -201,7 +205,7 @@ impl AsyncWrite for Tunnel {
     }
 }
 
-/// Returns the fields that open a WebSocket, with more of them.
+/// Returns the fields that open a WebSocket, with an optional additional one.
 pub(crate) fn fields_with(request: &Request, more: Option<(&str, &str)>) -> Fields {
     let mut fields = request.connect();
     fields.extend(more.map(|(name, value)| (name.into(), value.into())));

@@ -1,19 +1,20 @@
-//! Whether a connection that does not get on is given up (RFC 9112 §9.5, RFC 6455 §7.1.1, §10.4).
+//! Judges whether an endpoint ends a connection that makes no progress (RFC 9112 §9.5, RFC 6455
+//! §7.1.1, §10.4).
 
 use super::Judgement;
 use crate::outcome::{End, Outcome};
 
-/// Returns what to think where the connection has to end, whatever is said before. `may_wait` says whether it
-/// breaks no rule that it does not.
+/// Judges an input after which the connection has to end, whatever the endpoint sends before that.
+/// With `may_wait`, keeping the connection open breaks no rule.
 pub(super) fn judge(may_wait: bool, outcome: &Outcome) -> Judgement {
     if !outcome.answers.is_empty() {
-        return Judgement::wrong("it was taken for a message");
+        return Judgement::wrong("it was accepted as a message");
     }
     let said = outcome.close.is_some() || outcome.head.as_ref().is_some_and(|head| !head.opens());
     match outcome.end {
-        End::Open if said => Judgement::wrong("the connection stays open behind what it said"),
-        End::Open if may_wait => Judgement::permitted("it does not ask whether anybody is there"),
-        End::Open => Judgement::wrong("it waits for more"),
+        End::Open if said => Judgement::wrong("the connection stays open after the answer"),
+        End::Open if may_wait => Judgement::permitted("it sends no Ping to a silent peer"),
+        End::Open => Judgement::wrong("it waits for more data"),
         End::Fin | End::Reset => judge_last_words(outcome),
     }
 }
@@ -21,7 +22,7 @@ pub(super) fn judge(may_wait: bool, outcome: &Outcome) -> Judgement {
 fn judge_last_words(outcome: &Outcome) -> Judgement {
     let status = outcome.head.as_ref().and_then(|head| head.status());
     match status {
-        // A WebSocket that was open before, over HTTP/1.1 or on a stream of HTTP/2.
+        // 101 and 200 opened the WebSocket before, over HTTP/1.1 or on an HTTP/2 stream.
         None | Some(101 | 200 | 408) => Judgement::right(),
         Some(400..=599) => Judgement::permitted("refused with another status"),
         Some(status) => Judgement::wrong(format!("the status is {status}")),

@@ -119,7 +119,7 @@ fn where_nobody_echoes_a_pong_is_enough() {
     assert_eq!(judge(&expect, &seen, false).verdict, Verdict::Wrong);
     seen.answers_probe = true;
     assert_eq!(judge(&expect, &seen, false).verdict, Verdict::Right);
-    // Servers may say what they like.
+    // A server that does not echo may send any messages.
     seen.answers = vec![message("hello")];
     assert_eq!(judge(&expect, &seen, false).verdict, Verdict::Right);
 }

@@ -1,4 +1,4 @@
-//! The page: it refers to no other file, and works on a phone, in light and in dark.
+//! The HTML page. It is self-contained, and works on phones and in light and dark mode.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
@@ -11,7 +11,7 @@ use crate::{
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// Writes the page.
+/// Returns the page.
 pub fn html(report: &Report<'_>) -> String {
     let counts = report.counts();
     let bad = counts.of(Verdict::Wrong) + counts.of(Verdict::Dangerous);
@@ -31,12 +31,12 @@ pub fn html(report: &Report<'_>) -> String {
                     p { code { (report.name) } }
                     p.result {
                         @if bad == 0 { "No rule is broken." }
-                        @else { (bad) " of " (counts.all()) " inputs: a rule is broken." }
+                        @else { "A rule is broken for " (bad) " of " (counts.all()) " inputs." }
                     }
                 }
                 main {
                     (table(report))
-                    @if let Some(process) = report.process { p { "Its process: " (process) "." } }
+                    @if let Some(process) = report.process { p { "Server process: " (process) "." } }
                     @for why in report.left_out { p { "Left out: " (why) "." } }
                     @for (row, findings) in report.by_row() { (section(row, &findings)) }
                 }
@@ -83,7 +83,7 @@ fn class(verdict: Verdict, count: usize) -> &'static str {
     }
 }
 
-/// Returns a row that opens by itself where something is wrong.
+/// Returns the section of a row, which is expanded if a verdict is bad.
 fn section(row: &Row, findings: &[&Finding]) -> Markup {
     let worst = |verdict: Verdict| {
         findings

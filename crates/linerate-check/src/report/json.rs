@@ -1,4 +1,4 @@
-//! One JSON object a line.
+//! The JSON report: one object per line.
 
 use serde_json::{Value, json};
 
@@ -9,10 +9,10 @@ use crate::{
     run::Finding,
 };
 
-/// Longer inputs are cut.
+/// How many bytes of the sent input a line shows; longer inputs are truncated.
 const SENT_BYTES_MAX: usize = 4 << 10;
 
-/// Returns what became of an input.
+/// Returns the line for the result of an input.
 pub fn line(row: &Row, finding: &Finding) -> String {
     let input = row.cases.get(finding.case).map_or("", |case| &case.name);
     json!({
@@ -35,7 +35,7 @@ pub fn line(row: &Row, finding: &Finding) -> String {
     .to_string()
 }
 
-/// Returns the counts, as the last line.
+/// Returns the last line, which has the counts.
 pub fn summary_line(report: &Report<'_>) -> String {
     let counted = |counts: &super::Counts| -> Value {
         let of = |verdict: Verdict| (verdict.name().to_owned(), json!(counts.of(verdict)));

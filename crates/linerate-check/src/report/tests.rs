@@ -41,9 +41,9 @@ fn finding(case: usize, verdict: Verdict, why: &str) -> Finding {
 
 fn findings() -> [Finding; 3] {
     [
-        finding(0, Verdict::Wrong, "it was taken for a message"),
+        finding(0, Verdict::Wrong, "it was accepted as a message"),
         finding(1, Verdict::Right, ""),
-        finding(2, Verdict::NotApplicable, "nobody compresses"),
+        finding(2, Verdict::NotApplicable, "no compression"),
     ]
 }
 
@@ -53,7 +53,7 @@ fn with_report<T>(use_it: impl FnOnce(&Report<'_>) -> T) -> T {
         name: "ws://a/",
         rows: &rows,
         findings: &findings,
-        left_out: &["R, for want of --stress".to_owned()],
+        left_out: &["R, without --stress".to_owned()],
         process: None,
     })
 }
@@ -64,10 +64,10 @@ fn the_text_says_what_was_sent_and_what_is_required() {
     for part in [
         "F04 wrong: frames <without> a mask",
         "required   close, 1002 (RFC 6455 §5.1)",
-        "F04/text: it was taken for a message",
+        "F04/text: it was accepted as a message",
         "sent       8100",
-        "Left out: R, for want of --stress.",
-        "Not applicable: 1 inputs, because nobody compresses.",
+        "Left out: R, without --stress.",
+        "Not applicable (1): no compression.",
     ] {
         assert!(text.contains(part), "{part}:\n{text}");
     }

@@ -1,4 +1,4 @@
-//! The summary on a terminal.
+//! The summary for a terminal.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use crate::{
     run::Finding,
 };
 
-/// How many inputs of a row are shown with what was sent.
+/// How many inputs of a row are shown in full.
 const SHOWN_MAX: usize = 3;
 
-/// Returns the counts and what is not right.
+/// Returns everything that is not right, and the counts.
 pub fn text(report: &Report<'_>) -> String {
     let mut text = String::new();
     for (row, findings) in report.by_row() {
@@ -32,7 +32,7 @@ pub fn text(report: &Report<'_>) -> String {
     text
 }
 
-// Writing to a string can't fail.
+// Writing to a string cannot fail.
 fn write_row(text: &mut String, row: &Row, verdict: Verdict, findings: &[&Finding]) {
     _ = writeln!(text, "{} {}: {}", row.id, verdict.name(), row.title);
     _ = writeln!(text, "    required   {} ({})", row.required, row.section);
@@ -54,7 +54,7 @@ fn write_row(text: &mut String, row: &Row, verdict: Verdict, findings: &[&Findin
 
 fn write_left_out(text: &mut String, report: &Report<'_>) {
     if let Some(process) = report.process {
-        _ = writeln!(text, "Its process: {process}.");
+        _ = writeln!(text, "Server process: {process}.");
     }
     for why in report.left_out {
         _ = writeln!(text, "Left out: {why}.");
@@ -70,7 +70,7 @@ fn write_left_out(text: &mut String, report: &Report<'_>) {
         }
     }
     for (reason, count) in reasons {
-        _ = writeln!(text, "Not applicable: {count} inputs, because {reason}.");
+        _ = writeln!(text, "Not applicable ({count}): {reason}.");
     }
 }
 

@@ -1,4 +1,5 @@
-//! Records that no library would send, protected by the keys of a connection (RFC 8446 §5.2, RFC 5246 §6.2.3).
+//! Records that no TLS library would send, protected with the keys of a connection (RFC 8446 §5.2,
+//! RFC 5246 §6.2.3).
 
 use std::io;
 
@@ -8,10 +9,11 @@ use rustls::{
 };
 use tokio_rustls::TlsStream;
 
-/// Takes a connection apart; returns what is below it, and a record of this type with this content as the next one.
+/// Takes a TLS connection apart. Returns the underlying stream, and the bytes of a record of this
+/// type and content, protected as the next one of the connection.
 ///
 /// # Errors
-/// Its keys can't be had.
+/// If the keys of the connection cannot be extracted.
 pub(super) fn forge<S>(stream: TlsStream<S>, kind: u8, content: &[u8]) -> io::Result<(S, Vec<u8>)> {
     let (io, suite, secrets) = match stream {
         TlsStream::Client(stream) => {
@@ -54,7 +56,7 @@ fn seal(
     Ok(cipher.encrypt(plain, sequence)?.encode())
 }
 
-/// Returns key and nonce base of the ciphers that there are.
+/// Returns the key and the base of the nonce.
 fn parts(secrets: ConnectionTrafficSecrets) -> Result<(AeadKey, Iv), rustls::Error> {
     match secrets {
         ConnectionTrafficSecrets::Aes128Gcm { key, iv }

@@ -1,4 +1,4 @@
-//! Streams over TLS that are cut, and that end as nobody would end them.
+//! TLS streams that are cut into small pieces, and that can end in unusual ways.
 
 use std::{
     io,
@@ -15,10 +15,10 @@ use tokio_rustls::TlsStream;
 use super::{Ending, Shape, forge::forge};
 use crate::http2::Fault;
 
-/// The type of a record of the handshake (RFC 8446 §5.1).
+/// The type of handshake records (RFC 8446 §5.1).
 const HANDSHAKE: u8 = 22;
 
-/// A socket that takes no more than some bytes at a time.
+/// A socket that writes at most `bytes_max` bytes at a time.
 pub(crate) struct Segments {
     tcp: TcpStream,
     bytes_max: usize,
@@ -60,7 +60,7 @@ impl AsyncWrite for Segments {
     }
 }
 
-/// A connection that is cut.
+/// A TLS connection with a [`Shape`].
 pub(crate) struct Shaped {
     stream: Stream,
     shape: Shape,
@@ -68,9 +68,9 @@ pub(crate) struct Shaped {
 
 enum Stream {
     Tls(Box<TlsStream<Segments>>),
-    /// Our direction is over: these bytes of it are still to be written.
+    /// The TLS connection has been taken apart; these last bytes are still to be written.
     Bare(Segments, Vec<u8>),
-    /// It could not be taken apart.
+    /// The TLS connection could not be taken apart.
     Gone,
 }
 
@@ -82,7 +82,7 @@ impl Shaped {
         }
     }
 
-    /// Takes it apart if it is to end in a way of its own.
+    /// Takes the TLS connection apart, if it is to end with bytes of our choice.
     fn end(&mut self) -> io::Result<()> {
         let stream = match std::mem::replace(&mut self.stream, Stream::Gone) {
             Stream::Tls(stream) => stream,
@@ -111,7 +111,8 @@ fn into_socket<S>(stream: TlsStream<S>) -> S {
     }
 }
 
-/// Reads to the end what can't be decrypted any more.
+/// Reads and discards records, which can no longer be decrypted, until the end of the connection.
+/// Fails if a TLS 1.2 peer starts a handshake.
 fn poll_end(io: &mut Segments, is_tls12: bool, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
     loop {
         let mut bytes = [0; 1 << 10];
@@ -119,9 +120,9 @@ fn poll_end(io: &mut Segments, is_tls12: bool, cx: &mut Context<'_>) -> Poll<io:
         ready!(Pin::new(&mut *io).poll_read(cx, &mut buffer))?;
         match buffer.filled() {
             [] => return Poll::Ready(Ok(())),
-            // TLS 1.3 has the type of all records encrypted.
+            // TLS 1.3 encrypts the type of all records.
             [HANDSHAKE, ..] if is_tls12 => {
-                let fault = Fault("a handshake in answer to one that is not secure".into());
+                let fault = Fault("a handshake in answer to an insecure renegotiation".into());
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, fault)));
             }
             _ => {}

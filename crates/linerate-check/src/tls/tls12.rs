@@ -1,4 +1,5 @@
-//! TLS 1.2 for rows of its own. Certificates are not looked at there, because all other connections do that.
+//! TLS 1.2, for the rows that need it. Certificates are not verified here, because all other
+//! connections verify them.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use rustls::{
     version::TLS12,
 };
 
-/// Returns a configuration of clients that speak nothing newer.
+/// Returns a client configuration that supports only TLS 1.2.
 pub(crate) fn config() -> ClientConfig {
     let provider = Arc::new(ring::default_provider());
     ClientConfig::builder_with_provider(provider.clone())

@@ -1,4 +1,5 @@
-//! What a process has asked for while lengths were only claimed (RFC 6455 §10.4).
+//! The memory that a process allocates while clients claim lengths but send no payload
+//! (RFC 6455 §10.4).
 
 use std::{future::Future, io, time::Duration};
 
@@ -11,13 +12,13 @@ use crate::{
     run::Finding,
 };
 
-/// What everything else may take that goes on meanwhile.
+/// How much everything else that the process does meanwhile may allocate.
 const ROOM_BYTES: u64 = 1 << 20;
 
-/// Whoever ends a connection within this time has not taken the claim.
+/// An endpoint that ends a connection sooner than this has not accepted the claim.
 const HELD_MIN: Duration = Duration::from_secs(1);
 
-/// The memory of a process before lengths were claimed, and the most meanwhile.
+/// The allocated memory of a process before lengths were claimed, and its peak meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub struct Claims {
     before_bytes: u64,
@@ -25,10 +26,11 @@ pub struct Claims {
 }
 
 impl Victim {
-    /// Claims lengths by `work`; returns what comes of it and what the process has asked for.
+    /// Runs `work`, which claims lengths. Returns its result and the memory that the process
+    /// allocated.
     ///
     /// # Errors
-    /// It is gone.
+    /// If the process has exited.
     pub async fn claim<T>(&self, work: impl Future<Output = T>) -> io::Result<(T, Claims)> {
         let before_bytes = self.figures()?.asked_bytes;
         let (done, peak) = self.watch(work).await;
@@ -41,7 +43,7 @@ impl Victim {
 }
 
 impl Claims {
-    /// Returns the row that it is judged by.
+    /// Returns the row for this finding.
     pub fn row() -> Row {
         let case = Case {
             name: "memory".into(),
@@ -54,14 +56,15 @@ impl Claims {
         };
         Row {
             id: "F09",
-            title: "memory for payloads that are announced and do not come",
+            title: "memory for payloads that are announced and never arrive",
             section: "RFC 6455 §10.4",
-            required: "allocate for what has come, not for what is claimed",
+            required: "allocate for what has arrived, not for what is claimed",
             cases: vec![case],
         }
     }
 
-    /// Returns the finding for the row at this place, where these are what became of `rows`.
+    /// Returns the finding for the row with the index `row`. `findings` are the results of `rows`,
+    /// whose inputs claimed the lengths.
     pub fn finding(&self, row: usize, rows: &[Row], findings: &[Finding]) -> Finding {
         let taken = findings
             .iter()
@@ -71,7 +74,7 @@ impl Claims {
         let grown = self.peak_bytes.saturating_sub(self.before_bytes);
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let figures = format!(
-            "{:.1} MiB claimed and taken, {:.1} MiB more asked for",
+            "{:.1} MiB claimed and accepted, {:.1} MiB more allocated",
             mib(claimed),
             mib(grown)
         );
@@ -90,10 +93,10 @@ impl Claims {
 
 fn judge(claimed: u64, grown: u64) -> Judgement {
     if claimed == 0 {
-        return Judgement::not_applicable("the server keeps no connection that claims a length");
+        return Judgement::not_applicable("the server ends all connections that claim a length");
     }
     if grown > claimed / 2 + ROOM_BYTES {
-        return Judgement::wrong("memory is asked for by what is claimed");
+        return Judgement::wrong("memory is allocated for claimed lengths");
     }
     Judgement::right()
 }

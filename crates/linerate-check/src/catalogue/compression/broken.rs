@@ -1,4 +1,4 @@
-//! Compressed messages that must not be taken (RFC 7692 §6, §7.2.2; RFC 6455 §5.2, §8.1).
+//! Compressed messages that must be rejected (RFC 7692 §6, §7.2.2; RFC 6455 §5.2, §8.1).
 
 use super::{EACH, HELLO, case, compressed, deflated, offering};
 use crate::{
@@ -46,7 +46,7 @@ pub(super) fn reserved_bits(wire: Wire) -> Row {
     ));
     Row {
         id: "X08",
-        title: "reserved bits where a compressed message has none",
+        title: "reserved bits that a compressed message must not set",
         section: "RFC 7692 §6; RFC 6455 §5.2",
         required: "fail the connection, 1002",
         cases,
@@ -67,7 +67,7 @@ pub(super) fn broken(wire: Wire) -> Row {
     };
     Row {
         id: "X03",
-        title: "data that can't be inflated",
+        title: "data that cannot be inflated",
         section: "RFC 7692 §7.2.2; RFC 1951 §3.2",
         required: "fail the connection (the standard names no code; 1007 is usual)",
         cases: vec![
@@ -97,7 +97,7 @@ pub(super) fn not_text(wire: Wire) -> Row {
     far.push(0xFF);
     Row {
         id: "U08",
-        title: "text that is no UTF-8 once it is inflated",
+        title: "text that is not UTF-8 once it is inflated",
         section: "RFC 6455 §8.1; RFC 7692 §6.2",
         required: "fail the connection, 1007",
         cases: vec![

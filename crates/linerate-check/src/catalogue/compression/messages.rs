@@ -1,4 +1,4 @@
-//! Compressed messages in order (RFC 7692 §6, §7.2).
+//! Valid compressed messages (RFC 7692 §6, §7.2).
 
 use super::{
     FINAL, HELLO, STORED, TWO_BLOCKS, answers, case, compressed, deflated, hello, keeping,
@@ -111,7 +111,7 @@ pub(super) fn finals(wire: Wire) -> Row {
     let then_plain = [compressed(0x1, FINAL), compressed(0x1, HELLO)];
     Row {
         id: "X10",
-        title: "blocks that say that they are the last",
+        title: "blocks with BFINAL set",
         section: "RFC 7692 §7.2.3.4",
         required: "accept",
         cases: vec![
@@ -141,9 +141,9 @@ pub(super) fn takeover(wire: Wire) -> Row {
     );
     Row {
         id: "X04",
-        title: "messages that refer to those before them",
+        title: "messages that refer to earlier ones",
         section: "RFC 7692 §7.2.3.2",
-        required: "accept, where the window is agreed to be kept",
+        required: "accept, if keeping the window was negotiated",
         cases: vec![
             keeping(case(wire, "both", &both, answers(&[hello(), hello()]))),
             keeping(in_bytes),

@@ -1,4 +1,5 @@
-//! Offers and answers: which parameters are agreed on, and which must not be (RFC 7692 §5, §7.1).
+//! Offers and responses: parameters that may be negotiated, and those that must not be (RFC 7692
+//! §5, §7.1).
 
 use super::{HELLO, OFFER, answers, compressed, deflated, hello, offering};
 use crate::{
@@ -35,12 +36,12 @@ pub(super) fn windows(wire: Wire) -> Row {
         id: "X05",
         title: "offers with all parameters",
         section: "RFC 7692 §7.1",
-        required: "accept or decline; what is agreed on works",
+        required: "accept or decline; what is accepted has to work",
         cases: offers.into_iter().enumerate().map(case).collect(),
     }
 }
 
-/// Answers that a client must not accept, whatever it has offered.
+/// Responses that a client must reject, whatever it has offered.
 pub(super) fn bad_answers() -> Row {
     let answers = [
         (
@@ -90,7 +91,7 @@ pub(super) fn bad_answers() -> Row {
     let case = |(name, answer): (&str, &str)| client::agreeing(name, answer);
     Row {
         id: "X06",
-        title: "answers to an offer that are malformed, or agree to what was not offered",
+        title: "responses to an offer that are malformed, or accept what was not offered",
         section: "RFC 7692 §5.1, §7, §7.1; RFC 6455 §4.1",
         required: "fail the connection, and send nothing",
         cases: answers.into_iter().map(case).collect(),

@@ -1,4 +1,5 @@
-//! Bodies, lengths, sizes and bytes beyond ASCII in the fields of a request (RFC 9110, RFC 9112 §6).
+//! Requests with bodies, ambiguous lengths, large fields, and bytes beyond ASCII (RFC 9110,
+//! RFC 9112 §6).
 
 use super::{opens, raw, refused_or_ignored};
 use crate::{
@@ -10,10 +11,10 @@ pub(super) fn rows() -> Vec<Row> {
     vec![bodies(), lengths(), large(), beyond_ascii()]
 }
 
-/// A request that must not be answered when it is the body of another.
+/// A request that is sent as the body of another one, where it must not be answered.
 const INNER: &str = "GET / HTTP/1.1\r\nHost: inner.example\r\n\r\n";
 
-/// Requests inside of requests: an endpoint that answers them lets others smuggle.
+/// Requests inside requests: an endpoint that answers the inner one allows request smuggling.
 fn bodies() -> Row {
     let bytes = INNER.len();
     let with_length = request(&format!("Content-Length: {bytes}\r\n"));
@@ -22,7 +23,7 @@ fn bodies() -> Row {
     let case = |name: &str, bytes: String| raw(name, bytes, Expect::OpenOrRefuse);
     Row {
         id: "H06",
-        title: "requests with a body, and a request in it",
+        title: "requests whose body contains another request",
         section: "RFC 9112 §6.1, §6.3, §9.3; RFC 9110 §7.8",
         required: "the body is never answered as a request",
         cases: vec![
@@ -51,7 +52,7 @@ fn lengths() -> Row {
         id: "H09",
         title: "lengths that two parsers could read differently",
         section: "RFC 9112 §6.1, §6.3",
-        required: "400, and the end of the connection",
+        required: "400, then end the connection",
         cases: vec![
             line("plus", "Content-Length: +5"),
             line("minus", "Content-Length: -1"),
@@ -74,9 +75,9 @@ fn large() -> Row {
         .collect();
     Row {
         id: "H11",
-        title: "large fields and many of them",
+        title: "large fields, and many fields",
         section: "RFC 6585 §5; RFC 9110 §5.4",
-        required: "a limit with an answer (431), or a WebSocket",
+        required: "a response at the limit (431), or a WebSocket",
         cases: vec![
             raw("moderate", request(&moderate), opens()),
             case(
@@ -109,7 +110,7 @@ fn beyond_ascii() -> Row {
         id: "H14",
         title: "bytes beyond ASCII",
         section: "RFC 9110 §5.5; RFC 6455 §9.1",
-        required: "400 or ignore it; nothing breaks",
+        required: "400, or ignore the field; the server keeps working",
         cases: vec![
             line("protocol-ff", b"Sec-WebSocket-Protocol: \xff", either()),
             line(

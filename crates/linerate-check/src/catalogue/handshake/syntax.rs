@@ -1,4 +1,4 @@
-//! How a request is written (RFC 9112 §2–§5).
+//! The syntax of a request (RFC 9112 §2–§5).
 
 use super::{NO_WEBSOCKET, edited, opens, raw, refused, refused_or_ignored};
 use crate::{
@@ -21,9 +21,9 @@ fn bytes() -> Row {
     let blank_lines = ["\r\n\r\n", &request("")].concat();
     Row {
         id: "H13",
-        title: "bytes that have no place in a head",
+        title: "bytes that do not belong in a request head",
         section: "RFC 9112 §2.2, §5.1, §5.2; RFC 9110 §5.5",
-        required: "400 where it says MUST; else refuse it or replace it by a space",
+        required: "400 where the standard says MUST; otherwise refuse the request, or replace the byte with a space",
         cases: vec![
             line("bare-cr-in-value", b"X: a\rb", either()),
             line("nul-in-value", b"X: a\0b", either()),
@@ -66,7 +66,7 @@ fn versions() -> Row {
     let version = |name: &str, version: &str, statuses| {
         raw(name, edited("HTTP/1.1", version), refused(statuses))
     };
-    // RFC 6455 §4.2.1 (1) has "HTTP/1.1 or higher".
+    // RFC 6455 §4.2.1 (1) requires "HTTP/1.1 or higher".
     let higher = |name: &str, version: &str| {
         raw(
             name,
@@ -76,9 +76,9 @@ fn versions() -> Row {
     };
     Row {
         id: "H15",
-        title: "other versions of HTTP",
+        title: "versions of HTTP other than 1.1",
         section: "RFC 9110 §7.8, §15.6.6; RFC 9112 §2.3",
-        required: "Upgrade is ignored in HTTP/1.0; 505 or 400 for what is no version",
+        required: "Upgrade is ignored in HTTP/1.0; 505 or 400 for an invalid version",
         cases: vec![
             version("1.0", "HTTP/1.0", NO_WEBSOCKET),
             version("0.9", "HTTP/0.9", &[400, 505]),
@@ -98,9 +98,9 @@ fn targets() -> Row {
     let either = || Expect::OpenOrRefuse;
     Row {
         id: "H22",
-        title: "targets of requests",
+        title: "request targets",
         section: "RFC 9112 §3.2",
-        required: "absolute form is accepted; what is none of its forms is refused, 400",
+        required: "the absolute form is accepted; an invalid form is refused, 400",
         cases: vec![
             target("absolute", "http://{host}{path}", opens()),
             target("absolute-of-another", "http://other.example/", either()),
@@ -122,9 +122,9 @@ fn other_protocols() -> Row {
         |name: &str, bytes: Vec<u8>| -> Case { raw(name, bytes, refused(&[400, 405, 501, 505])) };
     Row {
         id: "H20",
-        title: "other protocols than HTTP",
+        title: "protocols other than HTTP",
         section: "RFC 9112 §2.2, §3",
-        required: "400, and the end of the connection",
+        required: "400, then end the connection",
         cases: vec![
             case("proxy-protocol", proxy.into_bytes()),
             case("smtp", b"HELO client.example\r\n\r\n".to_vec()),

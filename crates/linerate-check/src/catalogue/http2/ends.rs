@@ -1,4 +1,5 @@
-//! How a WebSocket on a stream ends: END_STREAM is what FIN is over TCP, RST_STREAM what RST is (RFC 8441 §5).
+//! How a WebSocket on a stream ends: END_STREAM corresponds to FIN over TCP, and RST_STREAM to RST
+//! (RFC 8441 §5).
 
 use super::{Maker, masked, spam, spams};
 use crate::{
@@ -38,7 +39,7 @@ fn closing(maker: Maker<'_>) -> Row {
         id: "S27",
         title: "WebSockets that are closed",
         section: "RFC 6455 §5.5.1, §7.1.1; RFC 8441 §5",
-        required: "answer the Close frame, end the stream, and go on with the others",
+        required: "answer the Close frame, end the stream, and keep serving the others",
         cases: vec![
             case("close", 0, &close, closes(Vec::new())),
             case("close-and-end", END_STREAM, &close, closes(Vec::new())),
@@ -88,9 +89,9 @@ fn leaving(maker: Maker<'_>) -> Row {
     let fate = Fate::Answers(vec![text("Spam"), text("Spam")]);
     Row {
         id: "S28",
-        title: "a client that says that it will leave",
+        title: "a client that sends GOAWAY",
         section: "RFC 9113 §6.8",
-        required: "go on with the streams that there are",
+        required: "keep serving the existing streams",
         cases: vec![
             maker.case("behind-a-message", parts, Expect::Streams(vec![(1, fate)])),
             maker.case("twice", twice, Expect::Streams(vec![(1, spams())])),

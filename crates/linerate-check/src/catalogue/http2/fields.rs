@@ -1,4 +1,4 @@
-//! Fields that HTTP/2 has not, and field blocks that can't be decoded (RFC 9113 §8.2, RFC 7541).
+//! Fields that HTTP/2 forbids, and field blocks that cannot be decoded (RFC 9113 §8.2, RFC 7541).
 
 use super::{Maker, headers};
 use crate::{
@@ -33,9 +33,9 @@ fn of_connections(maker: Maker<'_>) -> Row {
     let malformed = |(name, field, value)| maker.malformed(name, &maker.with(field, value));
     Row {
         id: "S24",
-        title: "fields of connections",
+        title: "connection-specific fields",
         section: "RFC 9113 §8.2.2",
-        required: "reset the stream, PROTOCOL_ERROR, or answer 400 before",
+        required: "reset the stream with PROTOCOL_ERROR, or answer 400",
         cases: cases.into_iter().map(malformed).collect(),
     }
 }
@@ -98,9 +98,9 @@ fn characters(maker: Maker<'_>) -> Row {
     }
     Row {
         id: "S11",
-        title: "fields with characters that they can't have",
+        title: "fields with invalid characters",
         section: "RFC 9113 §8.2.1, §8.3.1, §10.3",
-        required: "reset the stream, PROTOCOL_ERROR, or answer 400 before",
+        required: "reset the stream with PROTOCOL_ERROR, or answer 400",
         cases,
     }
 }
@@ -135,14 +135,14 @@ fn blocks(maker: Maker<'_>) -> Row {
     ];
     Row {
         id: "S25",
-        title: "field blocks that can't be decoded",
+        title: "field blocks that cannot be decoded",
         section: "RFC 9113 §4.3; RFC 7541 §2.3.3, §4.2, §5.1, §5.2, §6.1, §6.3",
-        required: "end the connection, COMPRESSION_ERROR",
+        required: "end the connection with COMPRESSION_ERROR",
         cases: cases.into_iter().map(case).collect(),
     }
 }
 
-/// More fields than any server should take, and more than a few frames can carry.
+/// More fields than any server should accept, in more bytes than a frame can carry.
 fn long(maker: Maker<'_>) -> Row {
     let continued = |fields: &Fields| {
         let block = block(fields);
@@ -162,9 +162,9 @@ fn long(maker: Maker<'_>) -> Row {
     };
     Row {
         id: "S26",
-        title: "more fields than anybody needs",
+        title: "too many or too large fields",
         section: "RFC 9113 §10.5.1; RFC 6585 §5",
-        required: "answer 431, and go on with other streams",
+        required: "answer 431, and keep serving other streams",
         cases: vec![
             case("one-of-64-kib", continued(&one)),
             case("2000", continued(&many)),

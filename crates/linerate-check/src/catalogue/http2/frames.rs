@@ -1,4 +1,4 @@
-//! Frames that are too short, too long, or padded with more than they have (RFC 9113 §4.2, §6).
+//! Frames that are too short, too long, or claim more padding than they have (RFC 9113 §4.2, §6).
 
 use super::{Maker, headers};
 use crate::{
@@ -29,9 +29,9 @@ fn sizes(maker: Maker<'_>) -> Row {
     };
     Row {
         id: "S17",
-        title: "frames of lengths that they can't have",
+        title: "frames with invalid lengths",
         section: "RFC 9113 §4.2, §6.3, §6.5, §6.7, §6.8",
-        required: "end the connection, FRAME_SIZE_ERROR (the stream where it concerns only that)",
+        required: "end the connection with FRAME_SIZE_ERROR (or the stream, if only that is affected)",
         cases: vec![
             stream("data-over-the-most", DATA, over),
             fatal("headers-over-the-most", HEADERS, 3, over),
@@ -73,7 +73,7 @@ fn padding(maker: Maker<'_>) -> Row {
         id: "S18",
         title: "padding that is longer than its frame",
         section: "RFC 9113 §6.1, §6.2",
-        required: "end the connection, PROTOCOL_ERROR",
+        required: "end the connection with PROTOCOL_ERROR",
         cases: vec![
             maker.fatal("data-by-one", frame(DATA, PADDED, 1, b"\x02a"), protocol),
             maker.fatal("data-all", frame(DATA, PADDED, 1, b"\x01"), protocol),
@@ -114,7 +114,7 @@ fn strange(maker: Maker<'_>) -> Row {
         id: "S19",
         title: "frames that no client may send",
         section: "RFC 9113 §3.4, §6.3, §6.5, §6.6, §6.7",
-        required: "end the connection, PROTOCOL_ERROR",
+        required: "end the connection with PROTOCOL_ERROR",
         cases: vec![
             maker.fatal(
                 "push-promise",

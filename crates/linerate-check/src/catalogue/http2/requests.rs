@@ -1,4 +1,5 @@
-//! Requests that open no WebSocket (RFC 8441 §4, RFC 9113 §8.3, §8.5).
+//! Requests that must not open a WebSocket, and fields that HTTP/2 does not use (RFC 8441 §4, §5,
+//! RFC 9113 §8.3, §8.5).
 
 use super::{Maker, headers, spam, spams};
 use crate::{
@@ -19,7 +20,7 @@ pub(super) fn rows(maker: Maker<'_>) -> Vec<Row> {
     ]
 }
 
-/// Returns fields with one of them twice, the second time with this value.
+/// Returns the fields with one of them repeated with this value.
 fn twice(maker: Maker<'_>, name: &str, value: &str) -> Fields {
     let mut fields = maker.0.connect();
     fields.insert(5, (name.into(), value.into()));
@@ -57,9 +58,9 @@ fn pseudo(maker: Maker<'_>) -> Row {
     ];
     Row {
         id: "S08",
-        title: "requests whose pseudo-header fields are wrong",
+        title: "requests with invalid pseudo-header fields",
         section: "RFC 8441 §4; RFC 9113 §8.1.1, §8.3, §8.5",
-        required: "reset the stream, PROTOCOL_ERROR, or answer 400 before",
+        required: "reset the stream with PROTOCOL_ERROR, or answer 400",
         cases: cases.into_iter().map(malformed).collect(),
     }
 }
@@ -78,7 +79,7 @@ fn others(maker: Maker<'_>) -> Row {
     ];
     Row {
         id: "S21",
-        title: "other protocols than websocket",
+        title: "protocols other than websocket",
         section: "RFC 8441 §4; RFC 9220 §3; RFC 9110 §15.6.2",
         required: "answer 501",
         cases: cases.into_iter().map(case).collect(),
@@ -107,7 +108,7 @@ fn versions(maker: Maker<'_>) -> Row {
     }
 }
 
-/// What the handshake has over HTTP/1.1 only, and the end of a direction in its request.
+/// Fields that only the HTTP/1.1 handshake uses, and a request that ends its direction.
 fn not_used(maker: Maker<'_>) -> Row {
     let opens = |name: &str, fields: Fields| -> Case {
         let parts = vec![headers(1, &fields), spam(1)];
@@ -122,9 +123,9 @@ fn not_used(maker: Maker<'_>) -> Row {
     let key = "dGhlIHNhbXBsZSBub25jZQ==";
     Row {
         id: "S23",
-        title: "requests with what HTTP/2 does not use",
+        title: "requests with fields and flags that HTTP/2 does not use",
         section: "RFC 8441 §5",
-        required: "ignore the key; a request that ends its direction gets an answer",
+        required: "ignore the fields; answer a request that ends its direction",
         cases: vec![
             opens("key", maker.with("sec-websocket-key", key)),
             opens("key-that-is-none", maker.with("sec-websocket-key", "Spam")),

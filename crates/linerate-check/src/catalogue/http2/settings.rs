@@ -1,4 +1,4 @@
-//! Settings with values that they can't have (RFC 9113 §6.5.2).
+//! Settings with invalid values (RFC 9113 §6.5.2).
 
 use super::Maker;
 use crate::{
@@ -17,7 +17,7 @@ pub(super) fn rows(maker: Maker<'_>) -> Vec<Row> {
     let flow = &[FLOW_CONTROL_ERROR];
     vec![Row {
         id: "S20",
-        title: "settings with values that they can't have",
+        title: "settings with invalid values",
         section: "RFC 9113 §6.5.2",
         required: "end the connection",
         cases: vec![

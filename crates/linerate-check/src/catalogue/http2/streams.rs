@@ -1,4 +1,4 @@
-//! The lives of streams: given up, ended, used when they are over (RFC 9113 §5.1).
+//! The life cycle of streams: reset, ended, and used after they are closed (RFC 9113 §5.1).
 
 use super::{Maker, headers, masked, reset, spam, spams};
 use crate::{
@@ -35,9 +35,9 @@ fn given_up(maker: Maker<'_>) -> Row {
     let torn = frame(DATA, 0, 1, &masked(&[Frame::new(0x1, "Spam")])[..7]);
     Row {
         id: "S01",
-        title: "streams that the client gives up",
+        title: "streams that the client resets",
         section: "RFC 9113 §5.4.2, §6.4",
-        required: "go on with the others",
+        required: "keep serving the others",
         cases: vec![
             case(
                 "before-the-answer",
@@ -74,9 +74,9 @@ fn windows(maker: Maker<'_>) -> Row {
     let size = &[FRAME_SIZE_ERROR];
     Row {
         id: "S02",
-        title: "windows that there can't be",
+        title: "invalid changes of windows",
         section: "RFC 9113 §6.9, §6.9.1",
-        required: "reset the stream, or end the connection where it is the connection's window",
+        required: "reset the stream, or end the connection if it is the connection's window",
         cases: vec![
             stream("stream-by-nothing", 0, &[PROTOCOL_ERROR]),
             stream("stream-beyond-the-most", 0x7FFF_FFFF, &[FLOW_CONTROL_ERROR]),
@@ -114,9 +114,9 @@ fn continuations(maker: Maker<'_>) -> Row {
     };
     Row {
         id: "S03",
-        title: "field blocks that something comes between",
+        title: "field blocks that are interrupted",
         section: "RFC 9113 §4.3, §6.10",
-        required: "end the connection, PROTOCOL_ERROR",
+        required: "end the connection with PROTOCOL_ERROR",
         cases: vec![
             maker.fatal("of-nothing", rest(1), &[PROTOCOL_ERROR]),
             maker.fatal("of-nothing-on-an-idle-stream", rest(3), &[PROTOCOL_ERROR]),
@@ -141,7 +141,7 @@ fn continuations(maker: Maker<'_>) -> Row {
 
 fn misplaced(maker: Maker<'_>) -> Row {
     let closed = &[STREAM_CLOSED];
-    // §8.5: "MUST be treated as a stream error", of a type that is not said.
+    // §8.5: "MUST be treated as a stream error"; the standard does not name the error code.
     let any = &[PROTOCOL_ERROR, STREAM_CLOSED, CANCEL];
     let ended = || [spam(1), frame(DATA, END_STREAM, 1, b"")].concat();
     let beside = |name: &str, parts: Vec<Vec<u8>>, codes: &'static [u32]| {
@@ -151,7 +151,7 @@ fn misplaced(maker: Maker<'_>) -> Row {
     let trailers = |flags: u8| frame(HEADERS, END_HEADERS | flags, 1, block(&[("a", "b")]));
     Row {
         id: "S04",
-        title: "frames where the stream has no place for them",
+        title: "frames that the state of the stream does not allow",
         section: "RFC 9113 §5.1, §6.1, §8.5",
         required: "reset the stream, or end the connection",
         cases: vec![
@@ -190,9 +190,9 @@ fn identifiers(maker: Maker<'_>) -> Row {
     };
     Row {
         id: "S16",
-        title: "streams with numbers that they can't have",
+        title: "streams with invalid identifiers",
         section: "RFC 9113 §5.1.1",
-        required: "end the connection, PROTOCOL_ERROR",
+        required: "end the connection with PROTOCOL_ERROR",
         cases: vec![
             fatal("zero", 0),
             fatal("of-the-server", 8),
@@ -212,9 +212,9 @@ fn unmasked(maker: Maker<'_>) -> Row {
     };
     Row {
         id: "S10",
-        title: "frames of a WebSocket that are wrong, beside others",
+        title: "invalid WebSocket frames on one of several streams",
         section: "RFC 6455 §5.1, §5.2, §7.1.7; RFC 8441 §5",
-        required: "fail this WebSocket, 1002, end its stream, and go on with the others",
+        required: "fail this WebSocket, 1002, end its stream, and keep serving the others",
         cases: vec![
             case("text-without-a-mask", b"\x81\x04Spam"),
             case("ping-without-a-mask", b"\x89\x00"),

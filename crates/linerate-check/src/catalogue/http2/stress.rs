@@ -1,4 +1,4 @@
-//! Frames that cost the client less than the server, very many of them (RFC 9113 §10.5).
+//! Floods of frames that cost the client less than the server (RFC 9113 §10.5).
 
 use super::{Maker, masked, reset, spam};
 use crate::{
@@ -13,10 +13,10 @@ use crate::{
     },
 };
 
-/// How many streams a flood has.
+/// The number of streams in a flood.
 const STREAMS: u32 = 10_000;
 
-/// How many frames a flood has.
+/// The number of frames in a flood.
 const FRAMES: usize = 100_000;
 
 const SECTION: &str = "RFC 9113 §10.5";
@@ -26,7 +26,7 @@ pub(super) fn rows(maker: Maker<'_>) -> Vec<Row> {
     vec![resets(maker), blocks(maker), data(maker), control(maker)]
 }
 
-/// Returns an input behind which the next stream is served, if the connection goes on.
+/// Creates an input after which the next stream has to be served, if the connection stays open.
 fn flood(maker: Maker<'_>, name: &str, flood: Vec<u8>, next: u32) -> Case {
     let parts = vec![maker.open(1), flood, maker.open(next), spam(next)];
     maker.case(name, parts, Expect::Endure(next))
@@ -37,7 +37,7 @@ fn row(id: &'static str, title: &'static str, cases: Vec<Case>) -> Row {
         id,
         title,
         section: SECTION,
-        required: "take it or end the connection (ENHANCE_YOUR_CALM), and serve others afterwards",
+        required: "accept it or end the connection (ENHANCE_YOUR_CALM), and serve others afterwards",
         cases,
     }
 }
@@ -49,11 +49,11 @@ fn resets(maker: Maker<'_>) -> Row {
         frames.collect::<Vec<_>>().concat()
     };
     let next = 2 * STREAMS + 3;
-    // RFC 9113 §6.9: a window that grows by nothing is an error of the stream.
+    // RFC 9113 §6.9: a window increment of 0 is a stream error.
     let by_nothing = |stream: u32| frame(WINDOW_UPDATE, 0, stream, [0; 4]);
     row(
         "R81",
-        "very many streams that are given up at once, or that the server has to reset",
+        "very many streams that are reset at once, by the client or by the server",
         vec![
             flood(maker, "given-up", each(reset), next),
             flood(maker, "made-to-reset", each(by_nothing), next),
@@ -91,7 +91,7 @@ fn data(maker: Maker<'_>) -> Row {
     let fragments = fragments.chunks(1_024).map(|part| frame(DATA, 0, 1, part));
     row(
         "R84",
-        "very much DATA with next to nothing in it",
+        "very many DATA frames with almost no content",
         vec![
             flood(maker, "empty", empty, 3),
             flood(maker, "padding-alone", padded, 3),

@@ -1,4 +1,4 @@
-//! What every server that takes WebSockets over HTTP/2 has to take.
+//! Input that every server that accepts WebSockets over HTTP/2 has to accept.
 
 use super::{Maker, answers, headers, masked, spam, spams};
 use crate::{
@@ -50,7 +50,7 @@ fn messages(maker: Maker<'_>) -> Row {
     let both = vec![maker.open(1), maker.open(3), [spam(1), spam(3)].concat()];
     Row {
         id: "S13",
-        title: "messages on streams, however DATA cuts them",
+        title: "messages on streams, split over DATA frames in any way",
         section: "RFC 8441 §5; RFC 9113 §6.1",
         required: "accept",
         cases: vec![
@@ -113,7 +113,7 @@ fn requests(maker: Maker<'_>) -> Row {
     with_te.push((b"x-empty".to_vec(), Vec::new()));
     Row {
         id: "S14",
-        title: "requests for a WebSocket, however they are written",
+        title: "valid requests for a WebSocket in different encodings",
         section: "RFC 8441 §4, §5; RFC 9113 §6.2, §6.10; RFC 7541 §6",
         required: "accept",
         cases: vec![
@@ -150,7 +150,8 @@ fn cookies(maker: Maker<'_>) -> crate::http2::Fields {
     fields
 }
 
-/// Returns a request whose last fields are put into the table, the version as the newest (RFC 7541 §6.2.1).
+/// Returns a request whose last field, the version, is added to the dynamic table (RFC 7541
+/// §6.2.1).
 fn indexed(maker: Maker<'_>) -> Vec<u8> {
     let mut bytes = block(&maker.without("sec-websocket-version"));
     bytes.push(0x40);
@@ -159,7 +160,7 @@ fn indexed(maker: Maker<'_>) -> Vec<u8> {
     frame(HEADERS, END_HEADERS, 1, bytes)
 }
 
-/// Returns one that refers to it (RFC 7541 §6.1): 62 is the newest.
+/// Returns a request that refers to this entry: index 62 is the newest entry (RFC 7541 §6.1).
 fn referring(maker: Maker<'_>) -> Vec<u8> {
     let mut bytes = block(&maker.without("sec-websocket-version"));
     bytes.push(0x80 | 62);
@@ -173,7 +174,7 @@ fn ignored(maker: Maker<'_>) -> Row {
     };
     Row {
         id: "S15",
-        title: "frames and settings that nobody knows, and those that change nothing",
+        title: "unknown frames and settings, and those that change nothing",
         section: "RFC 9113 §4.1, §5.5, §6.5.2, §6.7",
         required: "ignore",
         cases: vec![
@@ -207,7 +208,7 @@ fn ignored(maker: Maker<'_>) -> Row {
     }
 }
 
-/// Returns an input on streams whose windows begin with so many bytes.
+/// Makes the streams of an input begin with a window of `window` bytes.
 fn windowed(mut case: Case, window: u32) -> Case {
     case.input.opening = Opening::Http2 {
         window: Some(window),
@@ -224,9 +225,9 @@ fn windows(maker: Maker<'_>) -> Row {
     // The answer has six bytes.
     Row {
         id: "S05",
-        title: "windows that are closed, or open slowly",
+        title: "windows that are closed or grow slowly",
         section: "RFC 9113 §5.2, §6.9",
-        required: "send no more than the window has room for, and that at once",
+        required: "send what the window allows, at once and no more",
         cases: vec![
             case("of-0-opened-by-6", 0, vec![by(6)]),
             case(
@@ -261,7 +262,7 @@ fn padding(maker: Maker<'_>) -> Row {
         frame(DATA, PADDED, 1, payload)
     };
     let only = frame(DATA, PADDED, 1, [&[255][..], &[0; 255]].concat());
-    // More than any window has, unless what is padded gives it back.
+    // More than any window allows, unless the server replenishes it for padding.
     let much = [only.repeat(100), spam(1)].concat();
     let case = |name: &str, bytes: Vec<u8>| {
         let parts = vec![maker.open(1), bytes];
@@ -271,7 +272,7 @@ fn padding(maker: Maker<'_>) -> Row {
         id: "S07",
         title: "DATA with padding",
         section: "RFC 9113 §6.1",
-        required: "accept, and take the padding for nothing",
+        required: "accept, and ignore the padding",
         cases: vec![
             case("of-0", padded(0)),
             case("of-1", padded(1)),
@@ -300,7 +301,7 @@ fn stalled_long(maker: Maker<'_>) -> Row {
     };
     Row {
         id: "S06",
-        title: "a reader that stalls while much waits for it, and then goes on",
+        title: "a reader that stalls with much data pending, and then continues",
         section: "RFC 9113 §5.2.1; RFC 8441 §5",
         required: "wait, and lose nothing",
         cases: vec![case("at-once", at_once), case("in-steps", in_steps)],
@@ -328,7 +329,7 @@ fn stalled(maker: Maker<'_>) -> Row {
     ];
     Row {
         id: "S12",
-        title: "streams beside one whose reader stalls",
+        title: "streams next to one whose reader stalls",
         section: "RFC 9113 §5.2.1",
         required: "serve each as its window allows",
         cases: vec![

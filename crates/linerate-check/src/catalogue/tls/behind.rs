@@ -1,5 +1,5 @@
-//! What comes behind the handshake, in the middle of a message: alerts, messages of the handshake, and what nobody has
-//! protected (RFC 8446 §5, §6), and what is agreed on to be spoken (RFC 7301).
+//! Input after the handshake, in the middle of a message: alerts, handshake messages and
+//! unprotected bytes (RFC 8446 §5, §6); and the negotiation of the protocol (RFC 7301).
 
 use super::{ends, hello, shaped};
 use crate::{
@@ -9,14 +9,14 @@ use crate::{
     tls::{Ending, Shape},
 };
 
-/// Returns that the connection has to end.
+/// Expects the connection to end. Keeping it open is wrong.
 const fn must_end() -> Expect {
     Expect::End {
         otherwise: Verdict::Wrong,
     }
 }
 
-/// Returns an input that ends in the middle of a message.
+/// Creates an input that ends in the middle of a message.
 fn ending(wire: Wire, name: &str, shape: Shape, expect: Expect) -> Case {
     let mut bytes = wire.bytes(&[Frame::new(0x1, "Spam")]);
     bytes.truncate(bytes.len() - 2);
@@ -37,7 +37,7 @@ pub(super) fn protected(wire: Wire) -> Row {
     let case = |name, kind, content| ending(wire, name, record(kind, content), must_end());
     Row {
         id: "T13",
-        title: "alerts and messages of the handshake in the middle of a message",
+        title: "alerts and handshake messages in the middle of a message",
         section: "RFC 8446 §4.6.3, §5, §5.4, §6, §6.2",
         required: "end the connection, and deliver nothing",
         cases: vec![
@@ -57,7 +57,8 @@ pub(super) fn protected(wire: Wire) -> Row {
     }
 }
 
-/// An alert, and what looks like the rest of the message, as whoever is on the way can send them.
+/// An unprotected alert, and bytes that look like the rest of the message, as an attacker on the
+/// path could send them.
 const BARE_ALERT: &[u8] = &[21, 3, 3, 0, 2, 2, 40];
 const BARE_DATA: &[u8] = &[23, 3, 3, 0, 2, b'a', b'm'];
 const BARE_RECORD: &[u8] = &[
@@ -75,7 +76,7 @@ pub(super) fn bare(wire: Wire) -> Row {
     };
     Row {
         id: "T14",
-        title: "records behind the handshake that are not protected",
+        title: "unprotected records after the handshake",
         section: "RFC 8446 §5.2, §6.2",
         required: "end the connection, and deliver nothing",
         cases: vec![
@@ -88,7 +89,7 @@ pub(super) fn bare(wire: Wire) -> Row {
     }
 }
 
-/// A second hello as nobody could send who is sure with whom he speaks: without RFC 5746.
+/// A second hello without the extension of RFC 5746, which would bind it to the current connection.
 static HELLO: std::sync::LazyLock<Vec<u8>> =
     std::sync::LazyLock::new(|| hello(0x0303, &[0xC0, 0x2B, 0xC0, 0x2F], &[0], b""));
 
@@ -121,9 +122,9 @@ pub(super) fn protocols(wire: Wire) -> Row {
     };
     Row {
         id: "T05",
-        title: "offers of protocols to speak over TLS (ALPN)",
+        title: "offers of application protocols (ALPN)",
         section: "RFC 7301 §3.1, §3.2",
-        required: "agree to HTTP/1.1; where there is nothing to agree on, say so (no_application_protocol), or take no part",
+        required: "select HTTP/1.1; without a common protocol, send the alert no_application_protocol or ignore the offer",
         cases: vec![
             case("http1", &[b"http/1.1"]),
             case("unknown-and-http1", &[b"x-unknown", b"http/1.1"]),

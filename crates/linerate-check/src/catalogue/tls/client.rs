@@ -1,9 +1,9 @@
-//! What a server says in place of its hello (RFC 8446 §4.1.3, §6.2).
+//! Input that a server sends instead of a valid ServerHello (RFC 8446 §4.1.3, §6.2).
 
 use super::{PROTOCOL_VERSION, UNEXPECTED, hello, raw, record};
 use crate::case::Row;
 
-/// Returns a ServerHello with this version and suite, of a session without a name.
+/// Returns a ServerHello with this version and suite, and an empty session id.
 fn server_hello(version: u16, suite: u16) -> Vec<u8> {
     let mut body = version.to_be_bytes().to_vec();
     body.extend([7; 32]);
@@ -16,9 +16,9 @@ fn server_hello(version: u16, suite: u16) -> Vec<u8> {
 pub(super) fn answers() -> Row {
     Row {
         id: "T15",
-        title: "answers to a hello that no handshake can go on with",
+        title: "answers to a hello that cannot continue a handshake",
         section: "RFC 8446 §4.1.3, §5, §6.2; RFC 8996 §4, §5",
-        required: "end the connection, with an alert where it is TLS",
+        required: "end the connection, with an alert if the input is TLS",
         cases: vec![
             raw("fatal-alert", record(21, &[2, 40]), &[]),
             raw("http", b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), &[]),
