@@ -1,6 +1,7 @@
-//! Finds the contenders' source files, whose kernels are private, where Cargo unpacked them.
+//! Finds the source files of the contenders' kernels, which are private, where Cargo unpacked them.
 //!
-//! They are compiled into this crate as they are, with its flags, and none of them is kept here.
+//! They are compiled into this crate unchanged and with its flags. The repository contains no copy
+//! of them.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -16,13 +17,13 @@ mod contenders {
 
     use serde_json::Value;
 
-    /// Module here, package there, and the file within the package.
+    /// Name of the module in this crate, name of the package, and path of the file in the package.
     const FILES: [[&str; 3]; 2] = [
         ["tokio_websockets", "tokio-websockets", "src/mask.rs"],
         ["tungstenite", "tungstenite", "src/protocol/frame/mask.rs"],
     ];
 
-    /// Writes a file with one module per contender, for `src/lib.rs` to include.
+    /// Writes a file with one module per contender, which `src/lib.rs` includes.
     pub(super) fn write_modules() {
         let metadata = metadata();
         let modules: String = FILES
@@ -37,7 +38,7 @@ mod contenders {
         fs::write(out_dir.join("contenders.rs"), modules).expect("OUT_DIR can be written to");
     }
 
-    /// Asks Cargo which packages it resolved to, and where they are.
+    /// Asks Cargo for the packages that it resolved and their locations.
     fn metadata() -> Value {
         let cargo = env::var_os("CARGO").expect("Cargo sets it");
         let target = env::var("TARGET").expect("Cargo sets it");
@@ -54,7 +55,7 @@ mod contenders {
         serde_json::from_slice(&output.stdout).expect("Cargo prints JSON")
     }
 
-    /// Returns the directory that holds a package's manifest.
+    /// Returns the directory that contains a package's manifest.
     fn package_dir(metadata: &Value, name: &str) -> PathBuf {
         let packages = metadata["packages"]
             .as_array()
@@ -66,7 +67,7 @@ mod contenders {
             .unwrap_or_else(|| panic!("{name} is not among the dependencies"));
         Path::new(manifest)
             .parent()
-            .expect("a manifest lies in a directory")
+            .expect("a manifest is in a directory")
             .to_owned()
     }
 }

@@ -1,29 +1,29 @@
-//! A cell: one load that all contenders are put under, and what is compared.
+//! A cell: one load that every contender is measured under, and the figure they are compared by.
 
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-/// A field of the comparison: all contenders meet the same load.
+/// One cell of the comparison. All contenders are measured under the same load.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Cell {
-    /// The name of the scenario it belongs to, for instance `pipeline`.
+    /// Name of the scenario that the cell belongs to, for instance `pipeline`.
     pub scenario: String,
-    /// The name within the scenario, without spaces: `5B-128w`. A command line selects by it.
+    /// Name within the scenario, without spaces: `5B-128w`. Command lines select cells by it.
     pub name: String,
-    /// For people: `5 B, 8 connections, 128 in flight`.
+    /// Title for people: `5 B, 8 connections, 128 in flight`.
     pub title: String,
-    /// What is done.
+    /// The load that the clients generate.
     pub load: Load,
 }
 
 impl Cell {
-    /// Returns `scenario/name`, which is unique in a run.
+    /// Returns `scenario/name`, which is unique within a run.
     pub fn id(&self) -> String {
         format!("{}/{}", self.scenario, self.name)
     }
 
-    /// Returns what the contenders are compared by.
+    /// Returns the figure by which contenders are compared.
     pub fn headline(&self) -> Headline {
         match &self.load {
             Load::Echo(echo) if echo.rate.is_some() => Headline::LatencyP99,
@@ -32,7 +32,7 @@ impl Cell {
         }
     }
 
-    /// Returns how the server has to be started.
+    /// Returns the mode in which the server must be started.
     pub fn mode(&self) -> Mode {
         match &self.load {
             Load::Echo(echo) => Mode {
@@ -51,110 +51,111 @@ impl Cell {
     }
 }
 
-/// What a cell compares, and in which direction.
+/// The figure that a cell compares, and whether more or less of it is better.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Headline {
-    /// Resident bytes per idle connection, once each has had a message echoed; less is better.
+    /// Resident bytes per idle connection, after each has had one message echoed. Less is better.
     BytesPerConnection,
-    /// The 99th percentile of latency from the intended send time; less is better.
+    /// The 99th percentile of latency, counted from the intended send time. Less is better.
     LatencyP99,
-    /// Messages (deliveries in a fan-out) per second of the server's CPU time; more is better.
+    /// Messages (deliveries in a fan-out) per second of server CPU time. More is better.
     PerServerCpuSecond,
 }
 
 impl Headline {
-    /// Returns whether a larger figure is the better one.
+    /// Returns whether a larger figure is better.
     pub fn more_is_better(self) -> bool {
         self == Self::PerServerCpuSecond
     }
 }
 
-/// What the clients do.
+/// The load that the clients generate.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Load {
-    /// Messages that come back.
+    /// Messages that the server echoes.
     Echo(Echo),
-    /// One publisher, many subscribers.
+    /// One publisher and many subscribers.
     Fanout(Fanout),
-    /// Connections that do nothing.
+    /// Connections that stay idle.
     Idle(Idle),
-    /// Messages that are acknowledged, not echoed.
+    /// Messages that the server acknowledges instead of echoing.
     Upload(Upload),
 }
 
-/// Messages that come back. Each connection sends `window` messages and, once all have come back,
-/// the next `window`.
+/// Messages that the server echoes. Each connection sends `window` messages and, once all of them
+/// have been echoed, the next `window`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Echo {
-    /// Connections that are open at a time.
+    /// Number of connections that are open at a time.
     pub connections: u32,
-    /// Messages in flight on each connection.
+    /// Number of messages in flight on each connection.
     pub window: u32,
-    /// Payload of each message.
+    /// Payload size of each message, in bytes.
     pub payload_bytes: u32,
-    /// What the payload is made of.
+    /// Content of the payload.
     pub payload: Payload,
-    /// Frames that the client sends each message in; 1 is an unfragmented message. The answer may
-    /// come in any number of frames.
+    /// Number of frames in which the client sends each message; 1 is an unfragmented message. The
+    /// server may answer in any number of frames.
     pub frames: u32,
-    /// The longest write to a socket, in wire bytes; `None` leaves it to the kernel.
+    /// Longest write to a socket, in bytes on the wire; `None` leaves the size to the kernel.
     pub write_bytes_max: Option<NonZeroU32>,
-    /// Whether the connection is encrypted (TLS 1.3, AES-128-GCM).
+    /// True if the connection is encrypted (TLS 1.3, AES-128-GCM).
     pub tls: bool,
-    /// Whether messages are compressed.
+    /// How messages are compressed.
     pub deflate: Deflate,
-    /// Messages per second over all connections, sent on schedule whether or not answers have come
-    /// (open loop); `None` sends as fast as answers come (closed loop).
+    /// Messages per second over all connections, sent on schedule whether or not answers have
+    /// arrived (open loop); `None` sends as fast as answers arrive (closed loop).
     pub rate: Option<f64>,
-    /// Messages that each connection sends before it is closed, whereupon another is opened in its
-    /// place; opening and closing are measured with them. `None` opens all connections before the
-    /// clock starts and keeps them.
+    /// Number of messages that each connection sends before it is closed and replaced by a new one;
+    /// the measurement then includes opening and closing. `None` opens all connections before the
+    /// clock starts and keeps them open.
     pub messages: Option<u32>,
 }
 
-/// One publisher's messages, each delivered to all connections, the publisher's own included.
+/// One publisher's messages, each delivered to all connections, including the publisher's own.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Fanout {
-    /// Connections besides the publisher's; deliveries to them are counted.
+    /// Number of connections in addition to the publisher's. Only deliveries to these are counted.
     pub subscribers: u32,
-    /// Payload of each message, which is text.
+    /// Payload size of each message, in bytes. Messages are text.
     pub payload_bytes: u32,
-    /// Messages that the publisher has in flight: the next is sent once all have the oldest.
+    /// Number of messages that the publisher has in flight. It sends the next one when the oldest
+    /// has been delivered to all connections.
     pub window: u32,
 }
 
-/// Connections that do nothing, then echo one message each, then nothing again.
+/// Connections that are idle, then echo one message each, then are idle again.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Idle {
-    /// Connections that are open at a time.
+    /// Number of connections that are open at a time.
     pub connections: u32,
-    /// Payload of the one binary message.
+    /// Payload size of the single binary message, in bytes.
     pub payload_bytes: u32,
 }
 
-/// Binary messages on one connection, each answered by a text message that has the number of its
-/// payload bytes in decimal.
+/// Binary messages on one connection. The server answers each with a text message that contains the
+/// number of payload bytes in decimal.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Upload {
-    /// Payload of each message.
+    /// Payload size of each message, in bytes.
     pub payload_bytes: u32,
-    /// Messages that may be unacknowledged.
+    /// Largest number of messages that may be unacknowledged.
     pub window: u32,
-    /// Payload of all messages together.
+    /// Payload of all messages together, in bytes.
     pub total_bytes: u64,
 }
 
-/// What a payload is made of.
+/// Content of a payload.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Payload {
-    /// Text of ASCII characters.
+    /// ASCII text.
     Ascii,
-    /// A binary message that is no UTF-8.
+    /// A binary message that is not valid UTF-8.
     Binary,
-    /// Text: a JSON document, as dashboards get them.
+    /// A JSON document like those that dashboards receive, sent as text.
     Json,
     /// Text with characters of one to four bytes.
     Multibyte,
@@ -164,31 +165,31 @@ pub enum Payload {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Deflate {
-    /// Each message for itself, in both directions.
+    /// Each message is compressed independently, in both directions.
     NoTakeover,
-    /// Not at all.
+    /// No compression.
     #[default]
     Off,
-    /// With context takeover in both directions.
+    /// Messages are compressed with context takeover in both directions.
     Takeover,
 }
 
-/// How a contender's server is started.
+/// The options with which a contender's server is started.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Mode {
-    /// What it does with messages.
+    /// What the server does with messages.
     pub service: Service,
-    /// Whether it serves `wss://`.
+    /// True if the server serves `wss://`.
     pub tls: bool,
-    /// Whether it agrees to compress.
+    /// The compression that the server agrees to.
     pub deflate: Deflate,
-    /// Whether its allocator does without huge pages, whose steps of 2 MiB would hide what a
-    /// connection costs.
+    /// True if the server's allocator must not use huge pages. Their steps of 2 MiB would hide the
+    /// memory cost of a connection.
     pub small_pages: bool,
 }
 
 impl Mode {
-    /// A server without TLS and compression.
+    /// Returns the mode of a server without TLS and without compression.
     pub fn plain(service: Service) -> Self {
         Self {
             service,
@@ -203,10 +204,10 @@ impl Mode {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Service {
-    /// Answers with the number of its payload bytes.
+    /// Answers with the number of payload bytes.
     Acknowledge,
-    /// Sends it back.
+    /// Sends the message back.
     Echo,
-    /// Sends it to all connections.
+    /// Sends the message to all connections.
     Fanout,
 }

@@ -1,16 +1,16 @@
-//! Comparisons of two records: what changed, and which changes exceed the noise.
+//! Comparison of two records: what changed, and which changes exceed the noise.
 //!
-//! A change counts if two things hold.
+//! A change counts if both of these conditions hold:
 //!
 //! 1. The ranges over the rounds do not overlap: every round of one record is better than every
-//!    round of the other. Rounds are few, so that a test that assumes a distribution would promise
+//!    round of the other. There are few rounds, so a test that assumes a distribution would promise
 //!    more than it can keep.
 //! 2. The medians differ by more than [`CHANGE_MIN`] and by more than the pooled spread, which is
 //!    the root mean square of the half ranges, relative to the medians. Ranges of three or five
-//!    rounds fall apart by chance now and then; two runs of the same server do differ by a few per
-//!    cent, because code and memory lie elsewhere.
+//!    rounds fail to overlap by chance now and then, and two runs of the same server do differ by a
+//!    few per cent, because code and memory end up at other addresses.
 //!
-//! One round has no range, so that nothing can be said to exceed it.
+//! A single round has no range, so no change can exceed it.
 
 #[cfg(test)]
 mod tests;
@@ -22,82 +22,84 @@ use crate::record::{Host, Record, Run};
 use crate::report::number::counted;
 use crate::summary::{CellSummary, Metric, Spread, Standing, Status, Summary};
 
-/// Changes of a median that are not more than this share are noise, whatever the rounds say.
+/// A change of a median by this share or less is noise, whatever the rounds are.
 pub const CHANGE_MIN: f64 = 0.03;
 
-/// Rounds that each record needs before a change can exceed the noise.
+/// Number of rounds that each record needs before a change can exceed the noise.
 const ROUNDS_MIN: usize = 2;
 
-/// What differs between two records, the first of which is the base.
+/// The differences between two records, the first of which is the base.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// What makes the two hard to compare: other machines, efforts, versions, cells. To be told
-    /// first.
+    /// What makes the two records hard to compare: different machines, efforts, versions or cells.
+    /// Show these first.
     pub cautions: Vec<String>,
-    /// Contenders in cells that have a headline in both, in the order of the second record.
+    /// Contenders in cells that have a headline figure in both records, in the order of the second
+    /// record.
     pub changes: Vec<Change>,
-    /// Those that have one in only one of the two.
+    /// Contenders in cells that have a headline figure in only one of the records.
     pub one_sided: Vec<OneSided>,
-    /// How many changes are of each kind.
+    /// Number of changes of each kind.
     pub totals: Totals,
 }
 
-/// How a contender's headline in a cell changed.
+/// How a contender's headline figure in a cell changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Change {
-    /// The cell's id.
+    /// Id of the cell.
     pub cell: String,
-    /// The contender's name.
+    /// Name of the contender.
     pub contender: String,
-    /// What is compared.
+    /// The figure that is compared.
     pub metric: Metric,
     /// The figure in the first record.
     pub before: Spread,
-    /// The figure in the second.
+    /// The figure in the second record.
     pub after: Spread,
-    /// Change of the median as a share of the first: 0.1 is 10 % more, whichever is better.
+    /// Change of the median as a share of the first one: 0.1 is 10 % more, whether or not more is
+    /// better.
     pub change: f64,
-    /// What to make of it.
+    /// The verdict on the change.
     pub verdict: Verdict,
 }
 
-/// What to make of a change.
+/// A verdict on a change: whether it exceeds the noise, and in which direction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It exceeds the noise, and is an improvement.
+    /// The change exceeds the noise and is an improvement.
     Better,
-    /// It does not exceed the noise.
+    /// The change does not exceed the noise.
     WithinNoise,
-    /// It exceeds the noise, and is none.
+    /// The change exceeds the noise and is a regression.
     Worse,
 }
 
-/// A contender that has a headline in a cell of only one of the records.
+/// A contender that has a headline figure for a cell in only one of the records.
 #[derive(Clone, Debug, Serialize)]
 pub struct OneSided {
-    /// The cell's id.
+    /// Id of the cell.
     pub cell: String,
-    /// The contender's name.
+    /// Name of the contender.
     pub contender: String,
-    /// Whether the first record has it.
+    /// True if the first record has the figure.
     pub in_first: bool,
-    /// Why the other one has not.
+    /// Why the other record does not have it.
     pub reason: String,
 }
 
-/// Numbers of changes.
+/// Number of changes of each kind.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Totals {
-    /// [`Verdict::Better`].
+    /// Number of changes judged [`Verdict::Better`].
     pub better: usize,
-    /// [`Verdict::WithinNoise`].
+    /// Number of changes judged [`Verdict::WithinNoise`].
     pub within_noise: usize,
-    /// [`Verdict::Worse`].
+    /// Number of changes judged [`Verdict::Worse`].
     pub worse: usize,
 }
 
-/// Compares two records; `first` is what `second` is said to have changed from.
+/// Compares two records. `first` is the base; changes lead from it to `second`.
 pub fn compare(first: &Record, second: &Record) -> Comparison {
     let (before, after) = (Summary::of(first), Summary::of(second));
     let mut comparison = Comparison {
@@ -112,7 +114,7 @@ pub fn compare(first: &Record, second: &Record) -> Comparison {
             continue;
         };
         if base.cell.load != cell.cell.load || base.metric != cell.metric {
-            let caution = format!("{id} is another cell in each record, and is left out");
+            let caution = format!("{id} differs between the records and is not compared");
             comparison.cautions.push(caution);
             continue;
         }
@@ -169,7 +171,7 @@ impl Totals {
     }
 }
 
-/// Judges a change by the rule at the head of this module.
+/// Judges a change by the rule in the documentation of this module.
 fn judge(metric: Metric, before: Spread, after: Spread, rounds: usize) -> Verdict {
     let pooled = ((before.relative().powi(2) + after.relative().powi(2)) / 2.0).sqrt();
     let change = (after.median / before.median - 1.0).abs();
@@ -182,7 +184,7 @@ fn judge(metric: Metric, before: Spread, after: Spread, rounds: usize) -> Verdic
     }
 }
 
-/// Returns how many rounds of a contender count.
+/// Returns how many of a contender's rounds count.
 fn rounds(standing: &Standing) -> usize {
     match standing.status {
         Status::Measured { rounds, .. } => rounds,
@@ -194,12 +196,12 @@ fn reason(status: &Status) -> String {
     match status {
         Status::Failed { reason, .. } => format!("failed: {reason}"),
         Status::LoadBound { .. } => "the load generator was the bottleneck".into(),
-        Status::Measured { .. } => "the figure that is compared is not known".into(),
+        Status::Measured { .. } => "the compared figure is not known".into(),
         Status::Unsupported { reason } => format!("cannot take part: {reason}"),
     }
 }
 
-/// Returns what differs between two runs beside their figures.
+/// Returns the differences between two runs other than their figures.
 fn cautions(first: &Run, second: &Run) -> Vec<String> {
     let mut cautions = Vec::new();
     let mut check = |what: &str, a: &str, b: &str| {
@@ -213,17 +215,17 @@ fn cautions(first: &Run, second: &Run) -> Vec<String> {
     check("processor", &a.cpu, &b.cpu);
     check("cores", &a.cores.to_string(), &b.cores.to_string());
     check(
-        "cores of servers",
+        "server cores",
         &numbers(&a.server_cores),
         &numbers(&b.server_cores),
     );
     check(
-        "cores of the load",
+        "load cores",
         &numbers(&a.load_cores),
         &numbers(&b.load_cores),
     );
     check(
-        "bytes of memory",
+        "memory in bytes",
         &a.memory_bytes.to_string(),
         &b.memory_bytes.to_string(),
     );
@@ -238,7 +240,7 @@ fn cautions(first: &Run, second: &Run) -> Vec<String> {
     check("tools", &tools(a), &tools(b));
     check("effort", &first.effort, &second.effort);
     check(
-        "milliseconds of a round",
+        "milliseconds per round",
         &first.measured_ms.to_string(),
         &second.measured_ms.to_string(),
     );
@@ -247,7 +249,11 @@ fn cautions(first: &Run, second: &Run) -> Vec<String> {
         &first.warm_up_ms.to_string(),
         &second.warm_up_ms.to_string(),
     );
-    check("linerate that measured", &first.linerate, &second.linerate);
+    check(
+        "version of linerate that measured",
+        &first.linerate,
+        &second.linerate,
+    );
     for note in &second.contenders {
         let earlier = first.contenders.iter().find(|it| it.name == note.name);
         if let Some(earlier) = earlier {
@@ -259,16 +265,16 @@ fn cautions(first: &Run, second: &Run) -> Vec<String> {
         }
     }
     if first.rounds.min(second.rounds) < ROUNDS_MIN as u32 {
-        cautions.push("one round has no spread: no change can be told from noise".into());
+        cautions.push("one round has no spread, so no change can be told from noise".into());
     }
     cautions
 }
 
 fn told(text: &str) -> &str {
-    if text.is_empty() { "nothing" } else { text }
+    if text.is_empty() { "none" } else { text }
 }
 
-/// Returns which contenders, and how many cells, are in only one of the records.
+/// Returns the contenders, and the number of cells, that are in only one of the records.
 fn missing(first: &Summary, second: &Summary) -> Vec<String> {
     let sides = [("first", first, second), ("second", second, first)];
     let mut missing = Vec::new();

@@ -1,4 +1,4 @@
-//! Contenders: the folders of `bench/contenders`, what their manifests say, and where their programs are.
+//! Contenders: the folders of `bench/contenders`, their manifests and their programs.
 
 use std::fs;
 use std::io;
@@ -11,85 +11,87 @@ use crate::cell::{Deflate, Mode, Service};
 use crate::load::Wire;
 use crate::record::ContenderNote;
 
-/// The file that makes a folder a contender.
+/// Name of the file that makes a folder a contender.
 const MANIFEST: &str = "contender.toml";
 
-/// Where `make contenders` puts a contender's program, seen from two folders above its own.
+/// Folder in which `make contenders` puts the contenders' programs, relative to the root of the
+/// checkout, which is two folders above the folder of contenders.
 const BUILT: &str = ".cache/contenders";
 
-/// A server that takes part, or would.
+/// A server that takes part in the comparison, or would if its program were available.
 #[derive(Clone, Debug)]
 pub struct Contender {
-    /// The name of its folder.
+    /// Name of its folder.
     pub name: String,
-    /// What it says of itself.
+    /// Content of its manifest.
     pub manifest: Manifest,
-    /// Where it is.
+    /// Location of its program.
     pub program: Program,
 }
 
-/// What `contender.toml` says; `bench/contenders/README.md` explains the fields.
+/// Content of `contender.toml`; `bench/contenders/README.md` explains the fields.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// For people.
+    /// Title for people.
     pub title: String,
-    /// The language that its users write.
+    /// Language in which the library's users write their code.
     pub language: String,
-    /// The version of the library.
+    /// Version of the library.
     pub version: String,
-    /// Programs that building and running it call.
+    /// Programs that are needed to build and run it.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// What it offers besides a plain echo.
+    /// What it offers in addition to a plain echo.
     #[serde(default)]
     pub offers: Vec<Offer>,
-    /// What it speaks.
+    /// Protocol that it speaks.
     #[serde(default = "websocket")]
     pub wire: Wire,
-    /// Milliseconds of load before its first measurement in a run, besides what all get before each.
+    /// Milliseconds of load before its first measurement in a run, in addition to the warm-up that
+    /// all contenders get before each measurement.
     #[serde(default)]
     pub warm_up_ms: u64,
-    /// How it is written, and each setting that is not the library's default.
+    /// How the server is written, and each setting that is not the library's default.
     pub notes: String,
 }
 
-/// What a server can do besides a plain echo.
+/// A service that a server can offer in addition to a plain echo.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Offer {
-    /// It answers with the number of bytes that it got.
+    /// Answers with the number of bytes that it received.
     Acknowledge,
-    /// It compresses each message for itself.
+    /// Compresses each message independently.
     Deflate,
-    /// It compresses with context takeover.
+    /// Compresses with context takeover.
     DeflateTakeover,
-    /// It sends a message to all connections.
+    /// Sends a message to all connections.
     Fanout,
-    /// It serves `wss://`.
+    /// Serves `wss://`.
     Tls,
 }
 
-/// Where a contender's program is.
+/// Location of a contender's program.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Program {
-    /// It cannot be had, because of this.
+    /// The program is not available, for this reason.
     Absent(String),
-    /// An executable file.
+    /// The program is this executable file.
     Built(PathBuf),
 }
 
 impl Contender {
     /// Reads all contenders of a folder, in the order of their names.
     ///
-    /// A folder that has an executable `server` needs no building. For the others, what
-    /// `make contenders` has left in `.cache/contenders`, two folders further up, says whether there
-    /// is one.
+    /// A folder that contains an executable `server` needs no building. For the others, the result
+    /// of `make contenders` in `.cache/contenders`, two folders above `folder`, decides whether
+    /// there is a program.
     ///
     /// # Errors
     ///
-    /// The folder or a manifest can't be read, or a manifest is wrong. A program that is not there
-    /// is no error.
+    /// Returns an error if the folder or a manifest cannot be read, or if a manifest is invalid. A
+    /// missing program is not an error.
     pub fn discover(folder: &Path) -> Result<Vec<Self>, ContenderError> {
         let unreadable = |source| ContenderError::Unreadable {
             path: folder.to_path_buf(),
@@ -129,7 +131,8 @@ impl Contender {
         })
     }
 
-    /// Returns what it lacks to be started in this mode, as part of a sentence: "TLS is not offered".
+    /// Returns what the contender lacks to be started in this mode, as part of a sentence: "TLS is
+    /// not offered".
     pub fn lacks(&self, mode: Mode) -> Option<&'static str> {
         let service = match mode.service {
             Service::Acknowledge => Some((Offer::Acknowledge, "acknowledging is not offered")),
@@ -152,7 +155,7 @@ impl Contender {
             .next()
     }
 
-    /// Returns what a record says of it.
+    /// Returns the description of the contender for a record.
     pub fn note(&self) -> ContenderNote {
         let manifest = &self.manifest;
         ContenderNote {
@@ -179,7 +182,7 @@ impl Program {
         }
         match fs::read_to_string(built.join("absent")) {
             Ok(reason) => Self::Absent(reason.trim().to_owned()),
-            Err(_) => Self::Absent("it has not been built, see `make contenders`".into()),
+            Err(_) => Self::Absent("not built; run `make contenders`".into()),
         }
     }
 }
@@ -188,24 +191,24 @@ fn websocket() -> Wire {
     Wire::WebSocket
 }
 
-/// Why a contender's folder can't be used.
+/// The reason why a folder of contenders cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ContenderError {
-    /// A manifest is no TOML, or not of this form.
-    #[error("{} is no manifest of a contender", path.display())]
+    /// A manifest is not valid TOML, or does not have the fields of a manifest.
+    #[error("{}: not a contender manifest", path.display())]
     Manifest {
-        /// The file.
+        /// The manifest.
         path: PathBuf,
-        /// Where and why.
+        /// What is wrong, and where.
         source: Box<toml::de::Error>,
     },
     /// A file or folder cannot be read.
-    #[error("can't read {}", path.display())]
+    #[error("cannot read {}", path.display())]
     Unreadable {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -224,7 +227,7 @@ mod tests {
         notes = "As in its example.\n"
     "#;
 
-    /// Makes `bench/contenders/<name>` in a folder of its own; returns `bench/contenders`.
+    /// Creates `bench/contenders/<name>` in a temporary folder and returns `bench/contenders`.
     fn folder_with(manifests: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
         let root = tempfile::tempdir().unwrap();
         let contenders = root.path().join("bench/contenders");
@@ -278,7 +281,7 @@ mod tests {
             ("failed", TEXT),
             ("new", TEXT),
         ]);
-        // No contender: it has no manifest.
+        // Not a contender, because it has no manifest.
         fs::create_dir(folder.join("common")).unwrap();
         fs::write(folder.join("script/server"), "").unwrap();
         let cache = root.path().join(BUILT);
@@ -291,7 +294,7 @@ mod tests {
             .iter()
             .map(|contender| (contender.name.as_str(), contender.note().absent))
             .collect();
-        let unbuilt = "it has not been built, see `make contenders`";
+        let unbuilt = "not built; run `make contenders`";
         assert_eq!(
             absent,
             [

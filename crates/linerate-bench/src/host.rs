@@ -1,4 +1,4 @@
-//! The machine: what it is, and who runs on which of its cores.
+//! The machine: a description of it, and the cores that servers and load run on.
 
 mod cores;
 mod tools;
@@ -13,7 +13,8 @@ use rustix::system::uname;
 use crate::record::Host;
 pub use cores::{Cores, CoresError};
 
-/// How long the cores are watched before a run, and how busy they may be meanwhile.
+/// How long the cores are watched before a run, and the largest share of that time in which they
+/// may be busy.
 const WATCHED: Duration = Duration::from_millis(400);
 const BUSY_MAX: f64 = 0.05;
 
@@ -42,8 +43,8 @@ pub fn describe(cores: &Cores) -> Host {
     }
 }
 
-/// Returns what else the machine does, if that is enough to disturb measurements: the share of the
-/// time in which its cores were busy.
+/// Returns the share of the time in which the cores of the machine are busy with other work, if
+/// that is enough to disturb measurements.
 pub fn disturbance() -> Option<f64> {
     let before = CpuTimes::parse(&read("/proc/stat"))?;
     thread::sleep(WATCHED);
@@ -54,17 +55,18 @@ pub fn disturbance() -> Option<f64> {
     (busy > BUSY_MAX).then_some(busy)
 }
 
-/// Ticks of all cores since the start of the machine.
+/// Clock ticks of all cores since the machine was started.
 struct CpuTimes {
     idle: u64,
     all: u64,
 }
 
 impl CpuTimes {
-    /// Finds them in the text of `/proc/stat`.
+    /// Parses the text of `/proc/stat`.
     fn parse(stat: &str) -> Option<Self> {
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
-        // proc(5): user nice system idle iowait irq softirq steal; what follows is part of user.
+        // proc(5): user nice system idle iowait irq softirq steal; the fields after these are part
+        // of user.
         let times: Vec<u64> = line
             .split_whitespace()
             .flat_map(str::parse)
@@ -77,14 +79,14 @@ impl CpuTimes {
     }
 }
 
-/// Returns the text of a file without white space around it; none if it can't be read, as much of
-/// `/sys` is on some machine.
+/// Returns the text of a file without surrounding white space, or an empty string if the file
+/// cannot be read, as is true of many files in `/sys` on some machine.
 fn read(path: impl AsRef<Path>) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.trim().to_owned()
 }
 
-/// Returns the value of the first line `name : value`.
+/// Returns the value of the first line of the form `name : value`.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -93,7 +95,7 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 fn cpu_name(cpuinfo: &str) -> String {
-    // Arm has no names there, but numbers.
+    // On Arm, `/proc/cpuinfo` has numbers instead of a name.
     let arm = || {
         let part = field(cpuinfo, "CPU part")?;
         Some(format!(
@@ -113,7 +115,8 @@ fn memory_bytes(meminfo: &str) -> u64 {
             .unwrap_or(0)
 }
 
-/// Returns the hypervisor's name, "unknown" where it does not tell, nothing where there is none.
+/// Returns the name of the hypervisor, "unknown" if it does not tell its name, or an empty string
+/// on a physical machine.
 fn hypervisor(cpuinfo: &str) -> String {
     let is_virtual = field(cpuinfo, "flags")
         .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
@@ -125,7 +128,7 @@ fn hypervisor(cpuinfo: &str) -> String {
     match (is_virtual, name) {
         (true, Some(name)) => name,
         (true, None) => "unknown".into(),
-        // The vendor of a machine that is none of a hypervisor's guests.
+        // On a physical machine, this is the vendor of the hardware.
         (false, _) => String::new(),
     }
 }

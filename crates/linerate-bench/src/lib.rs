@@ -1,11 +1,13 @@
-//! Measures WebSocket servers, ours and others, in one way for all.
+//! Measures WebSocket servers, linerate and others, in the same way for all.
 //!
-//! The way of a figure: a [`scenario`] is read from TOML and gives cells; for each cell a
-//! [`contender`]'s server is started as a [`server`] process of its own, pinned to cores; [`load`]
-//! talks to it from other cores and checks every answer; [`run`] has the contenders take turns and
-//! appends each measurement to a [`record`]; [`report`] and [`compare`] read nothing but records.
+//! How a figure comes about: a [`scenario`] is read from TOML and expands to cells. For each cell a
+//! [`contender`]'s server is started as a separate [`server`] process, pinned to cores. The
+//! [`load`] talks to it from other cores and checks every answer. A [`run`] lets the contenders
+//! take turns and appends each measurement to a [`record`]. [`report`] and [`compare`] read only
+//! records.
 //!
-//! What is measured and why is in `bench/METHODOLOGY.md`; what that favours, in `bench/BIAS.md`.
+//! `bench/METHODOLOGY.md` explains what is measured and why; `bench/BIAS.md` explains what that
+//! favours.
 #![forbid(unsafe_code)]
 
 pub mod cell;

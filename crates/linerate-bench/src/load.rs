@@ -1,4 +1,4 @@
-//! The load: clients on their own sockets that check every answer.
+//! The load: clients with their own sockets that check every answer.
 
 use std::fmt;
 use std::io;
@@ -37,16 +37,16 @@ pub(crate) use watch::Watch;
 use crate::cell::Load;
 use crate::record::Figures;
 
-/// Puts a server under a load, and tells what came of it.
+/// Puts a server under a load and returns the figures.
 ///
-/// The clients are on `cores`, and so is the calling thread meanwhile: an echo has one thread on each
-/// of them, the other loads have but the calling one. Without cores, threads run where the kernel puts
-/// them.
+/// Meanwhile the clients and the calling thread run on `cores`. An echo has one thread on each of
+/// them; the other loads run on the calling thread only. If `cores` is empty, the kernel decides
+/// where the threads run.
 ///
 /// # Errors
 ///
-/// The server failed: it answered wrongly, was silent, closed the connection. Or the load could not
-/// be put on it ([`LoadError::is_ours`]).
+/// Returns an error if the server failed (it answered wrongly, was silent, or closed the
+/// connection), or if the load could not be generated ([`LoadError::is_ours`]).
 pub fn measure(
     load: &Load,
     target: &Target,
@@ -63,75 +63,77 @@ pub fn measure(
     }
 }
 
-/// Whom the load talks to.
+/// The server that the load talks to.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Where it listens.
+    /// Address on which it listens.
     pub address: SocketAddr,
-    /// The `Host` header.
+    /// Value of the `Host` header.
     pub host: String,
-    /// The request target, for instance `/`.
+    /// Request target, for instance `/`.
     pub path: String,
-    /// What it speaks.
+    /// Protocol that it speaks.
     pub wire: Wire,
-    /// TLS, and the name that the certificate has to be for.
+    /// TLS configuration, and the name that the certificate must be valid for.
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
 
-/// What a server speaks.
+/// The protocol that a server speaks.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum Wire {
-    /// Bytes: no handshake, and what comes back is what was sent, masked as it was. A server that
-    /// acknowledges is first told, in eight bytes, little-endian, after how many bytes it has to
-    /// answer with one byte, which is 0x06 (ACK in ASCII).
+    /// Plain bytes without a handshake. The server returns the bytes that were sent, still masked.
+    /// A server that acknowledges is first sent eight bytes, little-endian: the number of bytes
+    /// after which it has to answer with the byte 0x06 (ACK in ASCII).
     Raw,
-    /// RFC 6455.
+    /// WebSocket (RFC 6455).
     WebSocket,
 }
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Load that does not count, before each measurement.
+    /// Duration of the load before each measurement that does not count.
     pub warm_up: Duration,
-    /// The measurement. Loads that have an end of their own, like an upload, may take longer.
+    /// Duration of the measurement. Loads with a fixed amount of work, like an upload, may take
+    /// longer.
     pub measured: Duration,
-    /// A server that is silent for so long, with answers due, has failed.
+    /// A server that is silent for this long while answers are due has failed.
     pub silence_max: Duration,
 }
 
-/// What a server has used since it was started; differences count.
+/// What a server has used since it was started. Subtract two readings to get a figure.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// CPU time of all threads.
     pub cpu: Duration,
-    /// The part in user mode, in ticks of the kernel.
+    /// The part of the CPU time in user mode, at the resolution of the kernel's clock ticks.
     pub user: Duration,
-    /// The part in the kernel, in ticks of the kernel.
+    /// The part of the CPU time in the kernel, at the resolution of the kernel's clock ticks.
     pub system: Duration,
-    /// Resident memory now.
+    /// Resident memory at present, in bytes.
     pub resident_bytes: u64,
-    /// Its peak since [`Probe::reset_peak`].
+    /// Peak of the resident memory since [`Probe::reset_peak`], in bytes.
     pub resident_bytes_peak: u64,
 }
 
-/// A look into a server's process, taken by the load at the moments that count.
+/// Reads the resource usage of a server's process. The load calls it when a measurement begins and
+/// ends.
 pub trait Probe: fmt::Debug {
-    /// Returns what the server has used, `None` for a server that cannot be looked into.
+    /// Returns what the server has used, or `None` if its process cannot be inspected.
     ///
     /// # Errors
     ///
-    /// The process is gone.
+    /// Returns an error if the process has exited.
     fn usage(&mut self) -> io::Result<Option<Usage>>;
 
-    /// Forgets the peak of resident memory.
+    /// Resets the peak of the resident memory.
     ///
     /// # Errors
     ///
-    /// The process is gone.
+    /// Returns an error if the process has exited.
     fn reset_peak(&mut self) -> io::Result<()>;
 
-    /// Cores that the server may use.
+    /// Returns the number of cores that the server may use.
     fn cores(&self) -> u32;
 }

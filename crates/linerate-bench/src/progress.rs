@@ -1,4 +1,5 @@
-//! What a person sees while a run lasts: a bar with the time that is left, or a line for each cell.
+//! Shows the progress of a run: a bar with the remaining time on a terminal, or a line for each
+//! cell.
 
 mod estimate;
 
@@ -10,11 +11,11 @@ use crate::cell::Cell;
 use crate::load::Budget;
 use estimate::Estimate;
 
-/// What a turn takes besides warm-up and measurement, before anything is known: opening
-/// connections, and waiting for the server to rest.
+/// Initial estimate of what a turn takes in addition to warm-up and measurement: opening
+/// connections, and waiting until the server is idle.
 const OVERHEAD: Duration = Duration::from_millis(60);
 
-/// Shows how far a run is.
+/// Shows the progress of a run.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -25,14 +26,14 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Returns a bar on standard error where that is a terminal, and lines otherwise.
+    /// Creates a progress bar on standard error if that is a terminal, and prints lines otherwise.
     pub fn on_stderr() -> Self {
         let target = ProgressDrawTarget::stderr();
         let prints_lines = target.is_hidden();
         Self::with(target, prints_lines)
     }
 
-    /// Returns one that nobody sees.
+    /// Creates a progress that shows nothing.
     pub fn hidden() -> Self {
         Self::with(ProgressDrawTarget::hidden(), false)
     }
@@ -50,7 +51,8 @@ impl Progress {
         }
     }
 
-    /// Begins a run with so many turns of each contender in each cell, by their places.
+    /// Begins a run. `turns` has the number of turns of each contender in each cell, by their
+    /// indices.
     pub(crate) fn begin(&mut self, turns: &[Vec<u32>], budget: Budget) {
         let nominal = budget.warm_up + budget.measured + OVERHEAD;
         self.estimate = Estimate::new(turns, nominal);
@@ -78,7 +80,7 @@ impl Progress {
         self.bar.inc(1);
     }
 
-    /// Leaves out a turn that was announced.
+    /// Skips a turn that was announced.
     pub(crate) fn skip(&mut self, cell: usize, contender: usize) {
         self.estimate.skip(cell, contender);
         self.bar.inc(1);
@@ -94,7 +96,7 @@ impl Progress {
         }
     }
 
-    /// Prints a line that stays.
+    /// Prints a line that stays on the screen.
     pub fn say(&self, line: &str) {
         if self.prints_lines {
             eprintln!("{line}");
@@ -110,7 +112,7 @@ impl Drop for Progress {
     }
 }
 
-/// Returns a time as people say it.
+/// Formats a duration for people.
 fn in_words(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;
     match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {

@@ -1,7 +1,7 @@
-//! Records: what was run where, and what came of it, as lines of JSON.
+//! Records: what was run where, and its results, as lines of JSON.
 //!
-//! A record is one file. Its first line describes the [`Run`]; then come the cells and the
-//! measurements in the order in which they were made. A report needs nothing else.
+//! A record is one file. Its first line describes the [`Run`]; the cells and the measurements
+//! follow in the order in which they were made. A report needs no other input.
 
 mod journal;
 mod read;
@@ -12,18 +12,18 @@ use crate::cell::Cell;
 pub use journal::Journal;
 pub use read::RecordError;
 
-/// The version of the format that is written, and the only one that is read.
+/// Version of the format that is written, and the only one that can be read.
 pub const FORMAT: u32 = 1;
 
-/// A record that has been read: all that a report or a comparison needs.
+/// A record that has been read, with everything that a report or a comparison needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Where, when and with what was measured.
+    /// The conditions of the run: machine, time and settings.
     pub run: Run,
     /// The cells, in the order in which they were announced.
     pub cells: Vec<Cell>,
-    /// What the contenders did. A resumed run may hold the same round of a cell and a contender
-    /// more than once; the last one counts.
+    /// The results of the contenders. The record of a resumed run may contain the same round of a
+    /// cell and a contender more than once; the last one counts.
     pub measurements: Vec<Measurement>,
 }
 
@@ -31,89 +31,89 @@ pub struct Record {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
 pub enum Line {
-    /// A cell that is going to be measured.
+    /// A cell that is about to be measured.
     Cell(Cell),
-    /// What one contender did in one round of one cell.
+    /// The result of one contender in one round of one cell.
     Measurement(Measurement),
     /// The first line.
     Run(Run),
 }
 
-/// Where, when and with what was measured.
+/// The conditions of a run: machine, time and settings.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Run {
-    /// The version of this format.
+    /// Version of this format.
     pub format: u32,
-    /// The name of the effort: `quick`, `standard` or `thorough`.
+    /// Name of the effort: `quick`, `standard` or `thorough`.
     pub effort: String,
-    /// Start, RFC 3339, UTC.
+    /// Start time in UTC (RFC 3339).
     pub started: String,
-    /// The command line as typed.
+    /// The command line as it was typed.
     pub command: String,
-    /// Rounds for each cell, unless its scenario is content with fewer.
+    /// Number of rounds for each cell, unless its scenario limits them to fewer.
     pub rounds: u32,
-    /// Milliseconds of each measurement.
+    /// Duration of each measurement, in milliseconds.
     pub measured_ms: u64,
-    /// Milliseconds before each measurement that do not count.
+    /// Duration of the warm-up before each measurement, in milliseconds.
     pub warm_up_ms: u64,
-    /// The version of linerate that measured.
+    /// Version of linerate that made the measurements.
     pub linerate: String,
     /// The machine.
     pub host: Host,
-    /// The scenarios that the cells belong to, in the order of a report.
+    /// The scenarios of the cells, in the order of a report.
     pub scenarios: Vec<ScenarioNote>,
-    /// All contenders, also those that could not be had.
+    /// All contenders, including those that were not available.
     pub contenders: Vec<ContenderNote>,
 }
 
-/// A machine, as far as figures depend on it.
+/// The properties of a machine that figures depend on.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Host {
-    /// The processor's name for itself.
+    /// Model name of the processor.
     pub cpu: String,
-    /// The numbers of the cores that servers ran on.
+    /// Numbers of the cores that servers ran on.
     pub server_cores: Vec<u32>,
-    /// The numbers of the cores that the load ran on.
+    /// Numbers of the cores that the load ran on.
     pub load_cores: Vec<u32>,
-    /// Cores in all.
+    /// Total number of cores.
     pub cores: u32,
-    /// Bytes of memory.
+    /// Size of the memory, in bytes.
     pub memory_bytes: u64,
     /// Name and release of the kernel.
     pub kernel: String,
-    /// The hypervisor's name, or empty.
+    /// Name of the hypervisor, or empty.
     pub hypervisor: String,
-    /// The governor of the clock frequency, or empty where none can be seen.
+    /// Governor of the clock frequency, or empty if it cannot be read.
     pub governor: String,
     /// The kernel's mitigations of processor flaws, as `flaw: state`.
     pub mitigations: Vec<String>,
-    /// Versions of compilers and run-times, as `name version`.
+    /// Versions of compilers and runtimes, as `name version`.
     pub tools: Vec<String>,
 }
 
-/// What a report says of a scenario.
+/// The description of a scenario in a report.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ScenarioNote {
     /// The name that [`Cell::scenario`] refers to.
     pub name: String,
-    /// For people.
+    /// Title for people.
     pub title: String,
-    /// What it is like in practice, and what it shows; plain text.
+    /// What the scenario is like in practice and what it shows, as plain text.
     pub about: String,
-    /// Rounds for each of its cells, at most [`Run::rounds`].
+    /// Number of rounds for each of its cells, at most [`Run::rounds`].
     pub rounds: u32,
 }
 
-/// What a report says of a contender.
+/// The description of a contender in a report.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ContenderNote {
-    /// The name of its folder, which measurements refer to.
+    /// Name of its folder, which measurements refer to.
     pub name: String,
-    /// For people.
+    /// Title for people.
     pub title: String,
-    /// The language its users write.
+    /// Language in which the library's users write their code.
     pub language: String,
-    /// The version of the library.
+    /// Version of the library.
     pub version: String,
     /// How the server is written, and each setting that is not the library's default.
     pub notes: String,
@@ -121,35 +121,35 @@ pub struct ContenderNote {
     pub absent: Option<String>,
 }
 
-/// What one contender did in one round of one cell.
+/// The result of one contender in one round of one cell.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Measurement {
-    /// [`Cell::id`].
+    /// The cell, as [`Cell::id`] returns it.
     pub cell: String,
-    /// The contender's name.
+    /// Name of the contender.
     pub contender: String,
-    /// Counted from 0.
+    /// Number of the round, counted from 0.
     pub round: u32,
-    /// What came of it.
+    /// The result.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// What came of a measurement.
+/// The result of a measurement.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It crashed, stalled or answered wrongly: nothing is counted.
+    /// The server crashed, stalled or answered wrongly. It has no figures.
     Failed {
         /// What happened.
         reason: String,
     },
-    /// The load generator could not keep up with the server, so the figures say more about it than
-    /// about the server: they are kept, and not published.
+    /// The load generator could not keep up with the server, so the figures say more about the load
+    /// than about the server. They are recorded but not published.
     LoadBound(Figures),
     /// Figures that count.
     Measured(Figures),
-    /// It does not offer what the cell needs.
+    /// The contender does not offer what the cell needs.
     Unsupported {
         /// What it lacks.
         reason: String,
@@ -159,49 +159,50 @@ pub enum Outcome {
 /// The figures of one measurement.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Figures {
-    /// Length of the measurement, seconds.
+    /// Duration of the measurement, in seconds.
     pub elapsed_s: f64,
-    /// Messages (deliveries in a fan-out) whose last byte came and was right. A message of which a
-    /// part came counts as that part of one.
+    /// Number of messages (deliveries in a fan-out) that arrived completely and correctly. A
+    /// message that arrived in part counts as that fraction of a message.
     pub messages: f64,
-    /// Their payload.
+    /// Payload of these messages, in bytes.
     pub payload_bytes: f64,
-    /// What came of them on the wire, frame headers included and TLS not; `None` where it isn't counted.
+    /// Bytes on the wire of the answers, including frame headers but not TLS; `None` if they were
+    /// not counted.
     pub wire_bytes: Option<f64>,
-    /// Connections that were opened and closed meanwhile.
+    /// Number of connections that were opened and closed during the measurement.
     pub connections: f64,
-    /// What the server spent; `None` if it is not ours to look into.
+    /// Resources that the server used; `None` if its process cannot be inspected.
     pub server: Option<Spent>,
-    /// CPU time of the load generator, seconds.
+    /// CPU time of the load generator, in seconds.
     pub load_cpu_s: f64,
-    /// Threads of the load generator, each on a core of its own.
+    /// Number of threads of the load generator, each on a different core.
     pub load_threads: u32,
-    /// From the send of a message (in an open loop: from the intended time) to its answer's last
-    /// byte; `None` where it isn't measured.
+    /// Time from the sending of a message (in an open loop, from the intended send time) to the
+    /// last byte of its answer; `None` if it was not measured.
     pub latency: Option<Latency>,
-    /// The memory of idle connections, in cells about that.
+    /// Memory of idle connections, in cells that compare it.
     pub idle: Option<IdleMemory>,
 }
 
-/// What a server spent during a measurement.
+/// The resources that a server used during a measurement.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Spent {
-    /// CPU time of all its threads, seconds.
+    /// CPU time of all its threads, in seconds.
     pub cpu_s: f64,
-    /// The part of it in user mode. Kernels count it in ticks, so that it is coarse.
+    /// The part of the CPU time in user mode. It is coarse, because kernels count it in ticks.
     pub user_s: f64,
-    /// The part of it in the kernel.
+    /// The part of the CPU time in the kernel.
     pub system_s: f64,
-    /// Peak resident memory, of the measurement and its warm-up.
+    /// Peak of the resident memory during the measurement and its warm-up, in bytes.
     pub resident_bytes_peak: u64,
-    /// Cores that the server may use.
+    /// Number of cores that the server may use.
     pub cores: u32,
 }
 
-/// Percentiles of latency, microseconds.
+/// Percentiles of latency, in microseconds.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Latency {
-    /// Messages that were timed.
+    /// Number of messages that were timed.
     pub count: u64,
     /// Median.
     pub p50_us: f64,
@@ -211,19 +212,19 @@ pub struct Latency {
     pub p99_us: f64,
     /// 99.9th percentile.
     pub p999_us: f64,
-    /// The longest.
+    /// Maximum.
     pub max_us: f64,
 }
 
 /// Resident memory of a server with idle connections.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct IdleMemory {
-    /// Connections that were open.
+    /// Number of open connections.
     pub connections: u32,
-    /// Before the first connection.
+    /// Bytes before the first connection.
     pub resident_bytes_before: u64,
-    /// With all connections open, none of which has sent a message.
+    /// Bytes with all connections open, before any of them has sent a message.
     pub resident_bytes_idle: u64,
-    /// After each has had one message echoed.
+    /// Bytes after each connection has had one message echoed.
     pub resident_bytes_after: u64,
 }

@@ -1,9 +1,10 @@
-//! Reports: a page that needs nothing else, and Markdown for a README.
+//! Reports: a self-contained HTML page, and Markdown for a README.
 //!
-//! Charts are lists whose bars we place in per cent, written with `maud`, not made by a charting
-//! library: they have to follow light and dark and the width of the window by CSS alone, read well
-//! aloud, work without JavaScript from a file, and every committed record brings its page along, to
-//! which a bundle would add hundreds of kilobytes that are the same each time.
+//! Charts are lists whose bars are placed in per cent. They are written with `maud` instead of a
+//! charting library, because they have to follow light and dark mode and the width of the window by
+//! CSS alone, make sense to a screen reader, and work from a file without JavaScript. Every
+//! committed record also comes with its page, to each of which a bundle would add hundreds of
+//! identical kilobytes.
 
 mod about;
 mod behind;
@@ -29,7 +30,7 @@ pub use markdown::markdown;
 
 const STYLE: &str = include_str!("report/style.css");
 
-/// Writes the page of a record: HTML that refers to no other file.
+/// Renders the page of a record as HTML that refers to no other file.
 pub fn html(record: &Record) -> String {
     let summary = Summary::of(record);
     let names = Names::new(record);
@@ -45,7 +46,7 @@ pub fn html(record: &Record) -> String {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                a.skip href="#summary" { "To the summary" }
+                a.skip href="#summary" { "Skip to the summary" }
                 (head(run, &summary))
                 main {
                     (heat::section(&summary, &names))
@@ -57,7 +58,7 @@ pub fn html(record: &Record) -> String {
                     (about::machine(&run.host))
                 }
                 footer {
-                    p { "Made by linerate " (run.linerate) " from a record of JSON lines, and from nothing else." }
+                    p { "Made by linerate " (run.linerate) " from nothing but a record of JSON lines." }
                 }
             }
         }
@@ -121,14 +122,14 @@ fn legend(record: &Record, names: &Names<'_>) -> Markup {
                 @for (class, label) in languages { li class=(class) { i aria-hidden="true" {} (label) } }
             }
             p {
-                "A bar is the median of the rounds; the thin line on it reaches from the least to the greatest round. The dashed \
-                 line is raw TCP; where that is too far away to be shown in scale, its bar fades out."
+                "A bar is the median of the rounds; the thin line on it extends from the lowest to the highest round. The dashed \
+                 line is raw TCP; where that is too far away to be shown to scale, its bar fades out."
             }
         }
     }
 }
 
-/// Returns the day of an RFC 3339 time.
+/// Returns the date of an RFC 3339 timestamp.
 fn date(started: &str) -> &str {
     started.split('T').next().unwrap_or(started)
 }

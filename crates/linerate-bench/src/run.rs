@@ -1,4 +1,4 @@
-//! Runs: contenders take turns in every cell, and what comes of it goes into a record.
+//! Runs: contenders take turns in every cell, and the results go into a record.
 
 mod bound;
 mod local;
@@ -20,10 +20,10 @@ pub use plan::{Plan, Planned, Selection, SelectionError};
 pub use remote::{Remote, RemoteError};
 pub use subject::{Running, Subject};
 
-/// A contender that failed so often in a cell is not asked again in it.
+/// A contender that fails this often in a cell gets no more turns in it.
 const FAILURES_MAX: u32 = 2;
 
-/// What puts a load on a server; [`crate::load::measure`], save in tests.
+/// The function that puts a load on a server: [`crate::load::measure`], except in tests.
 pub type Measure<'a> =
     &'a dyn Fn(&Load, &Target, &Budget, &[u32], &mut dyn Probe) -> Result<Figures, LoadError>;
 
@@ -32,31 +32,33 @@ pub type Measure<'a> =
 pub enum End {
     /// Everything was measured.
     Complete,
-    /// It was asked to stop before.
+    /// The run was stopped before everything was measured.
     Stopped,
 }
 
-/// A run that is going to be made.
+/// A run that is about to be made.
 #[derive(Debug)]
 pub struct Run<'a> {
     /// What is measured.
     pub plan: &'a Plan,
-    /// Who is measured.
+    /// The subjects that are measured.
     pub subjects: Vec<&'a dyn Subject>,
-    /// The numbers of the cores that the load runs on.
+    /// Numbers of the cores that the load runs on.
     pub load_cores: &'a [u32],
-    /// Becomes true when the run has to stop after the present measurement.
+    /// Becomes true when the run has to stop after the current measurement.
     pub stop: &'a AtomicBool,
 }
 
 impl Run<'_> {
-    /// Makes it: measures what `done` does not have yet, and appends each result to the journal.
+    /// Makes the run: measures whatever `done` does not contain yet, and appends each result to the
+    /// journal.
     ///
     /// Servers end with the calling thread at the latest.
     ///
     /// # Errors
     ///
-    /// The journal can't be written. What servers do wrong is a result.
+    /// Returns an error if the journal cannot be written. The failure of a server is a result, not
+    /// an error.
     pub fn make(
         &self,
         measure: Measure<'_>,
@@ -103,7 +105,7 @@ impl Run<'_> {
         Ok(End::Complete)
     }
 
-    /// Returns how many measurements there are to make, of each cell and subject, by their places.
+    /// Returns the number of measurements still to be made, by cell and subject.
     fn outstanding(&self, done: &Done) -> Vec<Vec<u32>> {
         let cells = self.plan.cells.iter();
         cells
@@ -122,7 +124,7 @@ impl Run<'_> {
     }
 }
 
-/// A subject and its server, if it runs.
+/// A subject and its server, if one is running.
 struct Entrant<'a> {
     subject: &'a dyn Subject,
     server: Option<Box<dyn Running + 'a>>,
@@ -141,14 +143,14 @@ impl<'a> Entrant<'a> {
 struct Turns<'a> {
     run: &'a Run<'a>,
     planned: &'a Planned,
-    /// The place of the cell in the plan.
+    /// Index of the cell in the plan.
     index: usize,
     measure: Measure<'a>,
     failures: HashMap<String, u32>,
 }
 
 impl Turns<'_> {
-    /// Lets one contender have its turn; `None` if there is nothing to say.
+    /// Gives one contender its turn. Returns `None` if there is nothing to record.
     fn take(
         &mut self,
         entrant: &mut Entrant<'_>,
@@ -171,8 +173,8 @@ impl Turns<'_> {
         progress.end_turn(self.index, place, started.elapsed());
         let outcome = match outcome {
             Ok(outcome) => outcome,
-            // It says nothing about the server, so that there is nothing to record; a run that is
-            // resumed tries again.
+            // This says nothing about the server, so there is nothing to record. A resumed run
+            // tries again.
             Err(ours) => {
                 progress.say(&format!("{}: {name} was not measured: {ours}", cell.id()));
                 self.failures.insert(name.to_owned(), FAILURES_MAX);
@@ -190,7 +192,7 @@ impl Turns<'_> {
                     cell.id()
                 ));
             }
-            // Nobody else can know before it was tried.
+            // Whether a server declines is known only after it was tried.
             Outcome::Unsupported { .. } => {
                 self.failures.insert(name.to_owned(), FAILURES_MAX);
             }
@@ -199,11 +201,11 @@ impl Turns<'_> {
         Some(outcome)
     }
 
-    /// Measures one contender; an error is one of the load, not of the server.
+    /// Measures one contender. An error is a failure of the load, not of the server.
     fn measure(&self, entrant: &mut Entrant<'_>) -> Result<Outcome, LoadError> {
         let cell = &self.planned.cell;
-        // Memory that a server got for earlier connections would not be counted for those of an
-        // idle cell, so that each of them needs a server of its own.
+        // Memory that a server has allocated for earlier connections would not be counted for the
+        // connections of an idle cell, so each measurement needs a new server.
         if matches!(cell.load, Load::Idle(_)) {
             entrant.server = None;
         }
@@ -241,14 +243,14 @@ impl Turns<'_> {
                     Some(end) if !error.to_string().contains(&end) => format!("{error}; {end}"),
                     _ => error.to_string(),
                 };
-                // Whatever state it is in, the next turn begins with another.
+                // The server may be in any state, so the next turn starts a new one.
                 entrant.server = None;
                 Ok(Outcome::Failed { reason })
             }
         }
     }
 
-    /// Gives the compilers of some run-times time to see what there is to do.
+    /// Gives the just-in-time compilers of some runtimes time to optimize.
     fn warm_up(&self, subject: &dyn Subject, server: &mut dyn Running) -> Result<(), LoadError> {
         if subject.warm_up().is_zero() || matches!(self.planned.cell.load, Load::Idle(_)) {
             return Ok(());
@@ -268,10 +270,10 @@ impl Turns<'_> {
     }
 }
 
-/// What a record has already.
+/// The measurements that a record already contains.
 struct Done {
     measured: HashSet<(String, String, u32)>,
-    /// Failures of each contender in each cell.
+    /// Number of failures by cell and contender.
     failures: HashMap<String, HashMap<String, u32>>,
 }
 
@@ -296,7 +298,7 @@ impl Done {
         done
     }
 
-    /// Tells whether nothing is left to do in a round.
+    /// Returns whether nothing is left to measure for a subject in a round.
     fn has(&self, cell: &Cell, subject: &str, round: u32) -> bool {
         let cell = cell.id();
         let failures = self.failures.get(&cell).and_then(|all| all.get(subject));
@@ -309,7 +311,7 @@ impl Done {
     }
 }
 
-/// Returns what an error says, and its causes.
+/// Returns the message of an error and of its causes.
 fn in_words(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut source = error.source();

@@ -1,7 +1,8 @@
-//! Scenarios: what `bench/scenarios/*.toml` says, turned into cells.
+//! Scenarios: the files `bench/scenarios/*.toml`, expanded to cells.
 //!
-//! A scenario is a title, a text and groups of cells. Where a group gives a list for a field, it
-//! stands for a cell of each combination, so that a matrix is a few lines:
+//! A scenario has a title, a text and groups of cells. If a group has lists for some fields, it
+//! stands for one cell for each combination of their values, so that a matrix takes only a few
+//! lines:
 //!
 //! ```
 //! use linerate_bench::scenario::Scenario;
@@ -41,10 +42,11 @@ use crate::cell::Cell;
 pub use effort::{Budgets, Effort};
 use group::Group;
 
-/// More cells than anybody has the time for; a list too many in a group would make them.
+/// Largest number of cells in a scenario. It guards against groups with one list too many, which
+/// would take too long to measure.
 const CELLS_MAX: usize = 1_000;
 
-/// A scenario of `bench/scenarios`, as `(name, text)`.
+/// Includes a scenario of `bench/scenarios` as `(name, text)`.
 macro_rules! bundled {
     ($name:literal) => {
         (
@@ -53,7 +55,8 @@ macro_rules! bundled {
         )
     };
 }
-/// The scenarios of the checkout from which this was built, as `(name, text)`, in the order in which they are run.
+/// The scenarios of the checkout from which linerate was built, as `(name, text)`, in the order in
+/// which they are run.
 const BUNDLED: [(&str, &str); 11] = [
     bundled!("pingpong"),
     bundled!("pipeline"),
@@ -68,30 +71,30 @@ const BUNDLED: [(&str, &str); 11] = [
     bundled!("matrix"),
 ];
 
-/// Cells that belong together.
+/// A group of related cells with a title and a description.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// The name of its file, without `.toml`.
+    /// Name of its file, without `.toml`.
     pub name: String,
-    /// For people.
+    /// Title for people.
     pub title: String,
     /// What it shows and what it does not, in a few sentences.
     pub about: String,
-    /// More rounds than these are not made, whatever the effort: for cells that take long or vary
-    /// little.
+    /// Largest number of rounds, whatever the effort, for cells that take long or vary little.
     pub rounds_max: Option<u32>,
-    /// What is measured.
+    /// The cells to measure.
     pub cells: Vec<Cell>,
-    /// The names of the cells that belong to a quick run; `None` means all.
+    /// Names of the cells that belong to a quick run; `None` means all.
     pub quick: Option<Vec<String>>,
 }
 
 impl Scenario {
-    /// Reads a scenario from the text of its file.
+    /// Parses the text of a scenario file.
     ///
     /// # Errors
     ///
-    /// The text is no TOML, has unknown or wrong fields, or asks for more than is sensible.
+    /// Returns an error if the text is not valid TOML, has unknown or invalid fields, or exceeds a
+    /// limit.
     pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
         let file: File = toml::from_str(text).map_err(|source| ScenarioError::Syntax {
             scenario: name.into(),
@@ -113,11 +116,11 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Returns the scenarios that come with linerate.
+    /// Returns the scenarios that are built into linerate.
     ///
     /// # Errors
     ///
-    /// None in a build whose tests passed.
+    /// Never returns an error in a build whose tests passed.
     pub fn bundled() -> Result<Vec<Self>, ScenarioError> {
         BUNDLED
             .iter()
@@ -125,11 +128,11 @@ impl Scenario {
             .collect()
     }
 
-    /// Reads all `*.toml` of a folder, in the order of their names.
+    /// Reads all `*.toml` files of a folder, in the order of their names.
     ///
     /// # Errors
     ///
-    /// The folder or a file can't be read, or a scenario is wrong.
+    /// Returns an error if the folder or a file cannot be read, or if a scenario is invalid.
     pub fn load_folder(folder: &Path) -> Result<Vec<Self>, ScenarioError> {
         let unreadable = |path: &Path| {
             let path = path.to_path_buf();
@@ -162,7 +165,7 @@ impl Scenario {
             .filter(move |cell| quick.is_none_or(|names| names.contains(&cell.name)))
     }
 
-    /// Checks that names are unique, and that the quick ones exist.
+    /// Checks that cell names are unique and that the quick cells exist.
     fn check_names(&self) -> Result<(), ScenarioError> {
         let mut names = HashSet::new();
         for cell in &self.cells {
@@ -185,7 +188,7 @@ impl Scenario {
     }
 }
 
-/// A file as it is written.
+/// The content of a scenario file.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct File {
@@ -196,62 +199,63 @@ struct File {
     cells: Vec<Group>,
 }
 
-/// Why a scenario cannot be used.
+/// The reason why a scenario cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
-    /// Two cells have one name, because they differ in nothing that a name tells.
-    #[error("scenario {scenario}: there are two cells {cell}")]
+    /// Two cells have the same name, because they differ only in settings that are not part of a
+    /// name.
+    #[error("scenario {scenario}: two cells are named {cell}")]
     Duplicate {
-        /// The scenario.
+        /// Name of the scenario.
         scenario: String,
-        /// The name.
+        /// Name of the cells.
         cell: String,
     },
-    /// A number is outside of its limits.
-    #[error("scenario {scenario}: {field} is {value}, not within {min} to {max}")]
+    /// A number is outside its limits.
+    #[error("scenario {scenario}: {field} is {value}, which is outside {min} to {max}")]
     OutOfRange {
-        /// The scenario.
+        /// Name of the scenario.
         scenario: String,
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// What it says.
+        /// Value of the field.
         value: f64,
-        /// The least that is allowed.
+        /// Smallest value that is allowed.
         min: f64,
-        /// The most that is allowed.
+        /// Largest value that is allowed.
         max: f64,
     },
-    /// The file is no TOML, or not of this form.
-    #[error("scenario {scenario} cannot be read")]
+    /// The file is not valid TOML, or does not have the fields of a scenario.
+    #[error("cannot parse scenario {scenario}")]
     Syntax {
-        /// The scenario.
+        /// Name of the scenario.
         scenario: String,
-        /// Where and why.
+        /// What is wrong, and where.
         source: Box<toml::de::Error>,
     },
-    /// The combinations are too many.
+    /// There are too many combinations.
     #[error("scenario {scenario}: more than {max} cells")]
     TooManyCells {
-        /// The scenario.
+        /// Name of the scenario.
         scenario: String,
-        /// The most that are allowed.
+        /// Largest number of cells that is allowed.
         max: usize,
     },
-    /// A quick run is to measure a cell that is not there.
-    #[error("scenario {scenario}: `quick` names {cell}, which is none of its cells")]
+    /// `quick` names a cell that does not exist.
+    #[error("scenario {scenario}: `quick` names {cell}, which is not one of its cells")]
     UnknownQuick {
-        /// The scenario.
+        /// Name of the scenario.
         scenario: String,
-        /// The name.
+        /// Name of the cell.
         cell: String,
     },
     /// A file or folder cannot be read.
-    #[error("can't read {}", path.display())]
+    #[error("cannot read {}", path.display())]
     Unreadable {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }

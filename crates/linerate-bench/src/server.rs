@@ -1,4 +1,4 @@
-//! Servers under test: a process each, started, pinned, looked into and ended by us.
+//! Servers under test: each a separate process that is started, pinned, inspected and ended here.
 
 mod certificate;
 mod launcher;
@@ -27,32 +27,32 @@ pub use launcher::{Launcher, launch};
 pub use process::Process;
 use stderr::Tail;
 
-/// A server that takes no connection for so long after its start has failed.
+/// A server that accepts no connection within this time after its start has failed.
 const START_MAX: Duration = Duration::from_secs(10);
 
-/// How often a starting server is asked whether it takes connections.
+/// Interval at which a starting server is tested for whether it accepts connections.
 const START_STEP: Duration = Duration::from_millis(10);
 
-/// How a server is started.
+/// How to start a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
-    /// The program that becomes the server, and ties its life to ours.
+    /// The program that becomes the server and ties its lifetime to ours.
     pub launcher: &'a Launcher,
     /// The contender's program.
     pub program: &'a PathBuf,
-    /// What it has to do.
+    /// What the server has to do.
     pub mode: Mode,
-    /// The numbers of the cores that it may use; it is told to handle connections with as many
+    /// Numbers of the cores that the server may use. It is told to handle connections with as many
     /// threads.
     pub cores: &'a [u32],
-    /// What it shows to clients where the mode has TLS.
+    /// The certificate that the server presents in a mode with TLS.
     pub certificate: &'a Certificate,
 }
 
-/// The process groups of all servers that run, for an end in a hurry.
+/// The process groups of all running servers, so that [`end_all`] can kill them.
 static GROUPS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-/// A server that runs; with this value it ends, its children included.
+/// A running server. It is killed, with its children, when this value is dropped.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -62,27 +62,28 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on a free port and waits until it takes connections.
+    /// Starts a server on a free port and waits until it accepts connections.
     ///
-    /// It ends with the calling thread at the latest, which therefore has to stay as long as it is
-    /// needed.
+    /// The server ends with the calling thread at the latest, so that thread has to stay alive as
+    /// long as the server is needed.
     ///
     /// # Errors
     ///
-    /// The program can't be run, ends at once, or takes no connections within ten seconds.
+    /// Returns an error if the program cannot be run, exits at once, or accepts no connection
+    /// within ten seconds.
     pub fn start(start: &Start<'_>) -> Result<Self, ServerError> {
         let port = free_port()?;
         let mut command = start.launcher.command(start.cores, start.program);
         command.args(arguments(start, port));
         if start.mode.small_pages {
-            // Of the allocators in use, only mimalloc asks for huge pages by itself.
+            // Of the allocators in use, only mimalloc requests huge pages on its own.
             command.env("MIMALLOC_ALLOW_THP", "0");
         }
         Self::spawn(command, start.cores, port)
     }
 
-    /// Starts the program of a launcher's `command` and waits until it takes connections on `port` of
-    /// the loopback interface.
+    /// Starts the program of a launcher's `command` and waits until it accepts connections on
+    /// `port` of the loopback interface.
     pub(crate) fn spawn(
         mut command: Command,
         cores: &[u32],
@@ -127,10 +128,11 @@ impl Server {
         Ok(())
     }
 
-    /// Returns how it ended and what it said at last; `None` while it runs.
+    /// Returns how the server ended and the last lines that it wrote to standard error; `None`
+    /// while it is running.
     pub fn end(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok()??;
-        // The rest of what it wrote may still be on its way through the pipe.
+        // The rest of its output may still be in the pipe.
         self.stderr.wait_for_end();
         let how = describe(status);
         Some(match self.stderr.last_lines() {
@@ -139,12 +141,12 @@ impl Server {
         })
     }
 
-    /// Waits until it uses no more CPU time, a fifth of a second at most.
+    /// Waits until the server uses no more CPU time, for at most 0.2 seconds.
     pub fn wait_for_rest(&self) {
         self.process.wait_for_rest();
     }
 
-    /// Returns where it listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -169,21 +171,21 @@ impl Probe for Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The group outlives its leader where workers are left, so it is told even if the leader is
-        // gone. It fails only if nobody is left.
+        // If workers are left, the group outlives its leader, so it is killed even if the leader
+        // has exited. This fails only if the group is empty.
         kill_group(self.child.id());
         groups().remove(&self.child.id());
         _ = self.child.wait();
     }
 }
 
-/// Ends all servers at once, for a process that will not get to drop them. What uses them meanwhile
-/// sees them fail.
+/// Kills all servers at once, for a process that will not get to drop them. Loads that are using
+/// them will fail.
 pub fn end_all() {
     groups().iter().copied().for_each(kill_group);
 }
 
-/// Returns a port of the loopback interface for a server that is to be started.
+/// Returns a port of the loopback interface for a server that is about to be started.
 pub(crate) fn free_port() -> Result<u16, ServerError> {
     port::free().map_err(ServerError::Port)
 }
@@ -198,7 +200,7 @@ fn kill_group(leader: u32) {
     }
 }
 
-/// Returns the arguments of `bench/contenders/README.md`.
+/// Returns the arguments that `bench/contenders/README.md` defines.
 fn arguments(start: &Start<'_>, port: u16) -> Vec<String> {
     let mut arguments = vec![
         "--port".into(),
@@ -227,36 +229,36 @@ fn arguments(start: &Start<'_>, port: u16) -> Vec<String> {
 
 fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
-        (Some(code), _) => format!("the server ended with status {code}"),
-        (None, Some(signal)) => format!("the server was ended by signal {signal}"),
-        (None, None) => "the server ended".into(),
+        (Some(code), _) => format!("the server exited with status {code}"),
+        (None, Some(signal)) => format!("the server was killed by signal {signal}"),
+        (None, None) => "the server exited".into(),
     }
 }
 
-/// Why a server can't be had.
+/// The reason why a server is not available.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// It runs, but takes no connections.
-    #[error("it took no connection within {seconds} s{}{stderr}", colon(stderr))]
+    /// It is running, but accepts no connections.
+    #[error("accepted no connection within {seconds} s{}{stderr}", colon(stderr))]
     Deaf {
-        /// How long was waited.
+        /// How long the connection was retried, in seconds.
         seconds: u64,
-        /// What it said at last.
+        /// The last lines that it wrote to standard error.
         stderr: String,
     },
-    /// It ended by itself; how, and what it said at last.
+    /// It ended by itself. The text says how, and what it wrote last.
     #[error("{0}")]
     Ended(String),
     /// No port is free.
-    #[error("no port is free")]
+    #[error("no free port")]
     Port(#[source] io::Error),
-    /// The launcher can't be run.
-    #[error("can't run {}", program.display())]
+    /// The launcher cannot be run.
+    #[error("cannot run {}", program.display())]
     Spawn {
         /// The launcher.
         program: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }

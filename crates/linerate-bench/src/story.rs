@@ -1,9 +1,10 @@
-//! The story that linerate comes from, told again as a measurement: JSON is published in Redis at rising rates, a server
-//! filters it for each client and pushes it.
+//! The use case that linerate was made for, as a benchmark: JSON is published in Redis at rising
+//! rates, and a server filters it for each client and pushes it.
 //!
-//! [`peer`] starts a server, [`feed`] publishes at a rate that nothing slows, [`audience`] takes what comes on all
-//! connections and checks that each message came once and in order, [`trial`] holds what one rate gave, and [`ladder`]
-//! looks for the highest rate that a server sustains.
+//! [`peer`] starts a server. [`feed`] publishes at a rate that does not depend on the server.
+//! [`audience`] receives on all connections and checks that each message arrives once and in order.
+//! [`trial`] holds the results at one rate, and [`ladder`] looks for the highest rate that a server
+//! sustains.
 
 pub mod audience;
 pub mod dialect;
@@ -27,45 +28,46 @@ pub use peer::{Peer, PeerServer};
 pub use redis::Redis;
 pub use trial::{Cell, Trial};
 
-/// The channel that everything is published in.
+/// The channel in which everything is published.
 pub const CHANNEL: &str = "story";
 
-/// Why the story can't be told. What a server does wrong under load is no error but part of a [`Trial`].
+/// The reason why the benchmark cannot be run. A failure of the server under load is not an error
+/// but part of a [`Trial`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoryError {
-    /// A connection was refused or not subscribed.
+    /// A connection was refused, or its client was not subscribed.
     #[error("{peer} did not subscribe a client: {what}")]
     NotSubscribed {
-        /// The server.
+        /// The protocol of the server.
         peer: String,
-        /// What it did.
+        /// What the server did.
         what: String,
     },
-    /// A program ended, or takes no connections.
-    #[error("{program} does not run: {what}")]
+    /// A program has exited, or accepts no connections.
+    #[error("cannot run {program}: {what}")]
     NotRunning {
         /// The program.
         program: String,
-        /// What it said.
+        /// What it wrote.
         what: String,
     },
-    /// Subscribers got nothing before the first trial.
-    #[error("{waiting} of {subscribers} subscribers got nothing within {waited:?}")]
+    /// Some subscribers received nothing before the first trial.
+    #[error("{waiting} of {subscribers} subscribers received nothing within {waited:?}")]
     Silent {
-        /// Those without a message.
+        /// Number of subscribers that received nothing.
         waiting: usize,
-        /// All of them.
+        /// Number of all subscribers.
         subscribers: usize,
-        /// How long was waited.
+        /// How long the benchmark waited.
         waited: Duration,
     },
-    /// The system refuses.
+    /// A system call failed.
     #[error("{what}")]
     System {
-        /// What was tried.
+        /// What failed.
         what: &'static str,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
 }

@@ -1,8 +1,9 @@
-//! Summaries: what the measurements of a record come to.
+//! Summaries: the figures that the measurements of a record add up to.
 //!
-//! Only rounds that count enter a figure: a contender that failed in any round of a cell has none
-//! in it, and neither has one with which the load generator was the bottleneck in at least half of
-//! the rounds. A cell with such a contender has no first, since it can't be told who that would be. Ratios are above 1 where a contender is better, whichever direction that is.
+//! Only rounds that count enter a figure. A contender has no figure in a cell if it failed in any
+//! round, or if the load generator was the bottleneck in at least half of its rounds. A cell with a
+//! contender of the latter kind has no first, because it is unknown which contender that would be.
+//! Ratios are above 1 where a contender is better, whether or not more is better.
 
 mod behind;
 mod cell;
@@ -26,31 +27,32 @@ pub use spread::Spread;
 
 use spread::geometric_mean;
 
-/// The contenders that this repository holds: the library on tokio, and the callback server. No
-/// rival of each other.
+/// The contenders that this repository provides: the library on tokio, and the callback server.
+/// They are not ranked as rivals of each other.
 pub const OURS: [&str; 3] = ["linerate", "linerate-reactor", "linerate-reactor-io-uring"];
 
-/// The contender that all are divided by: it moves the same bytes and speaks no WebSocket.
+/// The contender that all others are compared with: it moves the same bytes without WebSocket.
 pub const REFERENCE: &str = "raw-tcp";
 
-/// Tells whether a contender is one of ours.
+/// Returns whether a contender is one of [`OURS`].
 pub fn is_ours(contender: &str) -> bool {
     OURS.contains(&contender)
 }
 
-/// What the measurements of a record come to.
+/// The summary of a record.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// Scenarios with at least one cell, in the order of the record.
     pub scenarios: Vec<ScenarioSummary>,
-    /// All contenders that had a turn: the reference first, then by their overall means, the best
-    /// first, then those without.
+    /// All contenders that had a turn: first the reference, then the others by their overall means,
+    /// best first, then those without a mean.
     pub contenders: Vec<String>,
 }
 
 impl Summary {
-    /// Summarises a record. Cells of scenarios that it doesn't name go under a scenario without a
-    /// text; of cells that were announced twice, as a resumed run may do, the first counts.
+    /// Summarises a record. Cells whose scenario the record does not describe go under a scenario
+    /// without a text. If a cell was announced twice, as in the record of a resumed run, the first
+    /// announcement counts.
     pub fn of(record: &Record) -> Self {
         let mut by_cell: HashMap<&str, Vec<&Measurement>> = HashMap::new();
         for measurement in &record.measurements {
@@ -96,9 +98,9 @@ impl Summary {
         self.scenarios.iter().flat_map(|scenario| &scenario.cells)
     }
 
-    /// Returns the geometric mean of a contender's scenario means, each scenario weighing the same
-    /// however many cells it has. Scenarios without the base have no part in it, nor have those in which
-    /// [the bare echo is no bound](ScenarioSummary::is_bounded).
+    /// Returns the geometric mean of a contender's scenario means. Each scenario has the same
+    /// weight, however many cells it has. Scenarios with another base are left out, as are those in
+    /// which [the bare echo is not an upper bound](ScenarioSummary::is_bounded).
     pub fn overall(&self, contender: &str, base: Base) -> Option<Mean> {
         let based = || {
             let scenarios = self.scenarios.iter();

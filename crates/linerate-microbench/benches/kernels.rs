@@ -1,9 +1,10 @@
-//! Masking, UTF-8 and newline kernels beside those of other libraries.
+//! Compares the masking, UTF-8 and newline kernels with those of other libraries.
 //!
 //! Payloads follow one another in a buffer with 6 bytes before each, as masked frames do after a
-//! read, and are taken in turn: masking one payload over and over would measure how its loads wait
-//! for the stores of the last time. Each benchmark repeats one length, which flatters every kernel's
-//! branches alike. Before anything is timed, every answer is checked.
+//! read, and are used in turn. Masking one payload over and over would instead measure how its
+//! loads wait for the stores of the previous pass. Each benchmark repeats one length, which makes
+//! the branches of every kernel equally predictable. All answers are checked before anything is
+//! timed.
 
 use divan::{Bencher, black_box};
 use linerate_microbench::contenders;
@@ -14,10 +15,10 @@ const LENGTHS: [usize; 12] = [
     5, 16, 20, 40, 64, 125, 240, 512, 1_024, 4_096, 16_384, 65_536,
 ];
 
-/// The header of a short masked frame has this length.
+/// Length of the header of a short masked frame.
 const HEADER_LEN: usize = 6;
 
-/// Payloads up to this length together stay in the first-level cache.
+/// Frames are repeated up to about this total length, which fits into the first-level cache.
 const READ_LEN: usize = 16_384;
 
 const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
@@ -29,7 +30,7 @@ fn main() {
     divan::main();
 }
 
-/// Frames of equal length as a read leaves them in a buffer.
+/// Frames of equal length, as a read leaves them in a buffer.
 struct Frames {
     buffer: Vec<u8>,
     frame_len: usize,
@@ -39,7 +40,8 @@ struct Frames {
 impl Frames {
     /// Fills a buffer with frames whose payload is `pattern`, repeated and cut to `len` bytes.
     ///
-    /// A code point that would be cut is replaced, so that the payload of a text stays text.
+    /// A code point that would be cut is replaced, so that the payload of a text remains valid
+    /// UTF-8.
     fn new(pattern: &str, len: usize) -> Self {
         let mut payload = pattern.repeat(len.div_ceil(pattern.len()));
         payload.truncate(payload.floor_char_boundary(len));
@@ -54,7 +56,7 @@ impl Frames {
         }
     }
 
-    /// Returns the next payload, after the last one the first.
+    /// Returns the next payload. After the last one, starts again with the first.
     #[inline(always)]
     fn payload(&mut self) -> &mut [u8] {
         let (start, end) = (self.next_at, self.next_at + self.frame_len);
@@ -140,7 +142,7 @@ mod masking {
         });
     }
 
-    /// Unmasks into another buffer in two passes, as without [`mask::append`].
+    /// Unmasks into another buffer in two passes, as would be necessary without [`mask::append`].
     #[divan::bench(args = LENGTHS)]
     fn linerate_copy_then_apply(bencher: Bencher<'_, '_>, len: usize) {
         let mut frames = Frames::new("Spam", len);
@@ -154,8 +156,8 @@ mod masking {
     }
 }
 
-/// The standard library is what tungstenite validates whole messages with; simdutf8's `basic` and
-/// `compat` are what tokio-websockets uses for the last piece of a message and for those before it.
+/// tungstenite validates whole messages with the standard library. tokio-websockets uses simdutf8's
+/// `basic` for the last piece of a message and `compat` for the pieces before it.
 #[divan::bench_group(name = "utf8")]
 mod text {
     use super::*;
@@ -163,7 +165,7 @@ mod text {
     const ASCII: &str = r#"{"channel":"prices","offset":18723,"data":{"bid":1.0843,"ask":1.0845}}"#;
     const MIXED: &str = "Γαζέες καὶ μυρτιὲς δὲν θὰ βρῶ πιὰ στὸ χρυσαφὶ ξέφωτο — いろはにほへど 🍣 ";
 
-    /// Checks every validator at every length, with and without a bad byte.
+    /// Checks every validator at every length, with and without an invalid byte.
     pub(super) fn check() {
         for len in LENGTHS {
             for pattern in [ASCII, MIXED] {

@@ -1,4 +1,4 @@
-//! Comparisons of records made by hand.
+//! Tests of comparisons, with records made by hand.
 
 use crate::compare::{Comparison, Verdict, compare};
 use crate::record::{Outcome, Record};
@@ -52,7 +52,7 @@ fn a_change_of_three_per_cent_is_noise_however_steady_the_rounds() {
 
 #[test]
 fn a_change_has_to_exceed_the_pooled_spread() {
-    // Apart by a hair, the medians by 5.5 %, the half ranges are 13 % and 14 %.
+    // The ranges are barely apart, the medians differ by 5.5 %, the half ranges are 13 % and 14 %.
     assert_eq!(
         verdict(&[74.0, 100.0, 100.1], &[100.2, 105.5, 130.0]),
         Verdict::WithinNoise
@@ -150,7 +150,7 @@ fn cells_that_are_not_the_same_are_not_compared() {
     let comparison = compare(&before, &after);
     assert!(comparison.changes.is_empty());
     let cautions = comparison.cautions.join("\n");
-    assert!(cautions.contains("s/c is another cell in each record"));
+    assert!(cautions.contains("s/c differs between the records"));
     assert!(cautions.contains("only in the second record: 1 cell"));
 }
 

@@ -1,4 +1,4 @@
-//! A comparison as text for a terminal.
+//! Formats a comparison as text for a terminal.
 
 use std::fmt;
 
@@ -7,7 +7,8 @@ use crate::report::number::{bytes, duration_us, si};
 use crate::summary::Metric;
 
 impl fmt::Display for Comparison {
-    /// Tells the cautions, then what exceeds the noise, then the rest, then the totals.
+    /// Writes the cautions, then the changes (worse, better, within noise), then the contenders
+    /// that are in only one record, then the totals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for caution in &self.cautions {
             writeln!(f, "caution: {caution}")?;
@@ -20,7 +21,7 @@ impl fmt::Display for Comparison {
             let which = if it.in_first { "first" } else { "second" };
             writeln!(
                 f,
-                "{} {}: a figure in the {which} record only; in the other: {}",
+                "{} {}: measured only in the {which} record; in the other: {}",
                 it.cell, it.contender, it.reason
             )?;
         }

@@ -1,4 +1,4 @@
-//! Who runs on which cores.
+//! The choice of cores for servers and load.
 
 use std::io;
 
@@ -10,19 +10,21 @@ use crate::server::pin;
 /// The numbers of the cores that servers and load run on.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Cores {
-    /// Servers, one at a time.
+    /// Cores for the servers, which run one at a time.
     pub server: Vec<u32>,
-    /// The load, and all that we do besides.
+    /// Cores for the load and everything else that this process does.
     pub load: Vec<u32>,
 }
 
 impl Cores {
-    /// Chooses those that are not given: servers get the first half of the cores that this process
-    /// may use, one at least, and the load the others.
+    /// Chooses the cores that the caller does not give. Servers get the first half, but at least
+    /// one, of the cores that this process may use, and the load gets the others. If there are no
+    /// others, both share the same cores.
     ///
     /// # Errors
     ///
-    /// A core that is given may not be used, or none is left.
+    /// Returns an error if this process may not use one of the given cores, or if the system does
+    /// not tell which cores it may use.
     pub fn choose(server: Option<Vec<u32>>, load: Option<Vec<u32>>) -> Result<Self, CoresError> {
         let set = sched_getaffinity(None).map_err(|error| CoresError::Unknown(error.into()))?;
         let allowed: Vec<u32> = (0..CpuSet::MAX_CPU as u32)
@@ -61,7 +63,7 @@ impl Cores {
                 (server.to_vec(), load.to_vec())
             }
         };
-        // With a single core, or where one side was given all, both have to share.
+        // With a single core, or if one side was given all cores, both sides have to share.
         let or_all = |cores: Vec<u32>| {
             if cores.is_empty() {
                 allowed.to_vec()
@@ -75,35 +77,35 @@ impl Cores {
         })
     }
 
-    /// Tells whether servers and load get into each other's way.
+    /// Returns whether servers and load share any core.
     pub fn are_shared(&self) -> bool {
         self.server.iter().any(|core| self.load.contains(core))
     }
 
-    /// Binds the calling thread, and those that it will start, to the cores of the load.
+    /// Pins the calling thread, and the threads that it starts later, to the cores of the load.
     ///
     /// # Errors
     ///
-    /// The system refuses.
+    /// Returns an error if the system refuses.
     pub fn pin_load(&self) -> io::Result<()> {
         pin(&self.load)
     }
 }
 
-/// Why cores can't be chosen.
+/// The reason why cores cannot be chosen.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CoresError {
-    /// A core is not there, or not for this process.
-    #[error("core {core} can't be used, only {}", list(allowed))]
+    /// A core does not exist, or this process may not use it.
+    #[error("core {core} is not available; available cores: {}", list(allowed))]
     NotAllowed {
-        /// Its number.
+        /// Number of the core.
         core: u32,
-        /// Those that can.
+        /// Numbers of the cores that this process may use.
         allowed: Vec<u32>,
     },
-    /// The system does not say which cores may be used.
-    #[error("can't ask for the cores")]
+    /// The system does not tell which cores this process may use.
+    #[error("cannot read the CPU affinity")]
     Unknown(#[source] io::Error),
 }
 
@@ -165,6 +167,9 @@ mod tests {
     #[test]
     fn a_core_that_may_not_be_used_is_named_with_those_that_may() {
         let error = Cores::choose_from(&[0, 2], Some(vec![1]), None).unwrap_err();
-        assert_eq!(error.to_string(), "core 1 can't be used, only 0, 2");
+        assert_eq!(
+            error.to_string(),
+            "core 1 is not available; available cores: 0, 2"
+        );
     }
 }

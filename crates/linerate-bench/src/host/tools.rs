@@ -1,8 +1,8 @@
-//! Versions of compilers and run-times.
+//! Versions of compilers and runtimes.
 
 use std::process::{Command, Stdio};
 
-/// How each is asked for its version. Most answer in one line, some on standard error.
+/// How to ask each tool for its version. Most answer with one line, some of them on standard error.
 const TOOLS: [(&str, &[&str]); 8] = [
     ("rustc", &["--version"]),
     ("cargo", &["--version"]),
@@ -14,7 +14,7 @@ const TOOLS: [(&str, &[&str]); 8] = [
     ("bun", &["--version"]),
 ];
 
-/// Returns a line for each tool that is there.
+/// Returns one line for each tool that is installed.
 pub(super) fn versions() -> Vec<String> {
     let versions = TOOLS.into_iter().filter_map(|(tool, arguments)| {
         let output = Command::new(tool)
@@ -28,7 +28,8 @@ pub(super) fn versions() -> Vec<String> {
     versions.collect()
 }
 
-/// Returns the first line that there is, with the tool's name before it unless that begins it.
+/// Returns the first line that is not blank, preceded by the name of the tool unless it begins with
+/// it.
 fn line(tool: &str, stdout: &[u8], stderr: &[u8]) -> String {
     let stdout = String::from_utf8_lossy(stdout);
     let stderr = String::from_utf8_lossy(stderr);

@@ -1,8 +1,8 @@
-//! What a server sends, compared with what it should send, byte by byte.
+//! Compares what a server sends with what it should send, byte by byte.
 //!
-//! Nearly all servers send a message in one frame, so the bytes of that are compared as they come,
-//! headers included. From a header that differs to the end of its message, frames are parsed
-//! ([`parse`]): a server may fragment as it likes and send Pings.
+//! Nearly all servers send a message in one frame, so the bytes of that frame, including its
+//! header, are compared as they arrive. When a header differs, frames are parsed ([`parse`]) up to
+//! the end of that message, because a server may fragment as it likes and send Pings.
 
 use linerate_proto::Opcode;
 
@@ -12,22 +12,22 @@ use super::message::Expected;
 use super::{LoadError, Wire};
 use crate::cell::Deflate;
 
-/// The comparison of one connection's input.
+/// Compares the input of one connection.
 #[derive(Debug)]
 pub(crate) struct Answers {
     wire: Wire,
     opcode: Opcode,
-    /// The message that comes next or is coming.
+    /// Number of the message that is arriving or comes next.
     message: u64,
-    /// How much of its frame has come, unless frames are parsed.
+    /// Number of bytes of its frame that have arrived, unless frames are being parsed.
     at: usize,
     frames: Frames,
     is_parsing: bool,
 }
 
 impl Answers {
-    /// Starts before the first message; all are of the kind of `opcode`, which means nothing on a raw
-    /// wire.
+    /// Creates a comparison that expects message 0 first. All messages have the given `opcode`,
+    /// which is ignored on a raw wire.
     pub(crate) fn new(wire: Wire, opcode: Opcode) -> Self {
         Self {
             wire,
@@ -39,13 +39,13 @@ impl Answers {
         }
     }
 
-    /// Returns how many messages have come.
+    /// Returns how many messages have arrived.
     pub(crate) fn messages(&self) -> u64 {
         self.message
     }
 
-    /// Has the next message be the one that is numbered `message`; returns whether that can be, which
-    /// is not so within a message.
+    /// Makes `message` the number of the next expected message. Returns false, and changes nothing,
+    /// if a message has arrived in part.
     pub(crate) fn skip_to(&mut self, message: u64) -> bool {
         let is_between = self.at == 0 && !self.is_parsing;
         if is_between {
@@ -54,12 +54,12 @@ impl Answers {
         is_between
     }
 
-    /// Takes input. `expected` gives the messages by their numbers, and `None` for those that nobody
-    /// asked for. Pongs that are due are appended to `control`.
+    /// Compares input. `expected` returns the message with a given number, or `None` if no such
+    /// message is due. Pongs that have to be sent are appended to `control`.
     ///
     /// # Errors
     ///
-    /// The input is something else.
+    /// Returns an error if the input differs from what is expected.
     pub(crate) fn handle_input<'e>(
         &mut self,
         input: &[u8],
@@ -79,7 +79,8 @@ impl Answers {
         Ok(())
     }
 
-    /// Compares up to the end of a message or to a header that differs; returns how many bytes.
+    /// Compares up to the end of a message or to a header that differs. Returns the number of bytes
+    /// consumed.
     fn compare(&mut self, input: &[u8], due: Option<Expected<'_>>) -> Result<usize, LoadError> {
         let Some(message) = due else {
             if self.wire == Wire::Raw {
@@ -87,7 +88,7 @@ impl Answers {
                     message: self.message,
                 });
             }
-            // A control frame, or wrong.
+            // The input is a control frame or an error.
             self.is_parsing = true;
             return Ok(0);
         };
@@ -113,7 +114,7 @@ impl Answers {
         Ok(same)
     }
 
-    /// Parses some of the input; returns how many bytes.
+    /// Parses part of the input. Returns the number of bytes consumed.
     fn parse(
         &mut self,
         input: &[u8],

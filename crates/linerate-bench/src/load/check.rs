@@ -1,9 +1,9 @@
-//! Checks what comes back, byte by byte.
+//! Checks the answers of an echo, byte by byte.
 //!
-//! Most servers answer in unfragmented frames. Their answers are compared with the script's, headers
-//! included, by one comparison of memory for each read. Where a header differs from the expected one,
-//! and in compressed sessions, the frames are parsed ([`parse`]): a server may fragment as it likes
-//! and send Pings.
+//! Most servers answer in unfragmented frames. Each read of these, headers included, is compared
+//! with the script by a single memory comparison. Where a header differs from the expected one, and
+//! in compressed sessions, the frames are parsed ([`parse`]), because a server may fragment as it
+//! likes and send Pings.
 
 pub(crate) mod parse;
 
@@ -15,29 +15,30 @@ use super::LoadError;
 use super::script::Script;
 use crate::cell::Deflate;
 
-/// What one connection has received of what it is due.
+/// The state of one connection: which answers are due, and which have arrived.
 #[derive(Debug)]
 pub(crate) struct Check {
-    /// The message of the cycle that is expected, and how much of its answer came.
+    /// Index in the cycle of the message whose answer is expected, and how many bytes of that
+    /// answer have arrived.
     message: usize,
     offset: usize,
-    /// Messages of which the answer came.
+    /// Number of messages whose answers have arrived.
     answered: u64,
-    /// Bytes of answers, as the script has them, that are due.
+    /// Bytes of answers that are due, in the form in which the script has them.
     due: u64,
     frames: Frames,
-    /// Whether frames have to be parsed, at least to the end of this message.
+    /// True if frames have to be parsed, at least up to the end of this message.
     parsing: bool,
-    /// Whether we have sent a Close frame.
+    /// True if we have sent a Close frame.
     closing: bool,
-    /// Whether the server has sent one.
+    /// True if the server has sent a Close frame.
     closed: bool,
-    /// Pongs to be sent, masked.
+    /// Masked Pongs that have to be sent.
     pongs: Vec<u8>,
 }
 
 impl Check {
-    /// Expects the answers to the messages from `first` on.
+    /// Creates a check that expects the answers to the messages from `first` on.
     pub(crate) fn new(script: &Script, first: usize) -> Self {
         Self {
             message: first,
@@ -52,7 +53,7 @@ impl Check {
         }
     }
 
-    /// Expects the answers to `messages` more.
+    /// Expects the answers to `messages` more messages.
     pub(crate) fn expect(&mut self, script: &Script, messages: u64) {
         self.due += messages * script.answer_bytes() as u64;
     }
@@ -62,11 +63,11 @@ impl Check {
         self.closing = true;
     }
 
-    /// Compares what came with what is due.
+    /// Compares input with the answers that are due.
     ///
     /// # Errors
     ///
-    /// It differs, or breaks the protocol.
+    /// Returns an error if the input differs or violates the protocol.
     pub(crate) fn take(&mut self, script: &Script, input: &[u8]) -> Result<(), LoadError> {
         let mut rest = input;
         while !rest.is_empty() {
@@ -80,17 +81,19 @@ impl Check {
         Ok(())
     }
 
-    /// Bytes of answers that are due, as the script has them.
+    /// Returns the number of bytes of answers that are due, in the form in which the script has
+    /// them.
     pub(crate) fn due(&self) -> u64 {
         self.due
     }
 
-    /// Messages whose answers came.
+    /// Returns the number of messages whose answers have arrived.
     pub(crate) fn answered(&self) -> u64 {
         self.answered
     }
 
-    /// Bytes of answers that came, as the script has them.
+    /// Returns the number of bytes of answers that have arrived, in the form in which the script
+    /// has them.
     pub(crate) fn verified(&self, script: &Script) -> u64 {
         self.answered * script.answer_bytes() as u64 + self.offset as u64
     }
@@ -100,19 +103,19 @@ impl Check {
         self.closed
     }
 
-    /// Takes the Pongs that have to be sent, between two frames.
+    /// Returns and removes the Pongs that have to be sent. Send them between two frames.
     pub(crate) fn take_pongs(&mut self) -> Option<Vec<u8>> {
         (!self.pongs.is_empty()).then(|| std::mem::take(&mut self.pongs))
     }
 
-    /// Compares with the rest of the cycle, at most.
+    /// Compares input with what is left of the cycle. Returns the number of bytes consumed.
     fn compare(&mut self, script: &Script, input: &[u8]) -> Result<usize, LoadError> {
         let at = self.message * script.answer_bytes() + self.offset;
         let expected = &script.answers()[at..];
         let bytes = input.len().min(expected.len());
         let bytes = bytes.min(usize::try_from(self.due).unwrap_or(usize::MAX));
         if bytes == 0 {
-            // Nothing is due: what comes is a control frame, or wrong.
+            // Nothing is due, so the input is a control frame or an error.
             if script.header_bytes() == 0 {
                 return Err(self.unasked());
             }
@@ -133,7 +136,7 @@ impl Check {
                 found: input[same],
             });
         }
-        // A header of another form, of which so much was the same.
+        // The header has another form. The bytes so far are the same in both forms.
         let start = self.message * script.answer_bytes();
         let head = &script.answers()[start..start + self.offset];
         self.frames.begin(head);
@@ -143,7 +146,7 @@ impl Check {
         Ok(same)
     }
 
-    /// Moves on by so many bytes of the answers, which does not go beyond the end of the cycle.
+    /// Advances by `bytes` bytes of the answers, at most to the end of the cycle.
     fn advance(&mut self, script: &Script, bytes: usize) {
         self.due -= bytes as u64;
         let end = self.offset + bytes;
@@ -167,7 +170,7 @@ impl Check {
         let expected = parse::Expected {
             message: self.answered,
             opcode: script.opcode(),
-            // Nothing is due once all that was asked for has been answered.
+            // No message is due once everything that was requested has been answered.
             payload: (self.due > 0).then_some(answer),
         };
         let (progress, taken) = self.frames.take(&expected, input)?;
@@ -179,7 +182,7 @@ impl Check {
             Progress::Message => self.advance(script, script.answer_bytes() - self.offset),
             Progress::Payload(bytes) => {
                 let offset = script.header_bytes() + bytes;
-                // The last byte counts when the message ends.
+                // The last byte is counted when the message ends.
                 if offset < script.answer_bytes() {
                     self.advance(script, offset - self.offset);
                 }
@@ -191,7 +194,7 @@ impl Check {
         Ok(taken)
     }
 
-    /// §5.5.3: a Pong has the same application data as its Ping.
+    /// Answers a Ping (§5.5.3): a Pong has the same application data as its Ping.
     fn answer_ping(&mut self, payload: &[u8]) {
         self.pongs.extend(masked_frame(Opcode::Pong, payload));
     }
@@ -212,10 +215,10 @@ pub(crate) fn masked_frame(opcode: Opcode, payload: &[u8]) -> Vec<u8> {
     encoder.written().to_vec()
 }
 
-/// Returns how many bytes at the start of both are the same.
+/// Returns how many bytes at the start of both slices are the same.
 pub(crate) fn common(one: &[u8], other: &[u8]) -> usize {
     let bytes = one.len().min(other.len());
-    // One comparison of memory tells in the usual case.
+    // In the usual case, a single memory comparison is enough.
     if one[..bytes] == other[..bytes] {
         return bytes;
     }

@@ -1,4 +1,4 @@
-//! Many connections: opened several at a time, so that none waits for the round trips of another.
+//! Opens many connections, several at a time, so that none waits for the round trips of another.
 
 use std::time::{Duration, Instant};
 
@@ -12,33 +12,34 @@ use super::socket::Socket;
 use super::{LoadError, Target};
 use crate::cell::Deflate;
 
-/// Opening handshakes that are under way at a time. A server's queue of connections that wait to be
-/// accepted is longer.
+/// Number of opening handshakes in progress at a time. A server's queue of connections that wait to
+/// be accepted is longer than this.
 const OPENING_MAX: usize = 64;
 
-/// Descriptors that a load needs besides its connections.
+/// Number of descriptors that a load needs in addition to its connections.
 const SPARE_FILES: u64 = 64;
 
-/// Allows this process to have as many files open as it may at most, and returns how many that are;
-/// `None` is any number. Servers that are started afterwards may have as many.
+/// Raises this process's limit of open files to its hard limit and returns that limit; `None` means
+/// there is no limit. Servers that are started afterwards inherit the new limit.
 ///
 /// # Errors
 ///
-/// The system does not let a process have what it may have.
+/// Returns an error if the system refuses.
 pub fn raise_file_limit() -> Result<Option<u64>, LoadError> {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         limit.current = limit.maximum;
-        setrlimit(Resource::Nofile, limit).map_err(system("the file limit cannot be raised"))?;
+        setrlimit(Resource::Nofile, limit)
+            .map_err(system("cannot raise the limit of open files"))?;
     }
     Ok(limit.maximum)
 }
 
-/// Opens `connections` connections that do not compress.
+/// Opens `connections` connections without compression.
 ///
 /// # Errors
 ///
-/// One could not be opened, or none made progress for `silence_max`.
+/// Returns an error if a connection cannot be opened, or if none makes progress for `silence_max`.
 pub(crate) fn open_all(
     target: &Target,
     connections: u32,
@@ -68,7 +69,8 @@ pub(crate) fn open_all(
     Ok(opened)
 }
 
-/// Waits until one of the connections can go on; tells of each whether it can.
+/// Waits until at least one connection can make progress. Returns for each connection whether it
+/// can.
 fn wait(under_way: &[(Socket, Opening)], silence_max: Duration) -> Result<Vec<bool>, LoadError> {
     let mut fds: Vec<PollFd<'_>> = under_way
         .iter()
@@ -96,7 +98,7 @@ fn wait(under_way: &[(Socket, Opening)], silence_max: Duration) -> Result<Vec<bo
     }
 }
 
-/// `limit` is `None` where there is none.
+/// Checks that the process may have enough files open. A `limit` of `None` means no limit.
 fn check_file_limit(connections: u32, limit: Option<u64>) -> Result<(), LoadError> {
     let files = u64::from(connections) + SPARE_FILES;
     match limit {
@@ -139,7 +141,7 @@ mod tests {
         let error = check_file_limit(101, Some(files_max)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "165 files have to be open at a time, and the system allows 164"
+            "the cell needs 165 open files, more than the hard limit of 164"
         );
     }
 

@@ -1,8 +1,9 @@
-//! Messages that come back: closed loop, pipelined, on a schedule, on connections that come and go.
+//! Echo loads: closed loop, pipelined, on a schedule, and on connections that are opened and
+//! closed.
 //!
-//! Each core of the load has a thread of its own ([`worker`]) with its share of the clients
-//! ([`client`]). The caller's thread only tells them what phase it is, and reads what they have done
-//! and what that cost at the two moments between which is measured.
+//! Each core of the load has a thread ([`worker`]) with its share of the clients ([`client`]). The
+//! caller's thread only announces the phases to these threads. At the start and the end of the
+//! measurement, it reads what they have done and what that cost.
 
 mod client;
 mod schedule;
@@ -22,10 +23,10 @@ use super::{Budget, LoadError, Probe, Target};
 use crate::cell::Echo;
 use crate::record::Figures;
 
-/// How long a thread takes to end once it has said so, and not much more.
+/// Slightly more than the time that a thread takes to end after it has announced its end.
 const MOMENT: Duration = Duration::from_micros(100);
 
-/// What all threads of a load know.
+/// What all threads of a load share.
 #[derive(Debug)]
 struct Plan<'a> {
     echo: &'a Echo,
@@ -35,12 +36,12 @@ struct Plan<'a> {
     write_bytes_max: usize,
 }
 
-/// Puts `target` under `echo` from one thread on each of `cores`, or one that may run anywhere if
-/// there are none.
+/// Puts `target` under the load `echo`, with one thread on each of `cores`, or one thread on any
+/// core if `cores` is empty.
 ///
 /// # Errors
 ///
-/// The server failed, or the load did.
+/// Returns an error if the server or the load failed.
 pub(super) fn measure(
     echo: &Echo,
     target: &Target,
@@ -85,32 +86,32 @@ pub(super) fn measure(
 
 fn check_supported(echo: &Echo, target: &Target) -> Result<(), LoadError> {
     let what = if echo.connections == 0 || echo.window == 0 || echo.messages == Some(0) {
-        "an echo of nothing"
+        "no connections, an empty window, or no messages"
     } else if echo.rate.is_some() && echo.messages.is_some() {
-        "a schedule on connections that come and go"
+        "a rate together with a number of messages per connection"
     } else if echo.tls != target.tls.is_some() {
-        "TLS in the cell or the target alone"
+        "TLS in only one of cell and target"
     } else {
         return Ok(());
     };
     Err(LoadError::Unsupported { what })
 }
 
-/// What a thread tells the conductor.
+/// A message from a thread to the conductor.
 #[derive(Debug)]
 enum Notice {
-    /// Its result can be had, or it panicked.
+    /// The thread has a result, or it panicked.
     Ended,
-    /// Its connections stand.
+    /// The connections of the thread are open.
     Ready,
 }
 
-/// Tells that a thread ends, however it does.
+/// Tells the conductor that a thread ends, for whatever reason.
 struct Farewell(Sender<Notice>);
 
 impl Drop for Farewell {
     fn drop(&mut self) {
-        // Nobody listens any more when the load is abandoned.
+        // The receiver no longer exists if the load was abandoned.
         let _ = self.0.send(Notice::Ended);
     }
 }
@@ -126,12 +127,12 @@ fn run_worker(
     let _pinned = Pinned::to(core.as_slice())?;
     station.enter();
     let worker = Worker::new(plan, station, numbers)?;
-    // Nobody listens any more when the load is abandoned.
+    // The receiver no longer exists if the load was abandoned.
     let _ = farewell.0.send(Notice::Ready);
     worker.run()
 }
 
-/// What the caller's thread does.
+/// Controls the phases of a load from the caller's thread.
 struct Conductor<'scope, 'a> {
     plan: &'a Plan<'a>,
     stations: &'a [Station],
@@ -139,11 +140,11 @@ struct Conductor<'scope, 'a> {
     notices: Receiver<Notice>,
 }
 
-/// Why a phase was cut short.
+/// The reason why a phase was cut short.
 enum Interruption {
     /// The probe failed.
     Failed(LoadError),
-    /// A thread ended; it knows why.
+    /// A thread ended. Its result says why.
     WorkerEnded,
 }
 
@@ -153,7 +154,7 @@ impl From<LoadError> for Interruption {
     }
 }
 
-/// What the threads had done, and what it had cost them.
+/// What the threads have done so far, and the CPU time that they have used.
 #[derive(Clone, Copy, Default)]
 struct Done {
     verified_bytes: u64,
@@ -170,7 +171,7 @@ impl Conductor<'_, '_> {
         }
         let mut patience = self.tick();
         while !self.handles.iter().all(ScopedJoinHandle::is_finished) {
-            // A thread says that it ends a moment before it has.
+            // A thread announces its end shortly before it has ended.
             if let Ok(Notice::Ended) = self.notices.recv_timeout(patience) {
                 patience = MOMENT;
             }
@@ -189,11 +190,13 @@ impl Conductor<'_, '_> {
                 ..figures
             }),
             Err(Interruption::Failed(error)) => Err(error),
-            Err(Interruption::WorkerEnded) => unreachable!("a thread ends early by an error only"),
+            Err(Interruption::WorkerEnded) => {
+                unreachable!("a thread ends early only with an error")
+            }
         }
     }
 
-    /// Goes through the phases but the last, which ends when all threads have.
+    /// Runs all phases but the last. That one ends when all threads have ended.
     fn run_phases(&self, probe: &mut dyn Probe) -> Result<Figures, Interruption> {
         for _ in self.stations {
             match self.notices.recv() {
@@ -231,7 +234,8 @@ impl Conductor<'_, '_> {
         }
     }
 
-    /// Waits, and has the threads look around meanwhile. Ends early if one is hopelessly late.
+    /// Waits for `time`, waking the threads at each tick. Returns early if a thread is hopelessly
+    /// late.
     fn wait(&self, time: Duration) -> Result<(), Interruption> {
         let end = Instant::now() + time;
         loop {
@@ -248,7 +252,7 @@ impl Conductor<'_, '_> {
         }
     }
 
-    /// How often threads look around: often enough to notice silence in time.
+    /// Returns the interval at which threads are woken: short enough to notice silence in time.
     fn tick(&self) -> Duration {
         let tick = self.plan.budget.silence_max / 4;
         tick.clamp(Duration::from_millis(5), Duration::from_millis(200))

@@ -1,4 +1,4 @@
-//! What ends a load early: the server's failures, and ours.
+//! The errors that end a load early: failures of the server, and failures of the load itself.
 
 use std::io;
 use std::time::Duration;
@@ -6,177 +6,176 @@ use std::time::Duration;
 use linerate_proto::handshake::HandshakeError;
 use linerate_proto::{Opcode, ProtocolError};
 
-/// Says why a load gave no figures.
+/// The reason why a load has no figures.
 ///
-/// Messages are counted from 0 on their connection, bytes from 0 in the payload of their message.
+/// Messages are numbered from 0 on their connection, and bytes from 0 in the payload of their
+/// message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The server took the connection down without a closing handshake.
+    /// The server closed the TCP connection abruptly, without a closing handshake.
     #[error("the server broke the connection: {0}")]
     Broken(#[source] io::Error),
-    /// The server began the closing handshake (RFC 6455 §7.1.2) in the middle of the load.
-    #[error("the server closed the connection in the middle, with {}", code_in_words(.code))]
+    /// The server began the closing handshake (RFC 6455 §7.1.2) before the load ended.
+    #[error("the server closed the connection before the load ended, with {}", code_in_words(.code))]
     Closed {
-        /// The code of its Close frame.
+        /// Code of the server's Close frame.
         code: Option<u16>,
     },
     /// The server ended the connection before it had answered the Close frame.
     #[error("the server did not answer the Close frame")]
     CloseUnanswered,
-    /// The server was asked to compress, and does not.
+    /// The server did not agree to compress.
     #[error("the server declined to compress")]
     DeflateDeclined,
-    /// The server compresses, but with other parameters than the cell is about (RFC 7692 §7.1).
-    #[error("the server agreed to compress with other parameters than were offered")]
+    /// The server agreed to compress, but with other parameters than those of the cell (RFC 7692
+    /// §7.1).
+    #[error("the server agreed to compress with parameters that were not offered")]
     DeflateParameters,
-    /// An answer is not what was sent.
+    /// An answer has other bytes than the message that was sent.
     #[error(
-        "the server answered message {message} with other bytes: byte {byte} is {found:#04x} \
-        and should be {expected:#04x}"
+        "the server answered message {message} with other bytes: byte {byte} is {found:#04x}, \
+        expected {expected:#04x}"
     )]
     Differs {
-        /// The message.
+        /// Number of the message.
         message: u64,
-        /// The first byte that differs.
+        /// Index of the first byte that differs.
         byte: u64,
-        /// What it should be.
+        /// The byte that should have been received.
         expected: u8,
-        /// What it is.
+        /// The byte that was received.
         found: u8,
     },
-    /// The server ended the connection in the middle, without a Close frame.
-    #[error("the server ended the connection in the middle")]
+    /// The server ended the connection before the load ended, without a Close frame.
+    #[error("the server ended the connection without a Close frame")]
     Ended,
-    /// The server's process cannot be looked into any more.
-    #[error("the server's process is gone: {0}")]
+    /// The server's process can no longer be inspected.
+    #[error("server process exited: {0}")]
     Gone(#[source] io::Error),
     /// The opening handshake failed.
-    #[error("the server failed the opening handshake: {0}")]
+    #[error("opening handshake failed: {0}")]
     Handshake(#[source] HandshakeError),
     /// A compressed message is not in the format of RFC 7692.
-    #[error("the server compressed message {message} in a way that cannot be undone")]
+    #[error("cannot decompress the answer to message {message}")]
     Inflate {
-        /// The message.
+        /// Number of the message.
         message: u64,
     },
-    /// An answer is longer or shorter than what was sent.
-    #[error(
-        "the server answered message {message} with {bytes} B or more in place of {expected} B"
-    )]
+    /// An answer is longer than the message that was sent.
+    #[error("the server answered message {message} with at least {bytes} B, expected {expected} B")]
     Long {
-        /// The message.
+        /// Number of the message.
         message: u64,
-        /// The bytes that there are at least.
+        /// Least number of bytes that the answer has.
         bytes: u64,
-        /// How many there should be.
+        /// Number of bytes that it should have.
         expected: u64,
     },
-    /// A server masked a frame, which §5.1 forbids.
+    /// The server masked a frame, which RFC 6455 §5.1 forbids.
     #[error("the server masked a frame of message {message}")]
     Masked {
-        /// The message.
+        /// Number of the message.
         message: u64,
     },
     /// A text message was answered by a binary one, or the other way round.
-    #[error("the server answered message {message} as {found} and not as {expected}")]
+    #[error("the server answered message {message} as {found}, expected {expected}")]
     Opcode {
-        /// The message.
+        /// Number of the message.
         message: u64,
-        /// What it should be.
+        /// The opcode that the answer should have.
         expected: Opcode,
-        /// What it is.
+        /// The opcode that the answer has.
         found: Opcode,
     },
-    /// A frame breaks the protocol.
+    /// A frame violates the protocol.
     #[error("the server broke the protocol in message {message}: {source}")]
     Protocol {
-        /// The message.
+        /// Number of the message.
         message: u64,
-        /// How.
+        /// The rule that the frame violates.
         source: ProtocolError,
     },
-    /// The server does not listen.
+    /// The server does not listen on its address.
     #[error("the server refused the connection: {0}")]
     Refused(#[source] io::Error),
-    /// A frame has a reserved bit that means nothing here (§5.2).
+    /// A reserved bit is set in a frame, although no extension gives it a meaning (RFC 6455 §5.2).
     #[error("the server set reserved bits in a frame of message {message}: {rsv:#05b}")]
     Reserved {
-        /// The message.
+        /// Number of the message.
         message: u64,
         /// RSV1, RSV2 and RSV3 as the bits 4, 2 and 1.
         rsv: u8,
     },
-    /// An answer ends early.
-    #[error("the server answered message {message} with {bytes} B in place of {expected} B")]
+    /// An answer is shorter than the message that was sent.
+    #[error("the server answered message {message} with {bytes} B, expected {expected} B")]
     Short {
-        /// The message.
+        /// Number of the message.
         message: u64,
-        /// The bytes that there are.
+        /// Number of bytes that the answer has.
         bytes: u64,
-        /// How many there should be.
+        /// Number of bytes that it should have.
         expected: u64,
     },
-    /// Answers were due, and nothing came.
-    #[error("the server was silent for {} s with answers due", .silence.as_secs_f64())]
+    /// The server sent nothing while answers were due.
+    #[error("the server sent nothing for {} s while answers were due", .silence.as_secs_f64())]
     Silent {
-        /// How long it was waited for.
+        /// How long the load waited for the server.
         silence: Duration,
     },
-    /// Something that a load needs of its own machine cannot be had: not the server's failure.
+    /// The load's own machine refused something that the load needs. Not the server's failure.
     #[error("{what}: {source}")]
     System {
         /// What failed.
         what: &'static str,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The TLS session failed.
-    #[error("TLS with the server failed: {0}")]
+    #[error("TLS session failed: {0}")]
     Tls(#[source] rustls::Error),
-    /// The messages of a cell need more memory than a load may take: not the server's failure.
-    #[error("the cell's messages take {bytes} B, more than {bytes_max} B")]
+    /// The messages of a cell need more memory than a load may use. Not the server's failure.
+    #[error("the cell's messages need {bytes} B of memory, more than the limit of {bytes_max} B")]
     TooLarge {
-        /// What they need.
+        /// Number of bytes that they need.
         bytes: u64,
-        /// The limit.
+        /// Largest number of bytes that they may need.
         bytes_max: u64,
     },
-    /// A message came that nobody had asked for.
-    #[error("the server sent more than it was asked for, behind message {message}")]
+    /// The server sent a message that was not due.
+    #[error("the server sent data that was not due, after message {message}")]
     Unasked {
-        /// Messages that had been answered before.
+        /// Number of messages that had been answered before.
         message: u64,
     },
-    /// The server agreed to compress and then did not.
+    /// The server agreed to compress, but sent a message uncompressed.
     #[error("the server did not compress message {message}")]
     Uncompressed {
-        /// The message.
+        /// Number of the message.
         message: u64,
     },
-    /// There may not be as many connections as the cell is about: not the server's failure.
-    #[error("{files} files have to be open at a time, and the system allows {files_max}")]
+    /// The process may not open as many connections as the cell needs. Not the server's failure.
+    #[error("the cell needs {files} open files, more than the hard limit of {files_max}")]
     TooManyFiles {
-        /// Connections, and what a load needs besides.
+        /// Number of descriptors that the load needs: its connections and some more.
         files: u64,
         /// The hard limit of the process.
         files_max: u64,
     },
-    /// The cell is about the memory of a process that cannot be looked into: not the server's
+    /// The cell compares memory, but the server's process cannot be inspected. Not the server's
     /// failure.
-    #[error("this needs a server whose process we can see")]
+    #[error("cannot measure memory: the server's process is not known")]
     Unseen,
-    /// The cell asks for what there is no such load for: not the server's failure.
-    #[error("there is no such load: {what}")]
+    /// The cell combines settings that no load supports. Not the server's failure.
+    #[error("unsupported load: {what}")]
     Unsupported {
-        /// What does not go together.
+        /// The settings that are not supported.
         what: &'static str,
     },
 }
 
 impl LoadError {
-    /// Returns whether the load failed for a reason of its own, so that nothing is known about the
-    /// server.
+    /// Returns whether the load itself failed, so that the error says nothing about the server.
     pub fn is_ours(&self) -> bool {
         matches!(
             self,
@@ -188,10 +187,10 @@ impl LoadError {
         )
     }
 
-    /// Judges an error of a socket that is, or was going to be, connected to the server.
+    /// Classifies an error of a socket that is connected to the server, or was about to be.
     pub(crate) fn of_socket(error: io::Error) -> Self {
         use io::ErrorKind as Kind;
-        // A TLS error travels as the cause of an `io::Error`.
+        // A TLS error is the cause of an `io::Error`.
         if let Some(tls) = error
             .get_ref()
             .and_then(|cause| cause.downcast_ref::<rustls::Error>())
@@ -206,14 +205,14 @@ impl LoadError {
             | Kind::NotConnected
             | Kind::UnexpectedEof => Self::Broken(error),
             _ => Self::System {
-                what: "the socket failed",
+                what: "socket error",
                 source: error,
             },
         }
     }
 }
 
-/// Returns a function that tells what of ours failed.
+/// Returns a function that turns a system error into [`LoadError::System`].
 pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> LoadError {
     move |source| LoadError::System {
         what,

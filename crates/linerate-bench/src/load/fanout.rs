@@ -1,8 +1,8 @@
 //! A fan-out: one publisher's messages, each delivered to all connections.
 //!
-//! The messages carry their numbers, and every connection has to get the same bytes in the same
-//! order, so that a delivery that is lost, doubled or late is a byte that differs. What is expected
-//! is kept once for all connections.
+//! The messages contain their numbers, and every connection has to receive the same bytes in the
+//! same order. A delivery that is lost, repeated or out of order therefore shows as a byte that
+//! differs. The expected bytes are stored once for all connections.
 
 mod publication;
 
@@ -19,21 +19,22 @@ use crate::cell::Fanout;
 use crate::record::Figures;
 use publication::Publications;
 
-/// What is read at a time.
+/// Number of bytes to read at a time.
 const READ_BYTES: usize = 64 << 10;
 
-/// A connection that has not got a message, after nothing came on any connection for so long, was
-/// not subscribed yet when it was published.
+/// If nothing arrives on any connection for this long, a connection that has not received a message
+/// was not subscribed yet when the message was published.
 const SUBSCRIBING: Duration = Duration::from_millis(500);
 
-/// The place of the connection that publishes.
+/// Index of the connection that publishes.
 const PUBLISHER: usize = 0;
 
-/// Publishes for the time to warm up and for the measurement.
+/// Publishes for the duration of the warm-up and of the measurement.
 ///
 /// # Errors
 ///
-/// The server fails, or a connection gets something else than what was published.
+/// Returns an error if the server fails, or if a connection receives anything other than what was
+/// published.
 pub(super) fn measure(
     load: &Fanout,
     target: &Target,
@@ -69,7 +70,7 @@ struct Audience {
     silence_max: Duration,
     window: u64,
     publications: Publications,
-    /// Deliveries to subscribers.
+    /// Number of deliveries to subscribers.
     delivered: u64,
     latencies: Latencies,
     buffer: Vec<u8>,
@@ -94,8 +95,8 @@ impl Audience {
         })
     }
 
-    /// Publishes messages one by one until one has come to all connections: servers may answer an
-    /// opening handshake before the connection gets what is published.
+    /// Publishes one message after another until one has reached all connections. Servers may
+    /// answer an opening handshake before the connection receives what is published.
     fn subscribe(&mut self) -> Result<(), LoadError> {
         let start = Instant::now();
         while start.elapsed() < self.silence_max {
@@ -104,7 +105,8 @@ impl Audience {
             if self.publications.in_flight() == 0 {
                 return Ok(());
             }
-            // It is taken for delivered; a connection to which it comes after all fails by that.
+            // The message is treated as delivered. If it still arrives on a connection later, that
+            // connection fails.
             self.publications.give_up();
             let next = self.publications.published();
             if !self.links.iter_mut().all(|link| link.skip_to(next)) {
@@ -128,7 +130,7 @@ impl Audience {
         Ok(())
     }
 
-    /// Waits for what is still in flight.
+    /// Waits until no message is in flight, then closes all connections.
     fn finish(mut self) -> Result<(), LoadError> {
         while self.publications.in_flight() > 0 {
             self.receive_or_fail()?;
@@ -151,8 +153,8 @@ impl Audience {
         }
     }
 
-    /// Takes what comes on the connections that are ready first; returns whether any was ready
-    /// within `time`.
+    /// Receives on the connections that become ready first. Returns whether any became ready within
+    /// `time`.
     fn receive(&mut self, time: Duration) -> Result<bool, LoadError> {
         let mut any = false;
         for place in self.watch.wait(time)? {

@@ -1,8 +1,8 @@
-//! Idle connections: what they cost a server in memory.
+//! Idle connections: how much memory they cost a server.
 //!
-//! Resident memory is read before the first connection, with all of them open, and once more after
-//! each has had one message echoed, since that is when many servers allocate buffers, which some of
-//! them keep.
+//! Resident memory is read before the first connection, when all connections are open, and again
+//! after each has had one message echoed. Many servers allocate buffers for that message, and some
+//! of them keep these.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,22 +18,23 @@ use super::{Budget, LoadError, Probe, Target, Wire};
 use crate::cell::Idle;
 use crate::record::{Figures, IdleMemory};
 
-/// Connections whose messages are in flight at a time.
+/// Number of connections whose messages are in flight at a time.
 const BATCH: usize = 64;
 
-/// What is read at a time.
+/// Number of bytes to read at a time.
 const READ_BYTES: usize = 64 << 10;
 
-/// Resident memory has settled when it stays the same for so many looks in a row.
+/// Number of successive readings that must be the same before resident memory counts as settled.
 const SETTLED_LOOKS: u32 = 5;
 
-/// The time between two looks.
+/// Time between two readings.
 const LOOK_INTERVAL: Duration = Duration::from_millis(40);
 
-/// Memory that never settles is taken as it is then: some run-times return it over minutes.
+/// After this long, memory that has not settled is taken as it is. Some runtimes return memory over
+/// minutes.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
 
-/// Differences that do not count as change: a fraction, and an absolute one for small servers.
+/// Differences that do not count as a change: a fraction, and an absolute amount for small servers.
 const SETTLED_FRACTION: f64 = 0.001;
 const SETTLED_BYTES: u64 = 64 << 10;
 
@@ -41,7 +42,8 @@ const SETTLED_BYTES: u64 = 64 << 10;
 ///
 /// # Errors
 ///
-/// The server fails or cannot be looked into, or there may not be so many connections.
+/// Returns an error if the server fails or its process cannot be inspected, or if the system does
+/// not allow as many connections.
 pub(super) fn measure(
     load: &Idle,
     target: &Target,
@@ -49,7 +51,8 @@ pub(super) fn measure(
     probe: &mut dyn Probe,
 ) -> Result<Figures, LoadError> {
     probe.reset_peak().map_err(LoadError::Gone)?;
-    // What a server loads or allocates for its first connection is not what one more costs.
+    // The cost of one more connection does not include what a server loads or allocates for its
+    // first connection.
     let mut first = Crowd::open(1, load, target, budget)?;
     first.echo()?;
     first.abandon()?;
@@ -78,7 +81,7 @@ pub(super) fn measure(
     })
 }
 
-/// Waits until the server's memory is the same for a while; returns how much it is.
+/// Waits until the server's resident memory has settled. Returns its size in bytes.
 fn settle(probe: &mut dyn Probe) -> Result<u64, LoadError> {
     let deadline = Instant::now() + SETTLE_MAX;
     let mut settled = resident_bytes(probe)?;
@@ -104,7 +107,7 @@ fn resident_bytes(probe: &mut dyn Probe) -> Result<u64, LoadError> {
     }
 }
 
-/// Connections, and the message that each is going to echo.
+/// Connections, and the payload of the message that each echoes.
 struct Crowd {
     links: Vec<Link>,
     wire: Wire,
@@ -127,12 +130,12 @@ impl Crowd {
             links,
             wire: target.wire,
             silence_max: budget.silence_max,
-            // Bytes of all values, which are no UTF-8.
+            // The bytes of the payload have all values, so they are not valid UTF-8.
             payload: (0..load.payload_bytes).map(|place| !place as u8).collect(),
         })
     }
 
-    /// Has every connection echo a message of its own.
+    /// Sends a different message on each connection and waits for all echoes.
     fn echo(&mut self) -> Result<(), LoadError> {
         let mut buffer = vec![0; READ_BYTES];
         for (batch, links) in self.links.chunks_mut(BATCH).enumerate() {
@@ -166,7 +169,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Closes all, at once and without a trace.
+    /// Resets all connections.
     fn abandon(self) -> Result<(), LoadError> {
         self.links.into_iter().try_for_each(Link::abandon)
     }
@@ -175,12 +178,12 @@ impl Crowd {
 /// A message and its echo.
 struct Echo {
     sent: Message,
-    /// `None` on a raw wire, where it is what was sent.
+    /// The expected echo; `None` on a raw wire, where it is the message as it was sent.
     due: Option<Message>,
 }
 
 impl Echo {
-    /// Builds the message of the connection `number`, by which it begins.
+    /// Builds the message of connection `number`. Its payload begins with that number.
     fn new(number: usize, payload: &mut [u8], wire: Wire) -> Self {
         let stamp = (number as u32).to_be_bytes();
         let stamp_bytes = stamp.len().min(payload.len());

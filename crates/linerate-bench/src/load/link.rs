@@ -1,4 +1,4 @@
-//! A connection on which answers are compared as they come.
+//! A connection whose answers are compared as they arrive.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,22 +11,22 @@ use super::opening::Opened;
 use super::socket::Socket;
 use super::{LoadError, Wire};
 
-/// A socket, what waits to be sent, and what was answered.
+/// A socket, the bytes that wait to be sent, and the check of the answers.
 #[derive(Debug)]
 pub(crate) struct Link {
     socket: Socket,
     answers: Answers,
-    /// Whole frames; `unsent[sent..]` waits for room in the socket.
+    /// Whole frames. `unsent[sent..]` waits for room in the socket.
     unsent: Vec<u8>,
     sent: usize,
 }
 
 impl Link {
-    /// Takes over a connection on which answers of one kind are going to come.
+    /// Takes over an open connection. All answers must have the given `opcode`.
     ///
     /// # Errors
     ///
-    /// The server has already sent a message.
+    /// Returns an error if the server has already sent a message.
     pub(crate) fn new(opened: Opened, wire: Wire, opcode: Opcode) -> Result<Self, LoadError> {
         let mut link = Self {
             socket: opened.socket,
@@ -39,21 +39,21 @@ impl Link {
         Ok(link)
     }
 
-    /// Queues whole frames and sends as much as there is room for.
+    /// Queues whole frames and sends as many bytes as the socket accepts.
     ///
     /// # Errors
     ///
-    /// The connection is broken.
+    /// Returns an error if the connection is broken.
     pub(crate) fn send(&mut self, frames: &[u8]) -> Result<(), LoadError> {
         self.unsent.extend_from_slice(frames);
         self.flush().map(|_| ())
     }
 
-    /// Sends what waits; returns whether nothing waits any more.
+    /// Sends queued bytes. Returns whether the queue is empty.
     ///
     /// # Errors
     ///
-    /// The connection is broken.
+    /// Returns an error if the connection is broken.
     pub(crate) fn flush(&mut self) -> Result<bool, LoadError> {
         self.socket.flush().map_err(LoadError::of_socket)?;
         while self.sent < self.unsent.len() {
@@ -68,22 +68,23 @@ impl Link {
         Ok(true)
     }
 
-    /// Sends the start of `bytes`, past what waits; returns how much there was room for. The caller
-    /// sees to it that this does not cut a frame that waits, or is cut by one.
+    /// Sends the start of `bytes`, bypassing the queue. Returns the number of bytes that the socket
+    /// accepted. The caller must ensure that this does not interrupt a queued frame, and that no
+    /// queued frame interrupts `bytes`.
     ///
     /// # Errors
     ///
-    /// The connection is broken.
+    /// Returns an error if the connection is broken.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<usize, LoadError> {
         write(&mut self.socket, bytes)
     }
 
-    /// Reads all that has come, as [`Answers::handle_input`] does; returns whether there was
-    /// anything.
+    /// Reads everything that has arrived and passes it to [`Answers::handle_input`]. Returns
+    /// whether anything had arrived.
     ///
     /// # Errors
     ///
-    /// The connection has ended, or something else came.
+    /// Returns an error if the connection has ended, or if the input differs from what is expected.
     pub(crate) fn receive<'e>(
         &mut self,
         buffer: &mut [u8],
@@ -106,22 +107,22 @@ impl Link {
         }
     }
 
-    /// Returns how many messages have come.
+    /// Returns how many messages have arrived.
     pub(crate) fn messages(&self) -> u64 {
         self.answers.messages()
     }
 
-    /// Has the next message be the one that is numbered `message`; returns whether that can be, which
-    /// is not so within a message.
+    /// Makes `message` the number of the next expected message. Returns false, and changes nothing,
+    /// if a message has arrived in part.
     pub(crate) fn skip_to(&mut self, message: u64) -> bool {
         self.answers.skip_to(message)
     }
 
-    /// Has the connection reset, so that neither end keeps anything of it.
+    /// Resets the connection, so that neither end keeps any state of it.
     ///
     /// # Errors
     ///
-    /// The socket's option is not to be had.
+    /// Returns an error if the socket option cannot be set.
     pub(crate) fn abandon(self) -> Result<(), LoadError> {
         self.socket.abandon()
     }

@@ -1,4 +1,4 @@
-//! Messages of one frame, as bytes on the wire.
+//! Single-frame messages as bytes on the wire.
 
 use linerate_proto::frame::BulkEncoder;
 use linerate_proto::{Header, MaskKey, Opcode};
@@ -10,17 +10,17 @@ pub(crate) struct Message {
     header_bytes: usize,
 }
 
-/// A message as it should come.
+/// A message as it is expected to arrive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected<'e> {
-    /// All its bytes on the wire, if it comes in one frame with the shortest header.
+    /// The bytes on the wire if the message arrives in one frame with the shortest header.
     pub(crate) frame: &'e [u8],
-    /// How many of them are the header; none on a wire without frames.
+    /// Number of these bytes that are the header; 0 on a wire without frames.
     pub(crate) header_bytes: usize,
 }
 
 impl Message {
-    /// Builds a frame, masked with the key if there is one.
+    /// Builds a frame, masked with `mask` if there is one.
     pub(crate) fn new(opcode: Opcode, payload: &[u8], mask: Option<MaskKey>) -> Self {
         let mut frame = vec![0; Header::BYTES_MAX + payload.len()];
         let mut frames = BulkEncoder::new(&mut frame);
@@ -34,7 +34,7 @@ impl Message {
         }
     }
 
-    /// Returns its bytes.
+    /// Returns the bytes of the frame.
     pub(crate) fn frame(&self) -> &[u8] {
         &self.frame
     }
@@ -44,7 +44,7 @@ impl Message {
         &mut self.frame[self.header_bytes..]
     }
 
-    /// Has a server send it, in whatever frames.
+    /// Returns the message as one that the server may send in any number of frames.
     pub(crate) fn expected(&self) -> Expected<'_> {
         Expected {
             frame: &self.frame,
@@ -52,7 +52,7 @@ impl Message {
         }
     }
 
-    /// Has these bytes come, whatever they mean.
+    /// Returns the message as one that must arrive as exactly these bytes.
     pub(crate) fn expected_raw(&self) -> Expected<'_> {
         Expected {
             frame: &self.frame,
@@ -68,7 +68,8 @@ impl<'e> Expected<'e> {
     }
 }
 
-/// Returns a masking key for the message `number`; successive ones share no byte pattern.
+/// Returns a masking key for message `number`. The keys of successive messages share no byte
+/// pattern.
 pub(crate) fn mask_key(number: u64) -> MaskKey {
     MaskKey((number as u32 + 1).wrapping_mul(0x9E37_79B1).to_be_bytes())
 }

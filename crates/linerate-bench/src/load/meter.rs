@@ -1,4 +1,5 @@
-//! What a stretch of time cost: the clock, the server's process, the load's own thread.
+//! The cost of a measurement: elapsed time, the server's usage, and the CPU time of the calling
+//! thread.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +9,11 @@ use rustix::time::{ClockId, clock_gettime};
 use super::{LoadError, Probe, Usage};
 use crate::record::{Figures, Latency, Spent};
 
-/// The longest latency that is told from longer ones. No answer takes so long without the server
-/// being taken for silent.
+/// Longest latency that can be told from longer ones. A server that takes this long for an answer
+/// is considered silent.
 const LATENCY_MAX: Duration = Duration::from_secs(600);
 
-/// The moment at which the load of one thread begins to count.
+/// The readings at the start of a measurement.
 #[derive(Debug)]
 pub(crate) struct Meter {
     start: Instant,
@@ -21,11 +22,11 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Starts counting.
+    /// Takes the readings at the start of a measurement.
     ///
     /// # Errors
     ///
-    /// The server's process is gone.
+    /// Returns an error if the server's process has exited.
     pub(crate) fn start(probe: &mut dyn Probe) -> Result<Self, LoadError> {
         Ok(Self {
             server: probe.usage().map_err(LoadError::Gone)?,
@@ -34,12 +35,12 @@ impl Meter {
         })
     }
 
-    /// Returns what was spent since the start, on the thread that started; what was achieved is for
-    /// the caller to fill in.
+    /// Returns what was spent since the start. Call it on the thread that called
+    /// [`start`](Self::start). The caller fills in what was achieved.
     ///
     /// # Errors
     ///
-    /// The server's process is gone.
+    /// Returns an error if the server's process has exited.
     pub(crate) fn read(&self, probe: &mut dyn Probe) -> Result<Figures, LoadError> {
         let elapsed = self.start.elapsed();
         let load_cpu = thread_cpu() - self.load_cpu;
@@ -61,38 +62,38 @@ impl Meter {
     }
 }
 
-/// Latencies, counted in nanoseconds with three digits.
+/// A histogram of latencies in nanoseconds, with a precision of three digits.
 #[derive(Debug)]
 pub(crate) struct Latencies(Histogram<u64>);
 
 impl Latencies {
-    /// Starts with none.
+    /// Creates an empty histogram.
     pub(crate) fn new() -> Self {
         let nanoseconds = LATENCY_MAX.as_nanos() as u64;
-        Self(Histogram::new_with_max(nanoseconds, 3).expect("three digits of a long time fit"))
+        Self(Histogram::new_with_max(nanoseconds, 3).expect("the range and precision are valid"))
     }
 
-    /// Counts an answer that took `latency`.
+    /// Records an answer that took `latency`.
     pub(crate) fn record(&mut self, latency: Duration) {
         self.0.saturating_record(latency.as_nanos() as u64);
     }
 
-    /// Counts `answers` that took so many nanoseconds each.
+    /// Records `answers` answers that took `nanoseconds` each.
     pub(crate) fn record_n(&mut self, nanoseconds: u64, answers: u64) {
         self.0.saturating_record_n(nanoseconds, answers);
     }
 
-    /// Counts what another has counted.
+    /// Adds the latencies that another histogram has recorded.
     pub(crate) fn add(&mut self, other: &Self) {
         self.0 += &other.0;
     }
 
-    /// Forgets all.
+    /// Removes all recorded latencies.
     pub(crate) fn clear(&mut self) {
         self.0.reset();
     }
 
-    /// Returns the percentiles, `None` if nothing was timed.
+    /// Returns the percentiles, or `None` if nothing was recorded.
     pub(crate) fn percentiles(&self) -> Option<Latency> {
         let microseconds = |nanoseconds: u64| nanoseconds as f64 / 1e3;
         let at = |quantile| microseconds(self.0.value_at_quantile(quantile));

@@ -1,4 +1,4 @@
-//! Opening a connection: TCP, TLS and the opening handshake (RFC 6455 §4.1), none of which blocks.
+//! Opens a connection without blocking: TCP, TLS and the opening handshake (RFC 6455 §4.1).
 
 use std::io;
 use std::mem;
@@ -14,23 +14,24 @@ use super::socket::Socket;
 use super::{LoadError, Target, Wire};
 use crate::cell::Deflate;
 
-/// The response's head is no longer than this.
+/// Largest size of a response's head, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
 /// An open connection.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// The connection.
+    /// The socket of the connection.
     pub(crate) socket: Socket,
-    /// What the server sent behind its response: its first frames.
+    /// The bytes that the server sent after its response, which are its first frames.
     pub(crate) leftover: Vec<u8>,
 }
 
-/// Opens a connection and waits until it stands, at most `silence_max`.
+/// Opens a connection and waits until it is open, for at most `silence_max`.
 ///
 /// # Errors
 ///
-/// The server refuses, is silent, or breaks the rules; or it does not agree to `deflate`.
+/// Returns an error if the server refuses, is silent, violates the protocol, or does not agree to
+/// `deflate`.
 pub(crate) fn open(
     target: &Target,
     deflate: Deflate,
@@ -66,7 +67,7 @@ pub(crate) fn open(
 /// The opening handshake of one connection.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    /// `None` where there is none: bare TCP stands when it is writable.
+    /// `None` on a raw wire, where the connection is open as soon as the socket is writable.
     handshake: Option<ClientHandshake>,
     deflate: Deflate,
     request: Vec<u8>,
@@ -79,20 +80,21 @@ impl Opening {
     ///
     /// # Errors
     ///
-    /// The target's host or path cannot stand in a request, or bare TCP is to be compressed.
+    /// Returns an error if the target's host or path is not valid in a request, or if compression
+    /// is requested on a raw wire.
     pub(crate) fn new(target: &Target, deflate: Deflate) -> Result<Self, LoadError> {
         let mut request = Vec::new();
         let handshake = match target.wire {
             Wire::Raw if deflate != Deflate::Off => {
                 return Err(LoadError::Unsupported {
-                    what: "compression without WebSocket",
+                    what: "compression on a raw wire",
                 });
             }
             Wire::Raw => None,
             Wire::WebSocket => {
                 let handshake = ClientHandshake::new(&target.host, &target.path, next_nonce())
                     .map_err(|_| LoadError::Unsupported {
-                        what: "a URL that no request can name",
+                        what: "a host or path that is not valid in a request",
                     })?;
                 handshake.encode(&mut request);
                 Some(handshake)
@@ -108,12 +110,12 @@ impl Opening {
         })
     }
 
-    /// Goes as far as the socket allows. Gives what the server sent behind its response once the
-    /// connection stands.
+    /// Proceeds as far as the socket allows. Once the connection is open, returns the bytes that
+    /// the server sent after its response.
     ///
     /// # Errors
     ///
-    /// The opening handshake failed.
+    /// Returns an error if the opening handshake failed.
     pub(crate) fn drive(&mut self, socket: &mut Socket) -> Result<Option<Vec<u8>>, LoadError> {
         match self.attempt(socket) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -122,7 +124,7 @@ impl Opening {
         }
     }
 
-    /// Returns whether progress waits for the socket to become writable.
+    /// Returns whether progress requires the socket to become writable.
     pub(crate) fn wants_write(&self, socket: &Socket) -> bool {
         socket.wants_write() || (!self.is_written() && !socket.is_handshaking())
     }
@@ -131,10 +133,10 @@ impl Opening {
         self.handshake.is_some() && self.written == self.request.len()
     }
 
-    /// The outer error is the socket's, which may only be that it would block.
+    /// The outer error is the socket's. It may merely mean that the call would block.
     fn attempt(&mut self, socket: &mut Socket) -> io::Result<Result<Vec<u8>, LoadError>> {
         if self.handshake.is_none() {
-            // An empty write fails as any other while the connection does not stand.
+            // An empty write fails like any other as long as the connection is not established.
             socket.write(&[])?;
             return Ok(Ok(Vec::new()));
         }
@@ -143,7 +145,8 @@ impl Opening {
                 self.written += socket.write(&self.request[self.written..])?;
             }
             if !socket.is_encrypted() {
-                // The response can't be there yet, and its arrival is an edge: a read would be a system call for nothing.
+                // The response cannot have arrived yet, and its arrival will be an edge, so a read
+                // now would be a wasted system call.
                 return Err(io::ErrorKind::WouldBlock.into());
             }
         }
@@ -157,8 +160,8 @@ impl Opening {
         }
     }
 
-    /// Takes what came; gives what is behind the response once that is whole. No input is the end
-    /// of the stream.
+    /// Processes input. Returns the bytes after the response once the response is complete. Empty
+    /// input means the end of the stream.
     fn judge(&mut self, input: &[u8]) -> Result<Option<Vec<u8>>, LoadError> {
         let Some(handshake) = &mut self.handshake else {
             return Ok(Some(input.to_vec()));
@@ -172,12 +175,12 @@ impl Opening {
         while let Some(end) = head_end(&self.head) {
             let behind = self.head.split_off(end);
             let mut head = mem::replace(&mut self.head, behind);
-            // linerate-proto does not know our offer and would take an answer to it for a mistake.
+            // linerate-proto does not know our offer and would reject the answer to it.
             let answer = match self.deflate {
                 Deflate::Off => None,
                 _ => take_extensions(&mut head),
             };
-            // An interim response may come first, which gives nothing.
+            // An interim response may come first. It does not complete the handshake.
             if let Some(_negotiated) = handshake
                 .handle_input(&head)
                 .map_err(LoadError::Handshake)?
@@ -196,8 +199,9 @@ impl Opening {
     }
 }
 
-/// A nonce for each connection. That it cannot be guessed protects from caches in between, of which
-/// there are none here; that it differs shows a server that answers from one.
+/// Returns a different nonce for each connection. It may be predictable, because there are no
+/// caches in between to protect from, but it must differ to expose a server that always sends the
+/// same answer.
 fn next_nonce() -> [u8; 16] {
     static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
     let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
@@ -213,19 +217,19 @@ fn offer(request: &mut Vec<u8>, deflate: Deflate) {
         Deflate::NoTakeover => "; client_no_context_takeover; server_no_context_takeover",
         Deflate::Takeover => "",
     };
-    // In front of the empty line.
+    // The header goes before the empty line.
     request.truncate(request.len() - 2);
     let header = format!("Sec-WebSocket-Extensions: permessage-deflate{parameters}\r\n\r\n");
     request.extend_from_slice(header.as_bytes());
 }
 
-/// Returns where the head ends, behind its empty line.
+/// Returns the index after the empty line that ends the head.
 fn head_end(head: &[u8]) -> Option<usize> {
     let at = head.windows(4).position(|window| window == b"\r\n\r\n")?;
     Some(at + 4)
 }
 
-/// Takes the extensions out of a head, and returns them in lower case.
+/// Removes the extensions from a head and returns them in lower case.
 fn take_extensions(head: &mut Vec<u8>) -> Option<String> {
     const NAME: &[u8] = b"sec-websocket-extensions:";
     let mut extensions: Option<String> = None;
@@ -248,7 +252,8 @@ fn take_extensions(head: &mut Vec<u8>) -> Option<String> {
 
 /// Checks that the server agreed to what was offered and to nothing else.
 ///
-/// Parameters that only bound the server's own window may be there: they bind nobody but it.
+/// Parameters that only bound the server's own window are allowed, because they do not bind the
+/// client.
 fn check_agreement(deflate: Deflate, answer: Option<&str>) -> Result<(), LoadError> {
     if deflate == Deflate::Off {
         return Ok(());
@@ -267,7 +272,8 @@ fn check_agreement(deflate: Deflate, answer: Option<&str>) -> Result<(), LoadErr
         }
         Some((name, _)) => name.trim_end() == "server_max_window_bits",
     };
-    // §7.1.1.1: a server that accepts an offer with "server_no_context_takeover" says so.
+    // §7.1.1.1: a server that accepts an offer with "server_no_context_takeover" includes it in its
+    // response.
     let forgets = parameters.contains(&"server_no_context_takeover");
     if parameters.iter().all(known) && forgets != takes_over {
         Ok(())

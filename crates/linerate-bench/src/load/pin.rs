@@ -1,24 +1,24 @@
-//! Keeping a thread on the cores of the load, away from the server's.
+//! Keeps the calling thread on the cores of the load, away from the server's cores.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::LoadError;
 use super::error::system;
 
-/// The calling thread is on certain cores until this is dropped.
+/// Keeps the calling thread on certain cores until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     before: CpuSet,
 }
 
 impl Pinned {
-    /// Moves the calling thread to `cores`; without any it stays where it may be.
+    /// Moves the calling thread to `cores`. If `cores` is empty, the thread stays where it is.
     ///
     /// # Errors
     ///
-    /// There are no such cores, or they are not for us.
+    /// Returns an error if none of the cores exists or may be used.
     pub(crate) fn to(cores: &[u32]) -> Result<Self, LoadError> {
-        let before = sched_getaffinity(None).map_err(system("the cores to run on are unknown"))?;
+        let before = sched_getaffinity(None).map_err(system("cannot read the CPU affinity"))?;
         if !cores.is_empty() {
             let mut set = CpuSet::new();
             for &core in cores {
@@ -26,7 +26,7 @@ impl Pinned {
                     set.set(core as usize);
                 }
             }
-            sched_setaffinity(None, &set).map_err(system("the load cannot be pinned"))?;
+            sched_setaffinity(None, &set).map_err(system("cannot pin the load to its cores"))?;
         }
         Ok(Self { before })
     }
@@ -34,7 +34,8 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // The cores were ours before; if they are no more, this thread is where it may be.
+        // This process was allowed to use these cores before. If that is no longer so, the thread
+        // simply stays on the cores that it may use.
         let _ = sched_setaffinity(None, &self.before);
     }
 }

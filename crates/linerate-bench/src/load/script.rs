@@ -1,9 +1,10 @@
-//! What the clients of an echo send, and what has to come back: built before the clock starts.
+//! The messages that the clients of an echo send, and the answers that they expect, built before
+//! the clock starts.
 //!
-//! A script is a cycle of messages that all connections share and each enters at another place.
-//! Any two messages of a cycle differ, and where memory allows a cycle has two windows for each
-//! connection. So an answer that is stale, swapped, doubled or another connection's is noticed,
-//! although all that is done with an answer is to compare it with a stretch of memory.
+//! A script is a cycle of messages that all connections share. Each connection starts at another
+//! place in it. Any two messages of a cycle differ, and if memory allows, a cycle has two windows
+//! for each connection. An answer that is stale, swapped, repeated or meant for another connection
+//! is therefore noticed, although checking an answer is no more than a memory comparison.
 
 mod payload;
 
@@ -14,28 +15,28 @@ use linerate_simd::mask;
 use super::{LoadError, Wire};
 use crate::cell::{Deflate, Echo, Payload};
 
-/// Bytes of a cycle, requests and answers, that are aimed at: they stay in a core's second-level
-/// cache, beside what the kernel needs there.
+/// Desired size of a cycle, requests and answers together. It fits into a core's second-level
+/// cache, along with what the kernel needs there.
 const CYCLE_BYTES: u64 = 512 << 10;
 
-/// What a cycle of few large messages may take.
+/// Largest size of a cycle that has few large messages.
 const CYCLE_BYTES_MAX: u64 = 80 << 20;
 
-/// Messages of a cycle that is aimed at, if their size does not matter.
+/// Least number of messages in a cycle, if their size allows that many.
 const MESSAGES_MIN: u64 = 3;
 
-/// Messages, as they are sent and as they have to come back.
+/// The messages as they are sent and as they must come back.
 #[derive(Debug)]
 pub(crate) struct Script {
     /// The cycle on the wire, masked.
     requests: Vec<u8>,
-    /// Where each message ends in `requests`.
+    /// The end of each message in `requests`.
     request_ends: Vec<usize>,
     /// The cycle as a server answers it in unfragmented frames; empty if it returns the requests.
     answers: Vec<u8>,
-    /// Bytes of each answer, its header included.
+    /// Number of bytes of each answer, including its header.
     answer_bytes: usize,
-    /// Bytes of each answer's header; 0 without WebSocket.
+    /// Number of bytes of each answer's header; 0 on a raw wire.
     header_bytes: usize,
     opcode: Opcode,
     deflate: Deflate,
@@ -47,7 +48,7 @@ impl Script {
     ///
     /// # Errors
     ///
-    /// They take more memory than a load may.
+    /// Returns an error if the messages need more memory than a load may use.
     pub(crate) fn new(echo: &Echo, wire: Wire) -> Result<Self, LoadError> {
         let messages = messages(echo)?;
         let opcode = match echo.payload {
@@ -81,7 +82,7 @@ impl Script {
         &self.requests
     }
 
-    /// Returns the cycle as it has to come back.
+    /// Returns the cycle as it must come back.
     pub(crate) fn answers(&self) -> &[u8] {
         match self.header_bytes {
             0 => &self.requests,
@@ -89,22 +90,22 @@ impl Script {
         }
     }
 
-    /// Returns how many messages the cycle has.
+    /// Returns the number of messages in the cycle.
     pub(crate) fn messages(&self) -> usize {
         self.request_ends.len()
     }
 
-    /// Returns the bytes of one answer, its header included.
+    /// Returns the number of bytes of one answer, including its header.
     pub(crate) fn answer_bytes(&self) -> usize {
         self.answer_bytes
     }
 
-    /// Returns the bytes of one answer's header; 0 without WebSocket.
+    /// Returns the number of bytes of one answer's header; 0 on a raw wire.
     pub(crate) fn header_bytes(&self) -> usize {
         self.header_bytes
     }
 
-    /// Returns what kind of message all are.
+    /// Returns the opcode of all messages.
     pub(crate) fn opcode(&self) -> Opcode {
         self.opcode
     }
@@ -114,9 +115,10 @@ impl Script {
         self.deflate
     }
 
-    /// Returns the message with which a connection begins.
+    /// Returns the index of the message with which a connection begins.
     ///
-    /// With context takeover it is the first: later ones refer to those before them.
+    /// With context takeover that is the first message, because later ones refer to the ones before
+    /// them.
     pub(crate) fn first(&self, connection: usize) -> usize {
         match self.deflate {
             Deflate::Takeover => 0,
@@ -135,7 +137,8 @@ impl Script {
         }
     }
 
-    /// Returns the length on the wire of `count` messages from `first` on, and the message behind.
+    /// Returns the length on the wire of `count` messages from `first` on, and the index of the
+    /// message after them.
     pub(crate) fn request_span(&self, first: usize, count: usize) -> (usize, usize) {
         let cycle = self.messages();
         let end = first + count;
@@ -145,7 +148,7 @@ impl Script {
     }
 }
 
-/// Returns how many messages a cycle of `echo` has.
+/// Returns the number of messages in a cycle of `echo`.
 fn messages(echo: &Echo) -> Result<usize, LoadError> {
     let header = Header::BYTES_MAX as u64;
     let bytes = 2 * u64::from(echo.payload_bytes) + (u64::from(echo.frames) + 1) * header;
@@ -161,16 +164,17 @@ fn messages(echo: &Echo) -> Result<usize, LoadError> {
     let messages = if wanted.max(MESSAGES_MIN) <= fitting {
         wanted.max(MESSAGES_MIN)
     } else if fitting >= 2 * window.max(MESSAGES_MIN) {
-        // Windows that lie in one piece can be written at once.
+        // A window that does not wrap around the end of the cycle can be written at once.
         fitting - fitting % window
     } else {
-        // An odd number, so that windows (usually powers of two) do not begin alike.
+        // The number is odd so that windows, which are usually powers of two, do not always begin
+        // with the same messages.
         fitting.max(MESSAGES_MIN) | 1
     };
     Ok(messages.min(CYCLE_BYTES_MAX / bytes) as usize)
 }
 
-/// Builds a script message by message.
+/// Builds a script, message by message.
 struct Builder {
     payload: Payload,
     payload_bytes: usize,
@@ -217,7 +221,7 @@ impl Builder {
         self.request_ends.push(self.requests.len());
     }
 
-    /// Appends a message in as many frames as asked for, each with a key of its own.
+    /// Appends a message in as many frames as requested, each with a different masking key.
     fn push_request(&mut self, number: usize, payload: &[u8]) {
         let (share, more) = (payload.len() / self.frames, payload.len() % self.frames);
         let mut rest = payload;
@@ -258,7 +262,7 @@ fn deflate(compress: &mut Compress, payload: &[u8]) -> Vec<u8> {
         compress
             .compress_vec(&payload[taken..], &mut output, FlushCompress::Sync)
             .expect("compression of any bytes succeeds");
-        // The flush is complete if it left room.
+        // The flush is complete if there is room left in the output.
         if output.len() < output.capacity() {
             break;
         }

@@ -12,17 +12,17 @@ use socket2::{Domain, Protocol, Type};
 use super::error::system;
 use super::{LoadError, Target};
 
-/// Ciphertext that is read at once.
+/// Number of bytes of ciphertext to read at once.
 const CIPHERTEXT_BYTES: usize = 64 << 10;
 
-/// Plaintext that is encrypted at once. What is encrypted has to be sent before more is taken, so
-/// this also bounds what lies between us and the kernel.
+/// Largest amount of plaintext to encrypt at once. Ciphertext must be sent before more plaintext is
+/// accepted, so this also bounds the bytes queued between the client and the kernel.
 const PLAINTEXT_BYTES_MAX: usize = 64 << 10;
 
-/// A TCP connection to the server, in terms of plaintext.
+/// A TCP connection to the server that reads and writes plaintext.
 ///
-/// Nothing blocks: what cannot be done now fails with [`io::ErrorKind::WouldBlock`]. It is made to
-/// be watched edge-triggered: after an edge, read until [`drained`](Self::drained).
+/// No method blocks: what cannot be done now fails with [`io::ErrorKind::WouldBlock`]. The socket
+/// is meant to be watched edge-triggered: after an edge, read until [`drained`](Self::drained).
 #[derive(Debug)]
 pub(crate) struct Socket {
     stream: TcpStream,
@@ -31,18 +31,18 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Starts to connect; what is written before the connection stands would block.
+    /// Starts to connect. Writes fail with `WouldBlock` until the connection is established.
     ///
     /// # Errors
     ///
-    /// The server refuses, as far as that is known at once, or we have no socket left.
+    /// Returns an error if the server is already known to refuse, or if no socket can be created.
     pub(crate) fn connect(target: &Target) -> Result<Self, LoadError> {
         let domain = Domain::for_address(target.address);
         let socket = socket2::Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))
-            .map_err(system("no socket can be had"))?;
+            .map_err(system("cannot create a socket"))?;
         socket
             .set_tcp_nodelay(true)
-            .map_err(system("TCP_NODELAY cannot be set"))?;
+            .map_err(system("cannot set TCP_NODELAY"))?;
         match socket.connect(&target.address.into()) {
             Err(error) if error.raw_os_error() != Some(IN_PROGRESS) => {
                 return Err(LoadError::of_socket(error));
@@ -65,7 +65,7 @@ impl Socket {
         })
     }
 
-    /// Reads plaintext into `buffer`; 0 is the end of the stream.
+    /// Reads plaintext into `buffer` and returns the number of bytes; 0 is the end of the stream.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let result = match &mut self.tls {
             None => self.stream.read(buffer),
@@ -74,7 +74,8 @@ impl Socket {
         self.drained = match &result {
             Ok(bytes) => match &self.tls {
                 None => *bytes < buffer.len(),
-                // What a read of ciphertext gave may fill `buffer` more than once.
+                // One read of ciphertext may yield enough plaintext to fill `buffer` more than
+                // once.
                 Some(tls) => *bytes < buffer.len() && tls.drained,
             },
             Err(_) => true,
@@ -82,8 +83,8 @@ impl Socket {
         result
     }
 
-    /// Writes plaintext and tells how much of `bytes` was taken. Under TLS that is either sent, or
-    /// ciphertext that [`flush`](Self::flush) has to send on.
+    /// Writes plaintext and returns how many of `bytes` were accepted. With TLS, some of them may
+    /// still be queued as ciphertext that [`flush`](Self::flush) has to send.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.tls {
             None => self.stream.write(bytes),
@@ -91,8 +92,8 @@ impl Socket {
         }
     }
 
-    /// Sends ciphertext that could not be sent before, as far as that goes now, and goes on with the
-    /// TLS handshake. Call it whenever the socket is ready.
+    /// Sends as much queued ciphertext as the socket accepts, and continues the TLS handshake. Call
+    /// this whenever the socket is ready.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match &mut self.tls {
             None => Ok(()),
@@ -103,7 +104,7 @@ impl Socket {
         }
     }
 
-    /// Returns whether what is read and written is ciphertext on its way.
+    /// Returns whether the connection uses TLS.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.tls.is_some()
     }
@@ -115,32 +116,33 @@ impl Socket {
             .is_some_and(|tls| tls.session.wants_write())
     }
 
-    /// Returns whether TLS is not set up yet, so that nothing can be written.
+    /// Returns whether the TLS handshake is in progress, so that nothing can be written yet.
     pub(crate) fn is_handshaking(&self) -> bool {
         self.tls
             .as_ref()
             .is_some_and(|tls| tls.session.is_handshaking())
     }
 
-    /// Returns whether the last read took all that had come. More that comes is a new edge.
+    /// Returns whether the last read returned everything that had arrived. Later input causes a new
+    /// edge.
     pub(crate) fn drained(&self) -> bool {
         self.drained
     }
 
-    /// Tells the server that nothing more will be sent.
+    /// Shuts down the sending side of the connection.
     pub(crate) fn end(&self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Write)
     }
 
-    /// Has the connection reset when it is dropped, so that neither end keeps anything of it.
+    /// Closes the connection with a reset, so that neither end keeps any state of it.
     ///
     /// # Errors
     ///
-    /// The option is not to be had.
+    /// Returns an error if the socket option cannot be set.
     pub(crate) fn abandon(self) -> Result<(), LoadError> {
         socket2::SockRef::from(&self.stream)
             .set_linger(Some(Duration::ZERO))
-            .map_err(system("SO_LINGER cannot be set"))
+            .map_err(system("cannot set SO_LINGER"))
     }
 }
 
@@ -150,20 +152,19 @@ impl AsFd for Socket {
     }
 }
 
-/// `EINPROGRESS`, which `io::ErrorKind` has no stable name for.
+/// `EINPROGRESS`, for which `io::ErrorKind` has no stable name.
 const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
 
 /// A TLS session and the ciphertext that was read for it.
 #[derive(Debug)]
 struct Tls {
     session: ClientConnection,
-    /// rustls takes 4 KiB at a time from whom it reads; reading more into a buffer of our own saves
-    /// system calls.
+    /// rustls reads at most 4 KiB at a time. Reading more into this buffer saves system calls.
     ciphertext: Box<[u8]>,
-    /// What of `ciphertext` the session has not taken yet.
+    /// Range of `ciphertext` that the session has not consumed yet.
     start: usize,
     end: usize,
-    /// Whether the last read of ciphertext took all that had come, and all of it is decrypted.
+    /// True if the last read returned all ciphertext that had arrived, and all of it is decrypted.
     drained: bool,
     ended: bool,
 }
@@ -188,7 +189,7 @@ impl Tls {
                 Ok(bytes) => filled += bytes,
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => {}
-                    // No close_notify: many servers do without it.
+                    // Many servers do not send a close_notify.
                     io::ErrorKind::UnexpectedEof => return Ok(filled),
                     _ => return Err(error),
                 },
@@ -215,7 +216,7 @@ impl Tls {
         }
     }
 
-    /// Goes on until everything encrypted is sent and the session stands.
+    /// Sends all ciphertext and proceeds until the TLS handshake is complete.
     fn drive(&mut self, stream: &mut TcpStream) -> io::Result<()> {
         loop {
             self.send(stream)?;
@@ -233,7 +234,8 @@ impl Tls {
         Ok(())
     }
 
-    /// Gives the session ciphertext, some 4 KiB, and reads more if there is none.
+    /// Passes up to about 4 KiB of ciphertext to the session, after reading more if the buffer is
+    /// empty.
     fn fill(&mut self, stream: &mut TcpStream) -> io::Result<()> {
         if self.start == self.end {
             self.start = 0;
@@ -248,7 +250,7 @@ impl Tls {
         self.session.read_tls(&mut unread)?;
         self.start += before - unread.len();
         if let Err(error) = self.session.process_new_packets() {
-            // What went wrong is what counts; the alert about it is a courtesy.
+            // The error matters; the alert that reports it to the server is optional.
             let _ = self.session.write_tls(stream);
             return Err(io::Error::new(io::ErrorKind::InvalidData, error));
         }

@@ -1,4 +1,5 @@
-//! Servers for tests, right ones and wrong ones: a thread for each connection, blocking calls.
+//! Servers for tests, correct and faulty ones, with blocking calls and a thread for each
+//! connection.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,21 +13,21 @@ use linerate_proto::{Header, MaskKey, Opcode};
 use super::message::Message;
 use super::{Budget, Probe, Target, Usage, Wire};
 
-/// Short, since nothing is to be learnt from figures here.
+/// A short budget, because these tests do not look at the figures.
 pub(crate) const BUDGET: Budget = Budget {
     warm_up: Duration::from_millis(20),
     measured: Duration::from_millis(50),
     silence_max: Duration::from_secs(5),
 };
 
-/// With little patience, for servers that are silent.
+/// A budget with a short timeout, for servers that are silent.
 pub(crate) const IMPATIENT: Budget = Budget {
     silence_max: Duration::from_millis(100),
     ..BUDGET
 };
 
-/// Starts a WebSocket server that has `serve` talk to each client once the handshake is done. The
-/// second argument numbers the connections from 0.
+/// Starts a WebSocket server that calls `serve` for each client after the handshake. The second
+/// argument of `serve` is the number of the connection, counted from 0.
 pub(crate) fn serve_websocket<F>(serve: F) -> Target
 where
     F: Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
@@ -34,7 +35,7 @@ where
     serve_websocket_with("", serve)
 }
 
-/// Starts a WebSocket server whose response has more headers, each with its end of line.
+/// Starts a WebSocket server whose response has additional headers, each with its line ending.
 pub(crate) fn serve_websocket_with<F>(headers: &'static str, serve: F) -> Target
 where
     F: Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
@@ -49,7 +50,7 @@ where
     }
 }
 
-/// Starts a server of bytes.
+/// Starts a server of raw bytes.
 pub(crate) fn serve_raw<F>(serve: F) -> Target
 where
     F: Fn(TcpStream, usize) -> io::Result<()> + Send + Sync + 'static,
@@ -57,14 +58,14 @@ where
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let serve = Arc::new(serve);
-    // It lives as long as the tests do.
+    // The thread runs until the test process exits.
     thread::spawn(move || {
         for (number, stream) in listener.incoming().enumerate() {
             let serve = Arc::clone(&serve);
             thread::spawn(move || {
                 let stream = stream.unwrap();
                 stream.set_nodelay(true).unwrap();
-                // An error is that the client has gone.
+                // An error means that the client has gone.
                 let _ = serve(stream, number);
             });
         }
@@ -78,7 +79,7 @@ where
     }
 }
 
-/// A server's end of a WebSocket.
+/// The server's end of a WebSocket connection.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) stream: TcpStream,
@@ -99,7 +100,7 @@ impl Peer {
             };
             let mut response = Vec::new();
             request.websocket().unwrap().accept().encode(&mut response);
-            // In front of the empty line.
+            // The headers go before the empty line.
             response.splice(response.len() - 2..response.len() - 2, headers.bytes());
             stream.write_all(&response)?;
             return Ok(Self {
@@ -109,7 +110,7 @@ impl Peer {
         }
     }
 
-    /// Reads a message of one frame, and answers none but those.
+    /// Reads a single-frame message. Fragmented messages are not supported.
     pub(crate) fn read(&mut self) -> io::Result<(Opcode, Vec<u8>)> {
         let mut buffer = vec![0; 64 << 10];
         loop {
@@ -130,14 +131,14 @@ impl Peer {
         }
     }
 
-    /// Sends a message of one frame.
+    /// Sends a single-frame message.
     pub(crate) fn send(&mut self, opcode: Opcode, payload: &[u8]) -> io::Result<()> {
         self.stream
             .write_all(Message::new(opcode, payload, None).frame())
     }
 }
 
-/// A process whose resident memory is a page larger at each look, so that it never settles.
+/// A process whose resident memory is one page larger at each reading, so that it never settles.
 #[derive(Debug, Default)]
 pub(crate) struct Growing(u64);
 
@@ -160,7 +161,7 @@ impl Probe for Growing {
     }
 }
 
-/// Somebody else's process.
+/// A process that cannot be inspected.
 #[derive(Debug)]
 pub(crate) struct Opaque;
 

@@ -1,7 +1,7 @@
 //! An upload: messages that are acknowledged, not echoed.
 //!
-//! Writing and reading take turns on one thread, so that a server that waits for its
-//! acknowledgements to be taken, before it reads on, cannot bring both to a halt.
+//! Writing and reading alternate on one thread. Otherwise a server that stops reading until its
+//! acknowledgements are read would bring both sides to a halt.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -17,27 +17,27 @@ use super::{Budget, LoadError, Probe, Target, Wire};
 use crate::cell::{Deflate, Upload};
 use crate::record::Figures;
 
-/// Different messages that take turns.
+/// Number of different messages, which are sent in turn.
 const DISTINCT: u64 = 4;
 
-/// The longest write, so that acknowledgements are read, and timed, meanwhile.
+/// Longest write, so that acknowledgements are read, and timed, in between.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
-/// What is read at a time; acknowledgements are short.
+/// Number of bytes to read at a time. Acknowledgements are short.
 const READ_BYTES: usize = 4 << 10;
 
-/// The answer to a message where there are no frames: ACK in ASCII.
+/// The answer to a message on a raw wire: ACK in ASCII.
 const RAW_ACKNOWLEDGEMENT: Expected<'static> = Expected {
     frame: &[0x06],
     header_bytes: 0,
 };
 
-/// Uploads `total_bytes`, after an upload of the time to warm up. The time of the measurement is
-/// not bounded.
+/// Uploads `total_bytes`, after an upload for the duration of the warm-up. The duration of the
+/// measurement is not bounded.
 ///
 /// # Errors
 ///
-/// The server fails, or an acknowledgement is wrong.
+/// Returns an error if the server fails, or if an acknowledgement is wrong.
 pub(super) fn measure(
     load: &Upload,
     target: &Target,
@@ -67,22 +67,22 @@ pub(super) fn measure(
     })
 }
 
-/// An upload that is under way.
+/// An upload in progress.
 struct Uploading {
     link: Link,
     watch: Watch,
     budget: Budget,
     window: usize,
-    /// Messages that take turns.
+    /// The different messages, which are sent in turn.
     messages: Vec<Message>,
     wire: Wire,
-    /// What acknowledges each where there are frames.
+    /// The acknowledgement of each message, on a wire with frames.
     acknowledgement: Message,
-    /// Messages of which the kernel has all bytes.
+    /// Number of messages that the kernel has accepted completely.
     sent: u64,
-    /// How many bytes the kernel has of the next one.
+    /// Number of bytes of the next message that the kernel has accepted.
     at: usize,
-    /// When the first bytes of those that are not acknowledged were sent.
+    /// When the first bytes of each unacknowledged message were sent.
     begun: VecDeque<Instant>,
     latencies: Latencies,
 }
@@ -113,8 +113,8 @@ impl Uploading {
         })
     }
 
-    /// Sends messages for as long as `more`, which is told how many were sent, says so, and waits
-    /// until all are acknowledged.
+    /// Sends messages as long as `more`, which receives the number of messages sent, returns true.
+    /// Then waits until all of them are acknowledged.
     fn send_while(&mut self, more: impl Fn(u64) -> bool) -> Result<(), LoadError> {
         let mut buffer = [0; READ_BYTES];
         loop {
@@ -133,7 +133,7 @@ impl Uploading {
         }
     }
 
-    /// Writes once, if there is something to write; returns whether anything was taken.
+    /// Writes at most once. Returns whether the socket accepted anything.
     fn send_some(&mut self, more: impl Fn(u64) -> bool) -> Result<bool, LoadError> {
         if self.at == 0 {
             let may_begin = self.link.flush()?;
@@ -156,7 +156,7 @@ impl Uploading {
         Ok(bytes > 0)
     }
 
-    /// Reads what has come; returns whether there was anything.
+    /// Reads everything that has arrived. Returns whether anything had arrived.
     fn receive(&mut self, buffer: &mut [u8]) -> Result<bool, LoadError> {
         let expected = match self.wire {
             Wire::Raw => RAW_ACKNOWLEDGEMENT,
@@ -176,7 +176,8 @@ impl Uploading {
     }
 }
 
-/// Builds the message `number`: bytes of all values, none of them in the same place of two messages.
+/// Builds message `number`. It contains bytes of all values, and no two messages have the same byte
+/// in the same place.
 fn message(number: u64, payload_bytes: u32) -> Message {
     let values: Vec<u8> = (0..=u8::MAX)
         .map(|value| value.wrapping_add(number as u8).wrapping_mul(167))

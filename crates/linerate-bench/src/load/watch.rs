@@ -1,4 +1,4 @@
-//! Waiting for the first of many sockets.
+//! Waits until any of many sockets is ready.
 
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,11 +12,11 @@ use rustix::time::Timespec;
 use super::LoadError;
 use super::error::system;
 
-/// Sockets that are told of at a time.
+/// Largest number of ready sockets that one wait returns.
 const READY_MAX: usize = 1024;
 
-/// Watches sockets, edge-triggered: whoever is told of one reads until nothing is left, and writes
-/// until there is no room.
+/// Watches sockets, edge-triggered. After a socket was returned, read until nothing is left and
+/// write until there is no room.
 pub(crate) struct Watch {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
@@ -29,19 +29,20 @@ impl fmt::Debug for Watch {
 }
 
 impl Watch {
-    /// Watches `sockets`, which are told of by their places.
+    /// Watches `sockets`, which [`wait`](Self::wait) returns by their indices.
     ///
     /// # Errors
     ///
-    /// The kernel can't watch more.
+    /// Returns an error if the kernel cannot watch more sockets.
     pub(crate) fn new<'s, S: AsFd + 's>(
         sockets: impl IntoIterator<Item = &'s S>,
     ) -> Result<Self, LoadError> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system("epoll can't be had"))?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC)
+            .map_err(system("cannot create an epoll instance"))?;
         for (place, socket) in sockets.into_iter().enumerate() {
             let flags = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
             epoll::add(&epoll, socket, EventData::new_u64(place as u64), flags)
-                .map_err(system("a socket can't be watched"))?;
+                .map_err(system("cannot watch a socket"))?;
         }
         Ok(Self {
             epoll,
@@ -49,12 +50,12 @@ impl Watch {
         })
     }
 
-    /// Waits until sockets are ready, for `time` at most, and returns their places; none when the
-    /// time is over.
+    /// Waits until sockets are ready, for at most `time`, and returns their indices. Returns none
+    /// if the time has elapsed.
     ///
     /// # Errors
     ///
-    /// The kernel can't wait.
+    /// Returns an error if the kernel cannot wait.
     pub(crate) fn wait(
         &mut self,
         time: Duration,

@@ -1,25 +1,25 @@
-//! How long a run still takes.
+//! Estimates how long a run will still take.
 //!
-//! Cells differ, an upload takes longer than a ping; so do contenders, in cells that end with the
-//! work and not with the time. So a turn that is ahead is taken to last as long as others in its
-//! cell did, times what its contender has needed as a rule in comparison with the others.
+//! Cells differ: an upload takes longer than a ping. So do contenders, in cells that end with the
+//! work and not with the time. The estimate of a turn is therefore the mean of the turns in its
+//! cell so far, times the mean ratio of its contender's turns to those of the others.
 
 use std::time::Duration;
 
-/// Turns that are ahead, and what the others took.
+/// The turns that are still ahead, and how long the past ones took.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
-    /// Seconds of a turn of which nothing is known.
+    /// Estimate in seconds of a turn in a cell that has had none yet.
     nominal: f64,
-    /// Turns that are ahead, of each cell and contender.
+    /// Number of turns ahead, by cell and contender.
     ahead: Vec<Vec<u32>>,
-    /// What turns took in each cell.
+    /// Mean duration in seconds of the turns in each cell.
     cells: Vec<Mean>,
-    /// What turns of each contender took, as a multiple of its cell's mean.
+    /// Mean duration of each contender's turns, as a multiple of its cell's mean.
     contenders: Vec<Mean>,
 }
 
-/// A mean that grows.
+/// A running mean.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     sum: f64,
@@ -48,19 +48,19 @@ impl Estimate {
         }
     }
 
-    /// Notes how long a turn took.
+    /// Records how long a turn took.
     pub(super) fn took(&mut self, cell: usize, contender: usize, took: Duration) {
         self.skip(cell, contender);
         let seconds = took.as_secs_f64();
         self.cells[cell].add(seconds);
         let usual = self.cells[cell].value().unwrap_or(seconds);
-        // A contender that is alone in its cell so far can't be compared.
+        // A contender that is so far the only one in its cell cannot be compared.
         if self.cells[cell].count > 1 && usual > 0.0 {
             self.contenders[contender].add(seconds / usual);
         }
     }
 
-    /// Notes that a turn is not made.
+    /// Records that a turn is skipped.
     pub(super) fn skip(&mut self, cell: usize, contender: usize) {
         let ahead = &mut self.ahead[cell][contender];
         *ahead = ahead.saturating_sub(1);
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_slow_contender_is_expected_to_stay_slow_in_other_cells() {
-        // Its last turn is ahead, with all of both in the other cell.
+        // The last turn of this contender is ahead, along with all turns of both in the other cell.
         let mut slow_is_left = Estimate::new(&[vec![2, 2], vec![0, 4]], SECOND);
         let mut fast_is_left = Estimate::new(&[vec![2, 2], vec![4, 0]], SECOND);
         for estimate in [&mut slow_is_left, &mut fast_is_left] {

@@ -1,4 +1,4 @@
-//! Writing records, a line at a time.
+//! Writes records, one line at a time.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Line, Record, RecordError, Run, read};
 
-/// A record that is being written. What was appended is in the file, whatever happens to us.
+/// A record that is being written. Lines that were appended stay in the file even if the process
+/// crashes.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
@@ -14,11 +15,11 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Begins a record; folders on the way to it are made.
+    /// Creates a record, and its folder if necessary.
     ///
     /// # Errors
     ///
-    /// There is such a file, or it can't be written.
+    /// Returns an error if the file already exists or cannot be written.
     pub fn create(path: &Path, run: &Run) -> Result<Self, RecordError> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(unwritable(path))?;
@@ -38,11 +39,11 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Goes on with a record, and returns what it has. A last line without its end is removed.
+    /// Continues a record and returns what it contains. An incomplete last line is removed.
     ///
     /// # Errors
     ///
-    /// The file is no record, or can't be written.
+    /// Returns an error if the file is not a record or cannot be written.
     pub fn resume(path: &Path) -> Result<(Self, Record), RecordError> {
         let record = Record::read(path)?;
         let opened = OpenOptions::new().append(true).open(path);
@@ -58,15 +59,15 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// The file can't be written.
+    /// Returns an error if the file cannot be written.
     pub fn append(&mut self, line: &Line) -> Result<(), RecordError> {
         let text = serde_json::to_string(line).map_err(io::Error::from);
-        // One write, so that a line is there or is the last.
+        // The line is written at once, so that only the last line of a file can be incomplete.
         text.and_then(|text| self.file.write_all((text + "\n").as_bytes()))
             .map_err(unwritable(&self.path))
     }
 
-    /// Returns where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -11,11 +11,12 @@ use super::{FORMAT, Line, Record, Run};
 impl Record {
     /// Reads a record.
     ///
-    /// A last line without its end is left out: whoever wrote it was stopped in the middle.
+    /// An incomplete last line is ignored: its writer was stopped in the middle of it.
     ///
     /// # Errors
     ///
-    /// The file can't be read, is of another format, or has a line that doesn't belong there.
+    /// Returns an error if the file cannot be read, has another format, or contains a line that
+    /// does not belong there.
     pub fn read(path: &Path) -> Result<Self, RecordError> {
         let text = fs::read_to_string(path).map_err(|source| RecordError::Unreadable {
             path: path.to_path_buf(),
@@ -47,14 +48,14 @@ impl Record {
     }
 }
 
-/// Returns the text up to the end of its last whole line.
+/// Returns the text up to the end of its last complete line.
 pub(super) fn whole_lines(text: &str) -> &str {
     let end = text.rfind('\n').map_or(0, |feed| feed + 1);
     &text[..end]
 }
 
 fn parse_run(line: &str) -> Result<Run, ParseError> {
-    /// As much of a first line as every format has.
+    /// The part of the first line that all formats have in common.
     #[derive(serde::Deserialize)]
     struct First {
         format: u32,
@@ -103,62 +104,62 @@ impl ParseError {
     }
 }
 
-/// Why a record can't be read or written.
+/// The reason why a record cannot be read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// It has no first line that describes a run.
-    #[error("{} is no record: its first line describes no run", path.display())]
+    /// The first line does not describe a run.
+    #[error("{}: not a benchmark record: the first line does not describe a run", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// There is a file already, which may have taken hours.
-    #[error("{} exists already", path.display())]
+    /// The file already exists. It may have taken hours to make.
+    #[error("{} already exists", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// It was written by another version of linerate.
-    #[error("{} is a record of format {found}; this linerate reads format {FORMAT}", path.display())]
+    /// The record was written in the format of another version of linerate.
+    #[error("{}: record format {found} is not supported; this version of linerate reads format {FORMAT}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// The version of its format.
+        /// Version of its format.
         found: u32,
     },
-    /// A line is none of a record.
-    #[error("{}, line {number}, is no line of a record", path.display())]
+    /// A line is not a line of a record.
+    #[error("{}:{number}: not a benchmark record line", path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// Number of the line, counted from 1.
         number: usize,
-        /// Where in the line, and why.
+        /// What is wrong, and where in the line.
         source: serde_json::Error,
     },
-    /// A second run begins; a file holds one.
-    #[error("{}, line {number}, begins a second run", path.display())]
+    /// A second run begins. A file holds only one.
+    #[error("{}:{number}: a second run begins, but a record holds only one", path.display())]
     SecondRun {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// Number of the line, counted from 1.
         number: usize,
     },
-    /// The file can't be read.
-    #[error("can't read {}", path.display())]
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The file can't be written.
-    #[error("can't write {}", path.display())]
+    /// The file cannot be written.
+    #[error("cannot write {}", path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -168,7 +169,7 @@ pub(super) mod tests {
     use super::*;
     use crate::record::{Measurement, Outcome};
 
-    /// The description of a run of which only the name of the effort matters.
+    /// Returns the description of a run in which only the name of the effort matters.
     pub(in crate::record) fn some_run() -> Run {
         let text = r#"{
             "format": 1, "effort": "quick", "started": "2026-01-02T03:04:05Z", "command": "linerate bench",
@@ -224,7 +225,7 @@ pub(super) mod tests {
         ]);
         let error = Record::parse(&whole.replace("\"round\"", "\"turn\"")).unwrap_err();
         let error = error.in_file("a.jsonl".as_ref());
-        assert_eq!(error.to_string(), "a.jsonl, line 2, is no line of a record");
+        assert_eq!(error.to_string(), "a.jsonl:2: not a benchmark record line");
     }
 
     #[test]
@@ -232,15 +233,18 @@ pub(super) mod tests {
         let run = Line::Run(some_run());
         let old = text(std::slice::from_ref(&run)).replace("\"format\":1", "\"format\":7");
         for (text, message) in [
-            ("", "a.jsonl is no record: its first line describes no run"),
+            (
+                "",
+                "a.jsonl: not a benchmark record: the first line does not describe a run",
+            ),
             (
                 &old,
-                "a.jsonl is a record of format 7; this linerate reads format 1",
+                "a.jsonl: record format 7 is not supported; this version of linerate reads format 1",
             ),
-            ("{}\n", "a.jsonl, line 1, is no line of a record"),
+            ("{}\n", "a.jsonl:1: not a benchmark record line"),
             (
                 &text(&[run.clone(), run]),
-                "a.jsonl, line 2, begins a second run",
+                "a.jsonl:2: a second run begins, but a record holds only one",
             ),
         ] {
             let error = Record::parse(text).unwrap_err();

@@ -1,4 +1,4 @@
-//! Who took part, on what machine, and how it was done.
+//! The contenders, the machine and the method.
 
 use maud::{Markup, html};
 
@@ -42,7 +42,7 @@ pub(super) fn contenders(record: &Record, names: &Names<'_>) -> Markup {
     }
 }
 
-/// Writes the method and what it favours, as the checkout says that this was built from.
+/// Renders the method and its bias, as they are in the checkout from which linerate was built.
 pub(super) fn method() -> Markup {
     html! {
         section.prose #method { (prose::render(METHOD)) }
@@ -65,8 +65,8 @@ pub(super) fn machine(host: &Host) -> Markup {
         ),
         ("Memory", bytes(host.memory_bytes as f64)),
         ("Kernel", host.kernel.clone()),
-        ("Hypervisor", or(&host.hypervisor, "none that shows itself")),
-        ("Clock governor", or(&host.governor, "none to be seen")),
+        ("Hypervisor", or(&host.hypervisor, "none detected")),
+        ("Clock governor", or(&host.governor, "not available")),
     ];
     html! {
         section #machine {

@@ -1,4 +1,4 @@
-//! Every cell in which none of ours is first.
+//! Every cell in which no server of linerate is first.
 
 use maud::{Markup, html};
 
@@ -6,7 +6,7 @@ use crate::report::number::ratio;
 use crate::report::words::{NO_HEADLINE, Names, figure, metric_short, status};
 use crate::summary::{Behind, Summary, is_ours};
 
-/// Writes the list; nothing if none of ours took part.
+/// Renders the list, or nothing if linerate did not take part.
 pub(super) fn section(summary: &Summary, names: &Names<'_>) -> Markup {
     let took_part = summary.contenders.iter().any(|name| is_ours(name));
     let behind = summary.behind();
@@ -15,7 +15,7 @@ pub(super) fn section(summary: &Summary, names: &Names<'_>) -> Markup {
             section #behind {
                 h2 { "Where linerate is not first" }
                 @if behind.is_empty() {
-                    p { "In this run there is no such cell." }
+                    p { "There is no such cell in this run." }
                 } @else {
                     (table(&behind, names))
                 }
@@ -27,9 +27,9 @@ pub(super) fn section(summary: &Summary, names: &Names<'_>) -> Markup {
 fn table(behind: &[Behind<'_>], names: &Names<'_>) -> Markup {
     html! {
         p {
-            "All such cells, with those in which linerate has no figure. It has several servers: what stands here is the best of them \
-             in each cell. “Clear” means that every round of the first was better than every round of linerate; the others are \
-             within the spread, and another run may well turn them round."
+            "All such cells, including those in which linerate has no figure. linerate has several servers, of which the best in each \
+             cell is shown. “Clear” means that every round of the first was better than every round of linerate. The other \
+             differences are within the spread, and another run may well reverse them."
         }
         div.scroll role="region" tabindex="0" aria-label="Cells in which linerate is not first" {
             table.behind {
@@ -76,7 +76,8 @@ fn row(behind: &Behind<'_>, names: &Names<'_>) -> Markup {
     }
 }
 
-/// Returns the fragment that names a cell: its id, but for what a fragment cannot hold.
+/// Returns the fragment that names a cell: its id, with the characters replaced that a fragment
+/// cannot contain.
 pub(super) fn anchor(id: &str) -> String {
     let safe = |c: char| {
         if c.is_ascii_alphanumeric() || "-_.".contains(c) {

@@ -1,7 +1,7 @@
-//! Bars of a cell's headline, and its percentiles of latency.
+//! Bars of a cell's headline figure, and its percentiles of latency.
 //!
-//! A chart is a list: a name, a track, a figure. Only the track is drawn, and hidden from those who
-//! listen; its parts are placed in per cent, so that a chart is as wide as there is room.
+//! A chart is a list: a name, a track, a figure. Only the track is drawn, and it is hidden from
+//! screen readers. Its parts are placed in per cent, so that a chart uses the available width.
 
 use maud::{Markup, html};
 
@@ -9,11 +9,11 @@ use crate::report::number::duration_us;
 use crate::report::words::{Names, figure};
 use crate::summary::{CellSummary, REFERENCE, Spread, Standing};
 
-/// A reference that is further away than this many times the longest bar is cut off, or it would
-/// leave no room to tell the others apart.
+/// A reference bar is cut off if it is longer than the longest other bar times this number.
+/// Otherwise it would leave no room to tell the others apart.
 const REFERENCE_REACH: f64 = 1.6;
 
-/// Draws the headline of each contender that has one, with its least and greatest round.
+/// Draws the headline figure of each contender that has one, with its lowest and highest round.
 pub(super) fn bars(cell: &CellSummary, names: &Names<'_>) -> Markup {
     let scale = Scale::of(cell);
     let line = cell
@@ -57,7 +57,7 @@ fn bar(
     }
 }
 
-/// What the whole width of a track stands for.
+/// The figure that the whole width of a track represents.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     max: f64,
@@ -78,7 +78,7 @@ impl Scale {
         }
     }
 
-    /// Returns where a figure is on the track, 0 to 100.
+    /// Returns the position of a figure on the track, 0 to 100.
     fn percent(self, figure: f64) -> f64 {
         if self.max <= 0.0 {
             return 0.0;
@@ -87,7 +87,7 @@ impl Scale {
     }
 }
 
-/// Draws percentiles of latency on a logarithmic axis; nothing if nobody has them.
+/// Draws percentiles of latency on a logarithmic axis. Returns `None` if no contender has them.
 pub(super) fn latency(cell: &CellSummary, names: &Names<'_>) -> Option<Markup> {
     let rows: Vec<(&Standing, [f64; 4])> = cell
         .standings
@@ -136,7 +136,7 @@ fn dots(axis: LogAxis, percentiles: [f64; 4]) -> Markup {
     }
 }
 
-/// Returns the medians of p50, p90, p99 and p99.9, microseconds.
+/// Returns the medians of p50, p90, p99 and p99.9, in microseconds.
 fn percentiles(standing: &Standing) -> Option<[f64; 4]> {
     let medians = standing.medians.as_ref()?;
     Some([
@@ -150,14 +150,14 @@ fn percentiles(standing: &Standing) -> Option<[f64; 4]> {
 /// A logarithmic axis from one power of ten to another.
 #[derive(Clone, Copy, Debug)]
 struct LogAxis {
-    /// The power of ten, in microseconds, that it begins with.
+    /// Exponent of the power of ten, in microseconds, at which the axis begins.
     from: i32,
-    /// The one that it ends with, which is greater.
+    /// Exponent of the power of ten at which the axis ends. It is greater than `from`.
     to: i32,
 }
 
 impl LogAxis {
-    /// Covers figures above 0.
+    /// Creates the axis that covers `figures`, which must be above 0.
     fn of(figures: Spread) -> Self {
         let from = figures.min.log10().floor() as i32;
         let to = figures.max.log10().ceil() as i32;
@@ -171,14 +171,14 @@ impl LogAxis {
         (self.from..=self.to).map(|power| 10_f64.powi(power))
     }
 
-    /// Returns where a figure is, 0 to 100.
+    /// Returns the position of a figure on the axis, 0 to 100.
     fn percent(self, figure: f64) -> f64 {
         let decades = f64::from(self.to - self.from);
         ((figure.log10() - f64::from(self.from)) / decades * 100.0).clamp(0.0, 100.0)
     }
 }
 
-/// Returns a power of ten of microseconds: `10 µs`.
+/// Formats a power of ten of microseconds: `10 µs`.
 fn tick_label(us: f64) -> String {
     let (figure, unit) = match us {
         it if it >= 1e6 => (it / 1e6, "s"),

@@ -6,13 +6,13 @@ use crate::report::number::{counted, ratio};
 use crate::report::words::Names;
 use crate::summary::{Base, Mean, OURS, REFERENCE, ScenarioSummary, Summary, is_ours};
 
-/// Shades of the table, from the lightest on.
+/// Number of shades in the table, the lightest one first.
 const SHADES: f64 = 8.0;
 
-/// A ratio of this or less has the lightest shade; 1 and more the darkest.
+/// Ratios up to this one have the lightest shade. Ratios from 1 have the darkest.
 const RATIO_MIN: f64 = 0.02;
 
-/// Writes what the table shows, and the table.
+/// Renders the sentences about the results, and the table.
 pub(super) fn section(summary: &Summary, names: &Names<'_>) -> Markup {
     html! {
         section #summary {
@@ -23,7 +23,7 @@ pub(super) fn section(summary: &Summary, names: &Names<'_>) -> Markup {
     }
 }
 
-/// Says in words how linerate did.
+/// Describes in words how linerate did.
 pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
     let counted_cells = summary
         .cells()
@@ -105,7 +105,7 @@ pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
     sentences
 }
 
-/// Writes a mean, and of how many scenarios it is if not of all.
+/// Formats a mean, with the number of its scenarios if it does not cover all of them.
 fn of_scenarios(mean: Mean) -> String {
     if mean.count == mean.of {
         ratio(mean.ratio)
@@ -157,17 +157,17 @@ fn caption(scenarios: &[ScenarioSummary]) -> Markup {
     html! {
         "How many times as good as "
         code { "raw-tcp" }
-        ", a bare TCP echo that speaks no WebSocket: the geometric mean over the cells of a scenario, of what they compare. \
-         The stronger the colour, the better. “Overall” is the geometric mean of the scenarios, each weighing the same. A small “3/4” means that a \
-         contender has figures in three of four cells (or scenarios): such a mean is of other cells than its neighbours’. \
+        ", a bare TCP echo that does not speak WebSocket: the geometric mean over the cells of a scenario, of the figures that they \
+         compare. The stronger the colour, the better. “Overall” is the geometric mean of the scenarios, each with the same weight. A small \
+         “3/4” means that a contender has figures in three of four cells (or scenarios), so its mean covers fewer cells than those of others. \
          Cells that compare latency are left out unless a scenario has no others."
         @if scenarios.iter().any(|it| it.base == Base::First) {
-            " † A share of the first of each cell instead, because " code { "raw-tcp" }
-            " can’t take part or memory is compared; not in “overall”."
+            " † The base is the first of each cell instead, because " code { "raw-tcp" }
+            " cannot take part or memory is compared. Not part of “overall”."
         }
         @if scenarios.iter().any(|it| it.base == Base::RawTcp && !it.is_bounded()) {
-            " Scenarios in which " code { "raw-tcp" } " is no bound are not in “overall” either: it answers each piece that \
-             arrives, and writes to each subscriber for itself."
+            " Scenarios in which " code { "raw-tcp" } " is not an upper bound are not part of “overall” either: it answers each piece \
+             that arrives, and writes to each subscriber separately."
         }
     }
 }
@@ -184,7 +184,7 @@ fn shaded(mean: Option<Mean>) -> Markup {
     }
 }
 
-/// Returns the number of a shade, by the logarithm of the ratio.
+/// Returns the number of the shade for a ratio, on a logarithmic scale.
 fn shade(ratio: f64) -> u32 {
     let share = 1.0 - (ratio.clamp(RATIO_MIN, 1.0).ln() / RATIO_MIN.ln());
     (share * SHADES).floor().min(SHADES - 1.0) as u32

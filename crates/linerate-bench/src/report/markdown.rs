@@ -1,4 +1,5 @@
-//! Markdown for a README: the summary, some headlines, and every cell in which we are not first.
+//! Markdown for a README: the summary, some headline figures, and every cell in which linerate is
+//! not first.
 
 use crate::record::Record;
 use crate::report::about::machine_line;
@@ -7,13 +8,13 @@ use crate::report::words::{Names, figure, metric_short};
 use crate::report::{date, heat};
 use crate::summary::{Base, Behind, CellSummary, Mean, REFERENCE, Standing, Summary};
 
-/// Lines are filled up to this many characters.
+/// Largest number of characters in a line.
 const LINE_CHARS_MAX: usize = 120;
 
-/// What stands in place of the figures of a cell that has no first.
+/// Replaces the figures of a cell that has no first.
 const NOT_MEASURABLE: &str = "not measurable here: load-bound";
 
-/// Writes the Markdown of a record, without a heading of its own.
+/// Renders the Markdown of a record, without a heading.
 pub fn markdown(record: &Record) -> String {
     let summary = Summary::of(record);
     let names = Names::new(record);
@@ -38,7 +39,7 @@ pub fn markdown(record: &Record) -> String {
     text
 }
 
-/// Writes contenders × scenarios.
+/// Renders the table of contenders by scenarios.
 fn ratios(summary: &Summary, names: &Names<'_>) -> String {
     let has_overall = summary.scenarios.iter().any(|it| it.base == Base::RawTcp);
     let mut head = vec![String::new()];
@@ -78,7 +79,7 @@ fn mean(mean: Option<Mean>) -> String {
     }
 }
 
-/// Writes the first cell of each scenario: a choice that nobody made with the figures in sight.
+/// Renders the first cell of each scenario: a choice that was not influenced by the figures.
 fn headlines(summary: &Summary, names: &Names<'_>) -> String {
     let head = [
         "first cell of",
@@ -123,7 +124,8 @@ fn headlines(summary: &Summary, names: &Names<'_>) -> String {
     format!("\n{}", table(&head, rows))
 }
 
-/// Compares the cells whose messages are compressed: who compresses less is faster for that.
+/// Compares the cells whose messages are compressed. A server that compresses less is faster
+/// because of that.
 fn compressed(summary: &Summary, names: &Names<'_>) -> String {
     let cells = summary.scenarios.iter().flat_map(|it| &it.cells);
     let rows: Vec<_> = cells
@@ -169,7 +171,7 @@ fn compressed_row(cell: &CellSummary, names: &Names<'_>) -> Vec<String> {
     ]
 }
 
-/// Lists the cells in which we are not first, a paragraph for each scenario.
+/// Lists the cells in which linerate is not first, in one paragraph for each scenario.
 fn behind(summary: &Summary, names: &Names<'_>) -> String {
     let all = summary.behind();
     if all.is_empty() {
@@ -231,14 +233,14 @@ fn table(head: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
     text
 }
 
-/// Escapes what would end a cell of a table, or begin HTML.
+/// Escapes characters that would end a cell of a table or begin HTML.
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|")
         .replace('<', "&lt;")
         .replace('\n', " ")
 }
 
-/// Breaks a paragraph into lines at spaces; those after the first are indented.
+/// Breaks a paragraph into lines at spaces. Lines after the first are indented.
 fn filled(paragraph: &str, indent: &str) -> String {
     let mut text = String::new();
     let mut chars = 0;

@@ -1,7 +1,8 @@
-//! Small multiples: the many cells of a matrix laid out by what they vary.
+//! Small multiples: the many cells of a matrix, laid out by the settings that vary.
 //!
-//! For each payload there is a grid with connections from top to bottom, and messages and the way
-//! of framing from left to right, so that eyes can follow one of them while the others stay.
+//! For each payload there is a grid with connections from top to bottom, and messages and their
+//! framing from left to right, so that readers can follow one of these while the others stay the
+//! same.
 
 use std::collections::BTreeSet;
 
@@ -15,15 +16,15 @@ use crate::report::words::{Names, metric};
 use crate::report::{chart, table};
 use crate::summary::CellSummary;
 
-/// Fewer cells than these are better drawn one by one.
+/// A scenario with fewer cells is better drawn cell by cell.
 const CELLS_MIN: usize = 9;
 
-/// The cells of a scenario as a matrix.
+/// The cells of a scenario, laid out as a matrix.
 pub(super) struct Matrix<'a> {
     cells: Vec<(Place, &'a CellSummary)>,
 }
 
-/// Where a cell is.
+/// The coordinates of a cell in the matrix.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 struct Place {
     payload_bytes: u32,
@@ -31,7 +32,7 @@ struct Place {
     column: Column,
 }
 
-/// Messages that each connection sends, and whether each goes out in several frames.
+/// Number of messages that each connection sends, and whether each goes out in several frames.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 struct Column {
     is_fragmented: bool,
@@ -39,7 +40,8 @@ struct Column {
 }
 
 impl<'a> Matrix<'a> {
-    /// Lays cells out; `None` if they are few, or differ in anything that the layout doesn't show.
+    /// Lays out cells. Returns `None` if there are few of them, or if they differ in a setting that
+    /// the layout does not show.
     pub(super) fn of(cells: &'a [CellSummary]) -> Option<Self> {
         if cells.len() < CELLS_MIN {
             return None;
@@ -55,7 +57,7 @@ impl<'a> Matrix<'a> {
     pub(super) fn draw(&self, names: &Names<'_>) -> Markup {
         let compared = self.cells.first().map(|(_, cell)| metric(cell.metric));
         html! {
-            p.metric { "Each picture: " (compared.unwrap_or_default()) ". The scale is its own; what counts is the shape." }
+            p.metric { "Each picture: " (compared.unwrap_or_default()) ". Each has its own scale, so compare the shapes." }
             @for payload_bytes in self.distinct(|place| place.payload_bytes) {
                 h3 { "Messages of " (size(payload_bytes.into())) }
                 (self.grid(payload_bytes, names))

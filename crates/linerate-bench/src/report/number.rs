@@ -1,20 +1,20 @@
-//! Numbers as people read them: three digits, a prefix, a unit.
+//! Numbers for people: three digits, a prefix, a unit.
 
-/// Shown where there is no figure.
+/// Shown in place of a missing figure.
 pub(crate) const NONE: &str = "–";
 
-/// Returns a figure with three significant digits and a decimal prefix: `6.06 M`, `225 k`, `12.0`.
-/// The prefix is set off by a narrow space that does not break.
+/// Formats a figure with three significant digits and a decimal prefix: `6.06 M`, `225 k`, `12.0`.
+/// The prefix follows a narrow no-break space.
 pub(crate) fn si(figure: f64) -> String {
     scaled(figure, 1_000.0, &["", "k", "M", "G", "T"])
 }
 
-/// Returns a number of bytes with three significant digits and a binary prefix: `1.50 KiB`.
+/// Formats a number of bytes with three significant digits and a binary prefix: `1.50 KiB`.
 pub(crate) fn bytes(figure: f64) -> String {
     scaled(figure, 1_024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
 
-/// Returns a number of bytes that somebody chose, without digits that say nothing: `64 KiB`.
+/// Formats a number of bytes that was chosen by a person, without superfluous digits: `64 KiB`.
 pub(crate) fn size(figure: u64) -> String {
     let prefixes = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let whole = |(step, _): &(u64, &str)| figure >= *step && figure.is_multiple_of(*step);
@@ -24,17 +24,17 @@ pub(crate) fn size(figure: u64) -> String {
     }
 }
 
-/// Returns a number of bytes with three significant digits and a decimal prefix: `1.50 GB`.
+/// Formats a number of bytes with three significant digits and a decimal prefix: `1.50 GB`.
 pub(crate) fn decimal_bytes(figure: f64) -> String {
     scaled(figure, 1_000.0, &["B", "kB", "MB", "GB", "TB"])
 }
 
-/// Returns microseconds as `950 ns`, `12.3 µs`, `4.56 ms` or `7.89 s`.
+/// Formats a number of microseconds as `950 ns`, `12.3 µs`, `4.56 ms` or `7.89 s`.
 pub(crate) fn duration_us(figure: f64) -> String {
     scaled(figure * 1_000.0, 1_000.0, &["ns", "µs", "ms", "s"])
 }
 
-/// Returns a ratio with two or three significant digits: `0.012`, `0.55`, `1.45`, `12.3`.
+/// Formats a ratio with two or three significant digits: `0.012`, `0.55`, `1.45`, `12.3`.
 pub(crate) fn ratio(figure: f64) -> String {
     let decimals = match figure.abs() {
         it if it < 0.095 => 3,
@@ -45,14 +45,14 @@ pub(crate) fn ratio(figure: f64) -> String {
     format!("{figure:.decimals$}")
 }
 
-/// Returns a share as a percentage: `0.05` is `5.0 %`.
+/// Formats a share as a percentage: `0.05` becomes `5.0 %`.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     let decimals = usize::from(percent.abs() < 9.95);
     format!("{percent:.decimals$}\u{a0}%")
 }
 
-/// Returns a count in groups of three digits: `1,234,567`.
+/// Formats a count in groups of three digits: `1,234,567`.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -65,20 +65,20 @@ pub(crate) fn grouped(count: u64) -> String {
     grouped
 }
 
-/// Returns `1 cell`, `2 cells`.
+/// Formats a count with its noun: `1 cell`, `2 cells`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(count as u64))
 }
 
-/// Divides by `step` until three digits before the point are enough.
+/// Divides by `step` until at most three digits are left before the decimal point.
 fn scaled(figure: f64, step: f64, prefixes: &[&str]) -> String {
     if !figure.is_finite() {
         return NONE.into();
     }
     let mut rest = figure;
     let mut index = 0;
-    // What rounds to 1,000 at three digits belongs to the next prefix.
+    // A figure that rounds to 1,000 at three digits belongs to the next prefix.
     while rest.abs() >= 999.5 && index + 1 < prefixes.len() {
         rest /= step;
         index += 1;

@@ -1,4 +1,4 @@
-//! The texts about method and bias, from Markdown to the page.
+//! The texts about method and bias, converted from Markdown to HTML.
 
 use maud::{Markup, PreEscaped};
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -6,12 +6,14 @@ use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 /// What is measured and how.
 pub(super) const METHOD: &str = include_str!("../../../../bench/METHODOLOGY.md");
 
-/// What that favours.
+/// What the method favours.
 pub(super) const BIAS: &str = include_str!("../../../../bench/BIAS.md");
 
-/// Renders Markdown. Headings go down by one level, because the page has a title of its own; links
-/// to the other text go to its section; links to other files, which the page hasn't with it, are
-/// only text; HTML is shown, not obeyed.
+/// Renders Markdown.
+///
+/// Headings are lowered by one level, because the page has its own title. Links between the two
+/// texts lead to the section of the other one. Links to files that do not come with the page become
+/// plain text. HTML is shown as text.
 pub(super) fn render(markdown: &str) -> Markup {
     let mut is_text_only = Vec::new();
     let events =
@@ -64,7 +66,7 @@ fn lower(level: HeadingLevel) -> HeadingLevel {
     }
 }
 
-/// Returns where a link leads on the page.
+/// Returns the target of a link on the page, or `None` if the link is not kept.
 fn target(link: CowStr<'_>) -> Option<CowStr<'_>> {
     match link.as_ref() {
         "BIAS.md" => Some("#bias".into()),

@@ -1,4 +1,4 @@
-//! A scenario: what it is about, a chart and a table for each of its cells.
+//! A scenario: its description, and a chart and a table for each of its cells.
 
 use maud::{Markup, html};
 
@@ -9,7 +9,7 @@ use crate::report::words::{NO_HEADLINE, Names, metric, status};
 use crate::report::{chart, table};
 use crate::summary::{CellSummary, Metric, REFERENCE, ScenarioSummary, Standing, Status, is_ours};
 
-/// Writes a scenario.
+/// Renders a scenario.
 pub(super) fn section(scenario: &ScenarioSummary, names: &Names<'_>) -> Markup {
     let note = &scenario.note;
     html! {
@@ -59,7 +59,7 @@ fn figure(cell: &CellSummary, names: &Names<'_>) -> Markup {
     }
 }
 
-/// Explains the marks of percentiles.
+/// Explains the marks of the percentiles.
 fn percentile_key() -> Markup {
     html! {
         span.key {
@@ -70,7 +70,7 @@ fn percentile_key() -> Markup {
     }
 }
 
-/// Lists contenders without a figure, and those of whose rounds some were left out, with the reason.
+/// Lists contenders that have no figure, or of whose rounds some were left out, with the reason.
 pub(super) fn not_counted(cell: &CellSummary, names: &Names<'_>) -> Markup {
     let reason = |standing: &Standing| {
         let fallback = standing.headline.is_none().then(|| NO_HEADLINE.into());
@@ -92,7 +92,7 @@ pub(super) fn not_counted(cell: &CellSummary, names: &Names<'_>) -> Markup {
     }
 }
 
-/// Says who is first, and how linerate compares.
+/// States which contender is first, and how linerate compares.
 pub(super) fn verdict(cell: &CellSummary, names: &Names<'_>) -> String {
     if cell.is_load_bound() {
         let bound = cell.standings.iter().filter(|it| {
@@ -100,7 +100,7 @@ pub(super) fn verdict(cell: &CellSummary, names: &Names<'_>) -> String {
         });
         let titles: Vec<&str> = bound.map(|it| names.title(&it.contender)).collect();
         return format!(
-            "Not measurable here: load-bound. The load generator was too slow for {}, so that nobody is called first.",
+            "Not measurable here: load-bound. The load generator was too slow for {}, so no contender is called first.",
             titles.join(", ")
         );
     }
@@ -128,7 +128,7 @@ pub(super) fn verdict(cell: &CellSummary, names: &Names<'_>) -> String {
     }
     match ours.rank.zip(ours.to_first) {
         Some((rank, it)) => format!(
-            "{title} is first; {our_title} is no. {rank} with {} of it.",
+            "{title} is first; {our_title} is no. {rank}, {} times as good.",
             ratio(it)
         ),
         None => format!("{title} is first; {our_title} has no figure."),

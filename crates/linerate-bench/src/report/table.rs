@@ -1,4 +1,4 @@
-//! All figures of a cell.
+//! The table of all figures of a cell.
 
 use maud::{Markup, html};
 
@@ -6,7 +6,7 @@ use crate::report::number::{NONE, bytes, decimal_bytes, duration_us, percent, ra
 use crate::report::words::{NO_HEADLINE, Names, figure, metric_short, status};
 use crate::summary::{CellSummary, Medians, Metric, Spread, Standing};
 
-/// A column: its head, and a figure's text.
+/// A column: its head, and how its figures are formatted.
 struct Column {
     head: &'static str,
     text: fn(&Medians) -> String,
@@ -37,7 +37,7 @@ const WIRE: Column = Column {
     text: |it| median(it.wire_bytes, bytes),
 };
 const SHRUNK: Column = Column {
-    head: "shrunk to 1 ÷",
+    head: "compression ratio",
     text: |it| median(it.wire_ratio, ratio),
 };
 const PER_CPU_SECOND: Column = Column {
@@ -61,7 +61,7 @@ const BEFORE: Column = Column {
     text: |it| median(it.idle_bytes_before, bytes),
 };
 
-/// Writes a table with a row for each contender that had a turn.
+/// Renders a table with a row for each contender that had a turn.
 pub(super) fn table(cell: &CellSummary, names: &Names<'_>) -> Markup {
     let columns = columns(cell);
     let label = format!("All figures: {}", cell.cell.title);
@@ -108,7 +108,8 @@ fn row(cell: &CellSummary, standing: &Standing, columns: &[Column], names: &Name
     }
 }
 
-/// Returns the columns that follow the compared figure and its ratios, without that figure.
+/// Returns the columns that follow the compared figure and its ratios. They do not repeat that
+/// figure.
 fn columns(cell: &CellSummary) -> Vec<Column> {
     let mut columns = match cell.metric {
         Metric::BytesPerConnection => vec![BEFORE, PEAK],

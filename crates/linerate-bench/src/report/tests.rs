@@ -1,11 +1,11 @@
-//! Facts about the page and the Markdown of records made by hand.
+//! Tests of the page and the Markdown, with records made by hand.
 
 use crate::cell::{Cell, Deflate, Load};
 use crate::record::{Figures, Outcome, Record, Spent};
 use crate::report::{html, markdown};
 use crate::summary::tests::sample::{Sample, echo, idle, idle_cell, latency, per_cpu, scheduled};
 
-/// Contenders that do all that contenders can do.
+/// A record with contenders that show every possible result.
 fn record() -> Record {
     let late = Figures {
         latency: Some(latency(2_500.0)),
@@ -53,7 +53,7 @@ fn record() -> Record {
 #[test]
 fn nobody_is_called_first_where_the_load_was_too_slow_for_somebody() {
     let page = html(&record());
-    let verdict = "Not measurable here: load-bound. The load generator was too slow for gopher, so that nobody is called \
+    let verdict = "Not measurable here: load-bound. The load generator was too slow for gopher, so no contender is called \
                    first.";
     assert!(page.contains(verdict));
     let text = markdown(&record());
@@ -114,7 +114,7 @@ fn medians_ratios_and_their_units_are_on_the_page() {
     let page = html(&record());
     assert!(page.contains("messages per second of server CPU time; more is better"));
     assert!(page.contains("<span class=\"v\">1.20\u{202f}M</span>"));
-    assert!(page.contains("peer is first; linerate is no. 2 with 0.83 of it."));
+    assert!(page.contains("peer is first; linerate is no. 2, 0.83 times as good."));
     assert!(page.contains("<span class=\"v\">2.50\u{202f}ms</span>"));
     assert!(page.contains("2.00\u{202f}KiB"));
 }
@@ -149,7 +149,7 @@ fn figures_that_cannot_be_divided_leave_no_trace() {
             assert!(!text.contains(word), "{word}");
         }
     }
-    assert!(html(&sample.0).contains("the figure that is compared is not known"));
+    assert!(html(&sample.0).contains("the compared figure is not known"));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_cell_that_nobody_has_met_yet_says_so() {
     assert!(html(&sample.0).contains("No figure that counts."));
 }
 
-/// A cell of a matrix.
+/// Returns a cell of a matrix.
 fn placed(connections: u32, messages: u32, frames: u32) -> Cell {
     let mut cell = echo("matrix", &format!("{connections}c-{messages}m-{frames}f"));
     if let Load::Echo(echo) = &mut cell.load {

@@ -1,4 +1,4 @@
-//! What a report calls things.
+//! The terms that a report uses.
 
 use std::collections::HashMap;
 
@@ -16,17 +16,18 @@ impl<'a> Names<'a> {
         Self(notes.map(|note| (note.name.as_str(), note)).collect())
     }
 
-    /// Returns what people call a contender.
+    /// Returns the title of a contender, or its name if it has none.
     pub(super) fn title<'b>(&'b self, contender: &'b str) -> &'b str {
         self.0.get(contender).map_or(contender, |note| &note.title)
     }
 
-    /// Returns the language that its users write, or nothing.
+    /// Returns the language that the library's users write, or an empty string.
     pub(super) fn language(&self, contender: &str) -> &str {
         self.0.get(contender).map_or("", |note| &note.language)
     }
 
-    /// Returns the class that colours a contender: by its language, two of them by themselves.
+    /// Returns the CSS class that colours a contender. It depends on the language, except for
+    /// linerate and the reference.
     pub(super) fn class(&self, contender: &str) -> &'static str {
         match contender {
             REFERENCE => "raw",
@@ -36,7 +37,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Returns the class that colours a language.
+/// Returns the CSS class that colours a language.
 fn language_class(language: &str) -> &'static str {
     match language {
         "Rust" => "rust",
@@ -49,7 +50,7 @@ fn language_class(language: &str) -> &'static str {
     }
 }
 
-/// Returns a figure with the prefix and unit that its metric has in a chart.
+/// Formats a figure with the prefix and unit that its metric has in a chart.
 pub(super) fn figure(metric: Metric, figure: f64) -> String {
     match metric {
         Metric::BytesPerConnection => bytes(figure),
@@ -58,7 +59,7 @@ pub(super) fn figure(metric: Metric, figure: f64) -> String {
     }
 }
 
-/// Returns what a metric counts, and which direction is the better one.
+/// Returns what a metric counts, and whether more or less of it is better.
 pub(super) fn metric(metric: Metric) -> &'static str {
     match metric {
         Metric::BytesPerConnection => {
@@ -70,7 +71,7 @@ pub(super) fn metric(metric: Metric) -> &'static str {
     }
 }
 
-/// Returns a metric as a column's head.
+/// Returns the head of a metric's column.
 pub(super) fn metric_short(metric: Metric) -> &'static str {
     match metric {
         Metric::BytesPerConnection => "memory/connection",
@@ -80,7 +81,8 @@ pub(super) fn metric_short(metric: Metric) -> &'static str {
     }
 }
 
-/// Returns why figures are not shown, or what is special about them; `None` if nothing is.
+/// Returns why figures are not shown, or what is special about them; `None` if there is nothing to
+/// say.
 pub(super) fn status(status: &Status) -> Option<String> {
     match status {
         Status::Failed {
@@ -108,5 +110,5 @@ pub(super) fn status(status: &Status) -> Option<String> {
     }
 }
 
-/// Returns why a contender that has figures has no headline.
-pub(super) const NO_HEADLINE: &str = "the figure that is compared is not known";
+/// Explains why a contender that has figures has no headline figure.
+pub(super) const NO_HEADLINE: &str = "the compared figure is not known";

@@ -1,19 +1,19 @@
-//! Whether figures are about the server or about the load.
+//! Decides whether figures are about the server or about the load.
 
 use crate::cell::Load;
 use crate::record::{Figures, Outcome};
 
-/// A load that used more of its threads' time had no time to wait for the server. It waits a little
-/// even if the server is the faster one, whenever both finish at once.
+/// Share of its threads' time above which a load is busy: it had no time left to wait for the
+/// server. Even if the server is faster, the load waits a little whenever both finish at once.
 const LOAD_BUSY: f64 = 0.9;
 
-/// A server that used less of its cores' time waited for the load. One that is busy all the time
-/// may still miss a tenth of it to whatever else runs on its cores.
+/// Share of its cores' time below which a server is idle: it waited for the load. A server that is
+/// busy all the time may still lose a tenth of it to whatever else runs on its cores.
 const SERVER_BUSY: f64 = 0.85;
 
-/// Returns what the figures are worth.
+/// Decides whether figures count.
 ///
-/// Where nobody can look into the server, a busy load is to blame.
+/// If the server's process cannot be inspected, a busy load is considered the bottleneck.
 pub(super) fn judge(load: &Load, figures: Figures) -> Outcome {
     let load_share = figures.load_cpu_s / (figures.elapsed_s * f64::from(figures.load_threads));
     let server_share = figures.server.map_or(0.0, |spent| {
@@ -26,7 +26,8 @@ pub(super) fn judge(load: &Load, figures: Figures) -> Outcome {
     }
 }
 
-/// Loads that keep neither side busy, or the clients by design, say nothing about throughput.
+/// Returns whether a load leaves the server, or keeps the clients busy, by design. Such a load says
+/// nothing about throughput.
 fn is_slow_on_purpose(load: &Load) -> bool {
     match load {
         Load::Echo(echo) => echo.rate.is_some() || echo.write_bytes_max.is_some(),
@@ -49,7 +50,7 @@ mod tests {
         Scenario::parse("a", &text).unwrap().cells.remove(0).load
     }
 
-    /// One second with two threads of load and two cores for the server.
+    /// Returns the figures of one second with two threads of load and two cores for the server.
     fn figures(load_share: f64, server_share: Option<f64>) -> Figures {
         Figures {
             elapsed_s: 1.0,

@@ -1,4 +1,4 @@
-//! Contenders, whose servers we start.
+//! Contenders whose servers this process starts.
 
 use std::io;
 use std::thread;
@@ -10,21 +10,21 @@ use crate::contender::{Contender, Program};
 use crate::load::{Probe, Target, Usage};
 use crate::server::{Certificate, Launcher, Server, ServerError, Start};
 
-/// How long a server that broke a connection may take to end, if it crashes: writing its memory to
-/// a file, for instance, comes in between.
+/// How long to wait for a server that broke a connection to end, in case it crashed. Writing a core
+/// dump, for instance, takes time.
 const END_STEP: Duration = Duration::from_millis(20);
 const END_STEPS: u32 = 15;
 
-/// A contender that takes part.
+/// A contender that takes part in a run.
 #[derive(Debug)]
 pub struct Local<'a> {
     /// The contender.
     pub contender: &'a Contender,
-    /// What its servers are started by.
+    /// The launcher that starts its servers.
     pub launcher: &'a Launcher,
-    /// The numbers of the cores that its servers run on.
+    /// Numbers of the cores that its servers run on.
     pub cores: &'a [u32],
-    /// What they show over TLS.
+    /// The certificate that its servers present over TLS.
     pub certificate: &'a Certificate,
 }
 
@@ -64,7 +64,7 @@ impl Subject for Local<'_> {
     }
 }
 
-/// A server that we started.
+/// A server that this process has started.
 #[derive(Debug)]
 struct Started {
     server: Server,

@@ -2,8 +2,9 @@
 
 use super::Planned;
 
-/// Returns the places of cells that can be measured with the same servers, in lists: those of one
-/// scenario that need servers of one mode. Lists and cells come in the order of the plan.
+/// Groups the cells that can be measured with the same servers: the cells of one scenario that need
+/// the same mode. Returns lists of indices. Groups, and the cells in them, are in the order of the
+/// plan.
 pub(super) fn groups(cells: &[Planned]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, planned) in cells.iter().enumerate() {
@@ -22,8 +23,9 @@ pub(super) fn groups(cells: &[Planned]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Returns the turns of a cell as rounds and places of contenders. In each round all have a turn,
-/// and each round begins with another, so that nobody always follows the same one.
+/// Returns the turns of a cell as rounds and indices of contenders. In each round every contender
+/// has one turn. Each round begins with a different contender, so that none always follows the same
+/// other one.
 pub(super) fn turns(rounds: u32, contenders: usize) -> impl Iterator<Item = (u32, usize)> {
     (0..rounds).flat_map(move |round| {
         (0..contenders).map(move |turn| (round, (round as usize + turn) % contenders))

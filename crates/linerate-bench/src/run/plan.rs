@@ -1,4 +1,4 @@
-//! Plans: which cells are measured, how often and how long.
+//! Plans: which cells are measured, how often and for how long.
 
 use thiserror::Error;
 
@@ -12,13 +12,13 @@ use crate::scenario::{Effort, Scenario};
 pub struct Plan {
     /// The cells, in the order of the run.
     pub cells: Vec<Planned>,
-    /// How long each measurement takes.
+    /// Duration of each measurement.
     pub budget: Budget,
-    /// What a record says of the scenarios.
+    /// Descriptions of the scenarios for a record.
     pub scenarios: Vec<ScenarioNote>,
 }
 
-/// A cell that is going to be measured.
+/// A cell that is about to be measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
     /// The cell.
@@ -27,22 +27,23 @@ pub struct Planned {
     pub rounds: u32,
 }
 
-/// What somebody wants to have measured; what is empty means all.
+/// The scenarios and cells to measure. An empty list selects all.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Names of scenarios.
     pub scenarios: Vec<String>,
-    /// Parts of the names of cells, `scenario/cell`.
+    /// Parts of the ids of cells, `scenario/cell`.
     pub cells: Vec<String>,
 }
 
 impl Plan {
-    /// Plans the cells that an effort and a selection have in common. A selection of cells is made
-    /// from all cells, also those that the effort leaves out.
+    /// Plans the cells that the effort includes and the selection matches. If the selection names
+    /// cells, it chooses from all of them, including those that the effort leaves out.
     ///
     /// # Errors
     ///
-    /// The selection names a scenario that is not there, or no cell.
+    /// Returns an error if the selection names a scenario that does not exist, or a part that
+    /// matches no cell.
     pub fn new(
         scenarios: &[Scenario],
         effort: Effort,
@@ -90,7 +91,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Plans what a record announces.
+    /// Plans the cells that a record announces.
     pub fn resumed(record: &Record, budget: Budget) -> Self {
         let rounds_of = |cell: &Cell| {
             let mut notes = record.run.scenarios.iter();
@@ -134,22 +135,22 @@ impl Selection {
     }
 }
 
-/// Why nothing can be selected.
+/// The reason why a selection is invalid.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SelectionError {
-    /// No cell is of that name.
-    #[error("no cell's name has {part:?} in it, see `linerate bench list`")]
+    /// No cell matches.
+    #[error("no cell matches {part:?}; see `linerate bench list`")]
     Cell {
-        /// What was asked for.
+        /// The part of an id that was requested.
         part: String,
     },
     /// No scenario has that name.
-    #[error("there is no scenario {name:?}, only {}", known.join(", "))]
+    #[error("unknown scenario {name:?}; available: {}", known.join(", "))]
     Scenario {
-        /// What was asked for.
+        /// The name that was requested.
         name: String,
-        /// What there is.
+        /// Names of the scenarios that exist.
         known: Vec<String>,
     },
 }
@@ -221,7 +222,7 @@ mod tests {
         let error = planned(Effort::Quick, &["third"], &[]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no scenario \"third\", only first, second"
+            "unknown scenario \"third\"; available: first, second"
         );
         let error = planned(Effort::Quick, &[], &["8B", "9B"]).unwrap_err();
         assert!(error.to_string().contains("\"9B\""), "{error}");

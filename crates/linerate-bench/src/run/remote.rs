@@ -1,4 +1,4 @@
-//! A server that somebody else runs, which is taken for an echo server.
+//! A server that was already running, which is treated as an echo server.
 
 use std::collections::HashSet;
 use std::fs;
@@ -22,13 +22,13 @@ use crate::record::ContenderNote;
 use crate::scenario::naming;
 use crate::server::{Process, ServerError};
 
-/// A server that does not take a connection for so long is not there.
+/// A server that accepts no connection within this time is considered unreachable.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// The contender's name in records.
+/// Name of the contender in records.
 const NAME: &str = "server";
 
-/// A server that runs already.
+/// A server that is already running.
 #[derive(Debug)]
 pub struct Remote {
     url: Url,
@@ -37,15 +37,16 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Looks up where a `ws://` or `wss://` server is. Its process, if it runs on this machine and
-    /// its number is given, is looked into.
+    /// Looks up the address of a `ws://` or `wss://` server. If `pid` is given and the process runs
+    /// on this machine, its resource usage is measured.
     ///
-    /// A load is an attack on whoever did not ask for it, so that only addresses of this machine
-    /// are accepted unless `is_own` says that the server belongs to whoever asks.
+    /// A load test against a server whose owner did not ask for it is an attack. Therefore only
+    /// loopback addresses are accepted, unless `is_own` asserts that the caller owns the server.
     ///
     /// # Errors
     ///
-    /// The URL is none of these, its host is unknown or not allowed, or there is no such process.
+    /// Returns an error if the URL is malformed, if its host is unknown, not allowed or
+    /// unreachable, or if the process does not exist.
     pub fn find(
         url: &str,
         tls: Arc<ClientConfig>,
@@ -83,7 +84,7 @@ impl Remote {
             port,
         })?;
         let name = ServerName::try_from(bare.to_owned())
-            .map_err(|_| malformed("its host can't be the name of a certificate"))?;
+            .map_err(|_| malformed("its host is not a valid server name for TLS"))?;
         let path = match parsed.query() {
             Some(query) => format!("{}?{query}", parsed.path()),
             None => parsed.path().to_owned(),
@@ -106,7 +107,7 @@ impl Remote {
         })
     }
 
-    /// Makes all cells of a plan speak TLS if the server does. Those that differed in nothing else
+    /// Makes all cells of a plan use TLS if the server does. Cells that differed only in that
     /// become one.
     pub fn adapt(&self, plan: &mut Plan) {
         if self.target.tls.is_none() {
@@ -124,18 +125,18 @@ impl Remote {
         });
     }
 
-    /// Returns what a record says of it.
+    /// Returns the description of the server for a record.
     pub fn note(&self) -> ContenderNote {
         let watched = match self.process {
-            Some(_) => "its process was looked into",
-            None => "nobody could look into its process, so that its CPU time is unknown",
+            Some(_) => "its process was inspected",
+            None => "its process was not inspected, so its CPU time is unknown",
         };
         ContenderNote {
             name: NAME.into(),
             title: self.url.to_string(),
             language: String::new(),
             version: String::new(),
-            notes: format!("A server that ran already; {watched}."),
+            notes: format!("A server that was already running; {watched}."),
             absent: None,
         }
     }
@@ -152,11 +153,11 @@ impl Subject for Remote {
                 "the server speaks ws://, not wss://"
             }
             Load::Idle(_) if self.process.is_none() => {
-                "the number of the server's process (--pid) is needed to see its memory"
+                "the server's process id (--pid) is needed to measure its memory"
             }
             Load::Echo(_) | Load::Idle(_) => return None,
             Load::Fanout(_) => "an echo server does not send messages to others",
-            Load::Upload(_) => "an echo server does not acknowledge, it sends back",
+            Load::Upload(_) => "an echo server does not acknowledge messages",
         };
         Some(lack.into())
     }
@@ -226,8 +227,8 @@ fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, RemoteError> {
     Ok(addresses.collect())
 }
 
-/// Returns the first address that somebody listens on. Servers of this machine listen on one as a
-/// rule, and `localhost` has two.
+/// Returns the first address that accepts a connection. Local servers usually listen on only one,
+/// and `localhost` has two.
 fn listening(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     let mut addresses = addresses.iter();
     let found = addresses.find(|address| TcpStream::connect_timeout(address, CONNECT_MAX).is_ok());
@@ -239,7 +240,7 @@ fn find_process(pid: u32) -> Result<Process, RemoteError> {
         .ok()
         .and_then(Pid::from_raw)
         .and_then(|pid| sched_getaffinity(Some(pid)).ok());
-    // Peaks are reset there.
+    // Peaks are reset by writing to this file.
     let is_ours = fs::OpenOptions::new()
         .write(true)
         .open(format!("/proc/{pid}/clear_refs"));
@@ -255,48 +256,48 @@ fn count(cores: &CpuSet) -> u32 {
         .count() as u32
 }
 
-/// Why a server can't be measured.
+/// The reason why a server cannot be measured.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// It takes no connections.
-    #[error("nobody takes connections on port {port} of {host}")]
+    /// It accepts no connections.
+    #[error("connection refused by {host}:{port}")]
     Deaf {
         /// The host.
         host: String,
         /// The port.
         port: u16,
     },
-    /// It is on another machine, and nobody said that it may be put under load.
+    /// It is on another machine, and the caller did not assert that it may be put under load.
     #[error(
-        "{host} is {address}, not this machine: a load test is an attack on whoever did not ask for it"
+        "{host} is {address}, not this machine; a load test is an attack unless you own the server"
     )]
     Elsewhere {
         /// The host.
         host: String,
-        /// Where it is.
+        /// Its address.
         address: SocketAddr,
     },
-    /// The URL is none, or not of a WebSocket.
-    #[error("{url:?} is no URL of a WebSocket server: {reason}")]
+    /// The URL is invalid, or not one of a WebSocket server.
+    #[error("{url:?} is not the URL of a WebSocket server: {reason}")]
     Malformed {
         /// The URL.
         url: String,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: String,
     },
-    /// There is no such process, or it may not be looked into.
-    #[error("there is no process {pid} on this machine that may be looked into")]
+    /// The process does not exist, or this user may not inspect it.
+    #[error("cannot inspect process {pid}: it does not exist, or permission is denied")]
     Process {
-        /// Its number.
+        /// The process id.
         pid: u32,
     },
-    /// The host is unknown.
-    #[error("can't look up {host}")]
+    /// The host cannot be looked up.
+    #[error("cannot look up {host}")]
     Unknown {
         /// The host.
         host: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -342,7 +343,8 @@ mod tests {
     fn what_can_not_be_measured_is_named() {
         let error = find("http://localhost/", None).unwrap_err().to_string();
         assert!(error.contains("neither ws:// nor wss://"), "{error}");
-        // Of an address that is reserved for documentation: nobody is asked anything.
+        // The address is reserved for documentation, and the error comes before any connection
+        // attempt.
         let error = find("ws://192.0.2.1/", None).unwrap_err().to_string();
         assert!(error.contains("192.0.2.1:80, not this machine"), "{error}");
         let error = find("ws:", None).unwrap_err().to_string();
@@ -350,7 +352,7 @@ mod tests {
         let (listener, url) = listening("ws", "/");
         drop(listener);
         let error = find(&url, None).unwrap_err().to_string();
-        assert!(error.contains("takes connections"), "{error}");
+        assert!(error.contains("connection refused by"), "{error}");
         let (_listener, url) = listening("ws", "/");
         let error = find(&url, Some(u32::MAX)).unwrap_err().to_string();
         assert!(error.contains("4294967295"), "{error}");

@@ -1,4 +1,5 @@
-//! Who can be measured: contenders whose servers we start, and a server that somebody else runs.
+//! The subjects of a run: contenders whose servers this process starts, and a server that was
+//! already running.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,16 +8,16 @@ use crate::cell::{Cell, Mode};
 use crate::load::{LoadError, Probe, Target};
 use crate::server::ServerError;
 
-/// Somebody who takes part in a run.
+/// A participant of a run.
 pub trait Subject: fmt::Debug {
     /// Returns the name that measurements refer to.
     fn name(&self) -> &str;
 
-    /// Returns what it lacks to take part in a cell.
+    /// Returns what the subject lacks to take part in a cell, or `None` if it can take part.
     fn lacks(&self, cell: &Cell) -> Option<String>;
 
-    /// Tells whether an error is no failure, but shows that the server does not offer what the cell
-    /// needs, which nobody told us before.
+    /// Returns whether an error is not a failure, but shows that the server does not offer what the
+    /// cell needs and that this was not known before.
     fn may_decline(&self, _error: &LoadError) -> bool {
         false
     }
@@ -24,22 +25,22 @@ pub trait Subject: fmt::Debug {
     /// Returns how long a new server is put under load before its first measurement.
     fn warm_up(&self) -> Duration;
 
-    /// Starts a server, or finds the one that runs.
+    /// Starts a server, or returns the one that is already running.
     ///
     /// # Errors
     ///
-    /// There is no server that takes connections.
+    /// Returns an error if no server accepts connections.
     fn start(&self, mode: Mode) -> Result<Box<dyn Running + '_>, ServerError>;
 }
 
-/// A server that takes connections.
+/// A server that accepts connections.
 pub trait Running: Probe {
-    /// Returns where.
+    /// Returns the address and protocol of the server.
     fn target(&self) -> &Target;
 
-    /// Waits until it has nothing left to do, for a bounded time.
+    /// Waits until the server is idle, for a bounded time.
     fn wait_for_rest(&mut self);
 
-    /// Returns how it ended, if it did; asked after a failure.
+    /// Returns how the server ended, or `None` if it is running. Called after a failure.
     fn end(&mut self) -> Option<String>;
 }

@@ -1,4 +1,4 @@
-//! Runs of subjects that have no server, with a load that is a script.
+//! Tests of runs whose subjects have no server and whose load is a script.
 
 use std::cell::{Cell as StdCell, RefCell};
 use std::io;
@@ -9,11 +9,11 @@ use crate::load::{Usage, Wire};
 use crate::scenario::{Effort, Scenario};
 use crate::server::ServerError;
 
-/// A subject that notes when its server is started.
+/// A subject that logs when its server is started.
 #[derive(Debug)]
 struct Fake<'a> {
     name: &'static str,
-    /// Where starts and measurements are noted.
+    /// The log of starts and measurements.
     log: &'a RefCell<Vec<String>>,
     lacks: Option<&'static str>,
     may_decline: bool,
@@ -54,7 +54,7 @@ impl Subject for Fake<'_> {
     fn start(&self, _mode: Mode) -> Result<Box<dyn Running + '_>, ServerError> {
         self.log.borrow_mut().push(format!("start {}", self.name));
         if !self.starts {
-            return Err(ServerError::Ended("the server ended with status 1".into()));
+            return Err(ServerError::Ended("the server exited with status 1".into()));
         }
         Ok(Box::new(FakeServer(Target {
             address: ([127, 0, 0, 1], 1).into(),
@@ -77,7 +77,7 @@ impl Running for FakeServer {
     fn wait_for_rest(&mut self) {}
 
     fn end(&mut self) -> Option<String> {
-        Some("the server was ended by signal 11".into())
+        Some("the server was killed by signal 11".into())
     }
 }
 
@@ -95,7 +95,7 @@ impl Probe for FakeServer {
     }
 }
 
-/// Two cells of three rounds.
+/// Plans the cells of one scenario with three rounds each.
 fn plan(cells: &str) -> Plan {
     let text = format!("title = 'a'\nabout = 'b'\n[[cells]]\n{cells}\n");
     let scenario = Scenario::parse("some", &text).unwrap();
@@ -111,7 +111,7 @@ fn plan(cells: &str) -> Plan {
 
 const ECHO: &str = "kind = 'echo'\nconnections = [1, 2]\npayload-bytes = 8";
 
-/// A journal in a folder of its own, and what it holds.
+/// A journal in a temporary folder.
 struct Book {
     folder: tempfile::TempDir,
 }
@@ -139,7 +139,7 @@ impl Book {
         self.folder.path().join("record.jsonl")
     }
 
-    /// Makes a run, or goes on with it.
+    /// Starts a run, or resumes it.
     fn run(&self, plan: &Plan, subjects: Vec<Fake<'_>>, measure: Measure<'_>) -> End {
         self.run_until(plan, subjects, measure, &AtomicBool::new(false))
     }
@@ -165,7 +165,8 @@ impl Book {
             .unwrap()
     }
 
-    /// Returns a line for each measurement: cell, contender, round, and what is not a figure.
+    /// Returns a line for each measurement: cell, contender, round, and the outcome if there are no
+    /// figures.
     fn lines(&self) -> Vec<String> {
         let record = Record::read(&self.path()).unwrap();
         let measurements = record.measurements.iter();
@@ -236,8 +237,8 @@ fn who_fails_gets_a_new_server_and_after_two_failures_waits_for_the_next_cell() 
         _ => Ok(half_a_second()),
     };
     book.run(&plan, vec![Fake::new("a", &log)], measure);
-    let failed = "failed: the server ended the connection in the middle; \
-        the server was ended by signal 11";
+    let failed = "failed: the server ended the connection without a Close frame; \
+        the server was killed by signal 11";
     assert_eq!(
         book.lines(),
         [
@@ -265,7 +266,7 @@ fn a_server_that_does_not_start_is_a_failure() {
     assert_eq!(lines.len(), 4);
     assert_eq!(
         lines[0],
-        "some/8B-1c-1w a 0 failed: the server ended with status 1"
+        "some/8B-1c-1w a 0 failed: the server exited with status 1"
     );
 }
 

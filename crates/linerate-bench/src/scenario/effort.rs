@@ -1,4 +1,4 @@
-//! Efforts: how often and how long is measured.
+//! Efforts: how often and how long each contender is measured.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,17 +11,17 @@ use crate::load::Budget;
 pub enum Effort {
     /// A first look: few cells, few rounds.
     Quick,
-    /// What is published: all cells.
+    /// The effort of published figures: all cells.
     Standard,
     /// For differences of a few per cent.
     Thorough,
 }
 
 impl Effort {
-    /// All of them.
+    /// All efforts, in ascending order.
     pub const ALL: [Self; 3] = [Self::Quick, Self::Standard, Self::Thorough];
 
-    /// Returns its name on the command line and in records.
+    /// Returns the name of the effort on the command line and in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -30,7 +30,7 @@ impl Effort {
         }
     }
 
-    /// Returns how often and how long it measures.
+    /// Returns how often and how long the effort measures.
     pub fn budgets(self) -> Budgets {
         let (rounds, warm_up_ms, measured_ms) = match self {
             Self::Quick => (3, 25, 100),
@@ -61,15 +61,15 @@ impl FromStr for Effort {
         let mut efforts = Self::ALL.into_iter();
         efforts
             .find(|effort| effort.name() == name)
-            .ok_or_else(|| format!("{name:?} is none of quick, standard, thorough"))
+            .ok_or_else(|| format!("unknown effort {name:?}; use quick, standard or thorough"))
     }
 }
 
 /// How often and how long a run measures each contender in each cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Budgets {
-    /// How often; what counts is the median.
+    /// Number of rounds. The median of them counts.
     pub rounds: u32,
-    /// How long each time.
+    /// Durations of each measurement.
     pub each: Budget,
 }

@@ -8,17 +8,17 @@ use serde::Deserialize;
 use super::{ScenarioError, naming};
 use crate::cell::{Cell, Deflate, Echo, Fanout, Idle, Load, Payload, Upload};
 
-/// Ports of one loopback address to another are about as many.
+/// Approximately the number of ports from which one loopback address can connect to another.
 const CONNECTIONS: RangeInclusive<u32> = 1..=25_000;
 const WINDOW: RangeInclusive<u32> = 1..=65_536;
-/// What every contender is asked to take.
+/// The payload size that every contender is asked to accept.
 const PAYLOAD_BYTES: RangeInclusive<u32> = 1..=64 << 20;
 const FRAMES: RangeInclusive<u32> = 1..=4_096;
 const MESSAGES: RangeInclusive<u32> = 1..=1_000_000;
 const TOTAL_BYTES: RangeInclusive<u64> = 1..=1 << 40;
 const RATE: RangeInclusive<f64> = 1.0..=100_000_000.0;
 
-/// A group as it is written.
+/// A group as it is written in a scenario file.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(super) enum Group {
@@ -67,12 +67,12 @@ pub(super) struct IdleGroup {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct UploadGroup {
     payload_bytes: Several<u32>,
-    /// Payload that may be unacknowledged; at least one message always may.
+    /// Payload in bytes that may be unacknowledged; at least one message always may.
     window_bytes: u32,
     total_bytes: u64,
 }
 
-/// One value, or a list of them.
+/// One value, or a list of values.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Several<T> {
@@ -106,7 +106,7 @@ fn uncompressed() -> Several<Deflate> {
 }
 
 impl Group {
-    /// Appends a cell of each combination, at most `max`.
+    /// Appends one cell for each combination. Fails if there are more than `max`.
     pub(super) fn expand(
         &self,
         scenario: &str,
@@ -138,7 +138,7 @@ impl Group {
     }
 }
 
-// Each stops one cell past the limit, which is enough to be refused.
+// Each of these stops one cell past the limit, which is enough for `expand` to detect the excess.
 
 impl EchoGroup {
     fn loads(&self, max: usize) -> Vec<Load> {
@@ -232,7 +232,7 @@ fn check(scenario: &str, load: &Load) -> Result<(), ScenarioError> {
             within("window", echo.window, WINDOW)?;
             within("payload-bytes", echo.payload_bytes, PAYLOAD_BYTES)?;
             within("frames", echo.frames, FRAMES)?;
-            // A fragment without payload would be legal, and measure something else.
+            // Frames without payload would be legal, but the cell would measure something else.
             within("frames", echo.frames, 1..=echo.payload_bytes)?;
             within("messages", echo.messages.unwrap_or(1), MESSAGES)?;
             self::within(scenario, "rate", echo.rate.unwrap_or(1.0), RATE)

@@ -1,8 +1,8 @@
-//! Names and titles of cells, made from what they do.
+//! Names and titles of cells, derived from their loads.
 
 use crate::cell::{Deflate, Echo, Load, Payload};
 
-/// Returns a name without spaces, the sizes first: `1KiB-64c-1w-tls`.
+/// Returns a name without spaces that begins with the payload size: `1KiB-64c-1w-tls`.
 pub(crate) fn name(load: &Load) -> String {
     match load {
         Load::Echo(echo) => echo_name(echo),
@@ -49,7 +49,7 @@ fn echo_name(echo: &Echo) -> String {
     parts.join("-")
 }
 
-/// Returns what a person would say: `1 KiB text, 64 connections, 1 in flight, TLS`.
+/// Returns a title for people: `1 KiB text, 64 connections, 1 in flight, TLS`.
 pub(crate) fn title(load: &Load) -> String {
     match load {
         Load::Echo(echo) => echo_title(echo),
@@ -106,7 +106,7 @@ fn counted(count: u32, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// Writes a size with the largest binary unit that divides it.
+/// Formats a size with the largest binary unit that divides it.
 fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB"];
     let steps = (bytes.trailing_zeros() / 10).min(3);

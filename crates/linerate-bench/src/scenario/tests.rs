@@ -1,4 +1,4 @@
-//! Scenarios are read, combined and refused.
+//! Tests of scenarios: parsing, combinations and errors.
 
 use super::*;
 use crate::cell::{Load, Payload};
@@ -83,7 +83,7 @@ fn numbers_outside_of_their_limits_are_refused_with_both() {
     let error = parse(&SMALL.replace("connections = 1", "connections = 25001")).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "scenario test: connections is 25001, not within 1 to 25000"
+        "scenario test: connections is 25001, which is outside 1 to 25000"
     );
 }
 
@@ -122,5 +122,5 @@ fn unknown_fields_are_refused() {
 #[test]
 fn a_folder_that_is_not_there_is_named() {
     let error = Scenario::load_folder(Path::new("/nowhere/scenarios")).unwrap_err();
-    assert_eq!(error.to_string(), "can't read /nowhere/scenarios");
+    assert_eq!(error.to_string(), "cannot read /nowhere/scenarios");
 }

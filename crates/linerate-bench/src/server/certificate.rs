@@ -1,4 +1,5 @@
-//! The certificate that servers show over TLS, made for this run, and the clients that trust it.
+//! The certificate that servers present over TLS, generated for this run, and the clients that
+//! trust it.
 
 use std::fs;
 use std::io;
@@ -11,7 +12,8 @@ use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
 use thiserror::Error;
 
-/// A self-signed certificate for `localhost` and its key, in files that are removed with this value.
+/// A self-signed certificate for `localhost` and its key, in files that are removed when this value
+/// is dropped.
 #[derive(Debug)]
 pub struct Certificate {
     folder: TempDir,
@@ -19,11 +21,11 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Makes one, with a key on the curve P-256 as most sites have.
+    /// Generates a certificate with a key on the curve P-256, which most sites use.
     ///
     /// # Errors
     ///
-    /// The files can't be written.
+    /// Returns an error if the certificate cannot be generated or its files cannot be written.
     pub fn new() -> Result<Self, CertificateError> {
         let names = ["localhost", "127.0.0.1"].map(String::from).to_vec();
         let made = rcgen::generate_simple_self_signed(names)?;
@@ -39,25 +41,25 @@ impl Certificate {
         Ok(certificate)
     }
 
-    /// Returns the file with the certificate, in PEM.
+    /// Returns the path of the certificate, in PEM format.
     pub fn chain_file(&self) -> PathBuf {
         self.folder.path().join("certificate.pem")
     }
 
-    /// Returns the file with its key, in PEM (PKCS #8).
+    /// Returns the path of its key, in PEM format (PKCS #8).
     pub fn key_file(&self) -> PathBuf {
         self.folder.path().join("key.pem")
     }
 
-    /// Returns what clients need to talk to a server with this certificate.
+    /// Returns what a client needs to connect to a server with this certificate.
     pub fn client(&self) -> (Arc<ClientConfig>, ServerName<'static>) {
-        let name = ServerName::try_from("localhost").expect("it is a name");
+        let name = ServerName::try_from("localhost").expect("`localhost` is a valid name");
         (Arc::clone(&self.client), name)
     }
 }
 
-/// Returns clients that speak TLS 1.3 with AES-128-GCM and nothing else, so that every server
-/// encrypts in the same way.
+/// Returns a configuration for clients that use TLS 1.3 with AES-128-GCM and nothing else, so that
+/// every server encrypts in the same way.
 fn client_config(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
     let provider = CryptoProvider {
         cipher_suites: vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256],
@@ -69,18 +71,18 @@ fn client_config(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
         .with_no_client_auth())
 }
 
-/// Why there is no certificate.
+/// The reason why there is no certificate.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CertificateError {
-    /// A file can't be written.
-    #[error("can't write the certificate")]
+    /// A file cannot be written.
+    #[error("cannot write the certificate")]
     File(#[from] io::Error),
-    /// It can't be made.
-    #[error("can't make a certificate")]
+    /// The certificate cannot be generated.
+    #[error("cannot generate a certificate")]
     Make(#[from] rcgen::Error),
-    /// It can't be used.
-    #[error("can't use the certificate")]
+    /// The certificate cannot be used.
+    #[error("cannot use the certificate")]
     Use(#[from] rustls::Error),
 }
 

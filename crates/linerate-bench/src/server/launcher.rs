@@ -1,7 +1,8 @@
-//! The step between us and a server's program, which ties the server to its cores and to our life.
+//! The step between this process and a server's program, which pins the server to its cores and
+//! ties its lifetime to ours.
 //!
-//! What has to happen in the new process, before its program runs, can't be done safely between fork
-//! and exec. So another program is run there, as a rule this very binary, that does it and then
+//! The necessary system calls cannot be made safely between fork and exec. Therefore another
+//! program, usually this same binary, is run in the new process. It makes these calls and then
 //! becomes the server.
 
 use std::env;
@@ -16,23 +17,23 @@ use rustix::process::{
 };
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// How to run [`launch`] in a process of its own.
+/// How to run [`launch`] in a separate process.
 #[derive(Clone, Debug)]
 pub struct Launcher {
-    /// A program that calls [`launch`] with what follows `arguments`: `--parent` and the number of our
-    /// process, `--cores` and the numbers of the cores, separated by commas, then the server's program
-    /// and its arguments.
+    /// A program that passes the arguments after `arguments` to [`launch`]: `--parent` and our
+    /// process id, `--cores` and the numbers of the cores, separated by commas, then the server's
+    /// program and its arguments.
     pub program: PathBuf,
-    /// What leads it there.
+    /// The arguments that make the program do so.
     pub arguments: Vec<OsString>,
 }
 
 impl Launcher {
-    /// Returns one that runs this binary with `arguments`.
+    /// Creates a launcher that runs this binary with `arguments`.
     ///
     /// # Errors
     ///
-    /// The system does not know where this binary is.
+    /// Returns an error if the system does not know the path of this binary.
     pub fn this_binary(arguments: &[&str]) -> io::Result<Self> {
         Ok(Self {
             program: env::current_exe()?,
@@ -40,7 +41,7 @@ impl Launcher {
         })
     }
 
-    /// Returns the command that becomes `program`, to which its arguments can be added.
+    /// Returns the command that becomes `program`. The server's arguments can be added to it.
     pub(crate) fn command(&self, cores: &[u32], program: &Path) -> Command {
         let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
         let mut command = Command::new(&self.program);
@@ -53,7 +54,7 @@ impl Launcher {
     }
 }
 
-/// Becomes a server that runs on these cores and is killed when `parent` ends. Returns only if that
+/// Becomes a server that runs on `cores` and is killed when `parent` ends. Returns only if that
 /// fails.
 pub fn launch(parent: u32, cores: &[u32], program: &Path, arguments: &[OsString]) -> io::Error {
     if let Err(error) = prepare(parent, cores) {
@@ -65,27 +66,33 @@ pub fn launch(parent: u32, cores: &[u32], program: &Path, arguments: &[OsString]
 
 fn prepare(parent: u32, cores: &[u32]) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // It may have ended before, and then nobody tells us.
+    // The parent may have ended before the call, in which case there will be no signal.
     if getppid() != Pid::from_raw(parent as i32) {
-        return Err(io::Error::other("whoever started this server is gone"));
+        return Err(io::Error::other(
+            "the process that started this server has exited",
+        ));
     }
-    // A thousand files, as many systems allow at first, are fewer than some cells have connections.
+    // Many systems allow a thousand files at first, which is fewer than the connections of some
+    // cells.
     let mut files = getrlimit(Resource::Nofile);
     files.current = files.maximum;
     setrlimit(Resource::Nofile, files)?;
     pin(cores)
 }
 
-/// Binds this thread, and those that it starts, to cores.
+/// Pins this thread, and the threads that it starts later, to `cores`.
 ///
 /// # Errors
 ///
-/// None of them is there.
+/// Returns an error if none of the cores exists.
 pub(crate) fn pin(cores: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &core in cores {
         if core as usize >= CpuSet::MAX_CPU {
-            let message = format!("core {core} is not below {}", CpuSet::MAX_CPU);
+            let message = format!(
+                "core {core} is out of range: it must be below {}",
+                CpuSet::MAX_CPU
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         set.set(core as usize);

@@ -1,4 +1,4 @@
-//! Free ports.
+//! Allocation of free ports.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -6,19 +6,19 @@ use std::ops::Range;
 use std::process;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Below the ports that kernels give to clients by default, so that none of our thousands of
-/// connections can have taken a server's port.
+/// These ports are below those that kernels assign to clients by default, so that none of the
+/// load's thousands of connections can occupy a server's port.
 const PORTS: Range<u16> = 20_000..32_000;
 
-/// Returns a port of the loopback interface that nobody listens on and that was not returned lately:
-/// connections of the last server that had it may linger, and not every server is content with that.
+/// Returns a port of the loopback interface that is not in use and was not returned recently.
+/// Connections of the last server on a port may linger, and not every server tolerates that.
 ///
 /// # Errors
 ///
-/// None is free.
+/// Returns an error if no port is free.
 pub(super) fn free() -> io::Result<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Runs beside one another, as those of tests, begin in different places.
+    // Concurrent runs, such as those of tests, start at different ports.
     let start = (process::id() as u16).wrapping_mul(61);
     let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
     for _ in PORTS {
@@ -40,7 +40,7 @@ mod tests {
     fn a_port_that_is_in_use_is_not_given() {
         let first = free().unwrap();
         let next = PORTS.start + (first - PORTS.start + 1) % PORTS.len() as u16;
-        // Whoever has it, it is taken.
+        // Whether this succeeds or not, the port is in use.
         let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, next));
         for _ in 0..100 {
             let port = free().unwrap();

@@ -1,4 +1,4 @@
-//! What a process and its descendants use, as the kernel tells.
+//! The resource usage of a process and its descendants, as the kernel reports it.
 
 use std::fs;
 use std::io;
@@ -11,15 +11,15 @@ use rustix::param::clock_ticks_per_second;
 
 use crate::load::{Probe, Usage};
 
-/// A process that did not come to rest within this time after its load ended is busy with itself,
-/// and others have their turn all the same.
+/// How long to wait for a process to become idle after its load has ended. A process that takes
+/// longer is busy with itself, and the run continues anyway.
 const REST_MAX: Duration = Duration::from_millis(200);
 
-/// How long it is watched at a time, and how much CPU time it may use meanwhile and still rests.
+/// Duration of one observation, and the CPU time that an idle process may use in it.
 const REST_STEP: Duration = Duration::from_millis(10);
 const REST_CPU: Duration = Duration::from_micros(200);
 
-/// A process that can be looked into, with all that descend from it.
+/// A process that can be inspected, with all its descendants.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
     pid: u32,
@@ -27,12 +27,12 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns the process with this number, which may use so many cores.
+    /// Creates a handle to the process with id `pid`, which may use `cores` cores.
     pub fn new(pid: u32, cores: u32) -> Self {
         Self { pid, cores }
     }
 
-    /// Waits until it uses no more CPU time, a fifth of a second at most.
+    /// Waits until the process uses no more CPU time, for at most 0.2 seconds.
     pub fn wait_for_rest(self) {
         let started = Instant::now();
         let mut before = self.cpu();
@@ -47,10 +47,11 @@ impl Process {
         }
     }
 
-    /// Returns the CPU time of all threads that run or ever ran, `None` if it has ended.
+    /// Returns the CPU time of all threads that are running or ever ran, or `None` if the process
+    /// has exited.
     ///
-    /// Kernels bring the clock of a running thread up to date with each tick and whenever it starts
-    /// or stops to run, so that it is exact for one that waits.
+    /// Kernels update the clock of a running thread with each tick and whenever it starts or stops
+    /// running, so the figure is exact for a thread that waits.
     fn cpu(self) -> Option<Duration> {
         let own = cpu_of(self.pid).ok()?;
         let descendants = descendants(self.pid).into_iter();
@@ -61,7 +62,8 @@ impl Process {
 impl Probe for Process {
     fn usage(&mut self) -> io::Result<Option<Usage>> {
         let mut usage = usage_of(self.pid)?;
-        // Those that end meanwhile are none of the workers, whose connections would have broken.
+        // A process that exits meanwhile is not a worker, because its connections would have
+        // broken.
         for other in descendants(self.pid).into_iter().flat_map(usage_of) {
             usage.cpu += other.cpu;
             usage.user += other.user;
@@ -75,7 +77,7 @@ impl Probe for Process {
     fn reset_peak(&mut self) -> io::Result<()> {
         reset_peak_of(self.pid)?;
         for pid in descendants(self.pid) {
-            // It may have ended.
+            // The process may have exited.
             _ = reset_peak_of(pid);
         }
         Ok(())
@@ -86,7 +88,7 @@ impl Probe for Process {
     }
 }
 
-/// Returns the numbers of all processes that descend from one. A process may have ended meanwhile.
+/// Returns the ids of all processes that descend from one. Any of them may have exited meanwhile.
 fn descendants(pid: u32) -> Vec<u32> {
     let mut found = children(pid);
     let mut next = 0;
@@ -134,10 +136,10 @@ fn reset_peak_of(pid: u32) -> io::Result<()> {
     fs::write(format!("/proc/{pid}/clear_refs"), "5")
 }
 
-/// Returns the times in user mode and in the kernel from the text of `/proc/PID/stat`.
+/// Parses the CPU times in user mode and in the kernel from the text of `/proc/PID/stat`.
 fn times(stat: &str) -> Option<(Duration, Duration)> {
-    // The name of the program, in brackets, may have blanks and brackets itself; proc(5) numbers it
-    // 2, and the times 14 and 15.
+    // The name of the program, in brackets, may itself contain spaces and brackets. In proc(5) it
+    // is field 2, and the times are fields 14 and 15.
     let (_, behind_name) = stat.rsplit_once(") ")?;
     let mut fields = behind_name.split(' ').skip(14 - 3);
     let mut time = || {
@@ -147,8 +149,8 @@ fn times(stat: &str) -> Option<(Duration, Duration)> {
     Some((time()?, time()?))
 }
 
-/// Returns what `/proc/PID/status` says in kilobytes; 0 for a process without memory, as one that
-/// has ended and was not waited for.
+/// Returns a value that `/proc/PID/status` gives in kilobytes, converted to bytes. It is 0 for a
+/// process without memory, such as one that has exited and was not waited for.
 fn status_bytes(status: &str, field: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(field));
     let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
@@ -192,7 +194,7 @@ mod tests {
 
     #[test]
     fn descendants_count() {
-        // The shell waits for its child, so that there are two.
+        // The shell waits for its child, so there are two processes.
         let mut shell = Command::new("sh")
             .args(["-c", "sleep 30; true"])
             .spawn()
@@ -205,7 +207,7 @@ mod tests {
             panic!("one child");
         };
         process.reset_peak().unwrap();
-        // For a moment of its start, the child has no memory.
+        // For a moment after its start, the child has no memory.
         let started = Instant::now();
         loop {
             let alone = usage_of(shell.id()).unwrap().resident_bytes;
@@ -218,6 +220,6 @@ mod tests {
         let kill = Command::new("kill").arg(sleep.to_string()).status();
         assert!(kill.unwrap().success());
         shell.wait().unwrap();
-        assert!(process.usage().is_err(), "the process is gone");
+        assert!(process.usage().is_err(), "the process has exited");
     }
 }

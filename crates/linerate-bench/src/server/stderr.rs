@@ -1,4 +1,4 @@
-//! The end of what a server writes to its standard error, for messages about its failure.
+//! The last lines that a server writes to its standard error, for messages about its failure.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// So much is kept, and so many lines of it are shown.
+/// Number of bytes that are kept, and number of lines that are shown.
 const BYTES_MAX: usize = 4 << 10;
 const LINES_MAX: usize = 3;
 
-/// Reads all, so that the server never waits, and keeps the end.
+/// Reads everything, so that the server never blocks, and keeps the end.
 #[derive(Debug)]
 pub(super) struct Tail {
     kept: Arc<Mutex<VecDeque<u8>>>,
@@ -19,7 +19,7 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Begins to read.
+    /// Starts to read.
     pub(super) fn of(stderr: Option<ChildStderr>) -> Self {
         let kept = Arc::default();
         let reader = stderr.map(|stderr| {
@@ -29,8 +29,8 @@ impl Tail {
         Self { kept, reader }
     }
 
-    /// Waits until everything was read, a tenth of a second at most: children of a server that has
-    /// ended may hold the pipe open.
+    /// Waits until everything has been read, for at most 0.1 seconds. Children of a server that has
+    /// exited may hold the pipe open.
     pub(super) fn wait_for_end(&self) {
         for _ in 0..100 {
             if self
@@ -44,7 +44,7 @@ impl Tail {
         }
     }
 
-    /// Returns the last lines that are not blank, as one line.
+    /// Returns the last lines that are not blank, joined into one.
     pub(super) fn last_lines(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
@@ -61,7 +61,7 @@ impl Tail {
 
 fn keep_end(mut input: impl Read, kept: &Mutex<VecDeque<u8>>) {
     let mut buffer = [0; 1_024];
-    // An error is an end too.
+    // A read error ends the output as well.
     while let Ok(bytes @ 1..) = input.read(&mut buffer) {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(&buffer[..bytes]);

@@ -1,11 +1,11 @@
-//! Servers that are shell scripts, which a shell launches in place of our binary.
+//! Tests of servers that are shell scripts, started by a shell instead of this binary.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-/// A launcher that ignores cores and parent, and a server's program of these lines of shell.
+/// Creates a server's program from lines of shell, and a launcher that ignores cores and parent.
 fn script(lines: &str) -> (tempfile::TempDir, Launcher, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("server");
@@ -29,7 +29,7 @@ fn start(lines: &str) -> Result<Server, ServerError> {
     })
 }
 
-/// A server that takes connections, with a child, and does nothing else.
+/// A server that accepts connections, has a child process, and does nothing else.
 const LISTENS: &str = r#"exec python3 -c '
 import socket, subprocess, sys
 subprocess.Popen(["sleep", "60"])
@@ -42,10 +42,10 @@ fn a_server_that_ends_at_once_is_told_with_its_status_and_last_words() {
     let error = start("echo 'no such module' >&2; exit 3").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the server ended with status 3: no such module"
+        "the server exited with status 3: no such module"
     );
     let error = start("kill -9 $$").unwrap_err();
-    assert_eq!(error.to_string(), "the server was ended by signal 9");
+    assert_eq!(error.to_string(), "the server was killed by signal 9");
 }
 
 #[test]
@@ -57,10 +57,10 @@ fn a_server_and_its_children_end_with_the_value() {
     server.wait_for_rest();
     assert!(rustix::process::test_kill_process_group(group).is_ok());
     drop(server);
-    // Whoever adopts the child that is left has to take note of its end.
+    // The process that adopts the remaining child has to reap it first.
     let deadline = Instant::now() + Duration::from_secs(10);
     while rustix::process::test_kill_process_group(group).is_ok() {
-        assert!(Instant::now() < deadline, "the child lives");
+        assert!(Instant::now() < deadline, "the child is still running");
         thread::sleep(START_STEP);
     }
 }

@@ -1,4 +1,4 @@
-//! All clients of a server: what comes is taken, checked and timed.
+//! All clients of a server: receives, checks and times their messages.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,14 +11,14 @@ use super::{Cell, StoryError};
 use crate::load::{Latencies, Watch};
 use crate::record::Latency;
 
-/// What is read at a time.
+/// Number of bytes to read at a time.
 const READ_BYTES: usize = 256 << 10;
 
-/// Subscribers of one server, each asking for one source.
+/// Subscribers of one server, each of which asks for one source.
 #[derive(Debug)]
 pub struct Audience {
     seats: Vec<Seat>,
-    /// Connections of which nothing is read.
+    /// Connections that are open but never read.
     _stalled: Vec<Subscriber>,
     watch: Watch,
     start: Instant,
@@ -31,27 +31,27 @@ pub struct Audience {
 struct Seat {
     subscriber: Subscriber,
     source: u32,
-    /// The number that the next message has to have.
+    /// The number that the next message must have.
     next: u64,
     is_open: bool,
 }
 
-/// What subscribers have got in a trial.
+/// What the subscribers received in a trial.
 #[derive(Debug)]
 pub struct Heard {
-    /// Messages that came in order.
+    /// Number of messages that arrived in order.
     pub delivered: u64,
-    /// Bytes of messages with what is around them, of all frames.
+    /// Payload bytes of all data frames, including whatever surrounds the messages in them.
     pub bytes: u64,
-    /// Numbers that were passed over.
+    /// Number of messages that were skipped or never arrived.
     pub lost: u64,
-    /// Messages that came again, or late.
+    /// Number of messages that arrived again, or late.
     pub repeated: u64,
-    /// Messages that are not what was published, or not for this subscriber.
+    /// Number of messages that differ from what was published, or are not for this subscriber.
     pub wrong: u64,
-    /// Connections that ended, and how the last of them did.
+    /// Number of connections that ended.
     pub ended: u64,
-    /// How the last of them did.
+    /// How the last of these connections ended.
     pub end: Option<String>,
     latencies: Latencies,
 }
@@ -70,17 +70,18 @@ impl Heard {
         }
     }
 
-    /// Returns how long deliveries took, counted from when a message was due.
+    /// Returns how long deliveries took, counted from when the messages were due.
     pub fn latency(&self) -> Option<Latency> {
         self.latencies.percentiles()
     }
 }
 
 impl Audience {
-    /// Connects and subscribes the clients of a cell; stamps count from `start`.
+    /// Connects and subscribes the clients of a cell. Stamps count from `start`.
     ///
     /// # Errors
-    /// A client was not subscribed.
+    ///
+    /// Returns an error if a client was not subscribed.
     pub fn open(
         address: SocketAddr,
         dialect: Dialect,
@@ -104,7 +105,7 @@ impl Audience {
         let watch = Watch::new(seats.iter().map(|seat| &seat.subscriber));
         Ok(Self {
             watch: watch.map_err(|error| StoryError::System {
-                what: "sockets can't be watched",
+                what: "cannot watch the sockets",
                 source: io::Error::other(error),
             })?,
             seats,
@@ -116,7 +117,7 @@ impl Audience {
         })
     }
 
-    /// Begins a trial; what still comes of earlier ones does not count.
+    /// Begins a trial. Messages of earlier trials that still arrive do not count.
     pub fn begin(&mut self, trial: u32) {
         self.trial = trial;
         self.heard = Heard::new();
@@ -125,14 +126,15 @@ impl Audience {
         }
     }
 
-    /// Takes what comes, for `time` at most; returns whether anything came.
+    /// Receives messages for at most `time`. Returns whether anything arrived.
     ///
     /// # Errors
-    /// The system can't wait.
+    ///
+    /// Returns an error if the system cannot wait.
     pub fn listen(&mut self, time: Duration) -> Result<bool, StoryError> {
         let mut any = false;
         let ready = self.watch.wait(time).map_err(|error| StoryError::System {
-            what: "can't wait for sockets",
+            what: "cannot wait for the sockets",
             source: io::Error::other(error),
         })?;
         for place in ready {
@@ -145,13 +147,14 @@ impl Audience {
         Ok(any)
     }
 
-    /// Returns how many subscribers have not got as many messages of their source as were published.
+    /// Returns the number of subscribers that have not yet received everything that was published
+    /// by their source.
     pub fn waiting(&self, published: &[u64]) -> usize {
         let waits = |seat: &&Seat| seat.is_open && seat.next < published[seat.source as usize];
         self.seats.iter().filter(waits).count()
     }
 
-    /// Returns how many messages had to be delivered.
+    /// Returns the number of messages that should have been delivered.
     pub fn expected(&self, published: &[u64]) -> u64 {
         self.seats
             .iter()
@@ -159,17 +162,18 @@ impl Audience {
             .sum()
     }
 
-    /// Returns how many subscribers there are.
+    /// Returns the number of subscribers.
     pub fn len(&self) -> usize {
         self.seats.len()
     }
 
-    /// Says whether there are none.
+    /// Returns whether there are no subscribers.
     pub fn is_empty(&self) -> bool {
         self.seats.is_empty()
     }
 
-    /// Returns what was got since the trial began. Messages that were published and never came are lost too.
+    /// Returns what was received since the trial began. Messages that were published and never
+    /// arrived count as lost.
     pub fn heard(&mut self, published: &[u64]) -> &Heard {
         for seat in &mut self.seats {
             let published = published[seat.source as usize];

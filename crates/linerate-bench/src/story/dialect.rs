@@ -1,4 +1,4 @@
-//! What clients say to be subscribed, and what they answer, in each protocol.
+//! The messages with which clients subscribe, and those with which they answer, in each protocol.
 
 use super::message::source_name;
 use super::{CHANNEL, feed::Envelope};
@@ -6,27 +6,27 @@ use super::{CHANNEL, feed::Envelope};
 /// A protocol between a server and its clients.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Dialect {
-    /// Centrifuge's protocol, JSON.
+    /// The protocol of Centrifuge, in JSON.
     CentrifugeJson,
-    /// Our native blocks.
+    /// The native protocol of linerate, in blocks.
     Native,
-    /// Each publication as a message of its own.
+    /// Each publication is a separate message.
     Raw,
-    /// Socket.IO, protocol 5 over Engine.IO 4.
+    /// Socket.IO, version 5 of its protocol over version 4 of Engine.IO.
     SocketIo,
 }
 
-/// What is said first, and what the answer holds that means the client is subscribed.
+/// The messages with which a client subscribes, and how it recognizes the answers.
 #[derive(Clone, Debug)]
 pub struct Greeting {
-    /// Text messages; each but the first is sent when the answer to the one before has come.
+    /// Text messages. Each is sent when the answer to the previous one has arrived.
     pub says: Vec<String>,
-    /// A part of each answer.
+    /// Text that each answer contains.
     pub hears: Vec<&'static str>,
 }
 
 impl Dialect {
-    /// Returns the name in tables.
+    /// Returns the name of the protocol in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::CentrifugeJson => "Centrifuge JSON",
@@ -36,11 +36,11 @@ impl Dialect {
         }
     }
 
-    /// Returns the target of the opening request of a client that asks for the messages of `source`.
+    /// Returns the request target for a client that asks for the messages of `source`.
     pub fn path(self, source: u32, batch_ms: u32) -> String {
         match self {
             Self::CentrifugeJson | Self::Native => "/connection/websocket".into(),
-            // source == "s07"
+            // The filter is: source == "s07"
             Self::Raw => format!(
                 "/raw?channel={CHANNEL}&batch_interval_ms={batch_ms}&filter=source%20%3D%3D%20%22{}%22",
                 source_name(source)
@@ -49,12 +49,12 @@ impl Dialect {
         }
     }
 
-    /// Returns the subprotocol to ask for.
+    /// Returns the subprotocol to request, if any.
     pub fn subprotocol(self) -> Option<&'static str> {
         (self == Self::Native).then_some("linerate.v1")
     }
 
-    /// Returns what is said when the connection stands.
+    /// Returns the messages with which a client subscribes once its connection is open.
     pub fn greeting(self, source: u32, batch_ms: u32) -> Greeting {
         let source = source_name(source);
         let (says, hears) = match self {
@@ -79,7 +79,7 @@ impl Dialect {
             }
             Self::Raw => (vec![], vec![]),
             Self::SocketIo => {
-                // The server opens the talk (`0{…}`), which is taken for the answer to nothing.
+                // The server speaks first (`0{…}`), which counts as the answer to an empty message.
                 let says = vec![
                     String::new(),
                     "40".into(),
@@ -91,7 +91,7 @@ impl Dialect {
         Greeting { says, hears }
     }
 
-    /// Returns the answer to a text message that only asks whether the client is there.
+    /// Returns the answer to a text message that only checks whether the client is alive.
     pub fn pong(self, message: &[u8]) -> Option<&'static str> {
         match (self, message) {
             (Self::CentrifugeJson | Self::Native, b"{}") => Some("{}"),
@@ -100,7 +100,7 @@ impl Dialect {
         }
     }
 
-    /// Returns how messages have to stand in Redis.
+    /// Returns the form in which messages have to be published in Redis.
     pub fn envelope(self) -> Envelope {
         match self {
             Self::CentrifugeJson => Envelope::Centrifuge,

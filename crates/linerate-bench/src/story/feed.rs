@@ -1,4 +1,4 @@
-//! Publishing in Redis at a rate that nothing slows.
+//! Publishes in Redis at a rate that does not depend on the server.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,62 +8,65 @@ use std::time::{Duration, Instant};
 use super::message::{SIZES, Stamp, size, source_name};
 use super::{CHANNEL, StoryError, system};
 
-/// What is due is published so often.
+/// Interval at which messages that have become due are published.
 const STEP: Duration = Duration::from_millis(1);
 
-/// The size of the largest messages.
+/// Size of the largest messages, in bytes.
 pub const LARGE_BYTES: usize = SIZES[2].0;
 
-/// How the payload stands in Redis.
+/// The form of a payload in Redis.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Envelope {
-    /// As other nodes of the library `centrifuge` publish it: Protobuf, with the source as a tag.
+    /// The form in which other nodes of the library `centrifuge` publish: Protobuf, with the source
+    /// as a tag.
     Centrifuge,
-    /// As it is.
+    /// The payload without anything around it.
     Plain,
 }
 
-/// A publisher, connected to Redis.
+/// A publisher that is connected to Redis.
 #[derive(Debug)]
 pub struct Feed {
     stream: TcpStream,
     envelope: Envelope,
     sources: u32,
-    /// The time that stamps count from.
+    /// The time from which stamps count.
     start: Instant,
     is_large: bool,
     text: String,
     commands: Vec<u8>,
-    /// The end of a reply that has not come whole.
+    /// The last reply, as long as it is incomplete.
     replies: Vec<u8>,
 }
 
 /// What was published in a trial.
 #[derive(Clone, Debug, Default)]
 pub struct Fed {
-    /// How many messages of each source.
+    /// Number of messages of each source.
     pub counts: Vec<u64>,
-    /// By how much the latest one was late.
+    /// Largest delay with which a message was published.
     pub late_max: Duration,
-    /// How long it took.
+    /// How long publishing took.
     pub elapsed: Duration,
 }
 
 impl Feed {
-    /// Connects to Redis. Messages of `sources` sources will take turns; their stamps count from `start`.
+    /// Connects to Redis. The messages of `sources` sources take turns, and their stamps count from
+    /// `start`.
     ///
     /// # Errors
-    /// Redis is not there.
+    ///
+    /// Returns an error if Redis cannot be reached.
     pub fn connect(
         redis: SocketAddr,
         envelope: Envelope,
         sources: u32,
         start: Instant,
     ) -> Result<Self, StoryError> {
-        let stream = TcpStream::connect(redis).map_err(system("can't connect to Redis"))?;
+        let stream = TcpStream::connect(redis).map_err(system("cannot connect to Redis"))?;
         stream
             .set_nodelay(true)
-            .map_err(system("TCP_NODELAY can't be set"))?;
+            .map_err(system("cannot set TCP_NODELAY"))?;
         Ok(Self {
             stream,
             envelope,
@@ -76,15 +79,17 @@ impl Feed {
         })
     }
 
-    /// Chooses whether all messages have [`LARGE_BYTES`] from now on.
+    /// Sets whether all messages have [`LARGE_BYTES`] from now on.
     pub fn set_large(&mut self, is_large: bool) {
         self.is_large = is_large;
     }
 
-    /// Publishes `rate` messages a second for `time`, each when it is due or as soon as Redis takes it.
+    /// Publishes `rate` messages a second for `time`, each when it is due or as soon as Redis
+    /// accepts it.
     ///
     /// # Errors
-    /// Redis went away or refuses.
+    ///
+    /// Returns an error if the connection to Redis is lost, or if Redis refuses a command.
     pub fn publish(&mut self, trial: u32, rate: f64, time: Duration) -> Result<Fed, StoryError> {
         let started = Instant::now();
         let total = (rate * time.as_secs_f64()).round().max(1.0) as u64;
@@ -101,7 +106,7 @@ impl Feed {
                 self.put(trial, turn, due, &mut fed.counts);
                 turn += 1;
             }
-            self.send().map_err(system("Redis takes nothing"))?;
+            self.send().map_err(system("cannot publish in Redis"))?;
             thread::sleep(STEP);
         }
         fed.elapsed = started.elapsed();
@@ -137,7 +142,7 @@ impl Feed {
         }
     }
 
-    /// Sends the commands, and takes the replies that have come.
+    /// Sends the commands and reads the replies that have arrived.
     fn send(&mut self) -> io::Result<()> {
         self.stream.write_all(&self.commands)?;
         self.commands.clear();
@@ -159,7 +164,8 @@ impl Feed {
         }
     }
 
-    /// Every reply has to be a number, which is that of Redis' own subscribers.
+    /// Checks that no reply is an error. A successful reply is the number of Redis' own
+    /// subscribers.
     fn judge(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.replies.extend_from_slice(bytes);
         let whole = memchr::memrchr(b'\n', &self.replies).map_or(0, |end| end + 1);
@@ -187,7 +193,8 @@ fn put_publish(out: &mut Vec<u8>, channel: &str, payload: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Returns a `Publication` of the Centrifuge protocol: field 4 is the payload, field 7 a map of tags.
+/// Encodes a `Publication` of the Centrifuge protocol: field 4 is the payload, field 7 a map of
+/// tags.
 fn centrifuge_publication(payload: &[u8], source: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(payload.len() + 32);
     put_field(&mut out, 4, payload);

@@ -1,4 +1,4 @@
-//! Looking for the highest rate that a server sustains.
+//! Looks for the highest rate that a server sustains.
 
 use super::StoryError;
 use super::trial::Trial;
@@ -6,27 +6,29 @@ use super::trial::Trial;
 /// Each step multiplies or divides the rate by this.
 const STEP: f64 = 2.0;
 
-/// Steps between the highest rate that was sustained and the lowest that was not.
+/// Number of steps between the highest rate that was sustained and the lowest that was not.
 const HALVINGS: u32 = 2;
 
-/// The search goes down at most so far below where it began.
+/// The search gives up below the first rate divided by this.
 const DOWN_MAX: f64 = 64.0;
 
-/// What the search has found.
+/// The result of the search.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The trial with the highest rate that was sustained.
     pub best: Option<Trial>,
-    /// Whether the publisher, or `rate_max`, was the bound and not the server.
+    /// True if the publisher or `rate_max` was the limit, and not the server.
     pub is_bound_by_load: bool,
 }
 
-/// Tries rising rates from `start` on, or falling ones where that fails, then some between the highest that was sustained
-/// and the lowest that was not. A rate that fails is tried once more before it counts, since the machine is never ours
-/// alone.
+/// Finds the highest rate that is sustained. Tries rising rates from `start` on, or falling ones if
+/// `start` fails, then some between the highest that was sustained and the lowest that was not. A
+/// rate that fails is tried once more before the failure counts, since other work on the machine
+/// may disturb a trial.
 ///
 /// # Errors
-/// `try_rate` fails.
+///
+/// Returns an error if `try_rate` does.
 pub fn climb(
     start: f64,
     rate_max: f64,

@@ -1,32 +1,34 @@
-//! What is published: JSON of three sizes that carries its number and the time at which it was due.
+//! The published messages: JSON of three sizes that contains its number and the time at which it
+//! was due.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-/// The sizes in bytes, and how many of a hundred messages have them.
+/// The sizes in bytes, and the percentage of messages that have each.
 pub const SIZES: [(usize, u32); 3] = [(250, 84), (3_000, 15), (30_000, 1)];
 
-/// What stands in front of the numbers, in every protocol that carries the payload or the same JSON.
+/// The text before the numbers. It is the same in all protocols that carry the payload or
+/// equivalent JSON.
 const MARK: &[u8] = b"\"story\":[";
 
-/// What a message says of itself.
+/// The data that identifies a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Stamp {
-    /// The trial that it belongs to.
+    /// Number of its trial.
     pub trial: u32,
-    /// The number of its source.
+    /// Number of its source.
     pub source: u32,
-    /// Its number among those of the trial and source, from 0.
+    /// Number of the message among those of its trial and source, counted from 0.
     pub number: u64,
-    /// When it was due, since the start of this program.
+    /// When it was due, counted from the start of the benchmark.
     pub due: Duration,
 }
 
 impl Stamp {
-    /// Writes the message of `bytes` that carries the stamp into `out`, instead of what was there.
+    /// Writes a message of `bytes` bytes that carries the stamp into `out`, replacing its content.
     pub fn write(&self, bytes: usize, out: &mut String) {
         out.clear();
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         _ = write!(
             out,
             "{{\"story\":[{},{},{},{}],\"source\":\"{}\",\"level\":\"info\",\"text\":\"",
@@ -43,12 +45,12 @@ impl Stamp {
     }
 }
 
-/// Returns what the messages of a source have in their field `source`.
+/// Returns the value of the field `source` in the messages of a source.
 pub fn source_name(source: u32) -> String {
     format!("s{source:02}")
 }
 
-/// Returns the mean size, in bytes.
+/// Returns the mean size of messages, in bytes.
 pub fn mean_bytes() -> f64 {
     let sum: f64 = SIZES
         .iter()
@@ -59,8 +61,8 @@ pub fn mean_bytes() -> f64 {
 
 const TEXT: &str = "the quick brown fox jumps over the lazy dog and runs ";
 
-/// Returns the size of a message in bytes; `turn` counts all messages of a trial. Sizes are spread over the sources and over
-/// time, the same way in each run.
+/// Returns the size of a message in bytes. `turn` numbers all messages of a trial. Sizes are spread
+/// over the sources and over time, in the same way in each run.
 pub fn size(turn: u64) -> usize {
     let mut draw = (turn.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as u32 % 100;
     for (bytes, share) in SIZES {
@@ -72,9 +74,9 @@ pub fn size(turn: u64) -> usize {
     SIZES[0].0
 }
 
-/// Finds the stamps of all messages in `bytes`, whatever stands around them.
+/// Finds the stamps of all messages in `bytes`, whatever surrounds them.
 ///
-/// Gives `None` in place of a message whose numbers are cut off or don't agree with its end.
+/// Yields `None` for a message whose numbers are cut off or do not agree with its end.
 pub fn stamps(bytes: &[u8]) -> impl Iterator<Item = Option<Stamp>> + '_ {
     let starts = memchr::memmem::find_iter(bytes, MARK);
     starts.map(|start| read(&bytes[start + MARK.len()..]))
@@ -85,7 +87,7 @@ fn read(mut bytes: &[u8]) -> Option<Stamp> {
     let source = number(&mut bytes, b',')?;
     let number_ = number(&mut bytes, b',')?;
     let due = number(&mut bytes, b']')?;
-    // The text has no quotation marks, so that the next `"end":` is its own.
+    // The text contains no quotation marks, so the next `"end":` belongs to this message.
     let end = memchr::memmem::find(bytes, b"\"end\":")?;
     let mut behind = bytes.get(end + 6..)?;
     (number(&mut behind, b'}')? == number_).then_some(Stamp {
@@ -96,7 +98,7 @@ fn read(mut bytes: &[u8]) -> Option<Stamp> {
     })
 }
 
-/// Takes digits and the byte behind them.
+/// Parses digits and removes them, together with the byte `end` after them.
 fn number(bytes: &mut &[u8], end: u8) -> Option<u64> {
     let mut value = 0_u64;
     for (at, &byte) in bytes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The servers: each its own program, which gets to know where to listen and where Redis is.
+//! The servers: separate programs, which are told where to listen and where Redis is.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,22 +7,22 @@ use super::dialect::Dialect;
 use super::{Redis, StoryError};
 use crate::server::{Launcher, Server, free_port};
 
-/// A server and the protocol that its clients speak.
+/// A server and the protocol that its clients use.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// The name in tables.
+    /// Name of the server in tables.
     pub name: String,
     /// The program.
     pub program: PathBuf,
-    /// Its arguments, in which `{listen}` and `{redis}` stand for addresses.
+    /// Arguments of the program. `{listen}` and `{redis}` in them are replaced by addresses.
     pub arguments: Vec<String>,
-    /// What its clients speak.
+    /// Protocol that its clients use.
     pub dialect: Dialect,
-    /// Whether clients can ask for batches.
+    /// True if clients can ask for batches.
     pub batches: bool,
 }
 
-/// A server that runs; it ends with this value.
+/// A running server. It is killed when this value is dropped.
 #[derive(Debug)]
 pub struct PeerServer(Server);
 
@@ -30,7 +30,8 @@ impl Peer {
     /// Starts the server on `cores`.
     ///
     /// # Errors
-    /// It does not start.
+    ///
+    /// Returns an error if the server does not start.
     pub fn start(
         &self,
         launcher: &Launcher,
@@ -50,7 +51,7 @@ impl Peer {
                 .replace("{listen}", &listen)
                 .replace("{redis}", &redis)
         }));
-        // Go would start as many threads as the machine has cores, and Node knows no better.
+        // By default, Go would start as many threads as the machine has cores.
         command.env("GOMAXPROCS", cores.len().to_string());
         Server::spawn(command, cores, port)
             .map(PeerServer)
@@ -59,12 +60,12 @@ impl Peer {
 }
 
 impl PeerServer {
-    /// Returns where it listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.0.address()
     }
 
-    /// Returns what looks into its process.
+    /// Returns the server as a [`Probe`](crate::load::Probe) of its process.
     pub fn probe(&mut self) -> &mut Server {
         &mut self.0
     }

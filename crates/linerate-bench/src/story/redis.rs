@@ -1,4 +1,4 @@
-//! A Redis of our own, without persistence.
+//! A private Redis server without persistence.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::StoryError;
 use crate::server::{Launcher, Server, free_port};
 
-/// A Redis that runs; it ends with this value.
+/// A running Redis server. It is killed when this value is dropped.
 #[derive(Debug)]
 pub struct Redis(Server);
 
@@ -14,7 +14,8 @@ impl Redis {
     /// Starts `redis-server` on a free port of the loopback interface.
     ///
     /// # Errors
-    /// It is not installed, or does not start.
+    ///
+    /// Returns an error if `redis-server` is not installed or does not start.
     pub fn start(launcher: &Launcher, cores: &[u32]) -> Result<Self, StoryError> {
         let not_running = |error: crate::server::ServerError| StoryError::NotRunning {
             program: "redis-server".into(),
@@ -29,7 +30,7 @@ impl Redis {
             .map_err(not_running)
     }
 
-    /// Returns where it listens.
+    /// Returns the address on which Redis listens.
     pub fn address(&self) -> SocketAddr {
         self.0.address()
     }

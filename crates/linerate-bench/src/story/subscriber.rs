@@ -1,4 +1,4 @@
-//! One client: opened and subscribed while the world waits, then read as messages come.
+//! One client. It is opened and subscribed with blocking calls, then read as messages arrive.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,10 +12,10 @@ use socket2::{Domain, Socket, Type};
 use super::dialect::Dialect;
 use super::{StoryError, system};
 
-/// Opening and subscribing take no longer.
+/// Timeout of each read while a client is opened and subscribed.
 const OPENING_MAX: Duration = Duration::from_secs(10);
 
-/// What the socket of a client holds that reads nothing.
+/// Receive buffer size of a client that reads nothing.
 const SLOW_BUFFER_BYTES: usize = 8 << 10;
 
 /// The masking key of the few messages that a client sends.
@@ -31,7 +31,7 @@ pub(super) struct Subscriber {
 }
 
 impl Subscriber {
-    /// Connects, and waits until the server says that the client is subscribed to the messages of `source`.
+    /// Connects, and waits until the server confirms the subscription to the messages of `source`.
     pub(super) fn open(
         address: SocketAddr,
         dialect: Dialect,
@@ -42,7 +42,8 @@ impl Subscriber {
         Self::subscribe(stream, address, dialect, source, batch_ms)
     }
 
-    /// Like [`open`](Self::open), for a client that will read nothing: its socket holds little.
+    /// Like [`open`](Self::open), for a client that will read nothing: it has a small receive
+    /// buffer.
     pub(super) fn open_slow(
         address: SocketAddr,
         dialect: Dialect,
@@ -69,10 +70,10 @@ impl Subscriber {
         let refused = |error: io::Error| refused(dialect, &error);
         stream
             .set_nodelay(true)
-            .map_err(system("TCP_NODELAY can't be set"))?;
+            .map_err(system("cannot set TCP_NODELAY"))?;
         stream
             .set_read_timeout(Some(OPENING_MAX))
-            .map_err(system("a timeout can't be set"))?;
+            .map_err(system("cannot set a read timeout"))?;
         let mut subscriber = Self {
             stream,
             dialect,
@@ -85,7 +86,7 @@ impl Subscriber {
         subscriber
             .stream
             .set_nonblocking(true)
-            .map_err(system("a socket can't be made not to block"))?;
+            .map_err(system("cannot make a socket non-blocking"))?;
         Ok(subscriber)
     }
 
@@ -115,7 +116,7 @@ impl Subscriber {
         }
     }
 
-    /// Says what there is to say and waits for each answer.
+    /// Sends the messages that subscribe the client and waits for each answer.
     fn greet(&mut self, source: u32, batch_ms: u32) -> io::Result<()> {
         let greeting = self.dialect.greeting(source, batch_ms);
         for (says, hears) in greeting.says.iter().zip(greeting.hears) {
@@ -146,10 +147,12 @@ impl Subscriber {
         }
     }
 
-    /// Reads until nothing is there, `buffer` at a time, and hands on the payload of each whole data frame.
+    /// Reads everything that has arrived, `buffer` at a time, and passes the payload of each whole
+    /// data frame to `on_payload`.
     ///
     /// # Errors
-    /// The connection has ended, or was closed by the server.
+    ///
+    /// Returns an error if the connection has ended or the server has closed it.
     pub(super) fn receive(
         &mut self,
         buffer: &mut [u8],
@@ -169,8 +172,8 @@ impl Subscriber {
         }
     }
 
-    /// Takes the whole frames of what was read. A message in fragments is looked at fragment by fragment, which none of
-    /// the servers sends.
+    /// Handles the whole frames of the input. The fragments of a message are handled separately,
+    /// which does not matter because none of the servers fragments.
     fn take_frames(&mut self, on_payload: &mut impl FnMut(&[u8])) -> io::Result<()> {
         let rest = std::mem::take(&mut self.rest);
         let mut taken = 0;
@@ -202,7 +205,7 @@ impl Subscriber {
         self.send(Opcode::Text, text.as_bytes())
     }
 
-    /// Sends a frame; there is room in the socket for the little that clients say.
+    /// Sends a frame. Clients send so little that it always fits into the socket's buffer.
     fn send(&mut self, opcode: Opcode, payload: &[u8]) -> io::Result<()> {
         let header = Header {
             fin: true,
@@ -233,7 +236,7 @@ fn refused(dialect: Dialect, error: &io::Error) -> StoryError {
     }
 }
 
-/// Reads at least a byte.
+/// Reads at least one byte. The end of the stream is an error.
 fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match stream.read(buffer) {

@@ -1,21 +1,21 @@
-//! The story as a table, in Markdown.
+//! Formats the results as a table in Markdown.
 
 use std::fmt::Write;
 
 use super::trial::Trial;
 
-/// A row: a server in a cell.
+/// A row: the results of a server in a cell.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The trial at the highest rate that was sustained; `None` if none was.
+    /// The trial at the highest rate that was sustained; `None` if no rate was.
     pub best: Option<Trial>,
-    /// Whether the load was the bound.
+    /// True if the load was the limit.
     pub is_bound_by_load: bool,
-    /// The trial at a rate that is the same for all.
+    /// The trial at a rate that is the same for all servers.
     pub calm: Trial,
 }
 
-/// Returns the rows as a table of Markdown, in their order.
+/// Formats the rows as a Markdown table, in their order.
 pub fn markdown(rows: &[Row]) -> String {
     let mut out = String::from(
         "| server | protocol | subscribers | batch | sustained, messages/s | delivered/s | delivered per CPU-s | \
@@ -24,7 +24,7 @@ pub fn markdown(rows: &[Row]) -> String {
     );
     for row in rows {
         let calm = &row.calm;
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         _ = writeln!(
             out,
             "| {} | {} | {} | {} | {} | {} | {} | {} |",
@@ -77,7 +77,7 @@ fn latency(trial: &Trial) -> String {
     }
 }
 
-/// Returns a number with commas.
+/// Formats a number with commas between groups of three digits.
 fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! One rate, for a while: what was published, what came, what it cost.
+//! A trial of one rate: what was published, what was received, and what that cost.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,51 +12,54 @@ use crate::load::Probe;
 use crate::record::Latency;
 use crate::server::Launcher;
 
-/// How long subscribers have to get what was published until the end of a trial.
+/// How long subscribers have after the end of publishing to receive the rest.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 
-/// How long is waited for messages at a time.
+/// How long to wait for messages at a time.
 const STEP: Duration = Duration::from_millis(20);
 
-/// A publisher that is later than this could not keep the rate, which is not the server's fault.
+/// A publisher with a larger delay could not keep the rate, which is not the server's fault.
 const LATE_MAX: Duration = Duration::from_millis(250);
 
-/// Deliveries later than this, on top of what batching adds, mean that the server is behind.
+/// Deliveries with a larger delay, in addition to what batching adds, mean that the server is
+/// behind.
 const LATENCY_MAX: Duration = Duration::from_millis(500);
 
-/// How long subscribers may take to get their first messages.
+/// How long subscribers may take to receive their first messages.
 const FIRST_MAX: Duration = Duration::from_secs(10);
 
-/// How long they may take to get what the stalled ones were filled with.
+/// How long subscribers may take to receive the messages that fill the stalled connections.
 const FILL_MAX: Duration = Duration::from_secs(120);
 
-/// Messages are delivered so often in a second while nothing is measured.
+/// Deliveries per second while nothing is measured.
 const GENTLE_DELIVERIES: f64 = 60_000.0;
 
-/// For so long, until each subscriber has got something.
+/// Duration of one round of publishing, which is repeated until each subscriber has received
+/// something.
 const GENTLE_TIME: Duration = Duration::from_millis(300);
 
-/// What is published for a subscriber that reads nothing before it counts as stalled: more than its socket, which the
-/// kernel lets grow to 2.6 MB on the loopback, and its queue in the server hold.
+/// Number of bytes to publish for a subscriber that reads nothing, before it counts as stalled.
+/// They exceed what its socket, which the kernel lets grow to 2.6 MB on the loopback interface, and
+/// its queue in the server can hold.
 const FILL_BYTES: f64 = 3.6e6;
 
-/// A server, its subscribers and whether they want batches.
+/// The subscribers of a server and their settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell {
-    /// How many subscribers.
+    /// Number of subscribers.
     pub subscribers: u32,
-    /// How many sources the messages come from in turns; each subscriber asks for one of them.
+    /// Number of sources from which messages come in turn. Each subscriber asks for one of them.
     pub sources: u32,
-    /// The interval of the batches, in milliseconds; 0 is none.
+    /// Interval of the batches in milliseconds; 0 means no batches.
     pub batch_ms: u32,
-    /// How many more subscribers there are that read nothing. If some number is asked for, even 0, the sockets of all
-    /// are filled before it counts, so that one number can be compared with another.
+    /// Number of additional subscribers that read nothing. With any number, even 0, the sockets of
+    /// all of these are filled before a trial counts, so that different numbers can be compared.
     pub stalled: Option<u32>,
 }
 
 impl Cell {
-    /// Returns a rate at which no server has much to do, in messages a second, but each source has a message in
-    /// 300 ms.
+    /// Returns a rate, in messages a second, at which no server has much to do, but at which each
+    /// source publishes a message every 300 ms.
     fn gentle_rate(self) -> f64 {
         let deliveries = self.subscribers.div_ceil(self.sources).max(1);
         (GENTLE_DELIVERIES / f64::from(deliveries))
@@ -65,60 +68,60 @@ impl Cell {
     }
 }
 
-/// What one rate gave.
+/// The result of one rate.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trial {
-    /// The server.
+    /// Name of the server.
     pub peer: String,
-    /// The protocol.
+    /// Protocol of its clients.
     pub dialect: &'static str,
-    /// How many subscribers.
+    /// Number of subscribers.
     pub subscribers: u32,
-    /// How many sources the messages came from.
+    /// Number of sources from which the messages came.
     pub sources: u32,
-    /// The interval of the batches, in milliseconds; 0 is none.
+    /// Interval of the batches in milliseconds; 0 means no batches.
     pub batch_ms: u32,
-    /// How many more subscribers read nothing.
+    /// Number of additional subscribers that read nothing.
     pub stalled: u32,
-    /// Messages a second that were to be published.
+    /// Intended rate of publishing, in messages a second.
     pub rate: f64,
-    /// How long they were published, in seconds.
+    /// Duration of publishing, in seconds.
     pub seconds: f64,
-    /// Messages that were published.
+    /// Number of messages that were published.
     pub published: u64,
-    /// Messages that came in order, over all subscribers.
+    /// Number of messages that arrived in order, over all subscribers.
     pub delivered: u64,
-    /// Bytes that came, in frames.
+    /// Number of bytes that arrived, in frames.
     pub bytes: u64,
-    /// Messages that did not come, of `delivered + lost`.
+    /// Number of messages that did not arrive, out of `delivered + lost`.
     pub lost: u64,
-    /// Messages that came again or too late to be in order.
+    /// Number of messages that arrived again, or too late to be in order.
     pub repeated: u64,
-    /// Messages that were not what was published.
+    /// Number of messages that differ from what was published.
     pub wrong: u64,
-    /// Connections that the server ended.
+    /// Number of connections that the server ended.
     pub ended: u64,
-    /// How the last of them ended.
+    /// How the last of these connections ended.
     pub end: Option<String>,
-    /// From when a message was due to be published until it came.
+    /// Time from when a message was due to be published until it arrived.
     pub latency: Option<Latency>,
     /// CPU time of the server, in seconds.
     pub cpu_s: f64,
-    /// Messages delivered for a second of the server's CPU time.
+    /// Number of messages delivered per second of the server's CPU time.
     pub delivered_per_cpu_s: f64,
-    /// The server's resident memory at its peak.
+    /// Peak of the server's resident memory, in bytes.
     pub resident_bytes_peak: u64,
-    /// By how much the publisher was late at most, in seconds.
+    /// Largest delay of the publisher, in seconds.
     pub publisher_late_s: f64,
 }
 
 impl Trial {
-    /// Says whether the publisher could keep the rate.
+    /// Returns whether the publisher could keep the rate.
     pub fn is_fed(&self) -> bool {
         self.publisher_late_s <= LATE_MAX.as_secs_f64()
     }
 
-    /// Says whether everything came, once, in order and in time.
+    /// Returns whether every message arrived, once, in order and in time.
     pub fn is_sustained(&self) -> bool {
         let late_us =
             (LATENCY_MAX + Duration::from_millis(self.batch_ms.into())).as_micros() as f64;
@@ -142,10 +145,11 @@ pub struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Starts the server, connects the subscribers and waits until each has got a message.
+    /// Starts the server, connects the subscribers and waits until each has received a message.
     ///
     /// # Errors
-    /// The server does not start, or a subscriber gets nothing.
+    ///
+    /// Returns an error if the server does not start, or if a subscriber receives nothing.
     pub fn open(
         peer: &'a Peer,
         cell: Cell,
@@ -177,8 +181,8 @@ impl<'a> Stage<'a> {
         Ok(stage)
     }
 
-    /// Publishes until whoever reads nothing has filled what there is between it and the server. Who reads may be behind
-    /// at the end.
+    /// Publishes until the connections of subscribers that read nothing are full. The other
+    /// subscribers may be behind at the end.
     fn fill(&mut self) -> Result<(), StoryError> {
         let rate = self.cell.gentle_rate();
         let messages = FILL_BYTES * f64::from(self.cell.sources) / LARGE_BYTES as f64;
@@ -188,7 +192,7 @@ impl<'a> Stage<'a> {
         filled.map(drop)
     }
 
-    /// Publishes slowly until every subscriber has got a message.
+    /// Publishes slowly until every subscriber has received a message.
     fn wait_for_all(&mut self, max: Duration) -> Result<(), StoryError> {
         let begun = Instant::now();
         loop {
@@ -215,10 +219,11 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Publishes at `rate` for `time` and tells what came of it.
+    /// Publishes at `rate` for `time` and returns the results.
     ///
     /// # Errors
-    /// Redis or the server is gone.
+    ///
+    /// Returns an error if Redis or the server has exited.
     pub fn try_rate(&mut self, rate: f64, time: Duration) -> Result<Trial, StoryError> {
         self.trials += 1;
         self.audience.begin(self.trials);
@@ -247,7 +252,8 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Publishes on another thread while this one takes what comes, until everything has come or nothing more does.
+/// Publishes on another thread while this one receives, until everything has arrived or a timeout
+/// elapses.
 fn feed_and_listen(
     feed: &mut Feed,
     audience: &mut Audience,
@@ -269,7 +275,7 @@ fn feed_and_listen(
     Ok(fed)
 }
 
-/// Returns a trial without what the server spent.
+/// Returns a trial without the resources that the server used.
 fn describe(peer: &Peer, cell: Cell, rate: f64, fed: &Fed, heard: &Heard) -> Trial {
     Trial {
         peer: peer.name.clone(),

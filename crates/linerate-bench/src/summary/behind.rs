@@ -1,36 +1,36 @@
-//! The cells in which none of ours is first, also where [the load was too slow](CellSummary::is_load_bound) to say who is:
-//! a loss that was measured is a loss.
+//! The cells in which no server of linerate is first, including those in which [the load was too
+//! slow](CellSummary::is_load_bound) to determine a first: a measured loss is a loss.
 
 use crate::summary::cell::{CellSummary, Standing};
 use crate::summary::{REFERENCE, Summary, is_ours};
 
-/// A cell in which none of ours is first.
+/// A cell in which no server of linerate is first.
 #[derive(Clone, Copy, Debug)]
 pub struct Behind<'a> {
     /// The cell.
     pub cell: &'a CellSummary,
-    /// The better one of ours in it.
+    /// The better standing of the two kinds of linerate servers in the cell.
     pub ours: &'a Standing,
-    /// Who has the best figure.
+    /// The contender with the best figure.
     pub first: &'a Standing,
-    /// How far ahead; `None` if none of ours has a figure.
+    /// How far the first is ahead; `None` if no server of linerate has a figure.
     pub lead: Option<Lead>,
 }
 
-/// How far the first is ahead of ours.
+/// How far the first is ahead of linerate.
 #[derive(Clone, Copy, Debug)]
 pub struct Lead {
-    /// How many times as good the first one's median is: above 1.
+    /// How many times as good the median of the first is: above 1.
     pub factor: f64,
-    /// The rank of ours among those that were measured.
+    /// Rank of linerate's server among those that were measured.
     pub rank: usize,
-    /// Whether every round of the first is better than every round of ours.
+    /// True if every round of the first is better than every round of linerate's server.
     pub is_clear: bool,
 }
 
 impl Summary {
-    /// Returns the cells in which one of ours had a turn and another has the best figure, in the order of the
-    /// record. A bare TCP echo is nobody's rival.
+    /// Returns the cells in which linerate had a turn and another contender has the best figure, in
+    /// the order of the record. The bare TCP echo does not count as a rival.
     pub fn behind(&self) -> Vec<Behind<'_>> {
         self.cells().filter_map(behind).collect()
     }

@@ -1,4 +1,4 @@
-//! The contenders of a cell: who counts, in which order, and how far apart.
+//! The contenders of a cell: which of them count, in which order, and how far apart they are.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,23 +9,25 @@ use crate::summary::metric::Metric;
 use crate::summary::spread::Spread;
 use crate::summary::{REFERENCE, is_ours};
 
-/// Contenders whose messages are at most so many times as long as ours are taken to compress as well.
+/// Contenders whose messages are at most this many times as long as linerate's are considered to
+/// compress as well as linerate.
 const AS_SHORT: f64 = 1.02;
 
-/// What came of a cell.
+/// The results of a cell.
 #[derive(Clone, Debug)]
 pub struct CellSummary {
     /// The cell.
     pub cell: Cell,
-    /// What its contenders are compared by.
+    /// The figure by which its contenders are compared.
     pub metric: Metric,
-    /// All contenders that had a turn: those with a headline first, the best of them at the top,
-    /// then the others by name.
+    /// All contenders that had a turn: first those with a headline figure, best first, then the
+    /// others by name.
     pub standings: Vec<Standing>,
 }
 
 impl CellSummary {
-    /// Summarises the measurements of a cell; of several of one round the last one counts.
+    /// Summarises the measurements of a cell. If a round was measured several times, the last one
+    /// counts.
     pub(super) fn of(cell: &Cell, measurements: &[&Measurement]) -> Self {
         let mut turns: BTreeMap<&str, BTreeMap<u32, &Outcome>> = BTreeMap::new();
         for measurement in measurements {
@@ -61,40 +63,42 @@ impl CellSummary {
         summary
     }
 
-    /// Returns those with a headline, the best first, the reference among them.
+    /// Returns the contenders with a headline figure, best first, including the reference.
     pub fn counted(&self) -> impl Iterator<Item = &Standing> {
         self.standings.iter().filter(|it| it.headline.is_some())
     }
 
-    /// Returns those without a headline.
+    /// Returns the contenders without a headline figure.
     pub fn not_counted(&self) -> impl Iterator<Item = &Standing> {
         self.standings.iter().filter(|it| it.headline.is_none())
     }
 
-    /// Returns the best, `None` if nobody has a figure or [the load was the bottleneck](Self::is_load_bound)
-    /// for somebody. The reference is nobody's rival.
+    /// Returns the best contender, or `None` if no contender has a figure or [the load was the
+    /// bottleneck](Self::is_load_bound) for any of them. The reference does not count.
     pub fn first(&self) -> Option<&Standing> {
         self.standings.iter().find(|it| it.rank == Some(1))
     }
 
-    /// Returns the best of the figures that were measured, also where the load was too slow for somebody else.
+    /// Returns the best of the figures that were measured, even if the load was too slow for
+    /// another contender.
     pub fn best_measured(&self) -> Option<&Standing> {
         self.counted().find(|it| it.contender != REFERENCE)
     }
 
-    /// Returns the better one of ours, or one without a figure if none has any.
+    /// Returns the best server of linerate, or one without a figure if none has any.
     pub fn ours(&self) -> Option<&Standing> {
         self.standings.iter().find(|it| is_ours(&it.contender))
     }
 
-    /// Returns the best that is neither ours nor the reference.
+    /// Returns the best contender other than linerate and the reference.
     pub fn best_peer(&self) -> Option<&Standing> {
         let is_peer = |it: &&Standing| it.rank.is_some() && !is_ours(&it.contender);
         self.standings.iter().find(is_peer)
     }
 
-    /// Returns the best of those that are neither ours nor the reference and whose messages are at most
-    /// 2 % longer on the wire than ours: who compresses less is faster for that.
+    /// Like [`best_peer`](Self::best_peer), but considers only contenders whose messages are at
+    /// most 2 % longer on the wire than linerate's. A server that compresses less is faster because
+    /// of that.
     pub fn best_peer_alike(&self) -> Option<&Standing> {
         let wire_bytes = |it: &Standing| Some(it.medians.as_ref()?.wire_bytes?.median);
         let ours = wire_bytes(self.ours()?)?;
@@ -106,16 +110,17 @@ impl CellSummary {
         self.standings.iter().filter(is_peer).find(is_alike)
     }
 
-    /// Returns whether nobody can be called first, because the load generator was too slow for at least one
-    /// contender: whatever that one's figure would be, it was not measured.
+    /// Returns whether the cell has no first, because the load generator was too slow for at least
+    /// one contender. The figure of that contender was not measured and could be any.
     pub fn is_load_bound(&self) -> bool {
         self.standings
             .iter()
             .any(|it| it.contender != REFERENCE && matches!(it.status, Status::LoadBound { .. }))
     }
 
-    /// Returns whether the bare TCP echo is a bound of what a WebSocket server can do. It answers each piece that arrives by a
-    /// write, and writes each message to each subscriber for itself, where others gather.
+    /// Returns whether the bare TCP echo is an upper bound for a WebSocket server. It answers each
+    /// piece of input with a write, and writes each message to each subscriber separately, while
+    /// others combine writes.
     pub(super) fn is_bounded(&self) -> bool {
         match &self.cell.load {
             Load::Echo(echo) => echo.write_bytes_max.is_none(),
@@ -162,26 +167,28 @@ impl CellSummary {
     }
 }
 
-/// How a contender did in a cell.
+/// The result of a contender in a cell.
 #[derive(Clone, Debug)]
 pub struct Standing {
-    /// Its name.
+    /// Name of the contender.
     pub contender: String,
-    /// Whether its figures count, and why not.
+    /// The status of its figures: whether they count, and if not, why.
     pub status: Status,
     /// Its figures, if they count.
     pub medians: Option<Medians>,
-    /// The figure that the cell compares; `None` if it doesn't count or isn't known.
+    /// The figure that the cell compares; `None` if it does not count or is not known.
     pub headline: Option<Spread>,
-    /// From 1; `None` without a headline, for the reference, and in a cell that has no first.
+    /// Counted from 1; `None` without a headline figure, for the reference, and in a cell that has
+    /// no first.
     pub rank: Option<usize>,
-    /// How many times as good as `raw-tcp`.
+    /// How many times as good as `raw-tcp` it is.
     pub to_reference: Option<f64>,
-    /// How many times as good as the best that is neither ours nor `raw-tcp`.
+    /// How many times as good as the best contender other than linerate and `raw-tcp` it is.
     pub to_best_peer: Option<f64>,
-    /// How many times as good as the best but `raw-tcp`; one of ours may be it.
+    /// How many times as good as the best contender other than `raw-tcp` it is. That may be
+    /// linerate.
     pub to_first: Option<f64>,
-    /// The headline of each round that counts.
+    /// The headline figure of each round that counts.
     rounds: HashMap<u32, f64>,
 }
 
@@ -207,29 +214,30 @@ impl Standing {
     }
 }
 
-/// Whether a contender's figures in a cell count.
+/// The status of a contender's figures in a cell: whether they count, and if not, why.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Status {
-    /// It failed in at least one round: a server that answers wrongly now and then is not counted
-    /// for the other times.
+    /// It failed in at least one round. If a server answers wrongly even once, its other rounds do
+    /// not count either.
     Failed {
         /// What happened the first time.
         reason: String,
-        /// Rounds in which it failed.
+        /// Number of rounds in which it failed.
         failed: usize,
-        /// Rounds in all.
+        /// Number of all rounds.
         rounds: usize,
     },
     /// The load generator was the bottleneck in at least half of the rounds.
     LoadBound {
-        /// The share of the time in which the load was busy, 0 to 1, median.
+        /// Median share of the time in which the load was busy, 0 to 1.
         load_busy: Option<f64>,
     },
     /// The figures count.
     Measured {
-        /// Rounds that count.
+        /// Number of rounds that count.
         rounds: usize,
-        /// Rounds that don't, because the load generator was the bottleneck in them.
+        /// Number of rounds that do not count, because the load generator was the bottleneck in
+        /// them.
         load_bound: usize,
     },
     /// It does not offer what the cell needs.
@@ -279,8 +287,8 @@ impl Status {
     }
 }
 
-/// Returns the median of the ratios within rounds that both have, because what disturbs a round
-/// disturbs both; without such a round, the ratio of the medians.
+/// Returns the median of the ratios within rounds that both contenders have, because what disturbs
+/// a round disturbs both. Without such a round, returns the ratio of the medians.
 fn paired_ratio(
     metric: Metric,
     figures: &HashMap<u32, f64>,

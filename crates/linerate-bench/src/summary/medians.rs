@@ -6,36 +6,36 @@ use crate::record::{Figures, Latency};
 use crate::summary::metric::grown;
 use crate::summary::spread::Spread;
 
-/// Each figure over the rounds; `None` where none of them has it.
+/// Each figure over the rounds; `None` if no round has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Medians {
     /// Messages per second.
     pub messages_per_second: Option<Spread>,
-    /// Payload, in bytes per second, one way.
+    /// Payload in one direction, in bytes per second.
     pub bytes_per_second: Option<Spread>,
-    /// Bytes on the wire for each message that came back.
+    /// Bytes on the wire for each message that was echoed.
     pub wire_bytes: Option<Spread>,
-    /// How many times as long as on the wire its payload is.
+    /// Ratio of the payload to its bytes on the wire.
     pub wire_ratio: Option<Spread>,
     /// Messages per second of the server's CPU time.
     pub messages_per_cpu_second: Option<Spread>,
-    /// The server's CPU time in user mode for a message, microseconds.
+    /// The server's CPU time in user mode for each message, in microseconds.
     pub user_us: Option<Spread>,
-    /// The server's CPU time in the kernel for a message, microseconds.
+    /// The server's CPU time in the kernel for each message, in microseconds.
     pub system_us: Option<Spread>,
-    /// Peak resident memory of the server, bytes.
+    /// Peak resident memory of the server, in bytes.
     pub resident_bytes_peak: Option<Spread>,
-    /// Half of the answers came faster, microseconds.
+    /// Median of latency, in microseconds.
     pub p50_us: Option<Spread>,
-    /// 90th percentile of latency, microseconds.
+    /// 90th percentile of latency, in microseconds.
     pub p90_us: Option<Spread>,
-    /// 99th percentile of latency, microseconds.
+    /// 99th percentile of latency, in microseconds.
     pub p99_us: Option<Spread>,
-    /// 99.9th percentile of latency, microseconds.
+    /// 99.9th percentile of latency, in microseconds.
     pub p999_us: Option<Spread>,
     /// Resident bytes per connection before the first message.
     pub idle_bytes_before: Option<Spread>,
-    /// Resident bytes per connection after one message each.
+    /// Resident bytes per connection after one message on each.
     pub idle_bytes_after: Option<Spread>,
 }
 
@@ -75,7 +75,7 @@ impl Medians {
     }
 }
 
-/// Returns the microseconds that each of `messages` had of `seconds`.
+/// Returns the share of `seconds` for each of `messages`, in microseconds.
 fn microseconds(seconds: f64, messages: f64) -> f64 {
     seconds * 1e6 / messages
 }

@@ -1,27 +1,27 @@
-//! What a cell compares its contenders by.
+//! The figure by which a cell compares its contenders.
 
 use serde::Serialize;
 
 use crate::cell::Headline;
 use crate::record::Figures;
 
-/// A figure that contenders are ranked by: a cell's headline, or what stands in for it.
+/// A figure by which contenders are ranked: a cell's headline figure, or its substitute.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
-    /// Resident bytes per idle connection, once each has had a message echoed; less is better.
+    /// Resident bytes per idle connection, after each has had one message echoed. Less is better.
     BytesPerConnection,
-    /// The 99th percentile of latency, microseconds; less is better.
+    /// The 99th percentile of latency, in microseconds. Less is better.
     LatencyP99,
-    /// Messages per second of the server's CPU time; more is better.
+    /// Messages per second of the server's CPU time. More is better.
     PerServerCpuSecond,
-    /// Messages per second, for servers whose CPU time cannot be seen; more is better.
+    /// Messages per second, for servers whose CPU time is not known. More is better.
     PerSecond,
 }
 
 impl Metric {
-    /// Returns what a cell with this headline is compared by. `cpu_known` is false if
-    /// none of its figures tells the CPU time of a server.
+    /// Returns the metric of a cell with this headline. `cpu_known` is false if none of the cell's
+    /// figures includes the CPU time of a server.
     pub(super) fn new(headline: Headline, cpu_known: bool) -> Self {
         match headline {
             Headline::BytesPerConnection => Self::BytesPerConnection,
@@ -31,8 +31,8 @@ impl Metric {
         }
     }
 
-    /// Returns the figure of a round: above 0 and finite, or none. A clock or a memory that did not
-    /// move is none, because nothing can be divided by it.
+    /// Returns the figure of a round, which is finite and above 0. Returns `None` if a clock or a
+    /// memory size did not change, because it cannot be divided by.
     pub fn of(self, figures: &Figures) -> Option<f64> {
         let figure = match self {
             Self::BytesPerConnection => {
@@ -47,12 +47,12 @@ impl Metric {
         (figure.is_finite() && figure > 0.0).then_some(figure)
     }
 
-    /// Returns whether a larger figure is the better one.
+    /// Returns whether a larger figure is better.
     pub fn more_is_better(self) -> bool {
         matches!(self, Self::PerServerCpuSecond | Self::PerSecond)
     }
 
-    /// Returns how many times as good `figure` is as `other`; both are above 0.
+    /// Returns how many times as good `figure` is as `other`. Both must be above 0.
     pub fn ratio(self, figure: f64, other: f64) -> f64 {
         if self.more_is_better() {
             figure / other
@@ -62,7 +62,7 @@ impl Metric {
     }
 }
 
-/// Returns how many bytes a memory has grown by; below 0 where it has shrunk.
+/// Returns by how many bytes a memory size has grown. Below 0 if it has shrunk.
 pub(super) fn grown(now: u64, before: u64) -> f64 {
     now as f64 - before as f64
 }

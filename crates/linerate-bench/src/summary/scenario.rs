@@ -1,4 +1,4 @@
-//! Scenarios as a whole: geometric means of ratios.
+//! The geometric means of ratios over the cells of a scenario.
 
 use crate::record::ScenarioNote;
 use crate::summary::REFERENCE;
@@ -6,35 +6,35 @@ use crate::summary::cell::{CellSummary, Standing};
 use crate::summary::metric::Metric;
 use crate::summary::spread::geometric_mean;
 
-/// What came of a scenario.
+/// The results of a scenario.
 #[derive(Clone, Debug)]
 pub struct ScenarioSummary {
-    /// What it is.
+    /// Description of the scenario.
     pub note: ScenarioNote,
     /// Its cells, in the order of the record.
     pub cells: Vec<CellSummary>,
-    /// What the means are shares of.
+    /// What its ratios are relative to.
     pub base: Base,
 }
 
-/// What the ratios of a mean are to.
+/// What the ratios of a mean are relative to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Base {
-    /// To the first of each cell: where `raw-tcp` can't take part, and where memory is compared, of
-    /// which a bare socket needs next to none.
+    /// The first contender of each cell. Used where `raw-tcp` cannot take part, and where memory is
+    /// compared, because a bare socket needs almost none.
     First,
-    /// To `raw-tcp`.
+    /// The reference, `raw-tcp`.
     RawTcp,
 }
 
 /// The geometric mean of a contender's ratios.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
-    /// How many times as good as the base.
+    /// How many times as good as the base the contender is.
     pub ratio: f64,
-    /// Cells (for the mean of all scenarios: scenarios) that it is the mean of.
+    /// Number of cells (in an overall mean: scenarios) that the mean is taken of.
     pub count: usize,
-    /// Cells (scenarios) that it could be the mean of.
+    /// Number of cells (scenarios) that it could be taken of.
     pub of: usize,
 }
 
@@ -58,10 +58,11 @@ impl ScenarioSummary {
         summary
     }
 
-    /// Returns the mean of a contender's ratios, `None` if it has no figure that counts, and for
-    /// `raw-tcp` beside a base that it has no part in. Cells that
-    /// compare latency have a part in it only where a scenario compares nothing else: how late the
-    /// last of a hundred messages is says little about cost.
+    /// Returns the mean of a contender's ratios. Returns `None` if the contender has no figure that
+    /// counts, and for `raw-tcp` if it is not the base.
+    ///
+    /// Cells that compare latency are left out unless the scenario has no others, because the 99th
+    /// percentile of latency says little about cost.
     pub fn mean(&self, contender: &str) -> Option<Mean> {
         if self.base == Base::First && contender == REFERENCE {
             return None;
@@ -82,13 +83,14 @@ impl ScenarioSummary {
         })
     }
 
-    /// Returns whether its mean is part of the mean over all scenarios: where the bare echo is no bound, a ratio
-    /// above 1 says how little it gathers, and nothing about what a WebSocket costs.
+    /// Returns whether the scenario's mean is part of the mean over all scenarios. Where the bare
+    /// echo is not an upper bound, a ratio above 1 says how little the bare echo combines writes,
+    /// and nothing about the cost of a WebSocket.
     pub fn is_bounded(&self) -> bool {
         self.compared().all(CellSummary::is_bounded)
     }
 
-    /// Returns the cells that means are taken of.
+    /// Returns the cells over which means are taken.
     fn compared(&self) -> impl Iterator<Item = &CellSummary> {
         let is_latency = |cell: &CellSummary| cell.metric == Metric::LatencyP99;
         let all_latency = self.cells.iter().all(is_latency);

@@ -1,21 +1,21 @@
-//! The middle and the ends of a figure over the rounds.
+//! The median and the range of a figure over the rounds.
 
 use serde::Serialize;
 
-/// Median, least and greatest of a figure. All three are finite.
+/// Median, minimum and maximum of a figure. All three are finite.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle one; of an even number the mean of the two in the middle.
+    /// The median. For an even number of figures, it is the mean of the two in the middle.
     pub median: f64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
 }
 
 impl Spread {
-    /// Summarises figures, of which those that are not finite are left out. Returns `None` if
-    /// nothing is left.
+    /// Summarises figures, leaving out those that are not finite. Returns `None` if no figure is
+    /// left.
     pub fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut figures: Vec<f64> = figures.into_iter().filter(|it| it.is_finite()).collect();
         figures.sort_by(f64::total_cmp);
@@ -26,7 +26,8 @@ impl Spread {
         })
     }
 
-    /// Returns half of the range as a share of the median: 0.05 is ±5 %. 0 for a median of 0.
+    /// Returns half of the range as a share of the median: 0.05 is ±5 %. Returns 0 for a median of
+    /// 0.
     pub fn relative(&self) -> f64 {
         if self.median == 0.0 {
             return 0.0;
@@ -34,7 +35,7 @@ impl Spread {
         (self.max - self.min) / 2.0 / self.median.abs()
     }
 
-    /// Returns whether no round of one is within the range of the other.
+    /// Returns whether the two ranges do not overlap.
     pub fn is_apart_from(&self, other: &Self) -> bool {
         self.max < other.min || other.max < self.min
     }
@@ -49,7 +50,7 @@ fn middle(sorted: &[f64]) -> Option<f64> {
     Some(f64::midpoint(sorted[sorted.len() / 2 - 1], upper))
 }
 
-/// Returns the geometric mean of figures above 0, `None` of no figures.
+/// Returns the geometric mean of figures above 0, or `None` if there are no figures.
 pub(crate) fn geometric_mean(figures: &[f64]) -> Option<f64> {
     if figures.is_empty() {
         return None;

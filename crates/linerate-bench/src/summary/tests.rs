@@ -1,4 +1,4 @@
-//! Medians, ratios, rankings and means of records made by hand.
+//! Tests of medians, ratios, rankings and means, with records made by hand.
 
 mod counting;
 mod means;

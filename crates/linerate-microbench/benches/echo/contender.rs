@@ -1,6 +1,8 @@
-//! The servers: each as its library's own example writes an echo server, with default settings.
+//! The servers, each with default settings and written like the echo server in its library's
+//! examples.
 //!
-//! Where another way of writing it lets a library gather replies, that way is a contender too.
+//! If a library can combine replies when the server is written in another way, that way is a
+//! separate contender.
 
 use std::future::Future;
 use std::io;
@@ -15,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::unconstrained;
 use tokio_tungstenite::tungstenite;
 
-/// A server that takes part.
+/// A server that takes part in the comparison.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Contender {
     FastWebSockets,
@@ -28,7 +30,7 @@ pub(crate) enum Contender {
 }
 
 impl Contender {
-    /// All of them, in the order of the report.
+    /// All contenders, in the order of the report.
     pub(crate) const ALL: [Self; 7] = [
         Self::Linerate,
         Self::TokioTungsteniteForward,
@@ -68,7 +70,9 @@ impl Contender {
                 "0.10.0: FragmentCollector, read_frame and write_frame, unconstrained; hyper upgrade"
             }
             Self::Linerate => "recv and send; keepalive on, as by default",
-            Self::RawTcp => "read and write of whatever bytes come: no WebSocket, a ceiling",
+            Self::RawTcp => {
+                "reads and writes whatever bytes arrive, without WebSocket; an upper bound"
+            }
             Self::TokioTungsteniteForward => {
                 "0.30.0: split, forward (flushes when no input is left)"
             }
@@ -82,7 +86,7 @@ impl Contender {
         }
     }
 
-    /// Says whether the server takes WebSocket handshakes and frames.
+    /// Returns whether the server speaks WebSocket.
     pub(crate) fn speaks_websocket(self) -> bool {
         self != Self::RawTcp
     }
@@ -101,8 +105,8 @@ impl Contender {
     }
 }
 
-/// Runs a task for each connection. That one ends with an error is not told: the load generator
-/// closes its sockets without a closing handshake, and notices itself what goes wrong before.
+/// Runs a task for each connection. Errors of these tasks are ignored: the load generator closes
+/// its sockets without a closing handshake, and detects real failures itself.
 async fn accept<T, F>(listener: TcpListener, echo: impl Fn(TcpStream) -> F) -> io::Result<()>
 where
     F: Future<Output = T> + Send + 'static,

@@ -1,9 +1,9 @@
-//! The load: one thread with blocking sockets, and messages that were built before.
+//! The load: one thread with blocking sockets, and messages that are built before the clock starts.
 //!
 //! A connection sends a window of messages with one write and compares what comes back byte for
-//! byte; then it is the next connection's turn. So while one connection's echo is awaited, the
-//! windows of the others lie before the server. Of each connection there are two windows that take
-//! turns, and no message is in both, so that a stale or swapped echo is noticed.
+//! byte; then it is the next connection's turn. While the echo of one connection is awaited, the
+//! windows of the others therefore wait at the server. Each connection alternates between two
+//! windows that have no message in common, so that a stale or swapped echo is noticed.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,19 +15,19 @@ use linerate_simd::mask;
 use crate::process::Server;
 use crate::scenario::{Kind, Scenario};
 
-/// A server that is silent for so long has failed.
+/// A server that is silent for this long has failed.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// The head of a response is no longer than this.
+/// Largest size of the head of a response, in bytes.
 const RESPONSE_BYTES_MAX: usize = 4 << 10;
 
-/// The key is the one of RFC 6455 §1.3, whose answer is known.
+/// The key is that of RFC 6455 §1.3, for which the answer is known.
 const REQUEST: &[u8] =
     b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// How often and how long is measured.
+/// How often and how long each contender is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) rounds: usize,
@@ -35,15 +35,15 @@ pub(crate) struct Times {
     pub(crate) measured: Duration,
 }
 
-/// What one contender did in one round.
+/// The result of one contender in one round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measurement {
     pub(crate) messages_per_second: f64,
     pub(crate) messages_per_cpu_second: f64,
 }
 
-/// Measures all servers in turn, once in each round; the result has a list of rounds for each
-/// server. Each round begins with another server.
+/// Measures all servers in turn, once in each round. Returns a list of rounds for each server. Each
+/// round begins with a different server.
 pub(crate) fn measure_rounds(
     servers: &[Server],
     scenario: &Scenario,
@@ -54,7 +54,7 @@ pub(crate) fn measure_rounds(
     for round in 0..times.rounds {
         for turn in 0..servers.len() {
             let index = (round + turn) % servers.len();
-            // A server that has failed once is not asked again.
+            // A server that has failed once gets no more turns.
             if let Ok(measurements) = &mut results[index] {
                 match measure(&servers[index], scenario, times) {
                     Ok(measurement) => measurements.push(measurement),
@@ -81,7 +81,7 @@ fn measure(server: &Server, scenario: &Scenario, times: &Times) -> anyhow::Resul
     })
 }
 
-/// Exchanges windows for `time`, until nothing is in flight; returns how many there were.
+/// Exchanges windows for `time` and until nothing is in flight. Returns the number of windows.
 fn exchange(connections: &mut [Connection], time: Duration) -> anyhow::Result<usize> {
     let start = Instant::now();
     let mut windows = 0;
@@ -101,11 +101,11 @@ fn exchange(connections: &mut [Connection], time: Duration) -> anyhow::Result<us
     Ok(windows + connections.len())
 }
 
-/// A client's end, and what it sends.
+/// A client's connection and the windows that it sends.
 struct Connection {
     stream: TcpStream,
     windows: [Window; 2],
-    /// Which of the windows is in flight, or is the next to be.
+    /// Index of the window that is in flight or will be sent next.
     turn: usize,
     received: Vec<u8>,
 }
@@ -142,30 +142,30 @@ impl Connection {
         let request = &self.windows[self.turn].request;
         self.stream
             .write_all(request)
-            .context("a window was not taken")
+            .context("cannot send a window of messages")
     }
 
     fn receive(&mut self) -> anyhow::Result<()> {
         self.stream
             .read_exact(&mut self.received)
-            .context("no whole echo came")?;
+            .context("cannot read the whole echo")?;
         ensure!(
             self.received == self.windows[self.turn].echo,
-            "the echo differs"
+            "the echo differs from what was sent"
         );
         self.turn = 1 - self.turn;
         Ok(())
     }
 }
 
-/// The bytes of a window's frames, and of those that answer them.
+/// The bytes of a window's frames, and of the frames that answer them.
 struct Window {
     request: Vec<u8>,
     echo: Vec<u8>,
 }
 
 impl Window {
-    /// Builds the messages of the window `number`.
+    /// Builds the messages of window `number`.
     fn new(scenario: &Scenario, number: usize) -> Self {
         let mut window = Self {
             request: Vec::new(),
@@ -190,7 +190,7 @@ impl Window {
 
 /// Builds a payload that begins with the message's number.
 fn payload(scenario: &Scenario, message: usize) -> Vec<u8> {
-    /// With characters of one, two, three and four bytes.
+    /// The pattern has characters of one, two, three and four bytes.
     const PATTERN: &str = r#"{"channel":"prices","offset":18723,"text":"Grüße, κόσμε 🍣"},"#;
 
     let len = scenario.payload_bytes;
@@ -200,13 +200,13 @@ fn payload(scenario: &Scenario, message: usize) -> Vec<u8> {
     payload.extend(std::iter::repeat_n('.', len - payload.len()));
     let mut payload = payload.into_bytes();
     if scenario.kind == Kind::Binary && len > 8 {
-        // No text.
+        // The payload must not be valid UTF-8.
         payload[8] = 0xff;
     }
     payload
 }
 
-/// Appends a frame header up to where a masking key would be (RFC 6455 §5.2).
+/// Appends the part of a frame header that precedes the masking key (RFC 6455 §5.2).
 fn push_header(frame: &mut Vec<u8>, kind: Kind, mask_bit: u8, len: usize) {
     frame.push(match kind {
         Kind::Binary => 0x82,
@@ -228,11 +228,16 @@ fn push_header(frame: &mut Vec<u8>, kind: Kind, mask_bit: u8, len: usize) {
 fn shake_hands(stream: &mut TcpStream) -> anyhow::Result<()> {
     stream.write_all(REQUEST)?;
     let mut head = Vec::new();
-    // Byte by byte, so that no frame behind the head would be taken.
+    // Reads byte by byte, so that no frame after the head is consumed.
     while !head.ends_with(b"\r\n\r\n") {
-        ensure!(head.len() < RESPONSE_BYTES_MAX, "the response has no end");
+        ensure!(
+            head.len() < RESPONSE_BYTES_MAX,
+            "the head of the response is longer than {RESPONSE_BYTES_MAX} bytes"
+        );
         let mut byte = [0];
-        stream.read_exact(&mut byte).context("no response came")?;
+        stream
+            .read_exact(&mut byte)
+            .context("cannot read the response")?;
         head.push(byte[0]);
     }
     let head = String::from_utf8_lossy(&head);

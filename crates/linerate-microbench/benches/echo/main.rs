@@ -1,13 +1,14 @@
-//! Echo servers beside one another: linerate, other libraries, and a socket without WebSocket.
+//! Compares echo servers: linerate, other libraries, and a socket without WebSocket.
 //!
-//! Each server is a process of its own with one thread on one core; the load comes from one thread
-//! on another. What is measured is laid out in [`scenario`], how in [`load`], by whom in
-//! [`contender`]. The figures of one run belong together: the rounds of the contenders alternate, so
-//! that whatever else the machine does meets all of them, and what counts is the ratio within a
-//! round.
+//! Each server is a separate process with one thread on one core. The load comes from one thread on
+//! another core. [`scenario`] defines what is measured, [`load`] how, and [`contender`] which
+//! servers take part. The figures of one run belong together: the rounds of the contenders
+//! alternate, so that other work on the machine affects all of them, and the ratio within a round
+//! is what counts.
 //!
 //! `cargo bench -p linerate-microbench --features contenders --bench echo` takes about 80 seconds,
-//! with `LINERATE_BENCH_QUICK=1` about ten, and needs Linux; arguments select scenarios by a part of their name.
+//! or about ten with `LINERATE_BENCH_QUICK=1`, and requires Linux. Arguments select scenarios by a
+//! part of their name.
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +26,7 @@ use load::Times;
 use process::{Cores, Server};
 use scenario::SCENARIOS;
 
-/// One allocator for all contenders, since one binary has but one.
+/// All contenders share this allocator, because a binary can have only one.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -38,10 +39,10 @@ fn main() -> anyhow::Result<()> {
     compare(&arguments)
 }
 
-/// Measures every contender in every scenario whose name one of `arguments` is a part of; without
-/// any, in all of them.
+/// Measures every contender in each scenario whose name contains one of `arguments`, or in all
+/// scenarios if there are no arguments.
 fn compare(arguments: &[String]) -> anyhow::Result<()> {
-    // Cargo adds options of its own.
+    // Cargo adds options, which are ignored.
     let wanted: Vec<&String> = arguments
         .iter()
         .filter(|argument| !argument.starts_with('-'))

@@ -1,4 +1,5 @@
-//! The servers' processes: started from this very binary, pinned to a core, their CPU time read.
+//! The servers' processes: started from this same binary, pinned to a core, with their CPU time
+//! read.
 
 use std::env;
 use std::fs;
@@ -14,10 +15,10 @@ use tokio::net::TcpListener;
 
 use crate::contender::Contender;
 
-/// The first argument of a server's process; those behind it are contender and core.
+/// First argument of a server's process. The contender and the core follow.
 pub(crate) const SERVE: &str = "--serve";
 
-/// The numbers of the cores that servers and client run on.
+/// The numbers of the cores that the servers and the client run on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cores {
     pub(crate) client: usize,
@@ -25,11 +26,11 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    /// Chooses the first two cores that the process may use; one for both if there is no other.
+    /// Chooses the first two cores that the process may use, or one for both if there is only one.
     pub(crate) fn choose() -> anyhow::Result<Self> {
-        let allowed = sched_getaffinity(None).context("can't ask for the cores")?;
+        let allowed = sched_getaffinity(None).context("cannot read the CPU affinity")?;
         let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
-        let server = cores.next().context("no core is allowed")?;
+        let server = cores.next().context("no core is available")?;
         Ok(Self {
             client: cores.next().unwrap_or(server),
             server,
@@ -37,14 +38,14 @@ impl Cores {
     }
 }
 
-/// Pins this thread, and the threads it will start, to a core.
+/// Pins this thread, and the threads that it starts later, to a core.
 pub(crate) fn pin(core: usize) -> anyhow::Result<()> {
     let mut cores = CpuSet::new();
     cores.set(core);
-    sched_setaffinity(None, &cores).with_context(|| format!("can't pin to core {core}"))
+    sched_setaffinity(None, &cores).with_context(|| format!("cannot pin to core {core}"))
 }
 
-/// A contender's server in a process of its own, which ends with this value.
+/// A contender's server in a separate process, which is killed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) contender: Contender,
@@ -60,13 +61,13 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
-            .context("can't start this binary as a server")?;
+            .context("cannot start this binary as a server")?;
         let mut line = String::new();
         let stdout = child
             .stdout
             .take()
-            .context("the server's output is a pipe")?;
-        // From here on the child is stopped whatever happens.
+            .context("the server's standard output is not a pipe")?;
+        // From here on, the child is killed even if an error follows.
         let mut server = Self {
             contender,
             address: (Ipv4Addr::LOCALHOST, 0).into(),
@@ -76,15 +77,15 @@ impl Server {
         server.address = line
             .trim_end()
             .parse()
-            .with_context(|| format!("{} did not say its address", contender.name()))?;
+            .with_context(|| format!("{} did not print its address", contender.name()))?;
         Ok(server)
     }
 
-    /// Returns the time that the server's one thread has spent on a core, in user and kernel mode.
+    /// Returns the CPU time of the server's single thread, in user and kernel mode.
     pub(crate) fn cpu_time(&self) -> anyhow::Result<Duration> {
-        // In nanoseconds, where the clock ticks of /proc/PID/stat are too coarse for a round.
+        // This file has nanoseconds. The clock ticks of /proc/PID/stat are too coarse for a round.
         let path = format!("/proc/{}/schedstat", self.child.id());
-        let figures = fs::read_to_string(&path).with_context(|| format!("can't read {path}"))?;
+        let figures = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
         let run_time = figures.split(' ').next().unwrap_or_default();
         Ok(Duration::from_nanos(run_time.parse()?))
     }
@@ -92,13 +93,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It fails only if the process has ended by itself.
+        // This fails only if the process has ended by itself.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 }
 
-/// Is a server's process: says its address, then serves until it is killed.
+/// Runs as a server's process: prints the address, then serves until it is killed.
 pub(crate) fn serve(arguments: &[String]) -> anyhow::Result<()> {
     let [contender, core] = arguments else {
         anyhow::bail!("{SERVE} takes a contender and a core");

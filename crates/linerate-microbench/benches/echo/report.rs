@@ -1,4 +1,4 @@
-//! The tables.
+//! Prints the method and the tables of results.
 
 use crate::contender::Contender;
 use crate::load::{Measurement, Times};
@@ -13,7 +13,7 @@ const FIGURES: [Figure; 2] = [
     |measurement| measurement.messages_per_cpu_second,
 ];
 
-/// Says what is measured and how, as far as the figures depend on it.
+/// Prints what is measured and how, as far as the figures depend on it.
 pub(crate) fn print_method(times: &Times, cores: Cores) {
     println!(
         "Echo servers, each one process with one thread (tokio current_thread) on core {}; load from \
@@ -36,12 +36,12 @@ pub(crate) fn print_method(times: &Times, cores: Cores) {
     }
     println!(
         "Columns: the median of the rounds ± half their range; then how many times as much linerate \
-         does, as the\nmedian of the ratios within the rounds, and their range. CPU-seconds are the \
-         server's, user and kernel."
+         does, as the\nmedian of the ratios within the rounds, and their range. CPU-seconds are those of \
+         the server, in user mode and in the kernel."
     );
 }
 
-/// Prints what the servers did in a scenario; `results` are in their order.
+/// Prints the results of a scenario. `results` are in the order of `servers`.
 pub(crate) fn print_table(
     scenario: &Scenario,
     servers: &[Server],
@@ -69,7 +69,7 @@ pub(crate) fn print_table(
     }
 }
 
-/// Formats a figure, its spread and the ratio of linerate's to it.
+/// Formats a figure, its spread, and how many times as much linerate does.
 fn cells(rounds: &[Measurement], linerate: Option<&Vec<Measurement>>, figure: Figure) -> String {
     let own = Summary::of(rounds.iter().map(figure));
     let spread = (own.max - own.min) / 2.0 / own.median * 100.0;
@@ -81,7 +81,7 @@ fn cells(rounds: &[Measurement], linerate: Option<&Vec<Measurement>>, figure: Fi
     format!("{:>11} {spread:>4.0}%  {ratio:<19}", grouped(own.median))
 }
 
-/// The middle and the ends of some figures.
+/// The median and the range of some figures.
 struct Summary {
     min: f64,
     median: f64,
@@ -89,7 +89,8 @@ struct Summary {
 }
 
 impl Summary {
-    /// Summarises at least one figure; of an even number the upper middle one is the median.
+    /// Summarises at least one figure. For an even number of figures, the upper middle one is the
+    /// median.
     fn of(figures: impl Iterator<Item = f64>) -> Self {
         let mut figures: Vec<f64> = figures.collect();
         figures.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! What clients do: how many, with which messages, how many of them in flight.
+//! The loads: number of connections, kind and size of messages, messages in flight.
 
 /// A kind of load.
 #[derive(Clone, Copy, Debug)]
@@ -7,11 +7,11 @@ pub(crate) struct Scenario {
     pub(crate) kind: Kind,
     pub(crate) payload_bytes: usize,
     pub(crate) connections: usize,
-    /// Messages that each connection sends in one write before it waits for their echoes.
+    /// Number of messages that each connection sends in one write before it waits for their echoes.
     pub(crate) window: usize,
 }
 
-/// The kind of the messages, which decides whether servers validate them.
+/// The kind of the messages, which determines whether servers validate them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
     Binary,

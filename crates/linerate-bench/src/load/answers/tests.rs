@@ -1,7 +1,7 @@
 use super::*;
 use crate::load::message::Message;
 
-/// Compares `input`, cut into two at every place, with `texts`; all cuts have to agree.
+/// Compares `input`, split at every position, with `texts`. All splits must give the same result.
 fn compare(input: &[u8], texts: &[&str]) -> Result<(u64, Vec<u8>), String> {
     let messages: Vec<Message> = texts
         .iter()
@@ -27,7 +27,7 @@ fn compare(input: &[u8], texts: &[&str]) -> Result<(u64, Vec<u8>), String> {
     outcomes[0].clone()
 }
 
-/// Returns the messages that came right, with nothing to answer.
+/// Returns the number of messages that arrived correctly. No control frame may have to be answered.
 fn count(input: &[u8], texts: &[&str]) -> Result<u64, String> {
     compare(input, texts).map(|(messages, control)| {
         assert_eq!(control, b"");
@@ -66,28 +66,28 @@ fn what_differs_is_told() {
     let differs = error(b"\x81\x04Spam\x81\x04Spxm", &["Spam", "Spam"]);
     assert_eq!(
         differs,
-        "the server answered message 1 with other bytes: byte 2 is 0x78 and should be 0x61"
+        "the server answered message 1 with other bytes: byte 2 is 0x78, expected 0x61"
     );
-    // Parsed.
+    // The same error in an answer that is parsed.
     assert_eq!(
         error(b"\x89\x00\x81\x04Spam\x81\x04Spxm", &["Spam", "Spam"]),
         differs
     );
     assert_eq!(
         error(b"\x81\x03Spa", &["Spam"]),
-        "the server answered message 0 with 3 B in place of 4 B"
+        "the server answered message 0 with 3 B, expected 4 B"
     );
     assert_eq!(
         error(b"\x82\x04Spam", &["Spam"]),
-        "the server answered message 0 as binary and not as text"
+        "the server answered message 0 as binary, expected text"
     );
     assert_eq!(
         error(b"\x81\x01a\x81\x01a", &["a"]),
-        "the server sent more than it was asked for, behind message 1"
+        "the server sent data that was not due, after message 1"
     );
     assert_eq!(
         error(b"\x88\x02\x03\xe9", &["a"]),
-        "the server closed the connection in the middle, with code 1001"
+        "the server closed the connection before the load ended, with code 1001"
     );
     assert_eq!(
         error(b"\x81\x81\x00\x00\x00\x00a", &["a"]),

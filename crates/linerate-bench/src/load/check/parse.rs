@@ -1,4 +1,4 @@
-//! The slow path of checking: frames of any form, compressed or not.
+//! The slow path of the check: frames of any form, compressed or not.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use linerate_proto::{CloseFrame, Header, Opcode, ProtocolError};
@@ -6,43 +6,43 @@ use linerate_proto::{CloseFrame, Header, Opcode, ProtocolError};
 use super::super::LoadError;
 use crate::cell::Deflate;
 
-/// What the frames have to carry next.
+/// The message that the frames have to carry next.
 #[derive(Debug)]
 pub(crate) struct Expected<'a> {
-    /// The number of the message on its connection.
+    /// Number of the message on its connection.
     pub(crate) message: u64,
-    /// Its kind.
+    /// Opcode of the message.
     pub(crate) opcode: Opcode,
-    /// Its payload; `None` if no message is due.
+    /// Payload of the message; `None` if no message is due.
     pub(crate) payload: Option<&'a [u8]>,
 }
 
-/// How far some input led.
+/// What a piece of input led to.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Progress {
-    /// A Close frame, with its code.
+    /// A Close frame with this code.
     Closed(Option<u16>),
-    /// To the end of a message, all of which is right.
+    /// The end of a message that is correct as a whole.
     Message,
-    /// Nowhere that would count.
+    /// Nothing that counts, for instance part of a header.
     Nothing,
-    /// Into a message, so many bytes of whose payload are right.
+    /// Part of a message; this many bytes of its payload are correct so far.
     Payload(usize),
-    /// A Ping, which has to be answered with this.
+    /// A Ping with this payload, which has to be answered.
     Ping(Vec<u8>),
 }
 
 /// Parses frames and compares their payload.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    /// A header that came in part.
+    /// The part of a header that has arrived.
     head: [u8; Header::BYTES_MAX],
     head_bytes: usize,
-    /// The frame whose header came, and what is missing of its payload.
+    /// The frame whose header has arrived, and how many bytes of its payload are missing.
     frame: Option<(Header, u64)>,
-    /// Whether the message has had a first frame.
+    /// True if the first frame of the message has arrived.
     in_message: bool,
-    /// Bytes of the message's payload that are right.
+    /// Number of bytes of the message's payload that are correct so far.
     payload_bytes: usize,
     control: Vec<u8>,
     inflate: Option<Box<Inflate>>,
@@ -64,13 +64,13 @@ impl Frames {
         }
     }
 
-    /// Begins with a part of a header that came before.
+    /// Sets the part of a header that arrived before.
     pub(crate) fn begin(&mut self, head: &[u8]) {
         self.head[..head.len()].copy_from_slice(head);
         self.head_bytes = head.len();
     }
 
-    /// Takes some of `input` and tells how many bytes.
+    /// Parses part of `input`. Returns the progress and the number of bytes consumed.
     pub(crate) fn take(
         &mut self,
         expected: &Expected<'_>,
@@ -98,7 +98,8 @@ impl Frames {
         Ok((self.finish_frame(expected, &header)?, bytes))
     }
 
-    /// Returns whether the next byte is the first of a message's, or of a control frame between two.
+    /// Returns whether the next byte is the first of a message, or of a control frame between two
+    /// messages.
     pub(crate) fn is_between_messages(&self) -> bool {
         !self.in_message && self.head_bytes == 0 && self.frame.is_none()
     }
@@ -204,7 +205,7 @@ impl Frames {
             return Ok(Progress::Payload(self.payload_bytes));
         }
         if self.inflate.is_some() {
-            // RFC 7692 §7.2.2: what the sender cut off belongs to the message.
+            // RFC 7692 §7.2.2: the four bytes that the sender removed belong to the message.
             self.take_payload(expected, b"\x00\x00\xff\xff")?;
         }
         let bytes = std::mem::take(&mut self.payload_bytes) as u64;
@@ -220,12 +221,12 @@ impl Frames {
     }
 }
 
-/// Undoes the compression of a connection's answers.
+/// Decompresses the answers of a connection.
 #[derive(Debug)]
 struct Inflate {
     decompress: Decompress,
     deflate: Deflate,
-    /// Whether the message had a final block: nothing behind it is data (RFC 7692 §7.2.3.4).
+    /// True if the message had a final block. Nothing after it is data (RFC 7692 §7.2.3.4).
     ended: bool,
     output: [u8; 16 << 10],
 }
@@ -274,7 +275,7 @@ impl Inflate {
     }
 }
 
-/// Compares a part of a message's payload, of which `payload_bytes` are known to be right.
+/// Compares part of a message's payload. `payload_bytes` bytes before it are known to be correct.
 fn compare(
     expected: &Expected<'_>,
     payload_bytes: &mut usize,

@@ -36,7 +36,7 @@ fn feed(script: &Script, input: &[u8], piece: usize) -> (Check, Result<(), LoadE
     (check, result)
 }
 
-/// Feeds `input` whole and in small pieces, and returns the error, which is always the same.
+/// Feeds `input` whole and in small pieces. Returns the error, which must always be the same.
 fn error(script: &Script, input: &[u8]) -> LoadError {
     let whole = feed(script, input, usize::MAX).1.unwrap_err();
     for piece in [1, 2, 3, 7, 203, 204, 205] {
@@ -159,7 +159,7 @@ fn each_changed_byte_is_found() {
             (2, 77, right[at], wrong[at])
         );
     }
-    // In fragments too.
+    // The same in fragments.
     let script = script(Wire::WebSocket);
     let mut wrong = payload(&script, 0).to_vec();
     wrong[120] ^= 1;

@@ -1,4 +1,4 @@
-//! One client of an echo: sends windows of the script, checks the answers, closes and begins anew.
+//! One client of an echo: sends windows of the script, checks the answers, closes and reconnects.
 
 use std::io;
 
@@ -10,29 +10,29 @@ use crate::load::opening::{self, Opening};
 use crate::load::socket::Socket;
 use crate::load::{LoadError, Wire};
 
-/// A connection and what is in flight on it.
+/// A connection and the messages in flight on it.
 #[derive(Debug)]
 pub(super) struct Client {
-    /// Which of all clients this is.
+    /// Number of this client among all clients.
     number: usize,
     socket: Socket,
     stage: Stage,
     check: Check,
-    /// The message of the cycle that is sent next.
+    /// Index in the cycle of the message that is sent next.
     next: usize,
-    /// Where in the requests the next byte to be sent is, and how many are to be sent from there.
+    /// Position of the next unsent byte in the requests, and how many bytes to send from there.
     at: usize,
     unsent: usize,
-    /// Messages that are not sent yet before the connection is closed.
+    /// Number of messages still to be sent before the connection is closed.
     left: u64,
-    /// Frames that belong to no window: Pongs and Close.
+    /// Frames that are not part of a window: Pongs and Close.
     control: Vec<u8>,
     control_sent: usize,
-    /// When the window in flight was begun, as the caller counts time.
+    /// Time at which the window in flight was started, on the caller's clock.
     window_start: u64,
-    /// Grows whenever the server does something; while it stands still, the server is silent.
+    /// Grows whenever the server does something. The server is silent while this does not change.
     activity: u64,
-    /// Bytes of frames that came.
+    /// Number of bytes of frames that have arrived.
     received: u64,
 }
 
@@ -43,21 +43,21 @@ enum Stage {
     Opening(Box<Opening>),
 }
 
-/// What became of a client when its socket was ready.
+/// What became of a client after its socket was ready.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// Its connection is over, as it should be.
+    /// The connection has ended as it should.
     Done,
-    /// It goes on.
+    /// The connection continues.
     GoesOn,
 }
 
 impl Client {
-    /// Opens a connection and waits for it.
+    /// Opens a connection and waits until it is open.
     ///
     /// # Errors
     ///
-    /// It cannot be opened.
+    /// Returns an error if the connection cannot be opened.
     pub(super) fn open(plan: &Plan<'_>, number: usize) -> Result<Self, LoadError> {
         let opened = opening::open(plan.target, plan.echo.deflate, plan.budget.silence_max)?;
         let mut client = Self::new(plan, number, opened.socket, Stage::Open);
@@ -65,16 +65,17 @@ impl Client {
         Ok(client)
     }
 
-    /// Begins to open a connection, which goes on whenever the socket is ready.
+    /// Begins to open a connection. The opening continues whenever the socket is ready.
     ///
     /// # Errors
     ///
-    /// The server refuses, as far as that is known at once.
+    /// Returns an error if the server is already known to refuse.
     pub(super) fn start(plan: &Plan<'_>, number: usize) -> Result<Self, LoadError> {
         let mut socket = Socket::connect(plan.target)?;
         let mut opening = Opening::new(plan.target, plan.echo.deflate)?;
         if plan.target.wire == Wire::WebSocket && !socket.is_encrypted() {
-            // On loopback the connection stands as soon as it is asked for, so that the request can go out without a wait.
+            // On loopback the connection is established at once, so the request can be sent without
+            // a wait.
             opening.drive(&mut socket)?;
         }
         let stage = Stage::Opening(Box::new(opening));
@@ -100,11 +101,11 @@ impl Client {
         }
     }
 
-    /// Takes so many more messages to be sent, and sends what the socket takes.
+    /// Queues `messages` more messages and sends what the socket accepts.
     ///
     /// # Errors
     ///
-    /// The connection broke.
+    /// Returns an error if the connection broke.
     pub(super) fn send(&mut self, plan: &Plan<'_>, messages: u64) -> Result<(), LoadError> {
         self.enqueue(plan, messages);
         self.transmit(plan)
@@ -114,20 +115,22 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The connection broke.
+    /// Returns an error if the connection broke.
     pub(super) fn begin(&mut self, plan: &Plan<'_>, now: u64) -> Result<(), LoadError> {
         self.next_window(plan, now)?;
         self.transmit(plan)
     }
 
     /// Does what the socket is ready for: sends, receives, checks, and sends the next window once
-    /// one has been answered. `ended` tells that the server will send no more; `now` tells the time
-    /// when messages were answered, and `answered` is told how many, and how long ago their window
-    /// was begun.
+    /// the current one has been answered.
+    ///
+    /// `ended` is true if the server will send no more. `now` returns the current time. `answered`
+    /// is called with the time, the age of the window and the number of messages that were
+    /// answered.
     ///
     /// # Errors
     ///
-    /// The server failed.
+    /// Returns an error if the server failed.
     pub(super) fn handle_ready(
         &mut self,
         plan: &Plan<'_>,
@@ -159,7 +162,8 @@ impl Client {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Ok(Outcome::GoesOn);
                 }
-                // The server has answered the Close frame: how it ends the connection is its own.
+                // The server has answered the Close frame. How it ends the connection after that is
+                // up to it.
                 Err(_) if self.check.is_closed() => return Ok(Outcome::Done),
                 Err(error) => return Err(LoadError::of_socket(error)),
             };
@@ -172,7 +176,8 @@ impl Client {
                 self.transmit(plan)?;
             }
             if ended && self.check.is_closed() && self.socket.drained() {
-                // The server's Close frame was the last that it sent: a read would only say so again.
+                // The server sends nothing after its Close frame, and another read would only
+                // confirm that.
                 return Ok(Outcome::Done);
             }
             let messages = self.check.answered() - before;
@@ -190,11 +195,11 @@ impl Client {
         }
     }
 
-    /// Drops the connection without ceremony.
+    /// Closes the connection without a closing handshake.
     ///
     /// # Errors
     ///
-    /// The socket cannot be told to.
+    /// Returns an error if the socket option cannot be set.
     pub(super) fn abandon(self) -> Result<(), LoadError> {
         self.socket.abandon()
     }
@@ -211,7 +216,7 @@ impl Client {
         &self.check
     }
 
-    /// Returns how many bytes of frames have come.
+    /// Returns the number of bytes of frames that have arrived.
     pub(super) fn received(&self) -> u64 {
         self.received
     }
@@ -221,12 +226,12 @@ impl Client {
         self.activity
     }
 
-    /// Returns whether it is the server's turn.
+    /// Returns whether the client waits for the server.
     pub(super) fn waits(&self) -> bool {
         self.check.due() > 0 || !matches!(self.stage, Stage::Open)
     }
 
-    /// Begins the next window, or the closing handshake behind the last one.
+    /// Begins the next window, or the closing handshake after the last one.
     fn next_window(&mut self, plan: &Plan<'_>, now: u64) -> Result<(), LoadError> {
         let window = u64::from(plan.echo.window).min(self.left);
         if window == 0 {
@@ -261,15 +266,15 @@ impl Client {
     fn transmit(&mut self, plan: &Plan<'_>) -> Result<(), LoadError> {
         match self.write(plan) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            // The reason may be a Close frame that is yet to be read.
+            // The reason may be in a Close frame that has not been read yet.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Err(error) => Err(LoadError::of_socket(error)),
             Ok(()) => Ok(()),
         }
     }
 
-    /// Writes all there is. A control frame waits for the requests, since it must not come within
-    /// one, unless it is begun.
+    /// Writes everything that is queued. A control frame must not be sent within a request, so it
+    /// waits until the requests are sent, unless part of it has been sent already.
     fn write(&mut self, plan: &Plan<'_>) -> io::Result<()> {
         self.socket.flush()?;
         if self.control_sent > 0 {
@@ -282,7 +287,7 @@ impl Client {
                 .min(requests.len() - self.at)
                 .min(plan.write_bytes_max);
             let written = self.socket.write(&requests[self.at..self.at + bytes])?;
-            // What is sent on a schedule tells nothing about the server.
+            // Messages sent on a schedule say nothing about the server.
             if plan.echo.rate.is_none() {
                 self.activity += written as u64;
             }
@@ -304,7 +309,7 @@ impl Client {
         Ok(())
     }
 
-    /// Judges the end of the stream.
+    /// Decides whether the end of the stream was expected.
     fn handle_end(&self, plan: &Plan<'_>) -> Result<Outcome, LoadError> {
         match (&self.stage, plan.target.wire) {
             (Stage::Closing, Wire::Raw) => Ok(Outcome::Done),

@@ -1,4 +1,4 @@
-//! The schedule of an open loop: when each message is to be sent, whatever the server does.
+//! The schedule of an open loop: when to send each message, whatever the server does.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -12,11 +12,12 @@ use rustix::time::{
 use crate::load::LoadError;
 use crate::load::error::system;
 
-/// The timer goes off at most this often; messages between two times are sent together.
+/// Shortest interval of the timer. Messages that become due between two expirations are sent
+/// together.
 const INTERVAL_MIN: Duration = Duration::from_micros(20);
 
 /// Messages of one thread at equal intervals, numbered from 0. Times are in nanoseconds since a
-/// moment of the caller's choice.
+/// moment that the caller chooses.
 #[derive(Debug)]
 pub(super) struct Schedule {
     timer: OwnedFd,
@@ -27,33 +28,33 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Starts to send `rate` messages per second.
+    /// Starts a schedule of `rate` messages per second at the time `start`.
     ///
     /// # Errors
     ///
-    /// No timer can be had, or there is no such rate.
+    /// Returns an error if no timer can be created, or if `rate` is not a possible rate.
     pub(super) fn new(rate: f64, start: u64) -> Result<Self, LoadError> {
         let interval = 1e9 / rate;
         if !(interval.is_finite() && interval > 0.0) {
             return Err(LoadError::Unsupported {
-                what: "a rate that is not above zero",
+                what: "a rate that is not greater than zero",
             });
         }
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
         )
-        .map_err(system("no timer can be had"))?;
+        .map_err(system("cannot create a timer"))?;
         let period = Duration::from_nanos(interval as u64).max(INTERVAL_MIN);
         let period = Timespec::try_from(period).map_err(|_| LoadError::Unsupported {
-            what: "a rate that is so low",
+            what: "a rate that is too low for a timer",
         })?;
         let times = Itimerspec {
             it_interval: period,
             it_value: period,
         };
         timerfd_settime(&timer, TimerfdTimerFlags::empty(), &times)
-            .map_err(system("the timer cannot be set"))?;
+            .map_err(system("cannot set the timer"))?;
         Ok(Self {
             timer,
             start,
@@ -63,11 +64,11 @@ impl Schedule {
         })
     }
 
-    /// Returns the messages to be sent at `now` that were not returned before. Call it whenever the
-    /// timer goes off, which it does not again without.
+    /// Returns the messages that are due at `now` and were not returned before. Call this whenever
+    /// the timer expires; otherwise it does not expire again.
     pub(super) fn take_due(&mut self, now: u64) -> Range<u64> {
-        // The kernel sets a timer that repeats anew when its count is read; how often it went off,
-        // the clock tells as well.
+        // Reading the count re-arms the repeating timer. The count itself is not needed, because
+        // the clock tells how many messages are due.
         let _ = rustix::io::read(&self.timer, &mut [0; 8]);
         let due = (now.saturating_sub(self.start) as f64 / self.interval) as u64;
         let before = self.sent;
@@ -75,28 +76,28 @@ impl Schedule {
         before..self.sent
     }
 
-    /// Measures the delay of messages that are to be sent from `now` on.
+    /// Starts to measure the delay of messages that are due at `now` or later.
     pub(super) fn measure_from(&mut self, now: u64) {
         self.measured_from = now;
     }
 
-    /// Returns how long ago a message was to be sent, `None` if that is not measured.
+    /// Returns how long ago a message was due, or `None` if its delay is not measured.
     pub(super) fn delay(&self, number: u64, now: u64) -> Option<u64> {
         let intended = self.intended(number);
         (intended >= self.measured_from).then(|| now.saturating_sub(intended))
     }
 
-    /// Returns when a message is to be sent.
+    /// Returns the time at which a message is due.
     pub(super) fn intended(&self, number: u64) -> u64 {
         self.start + ((number + 1) as f64 * self.interval) as u64
     }
 
-    /// Returns how many messages were due until now.
+    /// Returns the number of messages that have become due so far.
     pub(super) fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Returns what becomes readable, edge-triggered, when messages are due.
+    /// Returns a descriptor that becomes readable (edge-triggered) when messages are due.
     pub(super) fn timer(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }
@@ -121,7 +122,7 @@ mod tests {
         let mut schedule = Schedule::new(1_000.0, 5_000).unwrap();
         assert_eq!(schedule.delay(0, 2_000_000), None);
         schedule.measure_from(2_000_000);
-        // Message 0 was to be sent at 1.005 ms, message 1 at 2.005 ms.
+        // Message 0 was due at 1.005 ms, message 1 at 2.005 ms.
         assert_eq!(schedule.delay(0, 9_000_000), None);
         assert_eq!(schedule.delay(1, 9_000_000), Some(6_995_000));
     }

@@ -1,4 +1,4 @@
-//! Where the conductor and one thread of the load meet.
+//! The state that the conductor shares with one thread of the load.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::load::LoadError;
 use crate::load::error::system;
 
-/// What is being done.
+/// The phase of a load.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub(super) enum Phase {
     /// Connections are being opened.
     Opening,
-    /// The load that does not count.
+    /// The load runs but does not count.
     WarmUp,
-    /// The load that counts.
+    /// The load runs and counts.
     Measured,
-    /// Figures are taken; answers that are due for long are waited for.
+    /// Figures are collected. Answers that have been due for long are still awaited.
     Ending,
-    /// The load failed; nothing matters any more.
+    /// The load has failed, and threads stop at once.
     Abandoned,
 }
 
@@ -36,17 +36,18 @@ impl Phase {
     ];
 }
 
-/// The thread writes here after each wait, and the conductor reads twice: each station has cache
-/// lines of its own, two of which are fetched together.
+/// The state that the conductor shares with one thread. The thread writes here after each wait, and
+/// the conductor reads twice. Each station is aligned to 128 bytes, so that it shares no cache
+/// lines with another, because processors fetch cache lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Station {
-    /// Bytes of answers that came, and connections that are over.
+    /// Bytes of answers that have arrived, and number of connections that have ended.
     verified: AtomicU64,
     connections: AtomicU64,
-    /// Bytes that came, as they came.
+    /// Bytes that have arrived, counted as they were received.
     received: AtomicU64,
-    /// Whether the thread is so late with an open loop that there is no point in going on.
+    /// True if the thread is so late with an open loop that it is pointless to continue.
     is_behind: AtomicBool,
     phase: AtomicU8,
     thread: AtomicI32,
@@ -54,9 +55,11 @@ pub(super) struct Station {
 }
 
 impl Station {
+    /// Creates a station in the phase [`Phase::Opening`].
+    ///
     /// # Errors
     ///
-    /// No signal can be had.
+    /// Returns an error if no eventfd can be created.
     pub(super) fn new() -> Result<Self, LoadError> {
         Ok(Self {
             verified: AtomicU64::new(0),
@@ -66,29 +69,30 @@ impl Station {
             phase: AtomicU8::new(Phase::Opening as u8),
             thread: AtomicI32::new(0),
             signal: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
-                .map_err(system("no eventfd can be had"))?,
+                .map_err(system("cannot create an eventfd"))?,
         })
     }
 
-    /// Makes the calling thread the one whose CPU time counts.
+    /// Makes the calling thread the one whose CPU time [`cpu`](Self::cpu) returns.
     pub(super) fn enter(&self) {
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
         self.thread.store(thread, Ordering::Release);
     }
 
-    /// Tells the conductor what was done.
+    /// Reports to the conductor what the thread has done.
     pub(super) fn report(&self, verified: u64, connections: u64, received: u64) {
         self.verified.store(verified, Ordering::Relaxed);
         self.connections.store(connections, Ordering::Relaxed);
         self.received.store(received, Ordering::Relaxed);
     }
 
-    /// Tells the conductor that the schedule cannot be kept.
+    /// Reports to the conductor that the schedule cannot be kept.
     pub(super) fn report_behind(&self) {
         self.is_behind.store(true, Ordering::Relaxed);
     }
 
-    /// Returns what becomes readable, edge-triggered, when the thread has to look around.
+    /// Returns a descriptor that becomes readable (edge-triggered) when the thread has to check its
+    /// state.
     pub(super) fn signal(&self) -> BorrowedFd<'_> {
         self.signal.as_fd()
     }
@@ -97,15 +101,15 @@ impl Station {
         Phase::ALL[usize::from(self.phase.load(Ordering::Acquire))]
     }
 
-    /// Tells the thread what phase it is.
+    /// Announces a phase to the thread.
     pub(super) fn tell(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Release);
         self.wake();
     }
 
-    /// Has the thread look around.
+    /// Wakes the thread so that it checks its state.
     pub(super) fn wake(&self) {
-        // The counter is never read, and would be full after more ticks than there will be.
+        // The counter is never read. It would take more ticks than there will ever be to fill it.
         let _ = rustix::io::write(&self.signal, &1_u64.to_ne_bytes());
     }
 
@@ -125,18 +129,18 @@ impl Station {
         self.is_behind.load(Ordering::Relaxed)
     }
 
-    /// Returns the CPU time of the thread, which has to be running.
+    /// Returns the CPU time of the thread, which must be running.
     ///
     /// # Errors
     ///
-    /// It is not.
+    /// Returns an error if the thread is not running.
     pub(super) fn cpu(&self) -> Result<Duration, LoadError> {
-        // The kernel's number for the CPU clock of a thread of ours (CPUCLOCK_PERTHREAD and
-        // CPUCLOCK_SCHED), which is precise to the moment, unlike what /proc tells.
+        // The kernel's id of the CPU clock of a thread (CPUCLOCK_PERTHREAD and CPUCLOCK_SCHED).
+        // Unlike the figures in /proc, this clock is precise at any moment.
         let clock = !self.thread.load(Ordering::Acquire) << 3 | 6;
         let time = ClockId::from_raw(clock)
             .now()
-            .map_err(system("the load's CPU time cannot be read"))?;
+            .map_err(system("cannot read the CPU time of the load"))?;
         Ok(time.into())
     }
 }

@@ -28,7 +28,7 @@ const ECHO: Echo = Echo {
     messages: None,
 };
 
-/// Long enough for something to come back from any server here, on a busy machine.
+/// Long enough for an answer from any server here, even on a busy machine.
 const LONGER: Budget = Budget {
     measured: Duration::from_millis(200),
     ..BUDGET
@@ -38,14 +38,14 @@ fn run(echo: &Echo, target: &Target) -> Result<Figures, LoadError> {
     measure(echo, target, &LONGER, &[], &mut Opaque)
 }
 
-/// Runs a load that has to fail for the server's sake.
+/// Runs a load that must fail because of the server.
 fn fail(echo: &Echo, target: &Target, budget: &Budget) -> LoadError {
     let error = measure(echo, target, budget, &[], &mut Opaque).unwrap_err();
     assert!(!error.is_ours(), "{error}");
     error
 }
 
-/// Echoes messages of one frame, and closes when it is asked to.
+/// Echoes single-frame messages, and closes when the client does.
 fn echo(peer: &mut Peer) -> io::Result<()> {
     loop {
         let (opcode, payload) = peer.read()?;
@@ -56,7 +56,7 @@ fn echo(peer: &mut Peer) -> io::Result<()> {
     }
 }
 
-/// Serves the first messages of a connection by `serve`, which gets the number, and then echoes.
+/// Answers each message of a connection with `serve`, which receives the number of the message.
 fn answer<F>(serve: F) -> Target
 where
     F: Fn(&mut Peer, u64, &[u8]) -> io::Result<()> + Send + Sync + 'static,
@@ -150,7 +150,7 @@ fn fragments_are_joined_by_the_server_and_answers_fragmented() {
         for frame in 1_u64.. {
             message.extend(peer.read()?.1);
             if frame % 3 == 0 {
-                // Half in the first frame, and a Ping in between.
+                // Half in the first frame, half in the second, and a Ping in between.
                 peer.stream.write_all(&[0x01, 126, 0, 150])?;
                 peer.stream.write_all(&message[..150])?;
                 peer.stream.write_all(b"\x89\x01?")?;
@@ -202,7 +202,8 @@ fn connections_come_and_go() {
         assert!(figures.connections > 0.0);
         let per_connection = figures.messages / figures.connections;
         let messages = f64::from(messages);
-        // Those that are under way at either end make it differ by as much as they are.
+        // Messages that are in flight at the start and the end may account for this much of a
+        // difference.
         let error = 2.0 * messages * f64::from(case.connections) / figures.connections;
         assert!(
             (per_connection - messages).abs() <= error,
@@ -224,7 +225,7 @@ fn schedule_is_kept_and_latency_counted_from_it() {
     assert!(figures.messages <= 2_000.0 * (figures.elapsed_s + 1.0));
 }
 
-/// A server that needs at least five milliseconds for each message.
+/// Starts a server that needs at least five milliseconds for each message.
 fn serve_slowly() -> Target {
     answer(|peer, _, payload| {
         thread::sleep(Duration::from_millis(5));
@@ -240,8 +241,8 @@ fn latency_in_an_open_loop_includes_the_wait_before_sending() {
         ..ECHO
     };
     let latency = run(&case, &serve_slowly()).unwrap().latency.unwrap();
-    // Message n is to be sent after n ms and is answered after 5 n ms at the earliest, and the warm-up
-    // takes 20 ms. Had the client waited for each answer, all would have taken 5 ms.
+    // Message n is due after n ms and answered after 5 n ms at the earliest, and the warm-up takes
+    // 20 ms. If the client had waited for each answer, all latencies would have been 5 ms.
     assert!(latency.p50_us >= 80e3, "{latency:?}");
 }
 
@@ -262,7 +263,7 @@ fn a_schedule_that_cannot_be_kept_is_given_up() {
     assert!(figures.latency.unwrap().max_us >= 500e3);
 }
 
-/// A process that is gone when the measurement ends.
+/// A process that has exited when the measurement ends.
 #[derive(Debug)]
 struct Mortal(u32);
 
@@ -385,7 +386,7 @@ fn a_close_in_the_middle_is_noticed() {
     );
     assert_eq!(
         error.to_string(),
-        "the server closed the connection in the middle, with code 1011"
+        "the server closed the connection before the load ended, with code 1011"
     );
 }
 
@@ -395,7 +396,7 @@ fn an_end_in_the_middle_is_noticed() {
         let mut buffer = [0; 64];
         stream.read_exact(&mut buffer).unwrap();
     };
-    // Input that nobody has read makes the kernel reset the connection.
+    // The kernel resets the connection if there is unread input.
     let raw = serve_raw(move |mut stream, _| {
         ends(&mut stream);
         Ok(())
@@ -447,7 +448,7 @@ fn an_unanswered_close_is_noticed() {
 #[test]
 fn a_server_that_is_not_there_refuses() {
     let target = serve_raw(|_, _| Ok(()));
-    // Nobody listens on port 1 of this address.
+    // No process listens on port 1 of this address.
     let target = Target {
         address: ([127, 77, 77, 77], 1).into(),
         ..target
@@ -495,8 +496,8 @@ fn what_makes_no_sense_is_our_own_failure() {
     }
 }
 
-/// Undoes the compression of each message and compresses it anew, with the context of those before
-/// or without.
+/// Decompresses each message and compresses it again, with or without the context of the messages
+/// before it.
 fn echo_compressed(peer: &mut Peer, deflate: Deflate) -> io::Result<()> {
     let mut inflate = Decompress::new(false);
     let mut compress = Compress::new(Compression::default(), false);
@@ -548,7 +549,7 @@ fn compressed_echo_is_counted() {
     }
 }
 
-/// A server that ends TLS before it echoes bytes, and how to reach it.
+/// Starts a server that echoes bytes inside TLS, and returns how to reach it.
 fn serve_tls() -> Target {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

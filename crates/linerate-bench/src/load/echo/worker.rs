@@ -1,4 +1,4 @@
-//! A thread of the load: an epoll instance and the clients on it.
+//! A thread of the load: an epoll instance and its clients.
 
 use std::mem::MaybeUninit;
 use std::time::Instant;
@@ -14,13 +14,13 @@ use crate::load::LoadError;
 use crate::load::error::system;
 use crate::load::meter::Latencies;
 
-/// Bytes that are read at once.
+/// Number of bytes to read at once.
 const READ_BYTES: usize = 128 << 10;
 
-/// Sockets that are handled between two waits.
+/// Largest number of events to handle between two waits.
 const EVENTS: usize = 256;
 
-/// What the coordinator's signal and the timer are known by; clients, by their place.
+/// Event data of the conductor's signal and of the timer. The event data of a client is its index.
 const SIGNAL: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 
@@ -37,21 +37,21 @@ pub(super) struct Worker<'a> {
     phase: Phase,
     /// When the measurement ended.
     ended: Option<Instant>,
-    /// Bytes of answers that came, also on connections that are over.
+    /// Bytes of answers that have arrived, including those on connections that have ended.
     verified: u64,
-    /// Connections that are over.
+    /// Number of connections that have ended.
     connections: u64,
-    /// Bytes that came, as they came.
+    /// Bytes that have arrived, counted as they were received.
     received: u64,
 }
 
 /// A client, and how long it has been silent.
 struct Slot {
     client: Client,
-    /// Its activity when it was last looked at, and since when that has been so.
+    /// The client's activity when it was last checked, and since when it has not changed.
     activity: u64,
     since: Instant,
-    /// Whether it has done anything since the measurement began.
+    /// True if the client has done anything since the measurement began.
     moved: bool,
 }
 
@@ -67,20 +67,22 @@ impl Slot {
 }
 
 impl<'a> Worker<'a> {
-    /// Opens the connections of the clients `numbers`; those that come and go are opened later.
+    /// Opens the connections of the clients `numbers`. Connections that are replaced during the
+    /// load are only started here and become open later.
     ///
     /// # Errors
     ///
-    /// A connection cannot be opened.
+    /// Returns an error if a connection cannot be opened.
     pub(super) fn new(
         plan: &'a Plan<'a>,
         station: &'a Station,
         numbers: impl Iterator<Item = usize>,
     ) -> Result<Self, LoadError> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system("no epoll can be had"))?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC)
+            .map_err(system("cannot create an epoll instance"))?;
         let edges = EventFlags::IN | EventFlags::ET;
         epoll::add(&epoll, station.signal(), EventData::new_u64(SIGNAL), edges)
-            .map_err(system("a descriptor cannot be watched"))?;
+            .map_err(system("cannot watch a descriptor"))?;
         let mut worker = Self {
             plan,
             station,
@@ -106,11 +108,11 @@ impl<'a> Worker<'a> {
         Ok(worker)
     }
 
-    /// Runs until the coordinator says that it is enough, and gives the latencies in nanoseconds.
+    /// Runs until the conductor ends the load, and returns the latencies in nanoseconds.
     ///
     /// # Errors
     ///
-    /// The server failed, or we did.
+    /// Returns an error if the server or the load failed.
     pub(super) fn run(mut self) -> Result<Latencies, LoadError> {
         let mut space = [MaybeUninit::uninit(); EVENTS];
         while !self.is_done()? {
@@ -182,7 +184,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Puts a new connection in place of one that is over.
+    /// Replaces a connection that has ended with a new one.
     fn replace(&mut self, place: usize) -> Result<(), LoadError> {
         self.connections += 1;
         let number = self.slots[place].client.number();
@@ -193,15 +195,17 @@ impl<'a> Worker<'a> {
         self.watch(place)
     }
 
-    /// Edges of both directions: a wait for room to write needs no system call of its own.
+    /// Watches a client's socket. Edges of both directions are requested at once, so that a wait
+    /// for room to write needs no system call.
     fn watch(&self, place: usize) -> Result<(), LoadError> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let socket = self.slots[place].client.socket();
         epoll::add(&self.epoll, socket, EventData::new_u64(place as u64), flags)
-            .map_err(system("a socket cannot be watched"))
+            .map_err(system("cannot watch a socket"))
     }
 
-    /// Follows the coordinator, and looks whether any client has been silent for too long.
+    /// Follows the phase that the conductor announces, and checks whether any client has been
+    /// silent for too long.
     fn handle_signal(&mut self) -> Result<(), LoadError> {
         let phase = self.station.phase();
         let is_new = phase != self.phase;
@@ -247,13 +251,13 @@ impl<'a> Worker<'a> {
                 EventData::new_u64(TIMER),
                 edges,
             )
-            .map_err(system("the timer cannot be watched"))?;
+            .map_err(system("cannot watch the timer"))?;
             self.schedule = Some(schedule);
         }
         Ok(())
     }
 
-    /// Sends the messages of an open loop whose time has come.
+    /// Sends the messages of an open loop that are due.
     fn send_due(&mut self) -> Result<(), LoadError> {
         let Some(schedule) = &mut self.schedule else {
             return Ok(());
@@ -289,8 +293,8 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Returns whether a server is so far behind its schedule that it will not catch up: latency
-    /// would only grow.
+    /// Returns whether a server is so far behind its schedule that it will not catch up. Latency
+    /// would only continue to grow.
     fn is_behind(&self) -> bool {
         let Some(schedule) = &self.schedule else {
             return false;
@@ -304,9 +308,11 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Returns whether the thread can end. Whoever owes an answer since the measurement began is
-    /// waited for, so that a lost message is noticed however short the measurement; in an open loop
-    /// whoever owes any is, since the answers that take longest count most there.
+    /// Returns whether the thread can end.
+    ///
+    /// A client that has been waiting for an answer since the measurement began keeps the thread
+    /// running, so that a lost message is noticed even in a short measurement. In an open loop, any
+    /// client that waits for an answer does, because there the slowest answers matter most.
     fn is_done(&mut self) -> Result<bool, LoadError> {
         let Some(ended) = self.ended else {
             return Ok(self.phase == Phase::Abandoned);
@@ -325,7 +331,7 @@ impl<'a> Worker<'a> {
 
     fn finish(mut self) -> Result<Latencies, LoadError> {
         if let Some(schedule) = &self.schedule {
-            // What never came took at least as long as it was waited for.
+            // An answer that never arrived took at least as long as the client waited for it.
             let now = self.base.elapsed().as_nanos() as u64;
             let clients = self.slots.len() as u64;
             for (place, slot) in self.slots.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What was published and is not yet delivered to all.
+//! The messages that have been published and not yet delivered to all connections.
 
 use std::time::Instant;
 
@@ -8,36 +8,36 @@ use crate::cell::Fanout;
 use crate::load::Wire;
 use crate::load::message::{Expected, Message};
 
-/// Digits of a message's number at the start of its payload.
+/// Number of digits of a message's number at the start of its payload.
 const DIGITS: usize = 16;
 
-/// The masking key of all messages; its bytes differ.
+/// The masking key of all messages. Its bytes differ.
 const KEY: MaskKey = MaskKey([0x9E, 0x37, 0x79, 0xB9]);
 
-/// The newest messages, each as it goes to the server and as it should come back.
+/// The newest messages, each as it is sent to the server and as it should be delivered.
 #[derive(Debug)]
 pub(super) struct Publications {
-    /// Places for messages, used in turns.
+    /// Slots for messages, used in turn.
     places: Vec<Place>,
     wire: Wire,
-    /// The oldest message that is not delivered to all.
+    /// Number of the oldest message that has not been delivered to all connections.
     oldest: u64,
-    /// Messages published so far.
+    /// Number of messages published so far.
     published: u64,
 }
 
 #[derive(Debug)]
 struct Place {
     sent: Message,
-    /// As it comes where there are frames; else it comes as it was sent.
+    /// The message as it is delivered in frames. On a raw wire it is delivered as it was sent.
     delivered: Message,
     at: Instant,
-    /// Connections that have not got it whole.
+    /// Number of connections that have not received the whole message.
     missing: u32,
 }
 
 impl Publications {
-    /// Prepares the places.
+    /// Allocates one slot for each message of the window.
     pub(super) fn new(load: &Fanout, wire: Wire) -> Self {
         let place = |number: usize| {
             let payload = filling(number, load.payload_bytes as usize);
@@ -56,16 +56,19 @@ impl Publications {
         }
     }
 
-    /// Returns the frame of the next message, which goes to so many `connections`. There has to be a
-    /// place for it.
+    /// Returns the frame of the next message, which is delivered to `connections` connections. A
+    /// slot must be free for it.
     pub(super) fn publish(&mut self, connections: u32) -> &[u8] {
         let (number, place) = (self.published, self.place(self.published));
         self.published += 1;
         let place = &mut self.places[place];
-        debug_assert_eq!(place.missing, 0, "the window is wider than the places");
+        debug_assert_eq!(
+            place.missing, 0,
+            "there are fewer slots than messages in the window"
+        );
         let stamp = format!("{number:0DIGITS$x}");
         let payload = place.delivered.payload_mut();
-        // The last digits, if the payload is that short.
+        // Only the last digits are used if the payload is shorter than the number.
         let stamp = &stamp.as_bytes()[DIGITS - DIGITS.min(payload.len())..];
         payload[..stamp.len()].copy_from_slice(stamp);
         let masked = &mut place.sent.payload_mut()[..stamp.len()];
@@ -75,7 +78,7 @@ impl Publications {
         place.sent.frame()
     }
 
-    /// Returns how the message `number` comes, `None` if it was not published.
+    /// Returns message `number` as it is delivered, or `None` if it has not been published.
     pub(super) fn expected(&self, number: u64) -> Option<Expected<'_>> {
         if number >= self.published {
             return None;
@@ -87,7 +90,7 @@ impl Publications {
         })
     }
 
-    /// Takes note that the message `number` came to one connection; returns when it was published.
+    /// Records that one connection has received message `number`. Returns when it was published.
     pub(super) fn deliver(&mut self, number: u64) -> Instant {
         let place = self.place(number);
         self.places[place].missing -= 1;
@@ -97,7 +100,7 @@ impl Publications {
         self.places[place].at
     }
 
-    /// Takes all messages for delivered.
+    /// Treats all messages as delivered.
     pub(super) fn give_up(&mut self) {
         self.oldest = self.published;
         for place in &mut self.places {
@@ -105,13 +108,13 @@ impl Publications {
         }
     }
 
-    /// Returns how many messages were published.
+    /// Returns how many messages have been published.
     pub(super) fn published(&self) -> u64 {
         self.published
     }
 
-    /// Returns how many messages have not come to all connections. The oldest of them counts, and
-    /// with it those behind it that have.
+    /// Returns the number of messages from the oldest one that has not reached all connections up
+    /// to the newest. Messages in between count even if they have reached all connections.
     pub(super) fn in_flight(&self) -> u64 {
         self.published - self.oldest
     }
@@ -121,7 +124,7 @@ impl Publications {
     }
 }
 
-/// Returns text that is not the same in any two places of a window of up to 63.
+/// Returns text that differs between any two slots of a window of up to 63.
 fn filling(place: usize, bytes: usize) -> Vec<u8> {
     const TEXT: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789abcdefghijklmnopqrstuvwxyz ";
     TEXT.iter()

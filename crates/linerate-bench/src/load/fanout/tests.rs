@@ -15,15 +15,15 @@ const LOAD: Fanout = Fanout {
     window: 4,
 };
 
-/// The clients that get what is published.
+/// The clients that receive what is published.
 type Subscribers = Arc<Mutex<Vec<TcpStream>>>;
 
 fn run(target: &Target, budget: &Budget) -> Result<Figures, LoadError> {
     measure(&LOAD, target, budget, &mut Growing::default())
 }
 
-/// Serves a fan-out in which `deliver` says in which frames the message of this number comes to the
-/// subscriber of that one.
+/// Starts a fan-out server. `deliver` receives the number of a message, the number of a subscriber
+/// and the payload, and returns the frames that this subscriber is sent.
 fn serve(deliver: impl Fn(usize, usize, &[u8]) -> Vec<u8> + Send + Sync + 'static) -> Target {
     let subscribers = Subscribers::default();
     serve_websocket(move |peer, _| {
@@ -106,7 +106,7 @@ fn a_lost_delivery_is_noticed() {
         _ => text(payload),
     });
     let error = run(&target, &BUDGET).unwrap_err();
-    // The next one comes in its place, and the last digit is another one.
+    // The next message arrives in its place, so the last digit differs.
     assert!(
         matches!(
             error,

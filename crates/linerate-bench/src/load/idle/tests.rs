@@ -10,7 +10,7 @@ const LOAD: Idle = Idle {
     payload_bytes: 16 << 10,
 };
 
-/// Serves echoes of what `change` makes of them.
+/// Starts a server that echoes messages after `change` has modified them.
 fn serve(change: impl Fn(usize, &mut Vec<u8>) + Send + Sync + 'static) -> Target {
     serve_websocket(move |peer, number| {
         loop {
@@ -21,7 +21,7 @@ fn serve(change: impl Fn(usize, &mut Vec<u8>) + Send + Sync + 'static) -> Target
     })
 }
 
-/// A process that has a thousand bytes for each message that was echoed, and one before.
+/// A process with one byte, and a million bytes for each message that was echoed.
 #[derive(Debug)]
 struct Counting(Arc<AtomicU64>);
 
@@ -52,7 +52,7 @@ fn memory_is_read_before_with_all_open_and_after_an_echo_each() {
     let figures = measure(&LOAD, &target, &BUDGET, &mut Counting(echoes)).unwrap();
     let memory = IdleMemory {
         connections: 100,
-        // The echo of the connection that does not count.
+        // This includes the echo on the first connection, which is not counted.
         resident_bytes_before: 1_000_001,
         resident_bytes_idle: 1_000_001,
         resident_bytes_after: 101_000_001,
@@ -75,7 +75,7 @@ fn memory_that_never_settles_is_taken_as_it_is() {
 
 #[test]
 fn a_wrong_echo_on_one_connection_is_noticed() {
-    // The connection 0 is closed before the others are opened.
+    // Connection 0 is closed before the others are opened.
     let target = serve(|number, payload| payload[9000] ^= u8::from(number == 70));
     let error = measure(&LOAD, &target, &BUDGET, &mut Growing::default()).unwrap_err();
     assert!(

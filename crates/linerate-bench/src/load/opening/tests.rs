@@ -16,7 +16,7 @@ fn respond(response: &'static [u8]) -> Target {
         let mut request = [0; 2 << 10];
         let _ = stream.read(&mut request)?;
         stream.write_all(response)?;
-        // Until the client has gone.
+        // Wait until the client has gone.
         stream.read(&mut request).map(drop)
     });
     Target {
@@ -29,7 +29,7 @@ fn respond(response: &'static [u8]) -> Target {
 fn what_follows_the_response_is_handed_on() {
     let target = serve_websocket_with("\r\n\x01\x02", |peer, _| peer.read().map(drop));
     let opened = open_impatiently(&target, Deflate::Off).unwrap();
-    // The helper puts its headers in front of the empty line, which therefore comes twice.
+    // The helper inserts its headers before the empty line, so the empty line is sent twice.
     assert_eq!(opened.leftover, b"\x01\x02\r\n");
 }
 
@@ -43,7 +43,7 @@ fn interim_responses_are_skipped() {
         let mut response = b"HTTP/1.1 103 Early Hints\r\n\r\n".to_vec();
         request.websocket().unwrap().accept().encode(&mut response);
         response.extend(b"\x89\x00");
-        // The first is read alone, the second with what follows.
+        // The first part is read alone, the second with the bytes after the response.
         let (first, rest) = response.split_at(40);
         stream.write_all(first)?;
         thread::sleep(Duration::from_millis(5));
@@ -78,7 +78,7 @@ fn other_answers_than_101_are_failures() {
 
 #[test]
 fn heads_have_a_limit() {
-    // linerate-proto's own limit on heads is not reached, since it gets whole ones.
+    // linerate-proto's own limit on heads is not reached, because it only receives whole heads.
     static ENDLESS: [u8; HEAD_BYTES_MAX + 1] = [b'a'; HEAD_BYTES_MAX + 1];
     let error = open_impatiently(&respond(&ENDLESS), Deflate::Off).unwrap_err();
     let LoadError::Handshake(HandshakeError::HeadTooLarge { head_bytes_max, .. }) = error else {
@@ -140,7 +140,7 @@ fn compression_has_to_be_agreed_on_as_offered() {
         let error = check("", deflate).unwrap_err();
         assert!(matches!(error, LoadError::DeflateDeclined), "{error}");
     }
-    // Not offered, not taken.
+    // An extension that was not offered is not accepted.
     let error = check(remembers, Deflate::Off).unwrap_err();
     assert!(
         matches!(

@@ -1,8 +1,8 @@
-//! Payloads of any length, no two of which are alike.
+//! Payloads of any length, all of them different.
 
 use crate::cell::Payload;
 
-/// Words of ASCII text.
+/// Words for ASCII text.
 const WORDS: [&str; 16] = [
     "price ",
     "volume ",
@@ -22,13 +22,13 @@ const WORDS: [&str; 16] = [
     "delay! ",
 ];
 
-/// Characters of one to four bytes, as they mix in text that is not English.
+/// Characters of one to four bytes, mixed as in text that is not English.
 const CHARACTERS: [char; 16] = [
     'e', 'ü', 'ß', 'κ', 'ό', 'с', 'м', ' ', 'é', '語', '日', '本', '한', '🍣', '𝄞', 'a',
 ];
 
-/// Builds payload number `number`, `bytes` long. As many payloads differ as that length has room
-/// for; they begin with their number, and what follows differs too.
+/// Builds payload number `number`, which is `bytes` bytes long. As many payloads differ as that
+/// length allows. They begin with their number, and the rest differs as well.
 pub(super) fn build(payload: Payload, number: usize, bytes: usize) -> Vec<u8> {
     let mut random = Random(number as u64 + 1);
     let mut built = Vec::with_capacity(bytes + 128);
@@ -41,7 +41,7 @@ pub(super) fn build(payload: Payload, number: usize, bytes: usize) -> Vec<u8> {
             built.truncate(bytes);
         }
         Payload::Binary => {
-            // No character begins with these bits.
+            // No UTF-8 character begins with these bits.
             built.push(0x80 | (number & 0x3F) as u8);
             built.extend_from_slice(&((number >> 6) as u32).to_le_bytes()[..3]);
             while built.len() < bytes {
@@ -64,12 +64,12 @@ pub(super) fn build(payload: Payload, number: usize, bytes: usize) -> Vec<u8> {
     built
 }
 
-/// Builds rows as dashboards get them, padded to the length.
+/// Builds rows like those that dashboards receive, padded to the length.
 fn json(built: &mut Vec<u8>, number: usize, bytes: usize, random: &mut Random) {
     const TAIL: &str = r#"],"padding":""}"#;
     let head = format!(r#"{{"id":{number},"rows":["#);
     if bytes < head.len() + TAIL.len() {
-        // Too short for that: a number, which has no leading zero.
+        // The length is too short for an object, so the payload is a number without a leading zero.
         let mut rest = number;
         for _ in 0..bytes {
             built.push(b'1' + (rest % 9) as u8);
@@ -100,8 +100,8 @@ fn json(built: &mut Vec<u8>, number: usize, bytes: usize, random: &mut Random) {
     built.extend_from_slice(after.as_bytes());
 }
 
-/// Appends a number in as few characters as have room for it, the lowest digit first: neighbours
-/// differ in the first byte.
+/// Appends a number in three characters, the lowest digit first, so that payloads with successive
+/// numbers differ in their first byte.
 fn push_number(built: &mut Vec<u8>, number: usize) {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut rest = number;
@@ -111,8 +111,8 @@ fn push_number(built: &mut Vec<u8>, number: usize) {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): repeatable, and good enough that nothing compresses
-/// away by chance.
+/// SplitMix64 (Steele, Lea and Flood, 2014): repeatable, and random enough that payloads do not
+/// compress well by chance.
 struct Random(u64);
 
 impl Random {

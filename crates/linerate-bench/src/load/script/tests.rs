@@ -20,7 +20,7 @@ fn echo(connections: u32, window: u32, payload_bytes: u32) -> Echo {
     }
 }
 
-/// Unmasks the requests of a script: for each message its frames.
+/// Decodes the requests of a script. Returns the frames of each message, unmasked.
 fn frames(script: &Script) -> Vec<Vec<(Header, Vec<u8>)>> {
     let mut start = 0;
     let mut messages = Vec::new();

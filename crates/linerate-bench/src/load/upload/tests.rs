@@ -14,7 +14,7 @@ fn run(load: &Upload, target: &Target, budget: &Budget) -> Result<Figures, LoadE
     measure(load, target, budget, &mut Growing::default())
 }
 
-/// Acknowledges with what `answer` makes of the number of a message and its length.
+/// Starts a server that answers each message with what `answer` returns for its number and length.
 fn serve(answer: impl Fn(usize, usize) -> String + Send + Sync + 'static) -> Target {
     serve_websocket(move |peer, _| {
         for number in 0.. {
@@ -51,15 +51,15 @@ fn a_total_that_is_no_multiple_is_rounded_up() {
     }
 }
 
-/// Neither end may wait for the other: the messages do not fit into the sockets, and the server
-/// reads nothing while it answers.
+/// Neither side may wait for the other: the messages do not fit into the sockets' buffers, and the
+/// server reads nothing while it answers.
 #[test]
 fn long_messages_and_a_server_that_pauses_do_not_deadlock() {
     let target = serve_websocket(|peer, _| {
         loop {
             let (_, payload) = peer.read()?;
             std::thread::sleep(Duration::from_millis(1));
-            // Each byte by itself.
+            // Sends each byte separately.
             let text = payload.len().to_string();
             for byte in Message::new(Opcode::Text, text.as_bytes(), None).frame() {
                 peer.stream.write_all(&[*byte])?;
@@ -88,7 +88,7 @@ fn a_ping_in_the_middle_is_answered_between_messages() {
                 pongs += 1;
                 continue;
             }
-            // Who does not answer gets nothing more.
+            // A client that does not answer the Ping gets nothing more.
             if pongs == 1 {
                 peer.send(Opcode::Text, payload.len().to_string().as_bytes())?;
             }
@@ -116,7 +116,7 @@ fn a_wrong_number_is_noticed() {
     );
 }
 
-/// The message does not fit into the sockets, and the server reads none of it.
+/// The message does not fit into the sockets' buffers, and the server reads none of it.
 #[test]
 fn an_acknowledgement_before_the_end_of_the_message_is_noticed() {
     let load = Upload {
@@ -163,7 +163,7 @@ fn a_raw_server_is_told_how_long_messages_are() {
         let mut message_bytes = [0; 8];
         stream.read_exact(&mut message_bytes)?;
         let mut message = vec![0; u64::from_le_bytes(message_bytes) as usize];
-        // A header with a length of two bytes, and a key.
+        // A header with a length of two bytes, then a masking key.
         assert_eq!(message.len(), 4 + 4 + 1000);
         loop {
             stream.read_exact(&mut message)?;

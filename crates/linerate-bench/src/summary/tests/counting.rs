@@ -1,4 +1,4 @@
-//! Which rounds count.
+//! Tests of which rounds count.
 
 use super::sample::{Sample, echo, idle, idle_cell, per_cpu};
 use crate::record::{Figures, Outcome, Spent};

@@ -1,4 +1,4 @@
-//! Means over cells and scenarios.
+//! Tests of means over cells and scenarios.
 
 use super::sample::{Sample, echo, idle, idle_cell, latency, per_cpu, scheduled};
 use std::num::NonZeroU32;
@@ -7,7 +7,7 @@ use crate::cell::{Fanout, Load};
 use crate::record::{Figures, Outcome};
 use crate::summary::{Base, Summary};
 
-/// Two cells with a reference, one without: in the first two linerate has 0.4 and 0.1 of it.
+/// Two cells with the reference, where linerate reaches 0.4 and 0.1 of it, and one cell without.
 fn sample() -> Sample {
     Sample::new()
         .cell(echo("plain", "a"))

@@ -1,4 +1,4 @@
-//! Who is first, and by how much.
+//! Tests of rankings: which contender is first, and by how much.
 
 use super::sample::{Sample, echo, idle, idle_cell, latency, per_cpu, scheduled};
 use crate::record::{Figures, Outcome};
@@ -56,7 +56,7 @@ fn a_cell_has_no_first_if_the_load_was_too_slow_for_one_of_its_contenders() {
     let behind = &lost.behind()[0];
     assert_eq!(behind.first.contender, "better", "a loss stays one");
     assert_eq!(behind.lead.unwrap().rank, 2);
-    // That a bare echo is too fast says nothing about who is first.
+    // That the load was too slow for the bare echo says nothing about which contender is first.
     let bare = four().outcome("s/c", "raw-tcp", 0, bound());
     assert_eq!(only_cell(&bare).first().unwrap().contender, "linerate");
 }
@@ -74,7 +74,7 @@ fn a_share_of_the_first_is_not_given_where_there_is_none() {
 #[test]
 fn a_ratio_is_the_median_of_the_ratios_within_rounds() {
     let cell = only_cell(&four());
-    // 2, 0.5 and 2, while the medians are 200 and 150.
+    // The ratios are 2, 0.5 and 2, and the medians 200 and 150.
     assert_eq!(cell.standing("linerate").unwrap().to_best_peer, Some(2.0));
     assert_eq!(cell.standing("linerate").unwrap().to_reference, Some(0.2));
     assert_eq!(cell.standing("peer").unwrap().to_first, Some(0.5));

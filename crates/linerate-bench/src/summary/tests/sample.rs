@@ -6,11 +6,11 @@ use crate::record::{
     ScenarioNote, Spent,
 };
 
-/// A record in the making.
+/// A record under construction.
 pub(crate) struct Sample(pub(crate) Record);
 
 impl Sample {
-    /// A run of three rounds without cells and contenders.
+    /// Creates a run of three rounds without cells and contenders.
     pub(crate) fn new() -> Self {
         let host = Host {
             cpu: "Abacus 2000".into(),
@@ -44,7 +44,7 @@ impl Sample {
         })
     }
 
-    /// Adds a cell, and the scenario it names if that is new.
+    /// Adds a cell, and its scenario if that is new.
     pub(crate) fn cell(mut self, cell: Cell) -> Self {
         let scenarios = &mut self.0.run.scenarios;
         if scenarios.iter().all(|note| note.name != cell.scenario) {
@@ -93,7 +93,7 @@ impl Sample {
         self
     }
 
-    /// Adds rounds that differ in the messages for each second of the server's CPU time.
+    /// Adds rounds that differ in the number of messages per second of the server's CPU time.
     pub(crate) fn measured(mut self, cell: &str, contender: &str, per_cpu_second: &[f64]) -> Self {
         for (round, figure) in (0..).zip(per_cpu_second) {
             let outcome = Outcome::Measured(per_cpu(*figure));
@@ -108,7 +108,7 @@ impl Sample {
     }
 }
 
-/// Figures of a tenth of a second in which the server is busy for half of the time.
+/// Returns figures of a tenth of a second in which the server is busy for half of the time.
 pub(crate) fn per_cpu(messages_per_cpu_second: f64) -> Figures {
     Figures {
         elapsed_s: 0.1,
@@ -128,7 +128,7 @@ pub(crate) fn per_cpu(messages_per_cpu_second: f64) -> Figures {
     }
 }
 
-/// Latency with this 99th percentile, microseconds.
+/// Returns a latency with this 99th percentile, in microseconds.
 pub(crate) fn latency(p99_us: f64) -> Latency {
     Latency {
         count: 1_000,
@@ -140,7 +140,8 @@ pub(crate) fn latency(p99_us: f64) -> Latency {
     }
 }
 
-/// Figures of a thousand idle connections, with the bytes that each has before and after a message.
+/// Returns figures of a thousand idle connections. The arguments are the bytes of each before and
+/// after a message.
 pub(crate) fn idle(before: u64, after: u64) -> Figures {
     let memory = IdleMemory {
         connections: 1_000,
@@ -155,7 +156,7 @@ pub(crate) fn idle(before: u64, after: u64) -> Figures {
     }
 }
 
-/// A cell of small messages.
+/// Returns a cell of small messages.
 pub(crate) fn echo(scenario: &str, name: &str) -> Cell {
     Cell {
         scenario: scenario.into(),
@@ -176,7 +177,7 @@ pub(crate) fn echo(scenario: &str, name: &str) -> Cell {
     }
 }
 
-/// A cell of messages on a schedule, in which latency is compared.
+/// Returns a cell of messages on a schedule, which compares latency.
 pub(crate) fn scheduled(scenario: &str, name: &str) -> Cell {
     let mut cell = echo(scenario, name);
     if let Load::Echo(echo) = &mut cell.load {
@@ -185,7 +186,7 @@ pub(crate) fn scheduled(scenario: &str, name: &str) -> Cell {
     cell
 }
 
-/// A cell of idle connections, in which memory is compared.
+/// Returns a cell of idle connections, which compares memory.
 pub(crate) fn idle_cell(scenario: &str, name: &str) -> Cell {
     Cell {
         load: Load::Idle(Idle {
