@@ -1,4 +1,4 @@
-//! Sees to it that the pages are there before they are embedded, and embeds them anew when they change.
+//! Fails the build if the web pages are missing, and rebuilds the crate when they change.
 
 use std::{env, path::Path, process};
 
@@ -9,7 +9,7 @@ fn main() {
     for page in ["index.html", "logs.html"] {
         if !dist.join(page).is_file() {
             println!(
-                "cargo::error=the pages are not built (no web/dist/{page}): run `make web` first"
+                "cargo::error=web pages are not built (web/dist/{page} is missing): run `make web` first"
             );
             process::exit(1);
         }

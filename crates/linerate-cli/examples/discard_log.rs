@@ -1,7 +1,7 @@
-//! The yardstick of `npm run measure`: takes uploads as `linerate serve` does and parses nothing.
+//! The baseline for `npm run measure`: receives uploads like `linerate serve` but parses nothing.
 //!
-//! It serves the pages of a folder, receives by the same library, acknowledges as often, and ends each
-//! upload with the figures of an empty log.
+//! It serves the pages in a folder, receives with the same library, acknowledges as often, and ends
+//! each upload with the summary of an empty log.
 //!
 //! ```text
 //! cargo run --release -p linerate-cli --example discard_log -- web/dist
@@ -25,7 +25,7 @@ use linerate_logview::{
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// How many bytes are received before an acknowledgement goes out within a message.
+/// Number of bytes received within a message between two acknowledgements.
 const ACK_BYTES: u64 = 1 << 20;
 
 type Folder = State<Arc<PathBuf>>;
@@ -115,7 +115,7 @@ fn ack(bytes: u64) -> String {
     json!({"type": "ack", "bytes": bytes}).to_string()
 }
 
-/// Answers a text; `None` ends the connection.
+/// Returns the reply to a text message, or `None` if the connection should end.
 fn reply(text: &str) -> Option<Value> {
     let said: Value = serde_json::from_str(text).ok()?;
     let seq = &said["seq"];
@@ -129,7 +129,7 @@ fn reply(text: &str) -> Option<Value> {
             Some(json!({"type": "snapshot", "final": true, "summary": summary}))
         }
         "query" | "rows" => {
-            let message = "nothing is kept";
+            let message = "this server stores no columns";
             Some(json!({"type": "refused", "seq": seq, "code": "columns_full", "message": message}))
         }
         _ => None,

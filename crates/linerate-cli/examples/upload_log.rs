@@ -1,5 +1,6 @@
-//! Uploads a log to `linerate serve` and says how fast that was: what the server does when the
-//! client costs next to nothing.
+//! Uploads a log to `linerate serve` and prints the throughput.
+//!
+//! The client costs next to nothing, so the result is the speed of the server.
 //!
 //! ```text
 //! cargo run --release -p linerate-cli --example upload_log -- http://127.0.0.1:8080 access.log 126
@@ -12,10 +13,10 @@ use linerate::{Client, CloseCode, Receiver, Sender};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// How long a message is.
+/// Length of each message.
 const MESSAGE_BYTES: usize = 1 << 20;
 
-/// How far the server lets the client go.
+/// The server's flow control: the client may send up to `acknowledged + bytes` bytes in total.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     acknowledged: u64,
@@ -46,7 +47,7 @@ async fn main() -> anyhow::Result<()> {
     sending.await??;
     ensure!(
         summary["bytes_read"] == size,
-        "the server has read something else"
+        "server did not report {size} bytes read"
     );
     sender.close(CloseCode::NORMAL, "").await?;
     println!(
@@ -57,7 +58,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sends the log so many times, as far as the window allows.
+/// Sends the log `times` times, waiting whenever the window is full.
 async fn send(
     sender: Arc<Sender>,
     log: Vec<u8>,
@@ -77,10 +78,11 @@ async fn send(
     Ok(())
 }
 
-/// Takes what the server says, up to the last figures.
+/// Processes the server's messages until the final summary, and returns that summary.
 async fn hear(mut receiver: Receiver, window: watch::Sender<Window>) -> anyhow::Result<Value> {
     while let Some(message) = receiver.recv().await? {
-        let mut message: Value = serde_json::from_str(message.as_text().context("no text")?)?;
+        let mut message: Value =
+            serde_json::from_str(message.as_text().context("server sent a binary message")?)?;
         let bytes = message["bytes"].as_u64().unwrap_or_default();
         match message["type"].as_str() {
             Some("ready") => {
@@ -89,9 +91,9 @@ async fn hear(mut receiver: Receiver, window: watch::Sender<Window>) -> anyhow::
             }
             Some("ack") => window.send_modify(|window| window.acknowledged = bytes),
             Some("snapshot") if message["final"] == true => return Ok(message["summary"].take()),
-            Some("error") => bail!("the server refused: {}", message["message"]),
+            Some("error") => bail!("server refused the upload: {}", message["message"]),
             _ => {}
         }
     }
-    bail!("the connection ended before the last figures")
+    bail!("connection ended before the final summary")
 }

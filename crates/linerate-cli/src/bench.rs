@@ -1,4 +1,4 @@
-//! `linerate bench`: WebSocket servers beside one another.
+//! `linerate bench`: compares WebSocket servers.
 
 mod compare;
 mod launch;
@@ -20,12 +20,12 @@ const EXAMPLES: &str = "\
 Examples:
   In a checkout of linerate, compare the servers in bench/contenders:
     make contenders                       build them, once
-    linerate bench                        a few cells of each scenario, in minutes
-    linerate bench --effort standard      everything, in half an hour
+    linerate bench                        run a few cells of each scenario; takes minutes
+    linerate bench --effort standard      run every cell; takes half an hour
     linerate bench --scenario pipeline --contender raw-tcp --contender linerate
-    linerate bench list                   what there is to choose from
+    linerate bench list                   list scenarios, cells and contenders
 
-  Anywhere, measure a server of your own that sends each message back:
+  Anywhere, measure your own server, which must echo each message:
     linerate bench --url ws://127.0.0.1:9001/
     linerate bench --url ws://127.0.0.1:9001/ --pid $(pidof my-server) --effort standard
 
@@ -33,12 +33,12 @@ Examples:
     linerate bench report record.jsonl
     linerate bench compare before.jsonl after.jsonl
 
-Each answer is checked, byte for byte. The record is a file of JSON lines, written while the run
-lasts: ^C keeps what is done, and --resume goes on. Beside it a report is written, a page and
-Markdown. Leave the machine alone meanwhile, and never start two runs on it at a time: each would
-measure the other.";
+Every reply is compared byte for byte with what was sent. The record is a file of JSON lines, written
+during the run: ^C keeps the finished measurements, and --resume continues from there. At the end,
+a report is written next to the record, as an HTML page and as Markdown. Do not use the machine for
+anything else during a run, and never start two runs at once: each would disturb the other.";
 
-/// Compares WebSocket servers, or measures one: what they do for a second of CPU time.
+/// Compares WebSocket servers, or measures one, by what they do per second of CPU time.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
@@ -53,14 +53,14 @@ pub(crate) struct Arguments {
 enum Verb {
     /// Show what changed between two records, and which changes exceed the noise.
     Compare(compare::Arguments),
-    /// Become a contender's server; `linerate bench` starts itself so.
+    /// Become a contender's server. For internal use by `linerate bench`.
     #[command(hide = true)]
     Launch(launch::Arguments),
-    /// Show scenarios, their cells and contenders.
+    /// List scenarios, their cells, and contenders.
     List(list::Arguments),
-    /// Write the page and the Markdown of a record.
+    /// Write the HTML page and the Markdown report of a record.
     Report(report::Arguments),
-    /// From Redis to filtered subscribers, beside Centrifuge and Socket.IO.
+    /// Compare linerate with Centrifuge and Socket.IO: JSON from Redis to filtered subscribers.
     Story(story::Arguments),
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 /// Prints to standard output.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match io::stdout().lock().write_all(text.as_bytes()) {
-        // Whoever reads has seen enough, as `head` has.
+        // The reader closed the pipe early, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result?),
     }

@@ -1,4 +1,4 @@
-//! `linerate check`: a WebSocket server, or client, against the standard.
+//! `linerate check`: checks a WebSocket server or client against the standard.
 
 mod client;
 mod deadlines;
@@ -39,108 +39,115 @@ Examples:
   linerate check --listen 127.0.0.1:0 --run 'node my-client.js {url}'
   linerate check --listen 127.0.0.1:9002 --certificate cert.pem --key key.pem
 
-The server is expected to send each message back, because only then can be seen what it takes
-for a message. With --no-echo, whether it takes an input that is in order is seen by a Ping
-behind it, and that a message is delivered that should not be, is not seen at all.
+The server must echo each message, because the echo shows which messages it accepted. With
+--no-echo, a Ping after each valid input shows that the server accepted it, but a message that the
+server should not have delivered goes unnoticed.
 
-If the server takes WebSockets over HTTP/2 too, how it speaks that is checked along. With --http2
-all WebSockets are opened over HTTP/2, and what is about the handshake of HTTP/1.1 is left out.
+If the server also accepts WebSockets over HTTP/2, its HTTP/2 is checked as well. With --http2, all
+WebSockets are opened over HTTP/2, and the rows about the HTTP/1.1 handshake are left out.
 
-With --patience SECONDS, connections are left in the middle of a request, a frame, a closing handshake and a
-handshake of TLS, all at once, and the server is waited for to end them. How long is up to it; that it
-ever does is what is asked.
+With --patience SECONDS, connections are abandoned in the middle of a request, a frame, a closing
+handshake or a TLS handshake, all at the same time, and the server must end each of them within
+SECONDS. The standard sets no timeout, so choose one that is longer than the server's own.
 
-With --listen it is the other way round: each client that connects gets one input, from bad
-answers to its request to masked frames. Start the client again and again, or let --run do that;
-it should send each message back. With a certificate clients connect to wss:, and are also given
-handshakes and messages in pieces, streams that are cut, and records that nobody should take.
+With --listen, clients are checked instead: each client that connects gets one input, such as an
+invalid response to its request or a masked frame. Start the client repeatedly, or let --run do so;
+it must echo each message. With a certificate, clients connect to wss: and also get handshakes and
+messages in pieces, truncated streams, and invalid TLS records.
 
-Verdicts: right is what the standard requires and advises. permitted breaks no rule, like a
-connection that is dropped without a Close frame. wrong breaks a rule. dangerous also harms
-others, or the server is gone.
+Verdicts: right follows what the standard requires and advises. permitted breaks no rule but ignores
+advice, for example by dropping a connection without a Close frame. wrong breaks a rule. dangerous
+also harms other clients or users, or takes the server down.
 
-The exit status is 0 if no rule is broken, 1 if one is (with --strict also if something is only
-permitted), 2 if the server could not be checked.";
+The exit status is 0 if no rule is broken, 1 if a rule is broken (with --strict, also if a verdict is
+permitted), and 2 if the server or client could not be checked.";
 
-/// Exit status if a rule is broken.
+/// The exit status if a rule is broken.
 const BROKEN: u8 = 1;
 
-/// Exit status if there is nothing to judge.
+/// The exit status if the server or client could not be checked.
 const UNCHECKED: u8 = 2;
 
-/// Checks a WebSocket server against the standard: hundreds of inputs, right and wrong.
+/// Checks a WebSocket server or client against the standard, with hundreds of valid and invalid
+/// inputs.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The ws:// or wss:// address of a server that sends each message back.
+    /// The ws:// or wss:// URL of a server that echoes each message.
     #[arg(required_unless_present_any = ["list", "listen"])]
     url: Option<String>,
 
-    /// Only the row of this id, all rows whose ids begin so, one of its inputs (F21/code-1005), or an area: valid,
-    /// framing, utf8, handshake, compression, tls, http2, stress; may be repeated.
+    /// Check only the rows whose id starts with this (F21, F), one input of a row (F21/code-1005),
+    /// or an area: valid, framing, utf8, handshake, compression, tls, http2, stress; may be
+    /// repeated.
     #[arg(long, value_name = "ID|AREA")]
     only: Vec<String>,
 
-    /// Check clients instead, which connect to this address.
+    /// Check clients instead: listen on this address for them to connect.
     #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["url", "insecure", "header", "http2", "jobs"])]
     listen: Option<SocketAddr>,
 
-    /// Start the client by this command of a shell, for each input; {url} stands for where to connect.
+    /// Shell command that starts the client, run once for each input; {url} is replaced by the URL
+    /// to connect to.
     #[arg(long, value_name = "COMMAND", requires = "listen")]
     run: Option<String>,
 
-    /// Speak TLS with clients, with a self-signed certificate that is made for this run: they must not look at it.
+    /// Use TLS with a self-signed certificate generated for this run; the clients must accept any
+    /// certificate.
     #[arg(long, requires = "listen", conflicts_with_all = ["certificate", "key"])]
     tls_self_signed: bool,
 
-    /// Speak TLS with clients, with this certificate (PEM, the whole chain).
+    /// Use TLS with this certificate (PEM, the whole chain).
     #[arg(long, value_name = "FILE", requires_all = ["listen", "key"])]
     certificate: Option<PathBuf>,
 
-    /// The key of the certificate (PEM).
+    /// The private key of the certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
 
-    /// Send floods and bombs too, to a server on this machine. They are bounded, but keep it busy for seconds.
+    /// Also send floods and decompression bombs. They are bounded, but keep the server busy for
+    /// seconds, so it must be on this machine unless you add --i-own-this-server.
     #[arg(long, conflicts_with = "listen")]
     stress: bool,
 
-    /// Send them to a server elsewhere: it is yours, and nobody else suffers.
+    /// Confirm that you own this server and that no one else is affected. Required for --stress
+    /// against another machine.
     #[arg(long, requires = "stress")]
     i_own_this_server: bool,
 
-    /// Leave connections in the middle of something too, and wait up to so many seconds for the server to end
-    /// them; most do within 60, some within 130.
+    /// Also abandon connections midway, and wait up to this many seconds for the server to end
+    /// them; most servers need up to 60 seconds, some 130.
     #[arg(long, value_name = "SECONDS", conflicts_with = "listen", value_parser = seconds)]
     patience: Option<Duration>,
 
-    /// Open all WebSockets over HTTP/2: by agreement over TLS, without asking in the clear.
+    /// Open all WebSockets over HTTP/2: negotiated by ALPN over TLS, with prior knowledge without
+    /// TLS.
     #[arg(long)]
     http2: bool,
 
-    /// Look at the process of this number while it is under stress: its memory, files and time before, at most, and
-    /// afterwards. What does not come back is wrong. With --patience, memory by lengths that are only claimed is
-    /// wrong, too.
+    /// PID of the server on this machine. With --stress, its memory, open files and CPU time are
+    /// recorded before, at their peak and afterwards; whatever it does not release is wrong. With
+    /// --patience, memory that it allocates for lengths that are only claimed is also wrong.
     #[arg(long, value_name = "PID", conflicts_with = "listen")]
     pid: Option<u32>,
 
-    /// Seconds in which the process has to be as before.
+    /// Seconds within which the process must release what it used under --stress.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     settle: Duration,
 
-    /// Show rows and inputs, and send nothing.
+    /// List rows and inputs without sending anything.
     #[arg(long)]
     list: bool,
 
-    /// The endpoint does not send messages back.
+    /// The server or client does not echo messages.
     #[arg(long)]
     no_echo: bool,
 
-    /// How many inputs are under way at a time.
+    /// Maximum number of inputs in progress at the same time.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
 
-    /// Seconds to wait for an answer, and for the end of a connection.
+    /// Seconds to wait for a response, and for the end of a connection.
     #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
     deadline: Duration,
 
@@ -148,19 +155,20 @@ pub(crate) struct Arguments {
     #[arg(long, short = 'H', value_name = "NAME: VALUE", value_parser = header)]
     header: Vec<(String, String)>,
 
-    /// DANGER: accept any certificate, for servers with one that nobody has signed.
+    /// DANGER: accept any certificate, for servers with a self-signed one.
     #[arg(long)]
     insecure: bool,
 
-    /// Write what became of each input to standard output, one JSON object a line, and the counts as the last one.
+    /// Write the result of each input to standard output, one JSON object per line, and the counts
+    /// as the last line.
     #[arg(long)]
     json: bool,
 
-    /// Write a page to this file.
+    /// Write an HTML report to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Fail also if something is only permitted.
+    /// Exit with status 1 also if a verdict is permitted.
     #[arg(long)]
     strict: bool,
 }
@@ -188,19 +196,19 @@ fn check(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     arguments.report(&found)
 }
 
-/// What was found out.
+/// The results of a check.
 struct Found {
-    /// What was checked.
+    /// The URL that was checked, and whether over HTTP/2.
     name: String,
     rows: Vec<Row>,
     findings: Vec<Finding>,
     left_out: Vec<String>,
-    /// What became of its process.
+    /// A description of the server process after the floods, if `--pid` was given.
     process: Option<String>,
 }
 
 impl Arguments {
-    /// Returns all rows that there are for what is to be checked, floods last.
+    /// Returns all rows that apply to the server or client, with the floods last.
     fn rows(&self) -> anyhow::Result<Vec<Row>> {
         if self.listen.is_some() {
             let mut rows = catalogue::client();
@@ -230,7 +238,7 @@ impl Arguments {
         Ok(rows)
     }
 
-    /// Returns what became of each input.
+    /// Sends all inputs and returns the findings.
     async fn find(&self, mut rows: Vec<Row>) -> anyhow::Result<Found> {
         if let Some(address) = self.listen {
             let progress = progress::Progress::new(&rows);
@@ -247,11 +255,12 @@ impl Arguments {
                 process: None,
             });
         }
-        let url = self.url.as_deref().context("an address is needed")?;
+        let url = self.url.as_deref().context("no URL given")?;
         let plan = self.plan(url)?;
         let greeted = greet(&plan).await;
-        greeted
-            .map_err(|came| anyhow::anyhow!("{url} opens no WebSocket{}: {came}", self.over()))?;
+        greeted.map_err(|came| {
+            anyhow::anyhow!("{url} did not open a WebSocket{}: {came}", self.over())
+        })?;
         let left_out = self.leave_out(&plan, &mut rows).await;
         let is_flood = |row: &Row| row.area() == Area::Stress && !row.is_about_deadlines();
         let end = rows.len();
@@ -285,7 +294,7 @@ impl Arguments {
         self.tls_self_signed || self.certificate.is_some()
     }
 
-    /// Returns how TLS is spoken with clients, if it is.
+    /// Returns the TLS configuration for clients, or `None` if they connect without TLS.
     fn tls(&self) -> anyhow::Result<Option<Arc<ServerConfig>>> {
         match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => certificate::from_files(certificate, key).map(Some),
@@ -294,39 +303,41 @@ impl Arguments {
         }
     }
 
-    /// Returns the rows about deadlines for what is to be checked.
+    /// Returns the rows about deadlines, without those about the HTTP/1.1 handshake if `--http2` is
+    /// given.
     fn deadlines(&self) -> Vec<Row> {
         let mut rows = catalogue::deadlines();
         rows.retain(|row| !self.http2 || row.area() != Area::Handshake);
         rows
     }
 
-    /// Returns the process that is to be looked at.
+    /// Returns the process to observe, if `--pid` is given.
     fn victim(&self) -> anyhow::Result<Option<Victim>> {
         let Some(pid) = self.pid else {
             return Ok(None);
         };
         if !self.stress && self.patience.is_none() {
-            bail!("--pid is for --stress and --patience");
+            bail!("--pid requires --stress or --patience");
         }
         let victim = Victim::new(pid);
-        let victim = victim.with_context(|| format!("can't look at process {pid}"))?;
+        let victim = victim.with_context(|| format!("cannot observe process {pid}"))?;
         Ok(Some(victim))
     }
 
-    /// Returns what stands behind the address where it is reached in a way that it does not tell.
+    /// Returns the text to show after the URL if it is reached over HTTP/2, which the URL does not
+    /// say.
     fn over(&self) -> &'static str {
         if self.http2 { " over HTTP/2" } else { "" }
     }
 
-    /// Takes the rows away that the server can't be asked; returns what was left out, and why.
+    /// Removes the rows that do not apply to this server; returns what was left out, and why.
     async fn leave_out(&self, plan: &Plan, rows: &mut Vec<Row>) -> Vec<String> {
         let mut left_out = Vec::new();
         if rows.iter().any(Row::is_over_http2) {
             let why = if self.no_echo {
-                Some("which needs a server that sends messages back")
+                Some("which requires a server that echoes messages")
             } else if !offers_http2(plan).await {
-                Some("over which the server takes no WebSockets")
+                Some("over which the server does not accept WebSockets")
             } else {
                 None
             };
@@ -338,13 +349,13 @@ impl Arguments {
         let is_tls = |row: &Row| row.area() == Area::Tls;
         if !plan.target.is_tls() && rows.iter().any(is_tls) {
             rows.retain(|row| !is_tls(row));
-            left_out.push("TLS, which an address with ws: has not".into());
+            left_out.push("TLS, which requires a wss: URL".into());
         }
         if !self.stress && self.only.is_empty() {
-            left_out.push("floods and bombs, which come with --stress".into());
+            left_out.push("floods and bombs, which require --stress".into());
         }
         if self.patience.is_none() && self.only.is_empty() {
-            left_out.push("how long it waits, which comes with --patience SECONDS".into());
+            left_out.push("deadlines of the server, which require --patience SECONDS".into());
         }
         left_out
     }
@@ -356,9 +367,9 @@ impl Arguments {
             linerate::tls::client_config(linerate::tls::default_roots())
         };
         let target = Target::new(url, &self.header, Arc::new(config));
-        let target = target.with_context(|| format!("{url} can't be checked"))?;
+        let target = target.with_context(|| format!("cannot check {url}"))?;
         if self.stress && !self.i_own_this_server && !target.is_loopback() {
-            bail!("{url} is not on this machine; if it is yours, say so with --i-own-this-server");
+            bail!("{url} is not on this machine; if you own it, add --i-own-this-server");
         }
         Ok(Plan {
             target,
@@ -369,7 +380,7 @@ impl Arguments {
         })
     }
 
-    /// Tells what was found; returns the exit status.
+    /// Prints the report; returns the exit status.
     fn report(&self, found: &Found) -> anyhow::Result<ExitCode> {
         let Found { rows, findings, .. } = found;
         let report = Report {
@@ -391,7 +402,7 @@ impl Arguments {
         }
         if let Some(file) = &self.html {
             let written = fs::write(file, report::html(&report));
-            written.with_context(|| format!("can't write {}", file.display()))?;
+            written.with_context(|| format!("cannot write {}", file.display()))?;
         }
         let counts = report.counts();
         let permitted = if self.strict {
@@ -408,7 +419,7 @@ impl Arguments {
     }
 }
 
-/// Sends the rows of a range; their places are those among all.
+/// Sends the rows of a range. The row numbers in the findings are indexes into all `rows`.
 async fn phase(
     plan: &Plan,
     rows: &[Row],
@@ -425,11 +436,11 @@ async fn phase(
     findings.iter().map(placed).collect()
 }
 
-/// Returns the rows that are asked for.
+/// Returns the rows selected by `--only`, or all of them.
 fn selected(mut rows: Vec<Row>, only: &[String]) -> anyhow::Result<Vec<Row>> {
     for part in only {
         if !rows.iter().any(|row| row.is_meant_by(part)) {
-            bail!("no row is meant by {part:?}, see `linerate check --list`");
+            bail!("no row matches {part:?}; see `linerate check --list`");
         }
     }
     if !only.is_empty() {

@@ -1,21 +1,21 @@
-//! `--compression`: whether messages are compressed, and how.
+//! The `--compression` option.
 
 use clap::ValueEnum;
 use linerate::Deflate;
 
-/// How messages are compressed (RFC 7692), if the other side can do it.
+/// How messages are compressed (RFC 7692), if the peer supports compression.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Compression {
-    /// Each message for itself, so that nothing is kept between two.
+    /// Compress each message independently, so that no state is kept between messages.
     Each,
-    /// Not at all.
+    /// Do not compress messages.
     Off,
-    /// Messages refer back to earlier ones.
+    /// Compress messages, and let them refer back to earlier ones.
     On,
 }
 
 impl Compression {
-    /// Returns the option of the library.
+    /// Returns the corresponding option of the library.
     pub(crate) fn deflate(self) -> Option<Deflate> {
         match self {
             Self::Each => Some(Deflate {

@@ -1,4 +1,4 @@
-//! `linerate config`: what there is to configure, and whether a file is right.
+//! `linerate config`: prints the default configuration, or checks a configuration file.
 
 use std::{io::Write, path::PathBuf};
 
@@ -17,7 +17,7 @@ Examples:
   linerate config check linerate.toml
   LINERATE_SERVER_LISTEN=0.0.0.0:80 linerate config check";
 
-/// Shows what there is to configure, or checks a file.
+/// Prints the default configuration, or checks a configuration file.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -27,19 +27,20 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Check a file, with the environment over it, as `linerate serve --config` would load it.
+    /// Check a configuration file, combined with environment variables, as `linerate serve
+    /// --config` would load it.
     Check {
-        /// The file [default: what LINERATE_CONFIG names, or none].
+        /// The configuration file [default: the file named by LINERATE_CONFIG, or none].
         file: Option<PathBuf>,
     },
-    /// Print every key with its default and what it means, as a file.
+    /// Print a configuration file with every key, its default and its meaning.
     Default,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.action {
         Action::Check { file } => check(file),
-        // Whoever reads may have seen enough.
+        // An error means that the reader closed the pipe early.
         Action::Default => {
             _ = std::io::stdout().write_all(DEFAULT_TOML.as_bytes());
             Ok(())
@@ -47,7 +48,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// Loads the configuration, and reads the files that it names.
+/// Loads the configuration and the files that it names, and prints a summary.
 fn check(file: Option<PathBuf>) -> anyhow::Result<()> {
     let loader = loader_of_environment(file);
     let config = loader.load()?;
@@ -58,10 +59,10 @@ fn check(file: Option<PathBuf>) -> anyhow::Result<()> {
         Certificate::load(tls)?;
     }
     let source = loader.path().map_or_else(
-        || "the defaults and the environment".to_owned(),
+        || "defaults and environment".to_owned(),
         |path| path.display().to_string(),
     );
-    println!("{source}: all is well");
+    println!("{source}: configuration is valid");
     println!("  listens on {}", config.server.listen);
     println!("  namespaces: {}", config.namespaces.len());
     for warning in config.warnings() {
@@ -69,7 +70,7 @@ fn check(file: Option<PathBuf>) -> anyhow::Result<()> {
     }
     if config.is_open() {
         println!(
-            "  stands open: no key is configured, everybody who can connect may do everything"
+            "  is open: no key is configured, so every client that can connect may do everything"
         );
     }
     Ok(())

@@ -26,20 +26,20 @@ Examples:
   linerate connect wss://example.com/echo --http3
   linerate connect ws://127.0.0.1:8080/echo --ping 0.5 --wait 10 < /dev/null   # round-trip times
 
-Each line of the input is sent as a message: as text, or decoded from hexadecimal digits or Base64 as
-a binary one. Messages that arrive go to standard output, all
-else (pongs, how it ended) to standard error. The exit status is 0 if the connection was closed in
-order, with whatever code.";
+Each line of standard input is sent as one message: as text, or decoded from hexadecimal digits or
+Base64 as binary. Messages that arrive are written to standard output; everything else (pongs, how
+the connection ended) goes to standard error. The exit status is 0 if the connection ended with a
+closing handshake, whatever the close code.";
 
-/// The largest message that is shown. Larger than the library's default: people look at what they
-/// asked for.
+/// The largest message that is accepted, in bytes. It is larger than the library's default, because
+/// the user has asked for these messages.
 const MESSAGE_BYTES_MAX: u64 = 64 << 20;
 
-/// Opens a WebSocket: type to send, see what arrives.
+/// Opens a WebSocket, sends the lines of standard input, and shows the messages that arrive.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A ws:// or wss:// address.
+    /// The ws:// or wss:// URL to connect to.
     url: String,
 
     /// Add a header to the request; may be repeated.
@@ -54,31 +54,33 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     subprotocol: Vec<String>,
 
-    /// Send an Origin, as a page from there would.
+    /// Send this Origin header, as a browser does for a page of that origin.
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     origin: Option<Origin>,
 
-    /// What a line of the input stands for.
+    /// How to interpret each line of standard input.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     input: input::Format,
 
-    /// Send the content of this file as a binary message, before the input; may be repeated.
+    /// Send the content of this file as a binary message, before standard input; may be repeated.
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
 
-    /// Seconds without a message, after the end of the input, before the connection is closed.
+    /// After the end of standard input, close the connection once no message has arrived for this
+    /// many seconds.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     wait: Duration,
 
-    /// Seconds of silence before a Ping. Each Pong tells the round-trip time, the end sums them up.
+    /// Send a Ping after this many seconds of silence. Each Pong shows the round-trip time; a
+    /// summary follows at the end.
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = seconds)]
     ping: Duration,
 
-    /// Offer to compress messages.
+    /// Which message compression to offer to the server.
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Compression::On)]
     compression: Compression,
 
-    /// Write all that happens to standard output, one JSON object a line.
+    /// Write all events to standard output, one JSON object per line.
     #[arg(long)]
     json: bool,
 
@@ -92,7 +94,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     match runtime.block_on(connect(&client, &arguments)) {
-        // Whoever reads has seen enough, as `head` has. An error of the socket is none of these.
+        // The reader of standard output closed the pipe early, as `head` does. Socket errors have
+        // another type, so they are not matched here.
         Err(error) if is_broken_pipe(&error) => Ok(()),
         result => result,
     }
@@ -100,7 +103,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 
 async fn connect(client: &Client, arguments: &Arguments) -> anyhow::Result<()> {
     let connected = client.connect(&arguments.url).await;
-    let ws = connected.with_context(|| format!("can't connect to {}", arguments.url))?;
+    let ws = connected.with_context(|| format!("cannot connect to {}", arguments.url))?;
     let transcript = transcript::Transcript::new(arguments.json);
     transcript.opened(&arguments.url, &ws)?;
     let input = input::messages(arguments.input, arguments.file.clone());
@@ -129,32 +132,32 @@ fn client(arguments: &Arguments) -> anyhow::Result<Client> {
     }
     for (name, value) in &arguments.cookie {
         let added = client.with_cookie(name, value);
-        client = added.with_context(|| format!("the cookie {name} can't be sent"))?;
+        client = added.with_context(|| format!("cannot send cookie {name}"))?;
     }
     arguments.network.apply(client, &arguments.url)
 }
 
 pub(crate) fn header(text: &str) -> Result<(String, String), &'static str> {
-    let (name, value) = text.split_once(':').ok_or("a header is NAME: VALUE")?;
+    let (name, value) = text.split_once(':').ok_or("expected NAME: VALUE")?;
     Ok((name.trim().into(), value.trim().into()))
 }
 
 fn cookie(text: &str) -> Result<(String, String), &'static str> {
-    let (name, value) = text.split_once('=').ok_or("a cookie is NAME=VALUE")?;
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.into(), value.into()))
 }
 
 fn origin(text: &str) -> Result<Origin, &'static str> {
     text.parse()
-        .map_err(|_| "an origin is like https://example.com or http://localhost:8080")
+        .map_err(|_| "expected an origin such as https://example.com or http://localhost:8080")
 }
 
-/// Parses a number of seconds, at least a millisecond and at most a year.
+/// Parses a number of seconds between 0.001 and one year.
 pub(crate) fn seconds(text: &str) -> Result<Duration, &'static str> {
     const YEAR: f64 = 365.0 * 86_400.0;
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=YEAR).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("a number of seconds, like 0.5 or 10, of at least 0.001"),
+        _ => Err("expected a number of seconds between 0.001 and 31536000, such as 0.5 or 10"),
     }
 }
 

@@ -17,8 +17,8 @@ use linerate_reactor::DriverKind;
 
 use crate::{certificate, compression::Compression, workers};
 
-/// The largest message that comes back. Larger than the library's default, because conformance
-/// tests and benchmarks send large messages.
+/// The largest message that is accepted. It is larger than the library's default, because
+/// conformance tests and benchmarks send large messages.
 const MESSAGE_BYTES_MAX: u64 = 64 << 20;
 
 const EXAMPLES: &str = "\
@@ -31,34 +31,36 @@ Examples:
   linerate echo --listen 127.0.0.1:0 --tls-self-signed
   linerate echo --listen 127.0.0.1:4433 --tls-self-signed --http3";
 
-/// Sends each message back: for conformance tests and benchmarks.
+/// Runs a server that echoes each message, for conformance tests and benchmarks.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     workers: workers::Arguments,
 
-    /// What serves: the library on tokio, or the callbacks of the reactor.
+    /// The server engine: the library on tokio, or the callback-based reactor.
     #[arg(long, value_enum, default_value_t = Engine::Tokio)]
     engine: Engine,
 
-    /// How the reactor talks to the kernel: epoll, io-uring, or auto for what is best for most.
+    /// The kernel interface of the reactor: epoll, io-uring, or auto for the best choice in most
+    /// cases.
     #[arg(long, value_name = "DRIVER", value_parser = driver())]
     driver: Option<DriverKind>,
 
-    /// Compress messages.
+    /// Which message compression to accept.
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Compression::Off)]
     compression: Compression,
 
-    /// Serve wss:// with a self-signed certificate made for this run.
+    /// Serve wss:// with a self-signed certificate generated for this run.
     #[arg(long)]
     tls_self_signed: bool,
 
-    /// Serve HTTP/3 too, on the UDP port of the same number, by one of the workers.
+    /// Also serve HTTP/3, on the UDP port with the same number, with one of the workers.
     #[arg(long, requires = "tls_self_signed")]
     http3: bool,
 
-    /// Nanoseconds to be busy for each message, so that a benchmark has a difference to find.
+    /// Nanoseconds of busy waiting for each message, so that a benchmark has a difference to
+    /// detect.
     #[cfg(feature = "bench-control")]
     #[arg(
         long,
@@ -70,7 +72,7 @@ pub(crate) struct Arguments {
     delay_ns: u64,
 }
 
-/// The shells around the one protocol engine.
+/// The I/O layers around the protocol engine, which is the same in both.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 enum Engine {
     Reactor,
@@ -87,7 +89,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     if arguments.engine == Engine::Reactor {
         anyhow::ensure!(
             !arguments.http3,
-            "the reactor speaks HTTP/1.1; for `--http3` use `--engine tokio`"
+            "the reactor supports only HTTP/1.1; use `--engine tokio` with `--http3`"
         );
         let driver = arguments.driver.unwrap_or_default();
         let compression = arguments.compression;
@@ -100,13 +102,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     anyhow::ensure!(
         arguments.driver.is_none(),
-        "tokio has its own way to talk to the kernel; for `--driver` use `--engine reactor`"
+        "`--driver` applies only to the reactor; add `--engine reactor`"
     );
     let workers = workers::Workers::bind(&arguments.workers)?;
     let mut options = Options::default();
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX;
     options.deflate = arguments.compression.deflate();
-    // An echo tells a page nothing that the page did not know.
+    // Any origin is safe here, because an echo tells a page nothing that it did not know.
     let mut server = Server::new()
         .with_options(options)
         .with_origins(OriginPolicy::DangerAny);
@@ -128,10 +130,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let address = workers.address();
     let bind = || {
         let bound = UdpSocket::bind(address);
-        bound.with_context(|| format!("can't listen on UDP {address}"))
+        bound.with_context(|| format!("cannot listen on UDP {address}"))
     };
     let socket = arguments.http3.then(bind).transpose()?;
-    // The first worker that comes takes it: packets of a connection must not come to another.
+    // Only the first worker gets the UDP socket, because all packets of a connection must arrive at
+    // the same worker.
     let socket = Arc::new(Mutex::new(socket));
     println!("{scheme}://{address}");
     workers.run(move |listener, shutdown| {
@@ -153,7 +156,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     })
 }
 
-/// Uses the processor for a time.
+/// Keeps the CPU busy for `time`.
 #[cfg(feature = "bench-control")]
 fn busy_wait(time: std::time::Duration) {
     let started = std::time::Instant::now();

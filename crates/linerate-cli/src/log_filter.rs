@@ -1,9 +1,10 @@
-//! Which messages are logged: those of libraries about what a peer does are for debugging only.
+//! The log filter. Messages of libraries about the behaviour of peers are shown only for debugging.
 
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::{EnvFilter, filter::ParseError};
 
-/// Libraries that warn of what a peer does, once for each connection that does it: any client could fill the log.
+/// Libraries that log a warning about a peer's behaviour for each connection, so that any client
+/// could fill the log.
 const OF_PEERS: [&str; 8] = [
     "h2",
     "hyper",
@@ -15,11 +16,11 @@ const OF_PEERS: [&str; 8] = [
     "tokio_rustls",
 ];
 
-/// Reads a list of directives. Below the level `debug`, libraries that speak with peers are silent unless the list
-/// names them.
+/// Parses a list of directives. Unless a directive enables `debug` or `trace`, the libraries in
+/// [`OF_PEERS`] are silent, except those that the list names.
 ///
 /// # Errors
-/// It is not a list of directives.
+/// Returns an error if `directives` is not a valid list of directives.
 pub(crate) fn parse(directives: &str) -> Result<EnvFilter, ParseError> {
     let asked = EnvFilter::builder().parse(directives)?;
     if asked
@@ -32,7 +33,7 @@ pub(crate) fn parse(directives: &str) -> Result<EnvFilter, ParseError> {
         .iter()
         .map(|target| format!("{target}=off,"))
         .collect();
-    // Of two directives for a target, the later one holds.
+    // If there are two directives for a target, the later one applies.
     EnvFilter::builder().parse(format!("{silent}{directives}"))
 }
 
@@ -45,7 +46,7 @@ mod tests {
 
     use super::parse;
 
-    /// Returns what comes through of a warning of h2 and one of ours.
+    /// Logs one warning of h2 and one of linerate; returns what passes the filter.
     fn logged(directives: &str) -> String {
         #[derive(Clone, Default)]
         struct Memory(Arc<Mutex<Vec<u8>>>);

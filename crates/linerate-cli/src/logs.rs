@@ -1,4 +1,4 @@
-//! `linerate logs`: the figures of access logs, for people or as JSON.
+//! `linerate logs`: the statistics of access logs, as text or as JSON.
 
 mod chart;
 mod counter;
@@ -39,34 +39,36 @@ Examples:
   linerate logs access.log --format '$remote_addr [$time_local] \"$request\" $status $request_time'
   linerate logs access.log --format \"$(grep -A5 log_format /etc/nginx/nginx.conf)\"";
 
-/// Shows the figures of access logs: of nginx, Apache, Caddy, Traefik and what writes like them.
+/// Shows statistics of access logs from nginx, Apache, Caddy, Traefik and servers with compatible
+/// formats.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Logs, which together are read as one; plain or compressed by gzip or zstd. `-` is standard
-    /// input; patterns such as 'access.log*' stand for the files that match.
+    /// Log files, plain or compressed with gzip or zstd; several files are read as one log. `-`
+    /// means standard input, and patterns such as 'access.log*' match several files.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// How the lines are built: combined, common, json, vhost_combined, vhost_common, or what
-    /// stands in the server's configuration as log_format (nginx) or LogFormat (Apache). Detected
-    /// by the first lines unless given.
+    /// The log format: combined, common, json, vhost_combined, vhost_common, or the log_format
+    /// (nginx) or LogFormat (Apache) from the server's configuration. By default, it is detected
+    /// from the first lines.
     #[arg(long, value_name = "FORMAT", value_parser = Format::parse)]
     format: Option<Format>,
 
-    /// Print all figures as one JSON object.
+    /// Print all statistics as one JSON object.
     #[arg(long)]
     json: bool,
 
-    /// A database of countries that addresses are looked up in (.mmdb, as GeoLite2 and DB-IP have it).
+    /// Database for looking up the countries of addresses (.mmdb, as provided by GeoLite2 and
+    /// DB-IP).
     #[arg(long, value_name = "FILE")]
     geoip: Option<PathBuf>,
 
-    /// How many values each table has.
+    /// Maximum number of rows in each table.
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=TOP_MAX as i64))]
     top: u16,
 
-    /// Go on when the end of a file is reached, and draw the figures anew as it grows.
+    /// Keep reading when the end of a file is reached, and redraw the statistics as it grows.
     #[arg(long)]
     watch: bool,
 
@@ -74,7 +76,7 @@ pub(crate) struct Arguments {
     filters: filter::Filters,
 }
 
-/// What is shown of a log, and how.
+/// Which part of a log is shown, and how.
 struct View {
     query: Option<Query>,
     is_json: bool,
@@ -83,7 +85,7 @@ struct View {
 }
 
 impl View {
-    /// Returns the figures as people or programs read them.
+    /// Returns the statistics as text or as JSON.
     fn render(&self, log: &Aggregator) -> anyhow::Result<String> {
         let summary = match &self.query {
             Some(query) => log.figures(query)?,
@@ -99,8 +101,8 @@ impl View {
         Ok(report::report(&summary, layout))
     }
 
-    /// Returns what may be kept of the log: for filters all requests of a hundred gigabytes, and
-    /// none where nobody filters.
+    /// Returns the limits on what is kept in memory. With filters, 4 GiB of columns are allowed,
+    /// enough for all requests of a log of about a hundred gigabytes; without filters, none.
     fn limits(&self) -> Limits {
         const COLUMN_BYTES_MAX: usize = 4 << 30;
         let mut limits = Limits::default();
@@ -139,9 +141,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     print(&view.render(log)?)
 }
 
-/// Says that there is no request in so many lines.
+/// Returns the error for a log without a single request.
 fn refuse(files: &[PathBuf], format: &Option<Format>, log: &Aggregator) -> anyhow::Result<()> {
-    /// More names say nothing more.
+    /// Maximum number of file names in the message.
     const NAMES_MAX: usize = 5;
     let mut names: Vec<_> = files
         .iter()
@@ -152,8 +154,8 @@ fn refuse(files: &[PathBuf], format: &Option<Format>, log: &Aggregator) -> anyho
         names.push(format!("{} more", files.len() - NAMES_MAX));
     }
     let of_format = match format {
-        Some(format) => format!("no access log in the format {}", format.name()),
-        None => "no access log in a format that has a name (give it by --format)".to_owned(),
+        Some(format) => format!("the format {}", format.name()),
+        None => "a known format (set it with --format)".to_owned(),
     };
     let reasons: Vec<_> = log
         .summary()
@@ -162,7 +164,7 @@ fn refuse(files: &[PathBuf], format: &Option<Format>, log: &Aggregator) -> anyho
         .map(|(reason, count)| format!("{count} {reason}"))
         .collect();
     bail!(
-        "{} is {of_format}: none of {} lines is a request ({})",
+        "no requests in {}: none of {} lines matches {of_format} ({})",
         names.join(", "),
         log.lines(),
         reasons.join(", ")
@@ -175,13 +177,13 @@ fn print(text: &str) -> anyhow::Result<()> {
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush());
     match written {
-        // Whoever reads has seen enough, as `head` has.
+        // The reader closed the pipe early, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("can't write the figures"),
+        result => result.context("cannot write the statistics"),
     }
 }
 
-/// Returns how many columns the report may have.
+/// Returns the width of the report in columns.
 fn width() -> usize {
     const DEFAULT: usize = 80;
     if !io::stdout().is_terminal() {

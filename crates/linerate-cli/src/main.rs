@@ -1,4 +1,4 @@
-//! The `linerate` binary: its verbs, each in a file of its own.
+//! The `linerate` binary. Each subcommand has its own module.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -22,12 +22,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-/// tokio aligns its tasks and sockets to 128 bytes, for which glibc's malloc wastes about 100 bytes
-/// each.
+/// tokio aligns its tasks and sockets to 128 bytes, and glibc's malloc wastes about 100 bytes on
+/// each of these allocations. mimalloc does not.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// WebSocket at line rate: realtime server, echo server, client, log viewer and benchmark.
+/// WebSocket at line rate: realtime server, echo server, client, log viewer, benchmark and
+/// conformance checker.
 #[derive(Debug, Parser)]
 #[command(version, about, after_help = EXAMPLES)]
 struct Arguments {
@@ -47,33 +48,33 @@ Examples:
   linerate bench --url ws://127.0.0.1:9001/
   linerate check ws://127.0.0.1:9001/
 
-`linerate VERB --help` has more. LINERATE_LOG sets what is logged, `LINERATE_LOG=linerate=debug` for instance.";
+Run `linerate COMMAND --help` for more. LINERATE_LOG sets what is logged, for example `LINERATE_LOG=linerate=debug`.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Compare WebSocket servers, or measure one.
     Bench(Box<bench::Arguments>),
-    /// Check a WebSocket server against the standard.
+    /// Check a WebSocket server or client against the standard.
     Check(Box<check::Arguments>),
-    /// Show what there is to configure, or check a file.
+    /// Print the default configuration, or check a configuration file.
     Config(config::Arguments),
-    /// Open a WebSocket: type to send, see what arrives.
+    /// Open a WebSocket, send lines of input, and show the messages that arrive.
     Connect(Box<connect::Arguments>),
-    /// Send each message back: for conformance tests and benchmarks.
+    /// Run an echo server, for conformance tests and benchmarks.
     Echo(echo::Arguments),
-    /// Show the figures of access logs.
+    /// Show statistics of access logs.
     Logs(logs::Arguments),
-    /// Publish in a channel.
+    /// Publish to a channel.
     Publish(publish::Arguments),
-    /// Serve channels to browsers and programs, and the pages.
+    /// Run the realtime server and its web pages.
     Serve(Box<serve::Arguments>),
-    /// Make a token to try things out with.
+    /// Create a token for testing.
     Token(token::Arguments),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
-    // The server has a log of its own.
+    // `linerate serve` configures its own log.
     if !matches!(arguments.verb, Verb::Serve(_)) {
         log_warnings();
     }
@@ -94,7 +95,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Logs what the environment asks for, or warnings.
+/// Logs at the level set by `LINERATE_LOG`, or only warnings and errors if it is unset or invalid.
 fn log_warnings() {
     let asked = std::env::var("LINERATE_LOG").unwrap_or_default();
     let filter = log_filter::parse(&asked).ok().filter(|_| !asked.is_empty());

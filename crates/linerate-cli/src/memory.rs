@@ -1,17 +1,17 @@
-//! Memory that nothing needs any more goes back to the system also while nothing happens.
+//! Returns freed memory to the system even while the process is idle.
 
 use std::{hint::black_box, io, thread, time::Duration};
 
-/// How often memory is given back.
+/// How often freed memory is returned.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// More than what the allocator keeps for small things.
+/// Large enough that the allocator does not treat the block as a small allocation.
 const BLOCK_BYTES: usize = 8 << 20;
 
-/// Gives it back from now on.
+/// Starts a thread that makes the allocator return freed memory.
 ///
-/// The allocator waits a little until it returns what was freed, because it may be wanted again, and looks at
-/// what has waited when something large is freed. In a process that has become idle nothing ever is.
+/// The allocator keeps freed memory for a while, because it may be needed again, and checks what to
+/// return only when a large block is freed. An idle process never frees one, so this thread does.
 pub(crate) fn give_back() -> io::Result<()> {
     let thread = thread::Builder::new().name("memory".into());
     thread.spawn(|| {

@@ -1,4 +1,4 @@
-//! `linerate publish`: publishes through a server, or straight into its broker.
+//! `linerate publish`: publishes through a server, or directly to its broker.
 
 mod broker;
 mod input;
@@ -18,7 +18,7 @@ use broker::BrokerTarget;
 use input::Payloads;
 use server::ServerTarget;
 
-/// What sets the key of the server API, as it does for the server itself.
+/// The environment variable with the key of the server API. The server reads the same variable.
 const KEY_VARIABLE: &str = "LINERATE_AUTH_API_KEY";
 
 const EXAMPLES: &str = "\
@@ -30,25 +30,25 @@ Examples:
   linerate publish news hello --broker redis://127.0.0.1:6379
   linerate publish news hello --broker nats://127.0.0.1:4222
 
-A payload is published as it is, JSON or not. The key of the server API may also be in the environment, as
-LINERATE_AUTH_API_KEY. A server in development mode asks for none.";
+Payloads are published unchanged and need not be JSON. The key of the server API can also be set in the environment
+variable LINERATE_AUTH_API_KEY. A server in development mode does not require a key.";
 
-/// Publishes in a channel.
+/// Publishes to a channel.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Where.
+    /// The channel to publish to.
     channel: String,
 
-    /// What; `-` reads it from standard input.
+    /// The payload to publish; `-` reads it from standard input.
     #[arg(required_unless_present = "lines", conflicts_with = "lines")]
     data: Option<String>,
 
-    /// Publish each line of standard input.
+    /// Publish each line of standard input as a separate payload.
     #[arg(long)]
     lines: bool,
 
-    /// The server whose API is used.
+    /// The server whose API to use.
     #[arg(
         long,
         value_name = "URL",
@@ -61,30 +61,30 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY", conflicts_with = "broker")]
     api_key: Option<String>,
 
-    /// Publish straight into this broker: redis://… or nats://…, as for `linerate serve --broker`.
+    /// Publish directly to this broker: redis://… or nats://…, as for `linerate serve --broker`.
     #[arg(long, value_name = "URL")]
     broker: Option<String>,
 
-    /// Stands before the names of channels in the broker.
+    /// Prefix of channel names in the broker.
     #[arg(long, value_name = "TEXT", default_value = "", requires = "broker")]
     prefix: String,
 
-    /// Let the broker keep this many publications, for channels that are `durable` on the server.
+    /// Number of publications that the broker keeps, for channels that are `durable` on the server.
     #[arg(long, value_name = "N", requires = "broker",
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     durable: Option<u32>,
 
-    /// How long the broker keeps them, in seconds.
+    /// How long the broker keeps durable publications, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "300", requires = "durable",
         value_parser = clap::value_parser!(u32).range(1..=31_536_000))]
     history_ttl: u32,
 
-    /// Say what was published as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Where publications go.
+/// The destination of publications.
 enum Target {
     Broker(BrokerTarget),
     Server(Box<ServerTarget>),
@@ -111,7 +111,7 @@ async fn publish(arguments: &Arguments) -> anyhow::Result<()> {
         let batch = batch?;
         count += batch.len() as u64;
         let published = target.publish(&channel, batch).await;
-        newest = published.with_context(|| format!("can't publish in {channel}"))?;
+        newest = published.with_context(|| format!("cannot publish to {channel}"))?;
         progress.set_position(count);
     }
     progress.finish_and_clear();
@@ -136,7 +136,7 @@ impl Target {
         Ok(Self::Server(Box::new(target)))
     }
 
-    /// Publishes in order; returns where the last one came to stand, if that is known.
+    /// Publishes the payloads in order; returns the stream position of the last one, if known.
     async fn publish(
         &self,
         channel: &ChannelName,
@@ -197,11 +197,11 @@ fn report(
         } else {
             "publications"
         };
-        format!("{count} {publications} in {channel}{offset}")
+        format!("{count} {publications} to {channel}{offset}")
     };
     let mut stdout = std::io::stdout().lock();
     match writeln!(stdout, "{text}") {
-        // Whoever started this does not want to know.
+        // The reader closed the pipe early.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
     }

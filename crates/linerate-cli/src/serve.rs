@@ -1,16 +1,16 @@
-//! `linerate serve`: the realtime server with its pages.
+//! `linerate serve`: the realtime server with its web pages.
 //!
 //! | path | what it is |
 //! | --- | --- |
-//! | `/` | a page that says what is here, with channels to try out |
-//! | `/connection/…`, `/emulation` | clients of Centrifuge, and native ones |
-//! | `/raw`, `/sse` | channels as a WebSocket of messages, and as events |
+//! | `/` | an overview page, with channels to try out |
+//! | `/connection/…`, `/emulation` | endpoints for Centrifuge clients and native clients |
+//! | `/raw`, `/sse` | channels as a plain WebSocket and as server-sent events |
 //! | `/api/…` | the server API |
 //! | `/admin` | a page for administrators |
-//! | `/metrics`, `/live`, `/ready` | for monitoring; on `server.operations_listen`, if that is configured |
-//! | `/logs`, `/logs/upload` | a page that takes an access log and draws its figures |
-//! | `/assets/…` | what the pages load |
-//! | `/echo` | a WebSocket that sends each message back |
+//! | `/metrics`, `/live`, `/ready` | monitoring; on `server.operations_listen`, if configured |
+//! | `/logs`, `/logs/upload` | a page that accepts an access log and charts its statistics |
+//! | `/assets/…` | files that the pages load |
+//! | `/echo` | a WebSocket that echoes each message |
 //! | `/counters` | a WebSocket that pushes the counters once a second |
 
 mod assets;
@@ -45,20 +45,20 @@ Examples:
   linerate serve --set channel.batch_interval_ms=200 --set channel.slow=conflate
   linerate serve --config /etc/linerate.toml --print-limits
 
-A flag goes before a variable of the environment, and that before the file. `linerate config default` prints all
-there is to configure.
+Flags override environment variables, which override the configuration file. `linerate config default` prints all
+configuration keys.
 
-Ctrl-c or SIGTERM drain the server: clients are sent away over `server.drain.window_s`. A second one ends it at once.
-SIGHUP loads the configuration and the certificate again.";
+Ctrl-c or SIGTERM drains the server: clients are disconnected over the period `server.drain.window_s`. A second signal
+stops the server immediately. SIGHUP reloads the configuration and the certificate.";
 
-/// Serves channels to browsers and programs, and the pages.
+/// Runs the realtime server, which serves channels to browsers and programs, and its web pages.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     flags: flags::Flags,
 
-    /// Print every limit with its key and its value in force, and serve nothing.
+    /// Print every limit with its key and effective value, then exit.
     #[arg(long)]
     print_limits: bool,
 }
@@ -71,57 +71,59 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let config = loader.load()?;
     let logging = logging::start(&config.log)?;
     raise_descriptor_limit(config.server.connections_max);
-    // What concerns all workers: the node, signals, operations.
+    // This runtime handles everything that concerns all workers: the node, signals, operations.
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("control")
         .enable_all()
         .build()?;
     let service = Service::bind(config, runtime.handle())?;
-    // Once the address is printed, a signal is a request to stop in order.
+    // Signals must be handled before the address is printed: from then on, a signal must stop the
+    // server gracefully.
     let control = {
         let _entered = runtime.enter();
         control::Control::new(loader, logging, service.address())?
     };
     announce(&service);
     runtime.block_on(control.run(service))?;
-    // A thread that waits for a file must not keep the process.
+    // A thread that is blocked on a file must not keep the process alive.
     runtime.shutdown_background();
     Ok(())
 }
 
-/// Prints the address, and what is there.
+/// Prints the address and the most important pages.
 fn announce(service: &Service) {
     let text = format!(
         "linerate serve: {}/\n\
-         \x20 /       what is here, with channels to try out\n\
+         \x20 /       overview, with channels to try out\n\
          \x20 /admin  clients, channels, the link to the broker\n\
-         \x20 /logs   drop an access log, see its figures\n\
-         ctrl-c stops it\n",
+         \x20 /logs   drop an access log to see its statistics\n\
+         press ctrl-c to stop\n",
         service.url()
     );
-    // Whoever started the server may have closed its output; that is no reason not to serve.
+    // Standard output may be closed, which must not keep the server from running.
     let mut stdout = std::io::stdout().lock();
     _ = stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush());
 }
 
-/// Asks for as many file descriptors as there may be connections, and some more.
+/// Raises the file descriptor limit to the maximum number of connections plus 256.
 fn raise_descriptor_limit(connections_max: usize) {
     let wanted = connections_max as u64 + 256;
-    match rlimit(wanted).context("can't ask for file descriptors") {
+    match rlimit(wanted).context("cannot raise the file descriptor limit") {
         Ok(allowed) if allowed < wanted => tracing::warn!(
             allowed,
             connections_max,
-            "fewer file descriptors than connections are allowed; see LimitNOFILE or `ulimit -n`"
+            "file descriptor limit is too low for connections_max; raise LimitNOFILE or `ulimit -n`"
         ),
         Ok(_) => {}
         Err(error) => tracing::warn!(%error),
     }
 }
 
-/// Raises the limit towards `wanted`, and returns what it is.
+/// Raises the soft limit to `wanted`, or as far as the hard limit allows; returns the resulting
+/// soft limit.
 fn rlimit(wanted: u64) -> nix::Result<u64> {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;

@@ -1,19 +1,20 @@
-//! What a terminal is shown: text that others wrote, and colours if it has them.
+//! Output to terminals: escaping of untrusted text, and detection of colours.
 
 use std::{
     env,
     io::{self, IsTerminal},
 };
 
-/// Says whether the log may have colours: on a terminal, unless the variable `NO_COLOR` has a value
-/// (<https://no-color.org/>).
+/// Returns whether the log may have colours: only on a terminal, and not if the environment
+/// variable
+/// `NO_COLOR` is set and not empty (<https://no-color.org/>).
 pub(crate) fn stderr_has_colors() -> bool {
     let is_unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !is_unwanted && io::stderr().is_terminal()
 }
 
-/// Returns text so that it can't steer the terminal: controls other than those in `kept`, and marks
-/// that change the direction of writing, are escaped.
+/// Escapes text so that it cannot control the terminal. Control characters, except those in `kept`,
+/// and characters that change the writing direction are escaped.
 pub(crate) fn printable(text: &str, kept: &[char]) -> String {
     let mut printable = String::with_capacity(text.len());
     for char in text.chars() {

@@ -1,4 +1,4 @@
-//! `linerate token`: makes a token to try things out with.
+//! `linerate token`: creates a token for testing.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,7 +8,7 @@ use linerate_gateway::auth::TokenMaker;
 
 use crate::serve::loader_of_environment;
 
-/// The longest time that a token may be valid for.
+/// Maximum validity of a token: ten years.
 const SECONDS_MAX: u64 = 10 * 365 * 24 * 3_600;
 
 const EXAMPLES: &str = "\
@@ -17,34 +17,35 @@ Examples:
   linerate token --config linerate.toml --user ann --channel news:private --expire-in 1h
   LINERATE_AUTH_TOKEN_HMAC_SECRET_KEY=0123456789abcdef linerate token --user ann";
 
-/// Makes a token, signed with `auth.token.hmac_secret_key`, for a connection or for a channel.
+/// Creates a token for a connection or a channel, signed with `auth.token.hmac_secret_key`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The TOML file with the secret [default: what LINERATE_CONFIG names, or none].
+    /// Configuration file with the secret key [default: the file named by LINERATE_CONFIG, or
+    /// none].
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Whose token it is; empty for anonymous.
+    /// The user that the token is for; empty for an anonymous user.
     #[arg(long, value_name = "USER")]
     user: String,
 
-    /// The channel that it is for, if it is not for a connection.
+    /// Create a token for this channel instead of one for a connection.
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
 
-    /// What others are told of the user, as JSON.
+    /// Information about the user that other clients can see, as JSON.
     #[arg(long, value_name = "JSON", value_parser = json)]
     info: Option<serde_json::Value>,
 
-    /// How long it is valid, as 30s, 15m, 12h or 7d.
+    /// How long the token is valid, for example 30s, 15m, 12h or 7d.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = time)]
     expire_in: Duration,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let config = loader_of_environment(arguments.config).load()?;
-    let maker = TokenMaker::new(&config.auth.token).context("can't make a token")?;
+    let maker = TokenMaker::new(&config.auth.token).context("cannot create a token")?;
     let channel = arguments.channel.as_deref();
     let expire_in = Some(arguments.expire_in);
     println!(
@@ -59,7 +60,7 @@ fn json(text: &str) -> Result<serde_json::Value, String> {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    let explain = || "must be a number with s, m, h or d, as 15m".to_owned();
+    let explain = || "expected a number followed by s, m, h or d, such as 15m".to_owned();
     let (number, unit) = text
         .split_at_checked(text.len().saturating_sub(1))
         .ok_or_else(explain)?;
@@ -73,7 +74,7 @@ fn time(text: &str) -> Result<Duration, String> {
     let number: u64 = number.parse().map_err(|_| explain())?;
     match number.checked_mul(seconds) {
         Some(seconds @ 1..=SECONDS_MAX) => Ok(Duration::from_secs(seconds)),
-        _ => Err(format!("must be one second to {SECONDS_MAX} seconds")),
+        _ => Err(format!("must be between 1 and {SECONDS_MAX} seconds")),
     }
 }
 

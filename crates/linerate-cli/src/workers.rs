@@ -1,5 +1,5 @@
-//! Worker threads: one tokio runtime and one listener each, so that a connection lives and dies on
-//! its worker.
+//! Worker threads, each with its own tokio runtime and listener. A connection stays on its worker
+//! for its whole lifetime.
 
 use std::{future::Future, net::SocketAddr, sync::Arc, thread};
 
@@ -13,25 +13,25 @@ use tokio::{
     sync::{Notify, watch},
 };
 
-/// Connections that may wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 1_024;
 
-/// Where to listen, and with how many threads.
+/// The address to listen on, and the number of threads.
 #[derive(Args, Clone, Debug)]
-// The verbs' own arguments have the group of this name.
+// The commands' own `Arguments` already define a group with this name.
 #[group(skip)]
 pub(crate) struct Arguments {
     /// Address and port to listen on; port 0 picks a free one and prints it.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
 
-    /// Number of worker threads [default: one for each core].
+    /// Number of worker threads [default: one per CPU core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) workers: Option<u16>,
 }
 
 impl Arguments {
-    /// Returns the number of threads.
+    /// Returns the number of worker threads.
     pub(crate) fn workers(&self) -> usize {
         match self.workers {
             Some(workers) => usize::from(workers),
@@ -40,7 +40,7 @@ impl Arguments {
     }
 }
 
-/// Listeners on one address, one for each worker; the kernel spreads connections over them.
+/// One listener per worker, all on the same address. The kernel distributes connections among them.
 #[derive(Debug)]
 pub(crate) struct Workers {
     listeners: Vec<std::net::TcpListener>,
@@ -49,17 +49,18 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Binds the address.
+    /// Binds the listeners, and starts listening for stop signals.
     pub(crate) fn bind(arguments: &Arguments) -> anyhow::Result<Self> {
         let workers = arguments.workers();
         let first = listen(arguments.listen, false)
-            .with_context(|| format!("can't listen on {}", arguments.listen))?;
+            .with_context(|| format!("cannot listen on {}", arguments.listen))?;
         let address = first.local_addr()?;
         let mut listeners = vec![first];
         for _ in 1..workers {
             listeners.push(listen(address, true)?);
         }
-        // Heard from now on: once the address is printed, a signal is a request to stop in order.
+        // Signals are handled from here on: once the address is printed, a signal must stop the
+        // server gracefully.
         let stop = StopSignal::new()?;
         Ok(Self {
             listeners,
@@ -68,13 +69,13 @@ impl Workers {
         })
     }
 
-    /// Returns the address, with the port that was picked.
+    /// Returns the address, with the actual port if port 0 was given.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Runs `serve` on each worker until ctrl-c, SIGTERM or the failure of one of them, then until
-    /// all of them are done.
+    /// Runs `serve` on each worker until ctrl-c, SIGTERM or the failure of a worker, then waits
+    /// until all workers are done.
     pub(crate) fn run<S, F>(self, serve: S) -> anyhow::Result<()>
     where
         S: Fn(TcpListener, Shutdown) -> F + Clone + Send + 'static,
@@ -110,20 +111,20 @@ impl Workers {
     }
 }
 
-/// Is told when to stop.
+/// Lets a worker wait for the request to stop.
 #[derive(Clone, Debug)]
 pub(crate) struct Shutdown(watch::Receiver<bool>);
 
 impl Shutdown {
-    /// Waits for the moment to stop.
+    /// Waits until the worker must stop.
     pub(crate) async fn wait(mut self) {
-        // An error means that the sender is gone, and with it the reason to go on.
+        // An error means that the sender was dropped, which is also a reason to stop.
         _ = self.0.wait_for(|stop| *stop).await;
     }
 }
 
-/// Binds one listener. Only those after the first share the port with others, so that a second
-/// server on the same port is refused.
+/// Binds one listener. If `shared` is false, fails if the port is already in use, so that a second
+/// server cannot start on the same port.
 fn listen(address: SocketAddr, shared: bool) -> anyhow::Result<std::net::TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
@@ -140,8 +141,8 @@ fn listen(address: SocketAddr, shared: bool) -> anyhow::Result<std::net::TcpList
     Ok(socket.into())
 }
 
-/// Fails if somebody else holds the address: a port is shared only among the listeners of one
-/// process.
+/// Fails if the address is already in use, because only the listeners of one process may share a
+/// port.
 fn probe(address: SocketAddr) -> anyhow::Result<()> {
     let socket = Socket::new(
         Domain::for_address(address),
@@ -153,7 +154,7 @@ fn probe(address: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ctrl-c or SIGTERM.
+/// Listens for ctrl-c and SIGTERM.
 #[derive(Debug)]
 pub(crate) struct StopSignal {
     runtime: Runtime,
@@ -162,7 +163,7 @@ pub(crate) struct StopSignal {
 }
 
 impl StopSignal {
-    /// Hears signals from now on.
+    /// Starts listening for the signals.
     pub(crate) fn new() -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -178,7 +179,7 @@ impl StopSignal {
         })
     }
 
-    /// Waits for a signal, or until a worker has ended.
+    /// Waits for a signal, or until a worker ends.
     pub(crate) fn wait(mut self, ended: &Notify) {
         self.runtime.block_on(async {
             tokio::select! {

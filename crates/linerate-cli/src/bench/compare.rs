@@ -1,4 +1,4 @@
-//! `linerate bench compare`: what changed between two records.
+//! `linerate bench compare`: shows what changed between two records.
 
 use std::path::PathBuf;
 
@@ -8,15 +8,15 @@ use linerate_bench::{compare, record::Record};
 /// Shows what changed between two records, and which changes exceed the noise.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// The record to start from.
+    /// The earlier record, which serves as the baseline.
     #[arg(value_name = "BEFORE")]
     before: PathBuf,
 
-    /// The record to compare with it.
+    /// The later record, which is compared with the baseline.
     #[arg(value_name = "AFTER")]
     after: PathBuf,
 
-    /// Print everything as one JSON object.
+    /// Print the comparison as one JSON object.
     #[arg(long)]
     json: bool,
 }

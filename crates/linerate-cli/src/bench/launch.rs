@@ -6,21 +6,21 @@ use anyhow::Context;
 use clap::Args;
 use linerate_bench::server;
 
-/// How `linerate bench` leads itself here.
+/// The subcommands with which `linerate bench` starts this one.
 pub(super) const VERBS: [&str; 2] = ["bench", "launch"];
 
-/// What [`server::Launcher`] passes on.
+/// The arguments that [`server::Launcher`] passes.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// The process whose end is the server's end.
+    /// PID of the parent process; the server ends when the parent does.
     #[arg(long)]
     parent: u32,
 
-    /// The cores that the server may use.
+    /// CPU cores that the server may use, separated by commas.
     #[arg(long, value_delimiter = ',')]
     cores: Vec<u32>,
 
-    /// The server's program, and its arguments.
+    /// The server's program and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
 }
@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let (program, rest) = arguments
         .command
         .split_first()
-        .context("a program is needed")?;
+        .context("no program given")?;
     let error = server::launch(arguments.parent, &arguments.cores, Path::new(program), rest);
     Err(error.into())
 }

@@ -1,4 +1,4 @@
-//! `linerate bench list`: what there is to measure, and who.
+//! `linerate bench list`: lists scenarios, their cells, and contenders.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use linerate_bench::{
 
 use super::place;
 
-/// Shows scenarios, their cells and contenders.
+/// Lists scenarios, their cells, and contenders.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut text =
-        String::from("Scenarios and their cells; those with a star are part of a quick run.\n");
+        String::from("Scenarios and their cells; a quick run measures those marked with *.\n");
     for scenario in arguments.places.scenarios()? {
         text += &describe_scenario(&scenario)?;
     }

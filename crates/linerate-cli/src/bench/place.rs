@@ -1,4 +1,4 @@
-//! Where things are: scenarios, contenders, records.
+//! Locates scenarios, contenders, and records.
 
 use std::{
     env,
@@ -9,20 +9,20 @@ use anyhow::{Context, bail};
 use clap::Args;
 use linerate_bench::{contender::Contender, scenario::Scenario};
 
-/// Where contenders are in a checkout of linerate, and where records are kept.
+/// Folders of contenders and records, relative to the root of a linerate checkout.
 const CONTENDERS: &str = "bench/contenders";
 const RECORDS: &str = "bench/record";
 
-/// Where to look for what is measured and who.
+/// The folders of contenders and scenarios.
 #[derive(Args, Clone, Debug)]
-// The verbs' own arguments have the group of this name.
+// The subcommands' own `Arguments` already define a group with this name.
 #[group(skip)]
 pub(super) struct Arguments {
-    /// Folder of contenders [default: bench/contenders of the checkout around this folder].
+    /// Folder of contenders [default: bench/contenders in the enclosing checkout of linerate].
     #[arg(long, value_name = "DIR")]
     contenders_dir: Option<PathBuf>,
 
-    /// Folder of scenarios, *.toml [default: those that this binary brings along].
+    /// Folder of scenarios, *.toml [default: the scenarios built into this binary].
     #[arg(long, value_name = "DIR")]
     pub(super) scenarios_dir: Option<PathBuf>,
 }
@@ -36,29 +36,33 @@ impl Arguments {
         })
     }
 
-    /// Returns where contenders are, if anywhere.
+    /// Returns the folder of contenders, or `None` if none is given and this is not a checkout.
     pub(super) fn contenders_folder(&self) -> Option<PathBuf> {
         let given = self.contenders_dir.clone();
         given.or_else(|| checkout().map(|root| root.join(CONTENDERS)))
     }
 
-    /// Returns all contenders, also those that are absent.
+    /// Returns all contenders, including those that have not been built.
     pub(super) fn contenders(&self) -> anyhow::Result<Vec<Contender>> {
         let Some(folder) = self.contenders_folder() else {
             bail!(
-                "there are no contenders here: run this in a checkout of linerate after `make contenders`, or give \
-                 --contenders-dir, or measure a server that runs already with --url"
+                "no contenders found: run this in a checkout of linerate after `make contenders`, set \
+                 --contenders-dir, or measure a running server with --url"
             );
         };
         let contenders = Contender::discover(&folder)?;
         if contenders.is_empty() {
-            bail!("no folder in {} has a contender.toml", folder.display());
+            bail!(
+                "no folder in {} contains a contender.toml",
+                folder.display()
+            );
         }
         Ok(contenders)
     }
 }
 
-/// Returns a file for a new record: in a checkout where records are kept, elsewhere in this folder.
+/// Returns the path of a new record: in the checkout's folder of records if `is_for_checkout` and
+/// there is a checkout, otherwise in the current folder.
 pub(super) fn new_record(
     date: &str,
     effort: &str,
@@ -68,10 +72,15 @@ pub(super) fn new_record(
         Some(root) => root.join(RECORDS).join(format!("{date}-{effort}")),
         None => PathBuf::from(format!("linerate-bench-{date}")),
     };
-    unused(&name).with_context(|| format!("{}.jsonl and 99 more exist already", name.display()))
+    unused(&name).with_context(|| {
+        format!(
+            "{}.jsonl and 99 numbered variants already exist; choose another name with --record",
+            name.display()
+        )
+    })
 }
 
-/// Returns a name with `.jsonl` that no file has.
+/// Returns the first of `NAME.jsonl`, `NAME-2.jsonl`, … `NAME-100.jsonl` that does not exist.
 fn unused(name: &Path) -> Option<PathBuf> {
     let numbers = (2..=100).map(|number| format!("-{number}"));
     let mut names = std::iter::once(String::new())
@@ -80,12 +89,12 @@ fn unused(name: &Path) -> Option<PathBuf> {
     names.find(|name| !name.exists())
 }
 
-/// Returns the nearest folder around this one that has contenders.
+/// Returns the nearest enclosing folder that has contenders.
 fn checkout() -> Option<PathBuf> {
     let here = env::current_dir().ok()?;
     let mut folders = here.ancestors();
     let found = folders.find(|folder| folder.join(CONTENDERS).is_dir())?;
-    // Shorter to read where it is this very folder.
+    // For the current folder, an empty path gives shorter output than an absolute one.
     Some(if found == here {
         PathBuf::new()
     } else {

@@ -1,4 +1,4 @@
-//! `linerate bench --url`: somebody's own server.
+//! `linerate bench --url`: measures a server that is already running.
 
 use std::sync::Arc;
 
@@ -6,29 +6,32 @@ use clap::Args;
 use linerate::tls;
 use linerate_bench::run::{Remote, RemoteError};
 
-/// Which server that runs already is measured.
+/// Selects a running server to measure.
 #[derive(Args, Clone, Debug)]
 #[group(skip)]
 pub(super) struct Arguments {
-    /// Measure the server at this ws:// or wss:// address, which has to send each message back, instead of contenders.
+    /// Measure the server at this ws:// or wss:// URL instead of contenders. It must echo each
+    /// message.
     #[arg(long, value_name = "URL", conflicts_with_all = ["contender", "contenders_dir"])]
     pub(super) url: Option<String>,
 
-    /// The number of the server's process on this machine: its CPU time and memory are measured too.
+    /// PID of the server if it runs on this machine. Its CPU time and memory are then measured as
+    /// well.
     #[arg(long, value_name = "N", requires = "url")]
     pub(super) pid: Option<u32>,
 
-    /// The server is on another machine, and may be put under load: it is mine.
+    /// Confirm that you may put load on this server. Required if it is on another machine.
     #[arg(long, requires = "url")]
     i_own_this_server: bool,
 
-    /// DANGER: accept any certificate. Whoever sits in between can read and change everything.
+    /// DANGER: accept any certificate. An attacker on the network can then read and change
+    /// everything.
     #[arg(long, requires = "url")]
     tls_insecure: bool,
 }
 
 impl Arguments {
-    /// Finds the server, if one is asked for.
+    /// Finds the server given by `--url`, if any.
     pub(super) fn find(&self) -> anyhow::Result<Option<Remote>> {
         let Some(url) = &self.url else {
             return Ok(None);

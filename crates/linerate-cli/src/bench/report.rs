@@ -1,4 +1,4 @@
-//! `linerate bench report`: what came of a run, for people.
+//! `linerate bench report`: writes the HTML and Markdown reports of a run.
 
 use std::{
     collections::HashSet,
@@ -12,14 +12,14 @@ use linerate_bench::{record::Record, report, summary::Summary};
 
 use super::table;
 
-/// Writes the page and the Markdown of a record.
+/// Writes the HTML page and the Markdown report of a record.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// A record of `linerate bench`.
+    /// A record written by `linerate bench`.
     #[arg(value_name = "RECORD")]
     record: PathBuf,
 
-    /// Folder for the report [default: beside the record].
+    /// Folder for the reports [default: the folder of the record].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     write(&arguments.record, folder)
 }
 
-/// Writes the report of a record beside it, and shows the summary.
+/// Writes the reports of a record next to it, and prints the summary.
 pub(super) fn write_beside(path: &Path) -> anyhow::Result<()> {
     write(path, path.parent().unwrap_or(Path::new("")))
 }
@@ -38,28 +38,31 @@ pub(super) fn write_beside(path: &Path) -> anyhow::Result<()> {
 fn write(path: &Path, folder: &Path) -> anyhow::Result<()> {
     let mut record = Record::read(path)?;
     if record.measurements.is_empty() {
-        bail!("{} has no measurement", path.display());
+        bail!("{} contains no measurements", path.display());
     }
     forget_unmeasured(&mut record);
-    let name = path.file_stem().context("a record has a name")?;
+    let name = path
+        .file_stem()
+        .context("the record's path has no file name")?;
     let files = [
         ("html", report::html(&record)),
         ("md", report::markdown(&record)),
     ];
     if !folder.as_os_str().is_empty() {
-        fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
     }
     let mut told = table::summary(&Summary::of(&record));
     told += &format!("\n{}\n", path.display());
     for (extension, text) in files {
         let file = folder.join(name).with_extension(extension);
-        fs::write(&file, text).with_context(|| format!("can't write {}", file.display()))?;
+        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
         told += &format!("{}\n", file.display());
     }
     super::print(&told)
 }
 
-/// Leaves out the cells that a run which was stopped has announced and not come to.
+/// Removes the cells that a stopped run had planned but not measured.
 fn forget_unmeasured(record: &mut Record) {
     let measurements = record.measurements.iter();
     let measured: HashSet<&str> = measurements.map(|it| it.cell.as_str()).collect();

@@ -1,4 +1,4 @@
-//! `linerate bench --resume`: going on with a record.
+//! `linerate bench --resume`: continues a record.
 
 use std::{path::Path, time::Duration};
 
@@ -13,7 +13,8 @@ use linerate_bench::{
 
 use super::run::Prepared;
 
-/// Opens a record to go on with it, if machine and contenders are those that began it.
+/// Opens a record to continue it. Fails if the machine, the contenders or the version of linerate
+/// have changed since the run began.
 pub(super) fn prepare(path: &Path, contenders: &[ContenderNote]) -> anyhow::Result<Prepared> {
     let (journal, done) = Journal::resume(path)?;
     let run = &done.run;
@@ -22,19 +23,19 @@ pub(super) fn prepare(path: &Path, contenders: &[ContenderNote]) -> anyhow::Resu
         Some(begun_with.server_cores.clone()),
         Some(begun_with.load_cores.clone()),
     )
-    .with_context(|| format!("{} can't be gone on with", path.display()))?;
+    .with_context(|| format!("cannot resume {}", path.display()))?;
     let mut differences = compare_hosts(begun_with, &host::describe(&cores));
     differences.extend(compare_contenders(run, contenders));
     if run.linerate != env!("CARGO_PKG_VERSION") {
         differences.push(format!(
-            "it was begun by linerate {}, this is {}",
+            "linerate version: was {}, now {}",
             run.linerate,
             env!("CARGO_PKG_VERSION")
         ));
     }
     if !differences.is_empty() {
         bail!(
-            "{} can't be gone on with, its figures could not be compared with new ones:\n  {}",
+            "cannot resume {}: new measurements would not be comparable with the recorded ones:\n  {}",
             path.display(),
             differences.join("\n  ")
         );
@@ -42,7 +43,7 @@ pub(super) fn prepare(path: &Path, contenders: &[ContenderNote]) -> anyhow::Resu
     let budget = Budget {
         warm_up: Duration::from_millis(run.warm_up_ms),
         measured: Duration::from_millis(run.measured_ms),
-        // It is no part of what is measured, and the same for all efforts.
+        // It does not affect measurements and is the same for all efforts.
         silence_max: Effort::Standard.budgets().each.silence_max,
     };
     Ok(Prepared {
@@ -53,20 +54,20 @@ pub(super) fn prepare(path: &Path, contenders: &[ContenderNote]) -> anyhow::Resu
     })
 }
 
-/// Returns how two machines differ, as far as figures depend on it.
+/// Describes the differences between two machines that affect measurements.
 fn compare_hosts(then: &Host, now: &Host) -> Vec<String> {
     let fields = [
-        ("the processor", &then.cpu, &now.cpu),
-        ("the kernel", &then.kernel, &now.kernel),
-        ("the hypervisor", &then.hypervisor, &now.hypervisor),
-        ("the frequency governor", &then.governor, &now.governor),
+        ("processor", &then.cpu, &now.cpu),
+        ("kernel", &then.kernel, &now.kernel),
+        ("hypervisor", &then.hypervisor, &now.hypervisor),
+        ("frequency governor", &then.governor, &now.governor),
         (
-            "the number of cores",
+            "number of cores",
             &then.cores.to_string(),
             &now.cores.to_string(),
         ),
         (
-            "the mitigations",
+            "mitigations",
             &then.mitigations.join("; "),
             &now.mitigations.join("; "),
         ),
@@ -74,25 +75,25 @@ fn compare_hosts(then: &Host, now: &Host) -> Vec<String> {
     fields
         .into_iter()
         .filter(|(_, then, now)| then != now)
-        .map(|(what, then, now)| format!("{what} was {then:?} and is {now:?}"))
+        .map(|(what, then, now)| format!("{what}: was {then:?}, now {now:?}"))
         .collect()
 }
 
-/// Returns which contenders that took part can't any more, or not as they were.
+/// Describes the contenders that took part in the run and are now missing, absent or different.
 fn compare_contenders(run: &Run, now: &[ContenderNote]) -> Vec<String> {
     let took_part = run.contenders.iter().filter(|note| note.absent.is_none());
     took_part
         .filter_map(|then| {
             let name = &then.name;
             let Some(now) = now.iter().find(|note| note.name == *name) else {
-                return Some(format!("the contender {name} is not there any more"));
+                return Some(format!("contender {name}: manifest no longer found"));
             };
             if let Some(reason) = &now.absent {
-                return Some(format!("the contender {name} is absent now: {reason}"));
+                return Some(format!("contender {name}: now absent: {reason}"));
             }
             ((&then.title, &then.version) != (&now.title, &now.version)).then(|| {
                 format!(
-                    "the contender {name} was {} {} and is {} {}",
+                    "contender {name}: was {} {}, now {} {}",
                     then.title, then.version, now.title, now.version
                 )
             })
@@ -139,13 +140,13 @@ mod tests {
         let other = Host {
             cpu: "other".into(),
             cores: 1_000,
-            // New tools are no other machine.
+            // New tools do not make it a different machine.
             tools: vec!["rustc 99".into()],
             ..run.host.clone()
         };
         let differences = compare_hosts(&run.host, &other);
         assert_eq!(differences.len(), 2);
-        assert!(differences[0].ends_with("and is \"other\""));
+        assert!(differences[0].ends_with("now \"other\""));
     }
 
     #[test]
@@ -164,8 +165,8 @@ mod tests {
         assert_eq!(
             compare_contenders(&run, &now),
             [
-                "the contender b was B 1 and is B 2",
-                "the contender c is absent now: no go",
+                "contender b: was B 1, now B 2",
+                "contender c: now absent: no go",
             ]
         );
         assert_eq!(compare_contenders(&run, &[note("a", "1")]).len(), 2);

@@ -1,4 +1,4 @@
-//! `linerate bench` itself: a run.
+//! `linerate bench` without a subcommand: runs the benchmark.
 
 use std::{env, ffi::OsString, path::PathBuf, time::Duration};
 
@@ -18,54 +18,59 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::{launch, place, remote, report, resume, stop};
 
-/// Longer measurements are for something else than this program.
+/// Upper limit of `--measured-ms`: ten minutes.
 const MEASURED_MS_MAX: u64 = 600_000;
 
-/// What is measured, how often, and where it is kept.
+/// Selects what is measured, how often, and where the record is written.
 #[derive(Args, Clone, Debug)]
-// The verb's own arguments have the group of this name.
+// The command's own `Arguments` already define a group with this name.
 #[group(skip)]
 pub(super) struct Arguments {
-    /// How many cells, how often and how long: quick (minutes), standard (half an hour) or thorough.
+    /// How much to measure: quick (takes minutes), standard (half an hour) or thorough.
     #[arg(long, default_value_t = Effort::Quick)]
     effort: Effort,
 
-    /// Only the scenario of this name; may be repeated.
+    /// Run only the scenario with this name; may be repeated.
     #[arg(long, value_name = "NAME")]
     scenario: Vec<String>,
 
-    /// Only cells with this in their name, SCENARIO/CELL, also those that the effort leaves out; may be repeated.
+    /// Run only cells whose name, SCENARIO/CELL, contains PART, even if the effort would leave them
+    /// out; may be repeated.
     #[arg(long, value_name = "PART")]
     cell: Vec<String>,
 
-    /// Only the contender of this name; may be repeated.
+    /// Measure only the contender with this name; may be repeated.
     #[arg(long, value_name = "NAME")]
     contender: Vec<String>,
 
-    /// How often each contender is measured in a cell [default: by effort, 3, 5 or 11].
+    /// Number of measurements of each contender in each cell [default: 3, 5 or 11, depending on the
+    /// effort].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: Option<u32>,
 
-    /// Milliseconds of each measurement [default: by effort, 100, 150 or 1000].
+    /// Duration of each measurement in milliseconds [default: 100, 150 or 1000, depending on the
+    /// effort].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MEASURED_MS_MAX))]
     measured_ms: Option<u64>,
 
-    /// The record to write [default: bench/record/DATE-EFFORT.jsonl in a checkout, else linerate-bench-DATE.jsonl].
+    /// Where to write the record [default: bench/record/DATE-EFFORT.jsonl in a checkout, otherwise
+    /// linerate-bench-DATE.jsonl].
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Go on with the run of this record, with the same cells, contenders and times.
+    /// Continue the run of this record, with the same cells, contenders and durations.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "effort", "scenario", "cell", "contender", "rounds", "measured_ms", "record", "scenarios_dir", "server_cores",
         "load_cores",
     ])]
     resume: Option<PathBuf>,
 
-    /// Cores for servers, like 0,1 [default: the first half].
+    /// CPU cores for the servers, for example 0,1 [default: the first half].
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     server_cores: Option<Vec<u32>>,
 
-    /// Cores for the load, like 2,3 [default: those that servers don't use].
+    /// CPU cores for the load generator, for example 2,3 [default: the cores that the servers do
+    /// not use].
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     load_cores: Option<Vec<u32>>,
 
@@ -92,7 +97,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     warn(&prepared.cores);
     let certificate = Certificate::new()?;
-    let launcher = Launcher::this_binary(&launch::VERBS).context("can't find this binary")?;
+    let launcher =
+        Launcher::this_binary(&launch::VERBS).context("cannot find the path of this binary")?;
     let locals: Vec<Local<'_>> = contenders
         .iter()
         .filter(|contender| prepared.takes_part(&contender.name))
@@ -105,11 +111,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .collect();
     let locals = locals.iter().map(|local| local as &dyn Subject);
     let remotes = remote.iter().map(|remote| remote as &dyn Subject);
-    let stop = stop::on_signal().context("can't listen to signals")?;
+    let stop = stop::on_signal().context("cannot install signal handlers")?;
     prepared
         .cores
         .pin_load()
-        .context("can't choose the cores of the load")?;
+        .context("cannot pin the load generator to its cores")?;
     let mut progress = Progress::on_stderr();
     let run = Run {
         plan: &prepared.plan,
@@ -127,7 +133,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let path = prepared.journal.path();
     if end == End::Stopped {
         bail!(
-            "stopped before the end; what is done is in {0}, go on with: linerate bench --resume {0}{1}",
+            "stopped before the end; finished measurements are in {0}; continue with: linerate bench --resume {0}{1}",
             path.display(),
             arguments
                 .remote
@@ -139,12 +145,12 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     report::write_beside(path)
 }
 
-/// What a run needs besides those who take part.
+/// What a run needs in addition to the servers it measures.
 pub(super) struct Prepared {
     pub(super) plan: Plan,
     pub(super) cores: Cores,
     pub(super) journal: Journal,
-    /// What the record has already.
+    /// The measurements already in the record.
     pub(super) done: Record,
 }
 
@@ -156,7 +162,7 @@ impl Prepared {
 }
 
 impl Arguments {
-    /// Returns the contenders that are asked for.
+    /// Returns the contenders selected by `--contender`, or all of them.
     fn contenders(&self) -> anyhow::Result<Vec<Contender>> {
         let mut contenders = self.places.contenders()?;
         for name in &self.contender {
@@ -166,10 +172,13 @@ impl Arguments {
                     .iter()
                     .map(|contender| contender.name.as_str())
                     .collect();
-                bail!("there is no contender {name:?}, only {}", names.join(", "));
+                bail!(
+                    "unknown contender {name:?}; available: {}",
+                    names.join(", ")
+                );
             };
             if let Program::Absent(reason) = &contender.program {
-                bail!("the contender {name} is absent: {reason}");
+                bail!("contender {name} is absent: {reason}");
             }
         }
         if !self.contender.is_empty() {
@@ -179,12 +188,12 @@ impl Arguments {
             .iter()
             .all(|contender| matches!(contender.program, Program::Absent(_)))
         {
-            bail!("no contender has been built, see `make contenders`");
+            bail!("no contender has been built; run `make contenders`");
         }
         Ok(contenders)
     }
 
-    /// Begins a new record.
+    /// Starts a new record.
     fn prepare(
         &self,
         contenders: Vec<ContenderNote>,
@@ -256,20 +265,22 @@ impl Arguments {
     }
 }
 
-/// Says what makes figures worth less.
+/// Warns about conditions that make the measurements less reliable.
 fn warn(cores: &Cores) {
     if cores.are_shared() {
-        eprintln!("Warning: servers and load share cores, so that they get into each other's way.");
+        eprintln!(
+            "Warning: servers and the load generator share cores and will slow each other down."
+        );
     }
     if let Some(busy) = host::disturbance() {
         eprintln!(
-            "Warning: something else keeps this machine busy, {:.0} % of its time; the figures will be noisy.",
+            "Warning: other processes use {:.0} % of this machine's CPU time; the figures will be noisy.",
             100.0 * busy
         );
     }
 }
 
-/// Returns the command line as one would type it; of where the binary is, nobody needs to know.
+/// Returns the command line as a user would type it, without the path of the binary.
 fn command_line(mut arguments: impl Iterator<Item = OsString>) -> String {
     _ = arguments.next();
     let words = arguments.map(|argument| quote(&argument.to_string_lossy()));

@@ -1,4 +1,4 @@
-//! ^C: the first ends a run in order, the second at once.
+//! Handling of ^C: the first one ends a run gracefully, the second one immediately.
 
 use std::{
     io, process,
@@ -12,14 +12,14 @@ use std::{
 use linerate_bench::server;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What a shell reports of a process that ^C has ended.
+/// The exit status that a shell reports for a process ended by ^C (128 + SIGINT).
 const INTERRUPTED: i32 = 130;
 
-/// Begins to listen to ^C and SIGTERM; what is returned becomes true with the first of them.
+/// Starts listening for ^C and SIGTERM. The returned flag becomes true when the first one arrives.
 ///
 /// # Errors
 ///
-/// The system refuses.
+/// Returns an error if the signal handlers or their thread cannot be created.
 pub(super) fn on_signal() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -43,7 +43,9 @@ pub(super) fn on_signal() -> io::Result<Arc<AtomicBool>> {
                         server::end_all();
                         process::exit(INTERRUPTED);
                     }
-                    eprintln!("\nEnding with the present measurement; ^C again ends at once.");
+                    eprintln!(
+                        "\nStopping after the current measurement; press ^C again to stop immediately."
+                    );
                 }
             });
         })?;

@@ -1,4 +1,4 @@
-//! `linerate bench story`: from Redis to filtered subscribers, beside other servers.
+//! `linerate bench story`: compares servers that push JSON from Redis to filtered subscribers.
 
 use std::{
     fs::File,
@@ -27,15 +27,17 @@ use super::{launch, print};
 const EXAMPLES: &str = "\
 Examples:
   scripts/story-peers                   build the other servers, once
-  linerate bench story                  all servers, 10, 230 and 525 subscribers, with and without batches
+  linerate bench story                  all servers; 10, 230 and 525 subscribers; with and without batches
   linerate bench story --subscribers 10 --batch-ms 0 --peer linerate --record story.jsonl
   linerate bench story --subscribers 10000 --sources 1 --stalled 1000 --batch-ms 0 --common-rate 20 --rate-max 20 --peer linerate
 
-JSON of 250 B (84 %), 3 kB (15 %) and 30 kB (1 %) from ten sources is published in a Redis channel; each subscriber
-asks for the messages of one source. Every message is checked: one that is lost, comes twice or out of order ends the
-climb. Needs redis-server. Leave the machine alone meanwhile.";
+JSON messages of 250 B (84 %), 3 kB (15 %) and 30 kB (1 %) from ten sources are published to a Redis channel; each
+subscriber asks for the messages of one source. The rate is raised step by step. Every message is checked: the climb
+ends when one is lost, duplicated or out of order. Requires redis-server. Do not use the machine for anything else
+during a run.";
 
-/// Tells the story that linerate comes from: JSON from Redis, filtered for each client and pushed.
+/// Compares linerate with Centrifuge and Socket.IO on the workload that linerate was built for:
+/// JSON from Redis, filtered for each client and pushed.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -44,41 +46,44 @@ pub(super) struct Arguments {
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     subscribers: Vec<u32>,
 
-    /// Interval of batches in milliseconds, 0 for none; may be repeated. Servers without batches take part in 0 only.
+    /// Batch interval in milliseconds, or 0 for no batches; may be repeated. Servers that cannot
+    /// batch take part only with 0.
     #[arg(long, value_name = "N", default_values_t = [0, 200],
         value_parser = clap::value_parser!(u32).range(0..=10_000))]
     batch_ms: Vec<u32>,
 
-    /// Sources that the messages come from in turns; each subscriber asks for one of them.
+    /// Number of sources, which take turns to publish; each subscriber asks for the messages of one
+    /// source.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
     sources: u32,
 
-    /// More subscribers that read nothing, which must not slow down the others. Their sockets are filled first, and so are
-    /// everybody's with 0, for a comparison.
+    /// Number of additional subscribers that read nothing and must not slow down the others. All
+    /// sockets are filled before the trial; use 0 for a baseline with filled sockets but no stalled
+    /// subscribers.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     stalled: Option<u32>,
 
-    /// Only servers with this in their name; may be repeated.
+    /// Measure only servers whose name contains PART; may be repeated.
     #[arg(long, value_name = "PART")]
     peer: Vec<String>,
 
-    /// Seconds of each trial.
+    /// Duration of each trial in seconds.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=60))]
     seconds: u32,
 
-    /// Messages a second at which all servers are compared, and from which the climb begins.
+    /// Messages per second at which all servers are compared, and at which the climb begins.
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     common_rate: u32,
 
-    /// Messages a second at which the climb ends.
+    /// Messages per second at which the climb ends.
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate_max: u32,
 
-    /// The record to write, a trial a line.
+    /// Where to write the record, one trial per line.
     #[arg(long, value_name = "FILE", default_value = "story.jsonl")]
     record: PathBuf,
 
-    /// Folder of the other servers.
+    /// Folder of the other servers, as built by scripts/story-peers.
     #[arg(long, value_name = "DIR", default_value = ".cache/story")]
     peers_dir: PathBuf,
 }
@@ -87,14 +92,15 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let config = write_config()?;
     let peers = arguments.peers(config.path())?;
     let cores = Cores::choose(None, None)?;
-    let launcher = Launcher::this_binary(&launch::VERBS).context("can't find this binary")?;
+    let launcher =
+        Launcher::this_binary(&launch::VERBS).context("cannot find the path of this binary")?;
     raise_file_limit()?;
     cores
         .pin_load()
-        .context("can't choose the cores of the load")?;
+        .context("cannot pin the load generator to its cores")?;
     let redis = Redis::start(&launcher, &cores.load)?;
     let mut record = File::create(&arguments.record)
-        .with_context(|| format!("can't write {}", arguments.record.display()))?;
+        .with_context(|| format!("cannot write {}", arguments.record.display()))?;
     let mut rows = Vec::new();
     for cell in arguments.cells() {
         for peer in peers
@@ -141,13 +147,13 @@ impl Arguments {
             };
             let trial = running.try_rate(rate, time)?;
             note(&trial);
-            // The record is for later; the table at the end does not need it.
+            // The run continues, because the table at the end does not need the record.
             if let Err(error) = write_line(record, &trial) {
-                eprintln!("can't write the record: {error}");
+                eprintln!("cannot write the record: {error}");
             }
             if !trial.is_sustained() {
-                // Some subscribers may be gone, and the server may have much left to do: the next trial
-                // begins anew.
+                // Some subscribers may have disconnected, and the server may have a backlog, so the
+                // next trial starts from scratch.
                 stage = None;
             }
             Ok(trial)
@@ -163,7 +169,7 @@ impl Arguments {
     }
 
     fn peers(&self, config: &Path) -> anyhow::Result<Vec<Peer>> {
-        let this = std::env::current_exe().context("can't find this binary")?;
+        let this = std::env::current_exe().context("cannot find the path of this binary")?;
         let serve = [
             "serve",
             "--workers",
@@ -219,14 +225,14 @@ impl Arguments {
         let chosen: Vec<Peer> = all.into_iter().filter(wanted).collect();
         if chosen.is_empty() {
             bail!(
-                "no server has {:?} in its name; there are linerate, centrifuge and socket.io",
+                "no server matches {:?}; available: linerate, centrifuge, socket.io",
                 self.peer
             );
         }
         for peer in &chosen {
             if !peer.program.exists() {
                 bail!(
-                    "{} is not there: build it with scripts/story-peers, or choose others with --peer",
+                    "{} does not exist: build it with scripts/story-peers, or select other servers with --peer",
                     peer.program.display()
                 );
             }
@@ -235,7 +241,7 @@ impl Arguments {
     }
 }
 
-/// Everybody may connect, filter and ask for batches.
+/// Writes a configuration in which every client may connect, filter and ask for batches.
 fn write_config() -> anyhow::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile()?;
     file.write_all(
@@ -251,7 +257,7 @@ fn write_line(record: &mut File, trial: &Trial) -> std::io::Result<()> {
     writeln!(record, "{line}")
 }
 
-/// Says how a trial went, on standard error.
+/// Prints the outcome of a trial on standard error.
 fn note(trial: &Trial) {
     let outcome = match (trial.is_sustained(), trial.is_fed()) {
         (true, _) => "sustained",

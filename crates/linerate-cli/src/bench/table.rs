@@ -2,11 +2,11 @@
 
 use linerate_bench::summary::{Base, CellSummary, Mean, Spread, Standing, Status, Summary};
 
-/// Stands where there is no figure.
+/// Shown where there is no figure.
 const NONE: &str = "–";
 
-/// Returns how the contenders compare in each scenario, or, of a server that is alone, what it does
-/// in each cell.
+/// Returns a comparison of the contenders by scenario, or the figures of each cell if there is only
+/// one contender.
 pub(super) fn summary(summary: &Summary) -> String {
     match summary.contenders.as_slice() {
         [alone] => align(&cells_of(summary, alone)),
@@ -41,10 +41,9 @@ fn comparison(summary: &Summary) -> String {
         rows.push(row);
     }
     let mut text = align(&rows);
-    text += "\nHow many times as good as raw-tcp, geometric means; what failed or was not offered is left out.\n";
+    text += "\nRelative to raw-tcp (geometric means, higher is better); failed and unsupported cells are left out.\n";
     if has_first {
-        text +=
-            "* How many times as good as the first of the cell: raw-tcp can't be compared there.\n";
+        text += "* Relative to the best contender of each cell, because raw-tcp cannot be compared there.\n";
     }
     text
 }
@@ -80,17 +79,17 @@ fn row_of(cell: &CellSummary, standing: &Standing) -> Vec<String> {
     ]
 }
 
-/// Returns why there are no figures, or nothing where there are.
+/// Returns the reason why a cell has no figures, or an empty string if it has.
 fn why_not(status: &Status) -> String {
     match status {
         Status::Failed { reason, .. } => format!("failed: {reason}"),
-        Status::LoadBound { .. } => "faster than the load".into(),
+        Status::LoadBound { .. } => "faster than the load generator".into(),
         Status::Measured { .. } => String::new(),
         Status::Unsupported { reason } => reason.clone(),
     }
 }
 
-/// Returns the rows as lines: the first column to the left, the others to the right.
+/// Returns the rows as lines, with the first column left-aligned and the others right-aligned.
 fn align(rows: &[Vec<String>]) -> String {
     let width_of = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));

@@ -1,4 +1,4 @@
-//! `linerate check --listen`: clients that connect get one input each.
+//! `linerate check --listen`: sends one input to each client that connects.
 
 use std::{
     io,
@@ -13,10 +13,10 @@ use linerate::tls::rustls::ServerConfig;
 use linerate_check::{Finding, Listening, Row};
 use tokio::net::TcpListener;
 
-/// A client that is started by us and does not connect within this time never will.
+/// How long to wait for a client started by `--run` to connect.
 const ARRIVAL_MAX: Duration = Duration::from_secs(10);
 
-/// Checks clients on `address`; returns where they connected to, and the findings.
+/// Checks clients that connect to `address`; returns the URL they connect to, and the findings.
 pub(super) async fn check(
     address: SocketAddr,
     command: Option<&str>,
@@ -25,7 +25,7 @@ pub(super) async fn check(
     tell: impl FnMut(&Finding),
 ) -> anyhow::Result<(String, Vec<Finding>)> {
     let bound = TcpListener::bind(address).await;
-    let listener = bound.with_context(|| format!("can't listen on {address}"))?;
+    let listener = bound.with_context(|| format!("cannot listen on {address}"))?;
     let scheme = if tls.is_some() { "wss" } else { "ws" };
     let url = format!("{scheme}://{}/", listener.local_addr()?);
     eprintln!("{url}");
@@ -42,10 +42,10 @@ pub(super) async fn check(
         None => Ok(()),
     };
     let findings = linerate_check::listen(&listening, rows, next, tell).await;
-    Ok((url.clone(), findings.context("can't take clients")?))
+    Ok((url.clone(), findings.context("cannot accept clients")?))
 }
 
-/// The client that was started for an input; it ends with the next one at the latest.
+/// The client that was started for an input. It is killed when the next one starts.
 struct Started(Option<Child>);
 
 impl Started {
@@ -64,7 +64,7 @@ impl Started {
 
     fn end(&mut self) {
         if let Some(mut child) = self.0.take() {
-            // It may have ended already.
+            // It may have exited already.
             _ = child.kill();
             _ = child.wait();
         }

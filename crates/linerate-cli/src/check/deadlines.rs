@@ -1,4 +1,4 @@
-//! `linerate check --patience`: connections that are left in the middle of something.
+//! `linerate check --patience`: connections that are abandoned midway.
 
 use std::{ops::Range, time::Duration};
 
@@ -7,8 +7,9 @@ use linerate_check::{Claims, Finding, Plan, Row, Victim};
 
 use super::{phase, progress::Progress};
 
-/// Sends the rows of this range, all of them at once, and waits for the server to end their connections. Where its
-/// process is known, what it has asked for meanwhile is judged by a row more.
+/// Sends the rows of this range, all at the same time, and waits for the server to end their
+/// connections. If the server's process is known, an additional row judges the memory that it
+/// allocated meanwhile.
 pub(super) async fn run(
     plan: &Plan,
     rows: &mut Vec<Row>,
@@ -31,7 +32,7 @@ pub(super) async fn run(
         None => (work.await, None),
         Some(victim) => {
             let claimed = victim.claim(work).await;
-            let (findings, claims) = claimed.context("the process is gone")?;
+            let (findings, claims) = claimed.context("server process exited")?;
             (findings, Some(claims))
         }
     };

@@ -1,15 +1,15 @@
-//! `linerate check --list`.
+//! `linerate check --list`: lists rows and their inputs.
 
 use std::fmt::Write;
 
 use linerate_check::Row;
 
-/// Returns rows and the names of their inputs.
+/// Returns the rows and the names of their inputs, as text.
 pub(super) fn of(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
         let count = row.cases.len();
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         _ = writeln!(
             text,
             "{} {}: {} ({count} inputs)",

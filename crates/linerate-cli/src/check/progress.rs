@@ -1,4 +1,4 @@
-//! What a person sees while inputs are sent.
+//! The progress bar that is shown while inputs are sent.
 
 use std::{
     cell::{Cell, RefCell},
@@ -8,16 +8,16 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use linerate_check::{Finding, Row};
 
-/// How often the line shows that time goes on.
+/// How often the elapsed time is updated.
 const TICK: Duration = Duration::from_millis(500);
 
-/// A line on standard error, where that is a terminal.
+/// A progress bar on standard error, shown only if that is a terminal.
 #[derive(Debug)]
 pub(super) struct Progress {
     bar: ProgressBar,
     ids: Vec<&'static str>,
     bad: Cell<usize>,
-    /// The rows that are waited for, and how many of their connections are still there.
+    /// The rows that the check is waiting for, each with the number of its connections still open.
     waiting: RefCell<Vec<(&'static str, usize)>>,
 }
 
@@ -33,26 +33,26 @@ impl Progress {
         }
     }
 
-    /// Says that the server is waited for, no longer than `patience`, to end the connections of `rows`.
+    /// Shows that the check waits up to `patience` for the server to end the connections of `rows`.
     pub(super) fn wait_for(&self, rows: &[Row], patience: Duration) {
         let rows = rows.iter().map(|row| (row.id, row.cases.len()));
         *self.waiting.borrow_mut() = rows.collect();
         let seconds = patience.as_secs_f64();
         let template = format!(
-            "{{bar:24}} {{pos}}/{{len}} inputs  {{elapsed}}  waits {seconds} s at most for the end of {{prefix}}  {{msg}}"
+            "{{bar:24}} {{pos}}/{{len}} inputs  {{elapsed}}  waiting up to {seconds} s for the end of {{prefix}}  {{msg}}"
         );
         self.bar.set_style(style(&template));
         self.bar.enable_steady_tick(TICK);
         self.show_waiting();
     }
 
-    /// Goes back to inputs that are answered soon.
+    /// Ends the waiting phase that [`Self::wait_for`] began.
     pub(super) fn stop_waiting(&self) {
         self.bar.disable_steady_tick();
         self.waiting.borrow_mut().clear();
     }
 
-    /// Counts an input.
+    /// Records that an input is finished.
     pub(super) fn tell(&self, finding: &Finding) {
         self.bar.inc(1);
         if let Some(id) = self.ids.get(finding.row) {

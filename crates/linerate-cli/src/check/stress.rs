@@ -1,4 +1,4 @@
-//! `linerate check --stress`: floods, and what becomes of the process that they are sent to.
+//! `linerate check --stress`: floods, and their effect on the process that receives them.
 
 use std::{ops::Range, time::Duration};
 
@@ -7,8 +7,8 @@ use linerate_check::{Aftermath, Finding, Plan, Row, Victim};
 
 use super::{phase, progress::Progress};
 
-/// Sends the rows of this range, and waits for the process to be as before, for no longer than is said beside it.
-/// What became of it is judged by a row more.
+/// Sends the rows of this range. If `victim` is given, then waits up to the duration next to it for
+/// the process to return to its earlier state, and judges the result in an additional row.
 pub(super) async fn run(
     plan: &Plan,
     rows: &mut Vec<Row>,
@@ -21,7 +21,7 @@ pub(super) async fn run(
         return Ok((work().await, None));
     };
     let endured = victim.endure(work, settle).await;
-    let (mut findings, aftermath) = endured.context("the process is gone")?;
+    let (mut findings, aftermath) = endured.context("server process exited")?;
     findings.extend(aftermath.findings(rows.len()));
     rows.push(Aftermath::row());
     Ok((findings, Some(aftermath)))

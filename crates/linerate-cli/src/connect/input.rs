@@ -1,4 +1,4 @@
-//! What is sent: files, then the lines of standard input.
+//! The messages to send: first the files, then the lines of standard input.
 
 use std::{
     fs::File,
@@ -16,19 +16,19 @@ use clap::ValueEnum;
 use linerate::Message;
 use tokio::sync::mpsc;
 
-/// The longest line.
+/// The longest line that is accepted.
 const LINE_BYTES_MAX: usize = 16 << 20;
 
-/// The longest file.
+/// The longest file that is accepted.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// How many messages are read ahead.
+/// Maximum number of messages that are read ahead.
 const MESSAGES_AHEAD: usize = 16;
 
-/// What a line stands for.
+/// How a line of input is interpreted.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Format {
-    /// A binary message in Base64, padded or not.
+    /// A binary message in Base64, with or without padding.
     Base64,
     /// A binary message in hexadecimal digits, with or without spaces.
     Hex,
@@ -36,8 +36,8 @@ pub(super) enum Format {
     Text,
 }
 
-/// Starts to read. The thread is left behind at the end, because nothing can interrupt a read from a
-/// terminal.
+/// Starts a thread that reads the messages. The thread is never joined, because nothing can
+/// interrupt a read from a terminal.
 pub(super) fn messages(
     format: Format,
     files: Vec<PathBuf>,
@@ -61,12 +61,12 @@ pub(super) fn messages(
 }
 
 impl Format {
-    /// Returns the message that a line stands for.
+    /// Decodes a line into a message.
     fn message(self, line: Vec<u8>, number: u64) -> anyhow::Result<Message> {
         match self {
             Self::Base64 => match BASE64.decode(line.trim_ascii()) {
                 Ok(bytes) => Ok(bytes.into()),
-                Err(_) => bail!("line {number} of the input is not Base64"),
+                Err(_) => bail!("line {number} of the input is not valid Base64"),
             },
             Self::Hex => match bytes_of_hex(&line) {
                 Some(bytes) => Ok(bytes.into()),
@@ -74,13 +74,15 @@ impl Format {
             },
             Self::Text => match String::from_utf8(line) {
                 Ok(line) => Ok(line.into()),
-                Err(_) => bail!("line {number} of the input is not UTF-8, as text messages are"),
+                Err(_) => bail!(
+                    "line {number} of the input is not valid UTF-8, which text messages require"
+                ),
             },
         }
     }
 }
 
-/// The usual alphabet, with padding or without.
+/// The standard alphabet, with or without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -103,21 +105,21 @@ fn content(file: &Path, bytes_max: u64) -> anyhow::Result<Message> {
     let name = file.display();
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|file| file.take(bytes_max + 1).read_to_end(&mut bytes));
-    read.with_context(|| format!("can't read {name}"))?;
+    read.with_context(|| format!("cannot read {name}"))?;
     if bytes.len() as u64 > bytes_max {
         bail!("{name} is longer than {bytes_max} bytes");
     }
     Ok(bytes.into())
 }
 
-/// Reads a line without its end; `None` at the end of the input.
+/// Reads a line and strips its line ending. Returns `None` at the end of the input.
 fn next_line(
     input: &mut impl BufRead,
     number: u64,
     bytes_max: usize,
 ) -> anyhow::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
-    // Room for the longest line and its end, which may be CR LF.
+    // Enough for the longest line and its line ending, which may be CR LF.
     input
         .take(bytes_max as u64 + 2)
         .read_until(b'\n', &mut line)?;
@@ -184,7 +186,7 @@ mod tests {
             (
                 Format::Text,
                 &b"a\xff"[..],
-                "line 3 of the input is not UTF-8, as text messages are",
+                "line 3 of the input is not valid UTF-8, which text messages require",
             ),
             (
                 Format::Hex,
@@ -196,7 +198,11 @@ mod tests {
                 b"xy",
                 "line 3 of the input is not an even number of hex digits",
             ),
-            (Format::Base64, b"!", "line 3 of the input is not Base64"),
+            (
+                Format::Base64,
+                b"!",
+                "line 3 of the input is not valid Base64",
+            ),
         ] {
             assert_eq!(message(format, line).unwrap_err().to_string(), expected);
         }

@@ -1,4 +1,4 @@
-//! Flags about the way to the server: proxies, redirects, TLS, time.
+//! Flags for the connection to the server: proxies, redirects, TLS, timeouts.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -14,46 +14,47 @@ use super::{seconds, tls};
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Network")]
 pub(super) struct Network {
-    /// Connect through this proxy: http://, https://, socks5:// or socks5h://, with USER:PASSWORD@ if
-    /// need be. By default the environment names it, as for curl: http_proxy, https_proxy, all_proxy,
-    /// no_proxy.
+    /// Connect through this proxy: http://, https://, socks5:// or socks5h://, with USER:PASSWORD@
+    /// if needed. By default, the proxy is taken from the environment, as curl does: http_proxy,
+    /// https_proxy, all_proxy, no_proxy.
     #[arg(long, value_name = "URL", value_parser = proxy)]
     proxy: Option<Proxy>,
 
-    /// Connect without a proxy, whatever the environment says.
+    /// Connect without a proxy, even if the environment names one.
     #[arg(long, conflicts_with = "proxy")]
     no_proxy: bool,
 
-    /// Speak HTTP/1.1 only, which is the default.
+    /// Use HTTP/1.1 only. This is the default.
     #[arg(long, group = "http")]
     http1: bool,
 
-    /// Speak HTTP/2: by agreement over TLS, without asking in the clear. If the server has no
-    /// WebSockets there, HTTP/1.1.
+    /// Use HTTP/2: negotiated by ALPN over TLS, with prior knowledge without TLS. Falls back to
+    /// HTTP/1.1 if the server does not support WebSockets over HTTP/2.
     #[arg(long, group = "http")]
     http2: bool,
 
-    /// Speak HTTP/3, and nothing else; for wss:// and without a proxy.
+    /// Use HTTP/3 only. Requires a wss:// URL and no proxy.
     #[arg(long, group = "http")]
     http3: bool,
 
-    /// Follow so many redirects; headers and cookies go to the same origin only.
+    /// Follow at most this many redirects. Headers and cookies are sent only to the original
+    /// origin.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     redirects: u32,
 
-    /// Seconds for connecting, from the first name to the answer of the server.
+    /// Timeout for connecting in seconds, from name resolution to the server's response.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     timeout: Duration,
 
-    /// Whose certificates to trust: the system's, or those that this program brings along.
+    /// Which root certificates to trust: the system's, or those built into this program.
     #[arg(long, value_name = "ROOTS", conflicts_with_all = ["tls_ca", "tls_insecure"])]
     tls_roots: Option<Roots>,
 
-    /// Trust the certificates in this PEM file, and no others.
+    /// Trust only the root certificates in this PEM file.
     #[arg(long, value_name = "FILE", conflicts_with = "tls_insecure")]
     tls_ca: Option<PathBuf>,
 
-    /// Show this certificate to a server that asks for one: a PEM file, with its chain.
+    /// Present this client certificate if the server asks for one: a PEM file with the whole chain.
     #[arg(
         long,
         value_name = "FILE",
@@ -62,20 +63,22 @@ pub(super) struct Network {
     )]
     tls_cert: Option<PathBuf>,
 
-    /// The key of --tls-cert: a PEM file.
+    /// The private key of --tls-cert: a PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
-    /// Ask for and check the certificate of this name, in place of that in the address.
+    /// Request and verify the server's certificate for this name, instead of the host name in the
+    /// URL.
     #[arg(long, value_name = "NAME")]
     tls_name: Option<String>,
 
-    /// DANGER: accept any certificate. Whoever sits in between can read and change everything.
+    /// DANGER: accept any certificate. An attacker on the network can then read and change
+    /// everything.
     #[arg(long)]
     tls_insecure: bool,
 }
 
-/// Whose certificates are trusted.
+/// The root certificates that are trusted.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Roots {
     Bundled,
@@ -83,10 +86,11 @@ enum Roots {
 }
 
 impl Network {
-    /// Makes `client` go this way to `url`.
+    /// Applies these settings to `client`, for a connection to `url`.
     ///
     /// # Errors
-    /// A file can't be read or is none of its kind.
+    /// Returns an error if a file cannot be read or does not contain a certificate or key, or if
+    /// `--tls-name` is not a valid server name.
     pub(super) fn apply(&self, mut client: Client, url: &str) -> anyhow::Result<Client> {
         if self.http3 {
             client = client.with_http3();
@@ -107,7 +111,7 @@ impl Network {
         }
         if let Some(name) = &self.tls_name {
             let named = client.with_server_name(name);
-            client = named.with_context(|| format!("{name} is no name of a server"))?;
+            client = named.with_context(|| format!("{name} is not a valid server name"))?;
         }
         self.secure(client)
     }

@@ -1,4 +1,4 @@
-//! The conversation: input goes out, messages come in, until one side is done.
+//! The conversation: sends input and shows messages until one side closes the connection.
 
 use std::{pin::pin, time::Duration};
 
@@ -10,15 +10,17 @@ use tokio::{
 
 use super::transcript::{RoundTrips, Transcript};
 
-/// How often it is looked whether a Pong has come.
+/// How often to check whether a Pong has arrived.
 const PONG_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Sends all messages and shows all that arrives.
+/// Sends all messages and shows all that arrive.
 ///
-/// Closes after ctrl-c, or when for `wait` after the end of the input no message has come.
+/// Closes the connection on ctrl-c, or once the input has ended and no message has arrived for
+/// `wait`.
 ///
 /// # Errors
-/// The connection was lost, a message can't be read, or nothing can be shown any more.
+/// Returns an error if the connection is lost, the input cannot be read, or the output cannot be
+/// written.
 pub(super) async fn talk(
     ws: WebSocket,
     messages: mpsc::Receiver<anyhow::Result<Message>>,
@@ -57,7 +59,7 @@ pub(super) async fn talk(
             _ = &mut interrupted => break,
         }
     }
-    // Does nothing more than wait if the server has begun to close.
+    // If the server has already begun to close, this only waits.
     sender.close(CloseCode::NORMAL, "").await?;
     while let Some(message) = receiver.recv().await? {
         transcript.received(&message)?;
@@ -69,7 +71,8 @@ pub(super) async fn talk(
     all_sent.unwrap_or(Ok(()))
 }
 
-/// Sends messages until there are no more, or the connection takes no more: why, receiving tells.
+/// Sends messages until there are no more or sending fails. The reason for a failure is reported by
+/// the receiving side.
 async fn send_all(
     mut messages: mpsc::Receiver<anyhow::Result<Message>>,
     sender: &Sender,

@@ -1,4 +1,4 @@
-//! Whom to trust over `wss://`, where that is not whom the system trusts, and who we are.
+//! Root certificates and client certificates for `wss://`.
 
 use std::path::Path;
 
@@ -8,26 +8,27 @@ use linerate::tls::rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
-/// Returns the certificates in a PEM file, to be trusted.
+/// Returns the certificates in a PEM file as trusted roots.
 ///
 /// # Errors
-/// The file can't be read or holds no certificate.
+/// Returns an error if the file cannot be read or contains no usable certificate.
 pub(super) fn roots_in(file: &Path) -> anyhow::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(file)? {
         let added = roots.add(certificate);
         added.with_context(|| {
             let name = file.display();
-            format!("{name} holds a certificate that can't be used")
+            format!("cannot use a certificate in {name}")
         })?;
     }
     Ok(roots)
 }
 
-/// Returns a configuration that trusts `roots` and shows a certificate to servers that ask for one.
+/// Returns a configuration that trusts `roots` and presents a certificate to servers that ask for
+/// one.
 ///
 /// # Errors
-/// A file can't be read, or the key is not that of the certificate.
+/// Returns an error if a file cannot be read, or if the key does not belong to the certificate.
 pub(super) fn identified(
     roots: RootCertStore,
     certificate: &Path,
@@ -35,23 +36,23 @@ pub(super) fn identified(
 ) -> anyhow::Result<ClientConfig> {
     let chain = certificates(certificate)?;
     let read = PrivateKeyDer::from_pem_file(key);
-    let read = read.with_context(|| format!("can't read a key from {}", key.display()))?;
+    let read = read.with_context(|| format!("cannot read a private key from {}", key.display()))?;
     let config = linerate::tls::client_config_with_certificate(roots, chain, read);
     config.with_context(|| {
         let (key, certificate) = (key.display(), certificate.display());
-        format!("{key} is not the key of {certificate}")
+        format!("{key} is not the private key of {certificate}")
     })
 }
 
 fn certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let name = file.display();
     let certificates = CertificateDer::pem_file_iter(file);
-    let certificates = certificates.with_context(|| format!("can't read {name}"))?;
+    let certificates = certificates.with_context(|| format!("cannot read {name}"))?;
     let certificates: Vec<_> = certificates
         .collect::<Result<_, _>>()
         .with_context(|| format!("{name} is not well-formed PEM"))?;
     if certificates.is_empty() {
-        bail!("{name} holds no certificate in PEM");
+        bail!("{name} contains no PEM certificate");
     }
     Ok(certificates)
 }

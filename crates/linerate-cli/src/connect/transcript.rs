@@ -1,4 +1,4 @@
-//! What is shown of a conversation: as text for people, or as JSON lines.
+//! The transcript of a conversation, as text or as JSON lines.
 
 use std::{
     fmt::Write as _,
@@ -11,16 +11,16 @@ use serde::Serialize;
 
 use crate::terminal::printable;
 
-/// How many bytes of a binary message are shown to people.
+/// Maximum number of bytes of a binary message that are shown as text.
 const PREVIEW_BYTES: usize = 32;
 
-/// Writes messages to standard output and what else happens to standard error; as JSON, all to
-/// standard output.
+/// Writes messages to standard output and other events to standard error. As JSON, everything goes
+/// to standard output.
 #[derive(Debug)]
 pub(super) struct Transcript {
     opened: Instant,
     json: bool,
-    /// Whether a person reads the messages as they come, or another program.
+    /// True if standard output is a terminal, so that control characters must be escaped.
     is_terminal: bool,
 }
 
@@ -37,7 +37,7 @@ enum Event<'a> {
     Open {
         url: &'a str,
         subprotocol: Option<&'a str>,
-        /// The window that our messages refer back to, if they are compressed.
+        /// The window size of our compressor (RFC 7692), or `None` if messages are not compressed.
         #[serde(skip_serializing_if = "Option::is_none")]
         compression_window_bits: Option<u8>,
     },
@@ -54,7 +54,7 @@ enum Event<'a> {
     Sent(Payload<'a>),
 }
 
-/// A message; binary ones in hexadecimal digits.
+/// A message; binary messages are written as hexadecimal digits.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Payload<'a> {
@@ -96,7 +96,7 @@ impl Transcript {
     }
 
     pub(super) fn sent(&self, message: &Message) -> io::Result<()> {
-        // People have just typed it.
+        // In text mode, the user has just typed it.
         if self.json {
             self.write_json(Event::Sent(Payload::of(message)))
         } else {
@@ -124,7 +124,7 @@ impl Transcript {
         )
     }
 
-    /// Sums up the round-trip times, if there were any.
+    /// Writes a summary of the round-trip times, if there were any.
     pub(super) fn round_trips(&self, round_trips: &RoundTrips) -> io::Result<()> {
         let RoundTrips {
             count,
@@ -151,7 +151,7 @@ impl Transcript {
         let Closed { code, clean } = closed;
         let mut text = match code {
             Closed::NO_STATUS => "closed without a code".to_owned(),
-            Closed::ABNORMAL => "closed without an answer".to_owned(),
+            Closed::ABNORMAL => "closed without a Close frame from the server".to_owned(),
             code => format!("closed: {code}"),
         };
         if !reason.is_empty() {
@@ -168,12 +168,12 @@ impl Transcript {
         )
     }
 
-    /// Tells what is no message.
+    /// Writes an event that is not a message.
     fn note(&self, text: &str, event: Event<'_>) -> io::Result<()> {
         if self.json {
             return self.write_json(event);
         }
-        // Whoever has closed standard error doesn't want to know.
+        // If standard error is closed, the text is dropped.
         _ = writeln!(io::stderr().lock(), "{text}");
         Ok(())
     }
@@ -184,7 +184,7 @@ impl Transcript {
     }
 }
 
-/// The times from Pings to their Pongs.
+/// Statistics of the times between Pings and their Pongs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTrips {
     count: u32,
@@ -222,14 +222,14 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Writes a line at once, since somebody may be waiting for it.
+/// Writes a line and flushes it immediately, because the reader may be waiting for it.
 fn write_line(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{text}")?;
     stdout.flush()
 }
 
-/// Returns the length of a binary message and its first bytes.
+/// Returns a description of a binary message: its length and its first bytes.
 fn preview(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(PREVIEW_BYTES)];
     let more = if shown.len() < bytes.len() {
@@ -245,7 +245,7 @@ fn hex(bytes: &[u8], separator: &str) -> String {
     let mut hex = String::with_capacity(bytes.len() * (2 + separator.len()));
     for (place, byte) in bytes.iter().enumerate() {
         let separator = if place > 0 { separator } else { "" };
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         _ = write!(hex, "{separator}{byte:02x}");
     }
     hex

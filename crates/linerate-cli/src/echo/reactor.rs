@@ -1,4 +1,4 @@
-//! The echo on the reactor.
+//! The echo server on the reactor.
 
 use std::{sync::Arc, thread};
 
@@ -21,14 +21,15 @@ struct Echo;
 impl Handler for Echo {
     type Data = ();
 
-    /// What is longer than a core's cache goes back as it arrives; a shorter message is cheaper whole.
+    /// Messages larger than a core's cache are echoed as they arrive. For shorter ones it is
+    /// cheaper to wait for the whole message.
     const STREAMED_BYTES_MIN: u64 = 4 << 20;
 
     fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     #[inline]
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        // The connection may be closing; then nobody waits for the answer.
+        // Sending fails only if the connection is closing, and then the client expects no reply.
         _ = tx.send(message);
     }
 
@@ -37,7 +38,8 @@ impl Handler for Echo {
     }
 }
 
-/// Serves until ctrl-c, SIGTERM or the failure of a worker, then until all connections are closed.
+/// Serves until ctrl-c, SIGTERM or the failure of a worker, then waits until all connections are
+/// closed.
 pub(super) fn run(
     arguments: &workers::Arguments,
     driver: DriverKind,
@@ -46,7 +48,7 @@ pub(super) fn run(
 ) -> anyhow::Result<()> {
     driver
         .resolve()
-        .with_context(|| format!("the driver {driver} can't be had"))?;
+        .with_context(|| format!("driver {driver} is not available"))?;
     let mut options = Options::default();
     options.driver = driver;
     options.deflate = compression.deflate();
@@ -63,9 +65,10 @@ pub(super) fn run(
     }
     let server = builder
         .listen(arguments.listen)
-        .with_context(|| format!("can't listen on {}", arguments.listen))?;
+        .with_context(|| format!("cannot listen on {}", arguments.listen))?;
     let remote = server.remote();
-    // Heard from now on: once the address is printed, a signal is a request to stop in order.
+    // Signals are handled from here on: once the address is printed, a signal must stop the server
+    // gracefully.
     let stop = StopSignal::new()?;
     println!("{scheme}://{}", server.local_addr());
     let ended = Arc::new(Notify::new());

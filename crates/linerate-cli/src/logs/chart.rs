@@ -1,10 +1,10 @@
-//! Bars and sparklines of block characters.
+//! Bars and sparklines drawn with block characters.
 
-/// Eighths of a block, from the left and from the bottom.
+/// Eighths of a block, filled from the left and from the bottom.
 const LEFT: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 const BOTTOM: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Returns a bar whose length is to `width` as `value` is to `max`; anything but zero is visible.
+/// Returns a bar of `width * value / max` characters. Any value except zero is visible.
 pub(super) fn bar(value: u64, max: u64, width: usize) -> String {
     let eighths = share(value, max, width * 8);
     let mut bar = "█".repeat(eighths / 8);
@@ -14,8 +14,8 @@ pub(super) fn bar(value: u64, max: u64, width: usize) -> String {
     bar
 }
 
-/// Returns one character for each value, as high as the value is in relation to the highest; a
-/// blank for zero.
+/// Returns one character for each value, whose height is relative to the highest value; a space for
+/// zero.
 pub(super) fn sparkline(values: &[u64]) -> String {
     let max = values.iter().copied().max().unwrap_or(0);
     let column = |&value| match share(value, max, 8) {
@@ -25,8 +25,8 @@ pub(super) fn sparkline(values: &[u64]) -> String {
     values.iter().map(column).collect()
 }
 
-/// Sums up neighbours so that at most `columns` values are left, each of the same number of values
-/// but perhaps the last. Returns them, and how many were summed up for each.
+/// Sums neighbouring values so that at most `columns` remain. Each sum covers the same number of
+/// values, except perhaps the last. Returns the sums and that number.
 pub(super) fn condense(values: &[u64], columns: usize) -> (Vec<u64>, usize) {
     let each = values.len().div_ceil(columns.max(1)).max(1);
     (
@@ -38,7 +38,7 @@ pub(super) fn condense(values: &[u64], columns: usize) -> (Vec<u64>, usize) {
     )
 }
 
-/// Returns `value` of `max` in `parts`, rounded, and at least 1 unless `value` is 0.
+/// Returns `parts * value / max`, rounded, and at least 1 unless `value` is 0.
 fn share(value: u64, max: u64, parts: usize) -> usize {
     if value == 0 || max == 0 {
         return 0;

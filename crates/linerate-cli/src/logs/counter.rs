@@ -1,4 +1,4 @@
-//! Counting a log by as many threads as there are cores.
+//! Counting of a log with one thread per core.
 
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
@@ -10,10 +10,10 @@ use linerate_logview::{
     parallel::Pool,
 };
 
-/// Counts a log. The figures are the same, however many threads there are.
+/// Counts a log. The result does not depend on the number of threads.
 #[derive(Debug)]
 pub(super) enum Counter {
-    /// One core, which a second thread would only keep busy with handing over.
+    /// For a single core, where a second thread would only add the cost of passing data to it.
     Alone(Box<Aggregator>),
     Many(Box<Pool>),
 }
@@ -31,7 +31,7 @@ impl Counter {
         Self::Many(Box::new(Pool::new(limits, threads)))
     }
 
-    /// Takes the next piece of a file.
+    /// Processes the next piece of a file.
     pub(super) fn count(&mut self, piece: Piece<'_>) {
         match piece {
             Piece::Bytes(bytes) => self.handle_input(bytes),
@@ -55,7 +55,7 @@ impl Counter {
         }
     }
 
-    /// Takes the lines to come as those of another format, where no line is unfinished.
+    /// Sets the format of the lines that follow. Must be called at the start of a line.
     pub(super) fn set_format(&mut self, format: &Format) {
         match self {
             Self::Alone(log) => log.set_format(format.clone()),
@@ -66,7 +66,7 @@ impl Counter {
         }
     }
 
-    /// Returns the log with all whole lines that were taken.
+    /// Returns the log after all complete lines so far have been counted.
     pub(super) fn settled(&mut self) -> &Aggregator {
         match self {
             Self::Alone(log) => log,

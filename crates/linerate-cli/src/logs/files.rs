@@ -1,20 +1,21 @@
-//! Which files are meant: names, patterns and standard input.
+//! Expansion of the file arguments: names, patterns and standard input.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-/// How many files are read at most: more than a year of daily logs of a hundred hosts.
+/// Maximum number of files: more than a year of daily logs from a hundred hosts.
 const FILES_MAX: usize = 65_536;
 
-/// Returns the files that the arguments mean, those of a pattern in the order of their names.
+/// Returns the files that the arguments refer to; those of a pattern are sorted by name.
 ///
-/// Shells expand patterns themselves unless they are quoted, as in a unit of systemd. A file whose
-/// name is the pattern goes first.
+/// Shells expand patterns themselves unless they are quoted; a systemd unit, for example, passes
+/// them on as they are. If a file with the literal name of the pattern exists, that file is used.
 ///
 /// # Errors
-/// A pattern is none, matches nothing, or there are too many files.
+/// Returns an error if a pattern is invalid or matches no file, or if there are more than
+/// [`FILES_MAX`] files.
 pub(super) fn expand(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for argument in arguments {
@@ -25,13 +26,13 @@ pub(super) fn expand(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
             _ => files.push(argument.clone()),
         }
         if files.len() > FILES_MAX {
-            bail!("more than {FILES_MAX} files were given");
+            bail!("more than {FILES_MAX} files given");
         }
     }
     Ok(files)
 }
 
-/// Returns what to call a file in messages.
+/// Returns the name of a file for use in messages.
 pub(super) fn name(file: &Path) -> String {
     if is_stdin(file) {
         "standard input".into()
@@ -49,10 +50,10 @@ fn is_pattern(argument: &str) -> bool {
 }
 
 fn matching(pattern: &str) -> anyhow::Result<Vec<PathBuf>> {
-    let paths = glob::glob(pattern).with_context(|| format!("{pattern} is no pattern"))?;
+    let paths = glob::glob(pattern).with_context(|| format!("invalid pattern {pattern}"))?;
     let mut files = Vec::new();
     for path in paths.take(FILES_MAX + 1) {
-        let path = path.with_context(|| format!("can't look for {pattern}"))?;
+        let path = path.with_context(|| format!("cannot search for {pattern}"))?;
         if !path.is_dir() {
             files.push(path);
         }
@@ -98,7 +99,7 @@ mod tests {
         assert!(
             names(folder, &["[z"])
                 .unwrap_err()
-                .contains("is no pattern")
+                .contains("invalid pattern ")
         );
     }
 

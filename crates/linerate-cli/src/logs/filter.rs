@@ -1,39 +1,41 @@
-//! Which requests are looked at: `--filter 'status >= 500' --from 2021-01-22T02:00`.
+//! Selection of requests: `--filter 'status >= 500' --from 2021-01-22T02:00`.
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use linerate_logview::query::{Field, Query, QueryError};
 use time::{Date, OffsetDateTime, PrimitiveDateTime, format_description};
 
-/// Options that choose requests.
+/// The options that select requests.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Filters")]
 pub(super) struct Filters {
-    /// Only requests for which this is true: 'status >= 500 && path.startsWith("/api/")'. May be given several times; then
-    /// all must be true.
+    /// Count only requests for which this is true: 'status >= 500 && path.startsWith("/api/")'. May
+    /// be repeated; then all filters must be true.
     ///
-    /// The language is that of the filters of subscribers, a subset of CEL: == != < <= > >= in && || ! startsWith endsWith
-    /// contains size. Fields are address, agent, bot (as in the table of bots), country (two letters of ISO 3166, needs --geoip),
-    /// host, method, path (without its query), referrer and status_class ("5xx"), which are strings, "" where there is
-    /// none; and bytes_sent, duration_us, status and time (seconds since 1970), which are numbers.
+    /// The language is a subset of CEL, the same as for subscribers' filters: == != < <= > >= in &&
+    /// || ! startsWith endsWith contains size. The string fields are address, agent, bot (as in the
+    /// table of bots), country (two-letter ISO 3166 code; requires --geoip), host, method, path
+    /// (without its query), referrer and status_class ("5xx"); a missing value is "". The number
+    /// fields are bytes_sent, duration_us, status and time (seconds since 1970).
     #[arg(long = "filter", value_name = "EXPRESSION")]
     filters: Vec<String>,
 
-    /// Only requests since then, in UTC unless a zone is given: 2021-01-22, 2021-01-22T01:47,
-    /// 2021-01-22T01:47:05+01:00, or seconds since 1970.
+    /// Count only requests at or after this time, in UTC unless it has a time zone: 2021-01-22,
+    /// 2021-01-22T01:47, 2021-01-22T01:47:05+01:00, or seconds since 1970.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     from: Option<i64>,
 
-    /// Only requests before then, likewise.
+    /// Count only requests before this time, in the same formats as --from.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<i64>,
 }
 
 impl Filters {
-    /// Returns the query that asks for these requests, `None` for one that asks for all.
+    /// Returns the query for the selected requests, or `None` if all requests are selected.
     ///
     /// # Errors
-    /// A filter is wrong, or names countries without a database of them.
+    /// Returns an error if a filter is invalid, or if it uses `country` without a database of
+    /// countries.
     pub(super) fn query(
         &self,
         top_max: usize,
@@ -50,12 +52,14 @@ impl Filters {
         };
         let fields = query.fields().map_err(|error| self.explained(error))?;
         if fields.contains(&Field::Country) && !has_countries {
-            bail!("--filter names country, which needs a database of countries: --geoip FILE");
+            bail!(
+                "--filter uses country, which requires a database of countries: add --geoip FILE"
+            );
         }
         Ok(Some(query))
     }
 
-    /// Shows where in a filter an error is.
+    /// Adds the text of the filter with a marker at the position of the error, if that is known.
     fn explained(&self, error: QueryError) -> anyhow::Error {
         let text = match &error {
             QueryError::Filter(error) => {
@@ -70,7 +74,7 @@ impl Filters {
     }
 }
 
-/// Reads a moment as people write it, in seconds since 1970-01-01 UTC.
+/// Parses a time in any of several common notations; returns seconds since 1970-01-01 UTC.
 fn moment(text: &str) -> anyhow::Result<i64> {
     if let Ok(seconds) = text.parse() {
         return Ok(seconds);
@@ -102,7 +106,7 @@ fn moment(text: &str) -> anyhow::Result<i64> {
     }
     let description = format_description::parse_borrowed::<2>("[year]-[month]-[day]")?;
     let day = Date::parse(text, &description)
-        .context("it is neither 2021-01-22 nor 2021-01-22T01:47 nor seconds since 1970")?;
+        .context("expected a time such as 2021-01-22 or 2021-01-22T01:47, or seconds since 1970")?;
     Ok(day.midnight().assume_utc().unix_timestamp())
 }
 

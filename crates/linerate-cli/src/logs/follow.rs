@@ -1,4 +1,4 @@
-//! `--watch`: files that grow, and standard input that goes on, as one log.
+//! `--watch`: reads growing files and standard input as one log.
 
 use std::fs::File;
 use std::io;
@@ -17,9 +17,10 @@ use super::counter::Counter;
 use super::files::{is_stdin, name};
 use super::source::{READ_BYTES, input, open, read_some};
 
-/// How much of one source is taken before the next gets its turn.
+/// How much of one source is read before the next one gets its turn.
 const TURN_BYTES: usize = 8 << 20;
-/// How long an unfinished line may be that waits for its end; the aggregator's limit.
+/// Maximum length of an incomplete line that is kept until its end arrives. This is the
+/// aggregator's limit.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// Sources that are read as they grow.
@@ -27,7 +28,7 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 pub(super) struct Follower {
     sources: Vec<Source>,
     format: Option<Format>,
-    /// Whose format the lines were counted by last.
+    /// Index of the source whose format was used last.
     last: Option<usize>,
     buffer: Vec<u8>,
 }
@@ -37,7 +38,8 @@ struct Source {
     path: PathBuf,
     reader: Reader,
     input: Input,
-    /// The beginning of a line whose end has not come. Lines of several sources must not mix.
+    /// The beginning of a line whose end has not arrived yet. It is kept here because lines of
+    /// several sources must not mix.
     unfinished: Vec<u8>,
 }
 
@@ -48,7 +50,7 @@ enum Reader {
         file: File,
         position: u64,
     },
-    /// What a thread reads, since reading standard input may wait.
+    /// Data from a thread that reads standard input, because such a read may block.
     Stdin(Receiver<io::Result<Vec<u8>>>),
 }
 
@@ -56,7 +58,7 @@ impl Follower {
     /// Opens all sources at their beginning.
     ///
     /// # Errors
-    /// One of them can't be opened; the error names it.
+    /// Returns an error if a source cannot be opened; the error names it.
     pub(super) fn open(files: &[PathBuf], format: Option<Format>) -> anyhow::Result<Self> {
         let open = |path: &PathBuf| {
             Ok(Source {
@@ -74,11 +76,11 @@ impl Follower {
         })
     }
 
-    /// Counts what has come since the last call, as much as is a turn of each source. Returns
-    /// whether anything came.
+    /// Counts what has arrived since the last call, up to [`TURN_BYTES`] of each source. Returns
+    /// whether anything has arrived.
     ///
     /// # Errors
-    /// A source can't be read or decompressed; the error names it.
+    /// Returns an error if a source cannot be read or decompressed; the error names it.
     pub(super) fn poll(&mut self, log: &mut Counter) -> anyhow::Result<bool> {
         let mut has_grown = false;
         for (place, source) in self.sources.iter_mut().enumerate() {
@@ -87,12 +89,12 @@ impl Follower {
                 log.set_format(format);
             }
             let grown = source.poll(log, self.format.as_ref(), &mut self.buffer);
-            has_grown |= grown.with_context(|| format!("can't read {}", name(&source.path)))?;
+            has_grown |= grown.with_context(|| format!("cannot read {}", name(&source.path)))?;
         }
         Ok(has_grown)
     }
 
-    /// Says whether nothing can come any more.
+    /// Returns whether all sources have ended for good.
     pub(super) fn has_ended(&self) -> bool {
         let has_ended = |source: &Source| matches!(source.reader, Reader::Ended);
         self.sources.iter().all(has_ended)
@@ -121,7 +123,8 @@ impl Source {
             }
         }
         if taken == 0 && self.was_replaced() {
-            // Rotation: the old file was read to its end, the new one begins.
+            // The file was rotated. The old one has been read to its end, so continue with the new
+            // one.
             self.end(log)?;
             self.reader = Reader::open(&self.path)?;
             self.input = input(format);
@@ -129,7 +132,7 @@ impl Source {
         Ok(taken > 0)
     }
 
-    /// Counts the lines that `bytes` end, and keeps what follows them.
+    /// Counts the lines that are completed by `bytes`, and keeps the incomplete rest.
     fn count(&mut self, bytes: &[u8], log: &mut Counter) -> anyhow::Result<()> {
         let Self {
             input, unfinished, ..
@@ -156,7 +159,7 @@ impl Source {
         Ok(ended?)
     }
 
-    /// Says whether the path leads to another file by now, or the file was cut.
+    /// Returns whether the path now refers to another file, or the file was truncated.
     fn was_replaced(&self) -> bool {
         let Reader::File { file, position } = &self.reader else {
             return false;
@@ -179,7 +182,7 @@ fn count_lines(bytes: &[u8], unfinished: &mut Vec<u8>, log: &mut Counter) {
         log.handle_input(lines);
         unfinished.clear();
     }
-    // Of a line that is too long only that is of interest.
+    // One byte more than the limit is enough to recognize a line as too long.
     let room = (LINE_BYTES_MAX + 1).saturating_sub(unfinished.len());
     unfinished.extend_from_slice(&rest[..rest.len().min(room)]);
 }
@@ -213,7 +216,7 @@ impl Reader {
                     }
                 }
             })
-            .context("can't start a thread")?;
+            .context("cannot start a thread")?;
         Ok(Self::Stdin(receiver))
     }
 
@@ -264,7 +267,7 @@ mod tests {
         Counter::with_threads(Limits::default(), NonZeroUsize::new(2).unwrap())
     }
 
-    /// Returns the requests and the lines.
+    /// Returns the numbers of requests and lines.
     fn counted(log: &mut Counter) -> (u64, u64) {
         let log = log.settled();
         (log.requests(), log.lines())

@@ -1,4 +1,4 @@
-//! The figures in words, tables and bars.
+//! The statistics as text, with tables and bars.
 
 mod charts;
 mod table;
@@ -7,16 +7,16 @@ mod text;
 use linerate_logview::summary::Summary;
 use text::{bytes, grouped, moment, printable, shortened};
 
-/// How a report is to look.
+/// The dimensions of a report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// How many columns its lines may have where that is possible.
+    /// Desired maximum length of a line, in columns.
     pub(super) width: usize,
-    /// How many values each table has.
+    /// Maximum number of rows in each table.
     pub(super) rows_max: usize,
 }
 
-/// Returns the report.
+/// Returns the report as text.
 pub(super) fn report(summary: &Summary, layout: Layout) -> String {
     let mut report = Report {
         text: String::new(),

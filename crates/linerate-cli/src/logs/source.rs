@@ -1,4 +1,4 @@
-//! Reading logs from files and standard input, with a progress bar on a terminal.
+//! Reads logs from files and standard input, with a progress bar on a terminal.
 
 use std::{
     fs::File,
@@ -17,13 +17,13 @@ use linerate_logview::{
 use super::counter::Counter;
 use super::files::{is_stdin, name};
 
-/// The size of a read.
+/// Maximum size of a single read.
 pub(super) const READ_BYTES: usize = 256 << 10;
 
-/// Reads all files in order as one log. Without a `format` each file's is detected.
+/// Reads all files in order as one log. Without a `format`, the format of each file is detected.
 ///
 /// # Errors
-/// One of them can't be read or decompressed; the error names it.
+/// Returns an error if a file cannot be read or decompressed; the error names it.
 pub(super) fn read_all(
     files: &[PathBuf],
     format: Option<&Format>,
@@ -52,14 +52,14 @@ pub(super) fn input(format: Option<&Format>) -> Input {
 }
 
 pub(super) fn open(file: &Path) -> anyhow::Result<File> {
-    let opened = File::open(file).with_context(|| format!("can't open {}", file.display()))?;
+    let opened = File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     if opened.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        bail!("can't read {}: it is a directory", file.display());
+        bail!("cannot read {}: it is a directory", file.display());
     }
     Ok(opened)
 }
 
-/// Reads up to the length of the buffer; 0 at the end.
+/// Reads up to the length of the buffer, and retries interrupted reads. Returns 0 at the end.
 pub(super) fn read_some(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match input.read(buffer) {
@@ -69,7 +69,7 @@ pub(super) fn read_some(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<
     }
 }
 
-/// One file while it is read.
+/// A file that is being read.
 struct Reading<'a> {
     file: &'a Path,
     input: Input,
@@ -84,7 +84,7 @@ impl Reading<'_> {
         buffer: &mut [u8],
     ) -> anyhow::Result<()> {
         let mut count = |piece: Piece<'_>| log.count(piece);
-        let of_file = || format!("can't read {}", name(self.file));
+        let of_file = || format!("cannot read {}", name(self.file));
         loop {
             let len = read_some(source, buffer).with_context(of_file)?;
             if len == 0 {
@@ -95,13 +95,13 @@ impl Reading<'_> {
             self.progress.inc(len as u64);
         }
         self.input.handle_eof(&mut count).with_context(of_file)?;
-        // A last line without a line feed must not run into the next file.
+        // A last line without a line feed must not be joined with the first line of the next file.
         log.handle_eof();
         Ok(())
     }
 }
 
-/// Returns a bar on standard error, hidden where that is no terminal.
+/// Returns a progress bar on standard error, hidden if that is not a terminal.
 fn progress_bar(files: &[PathBuf]) -> ProgressBar {
     let sizes = files.iter().map(|file| match file.metadata() {
         Ok(metadata) if metadata.is_file() && !is_stdin(file) => Some(metadata.len()),

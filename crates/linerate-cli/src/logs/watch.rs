@@ -1,4 +1,4 @@
-//! Drawing the figures anew while their log grows.
+//! `--watch`: redraws the statistics while their log grows.
 
 use std::io::{self, IsTerminal, Write};
 use std::thread;
@@ -9,17 +9,20 @@ use super::counter::Counter;
 use super::follow::Follower;
 use anyhow::Context;
 
-/// How often files are looked at.
+/// How often the files are checked for new data.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// How much time lies between drawings.
+/// Minimum time between two drawings.
 const DRAW_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Reads on and draws until all sources have ended, or for ever.
+/// Keeps reading and drawing until all sources have ended. Files never end, only standard input
+/// does.
 ///
-/// On a terminal each drawing replaces the last one; elsewhere they follow each other.
+/// On a terminal, each drawing replaces the previous one; otherwise they are written one after the
+/// other.
 ///
 /// # Errors
-/// A source can't be read, or nobody can be shown the figures any more.
+/// Returns an error if a source cannot be read, or if writing fails for a reason other than a
+/// closed pipe.
 pub(super) fn watch(mut follower: Follower, log: &mut Counter, view: &View) -> anyhow::Result<()> {
     let mut drawn: Option<Instant> = None;
     let mut is_changed = true;
@@ -44,7 +47,7 @@ pub(super) fn watch(mut follower: Follower, log: &mut Counter, view: &View) -> a
     }
 }
 
-/// Shows the figures; returns whether there is anybody left to show them to.
+/// Writes the statistics; returns false if the reader has closed the pipe.
 fn draw(text: &str) -> anyhow::Result<bool> {
     let mut stdout = io::stdout().lock();
     let screen = match terminal_size::terminal_size() {
@@ -56,13 +59,13 @@ fn draw(text: &str) -> anyhow::Result<bool> {
         .and_then(|()| stdout.flush())
     {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        result => result.map(|()| true).context("can't write the figures"),
+        result => result.map(|()| true).context("cannot write the statistics"),
     }
 }
 
-/// Returns what overwrites a screen of so many rows with the first lines of `text`.
+/// Returns the output that overwrites a screen of `rows` rows with the first lines of `text`.
 ///
-/// Nothing is cleared before it is written, so nothing flickers.
+/// To avoid flicker, no line is cleared before it is overwritten.
 fn screen(text: &str, rows: usize) -> String {
     const HOME: &str = "\x1b[H";
     const CLEAR_TO_END_OF_LINE: &str = "\x1b[K\n";

@@ -1,4 +1,4 @@
-//! Publishing straight into the broker, as any program may that knows Redis or NATS.
+//! Publishes directly to the broker, as any other Redis or NATS client could.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,20 +11,20 @@ use linerate_broker::{
 use linerate_hub::{ChannelName, StreamPosition};
 use tokio::{sync::watch, time::timeout};
 
-/// Publications that are under way at a time.
+/// Maximum number of publications in progress at the same time.
 const AT_ONCE: usize = 64;
 
-/// How long the link may take to come up.
+/// How long to wait for the link to the broker.
 const LINK_MAX: Duration = Duration::from_secs(5);
 
-/// A broker.
+/// A broker to publish to.
 pub(super) struct BrokerTarget {
     broker: Arc<dyn Broker>,
     stream: StreamOptions,
     is_up: watch::Receiver<bool>,
 }
 
-/// Listens for nothing but that there is a link.
+/// Ignores all events except that the link is up.
 struct Link(watch::Sender<bool>);
 
 impl Ingest for Link {
@@ -40,7 +40,9 @@ impl Ingest for Link {
 impl BrokerTarget {
     pub(super) fn new(url: &str, prefix: &str, stream: StreamOptions) -> anyhow::Result<Self> {
         if url.starts_with("memory") {
-            bail!("the embedded broker is inside of its server; publish with --server");
+            bail!(
+                "cannot publish directly to the embedded broker of a server; use --server instead"
+            );
         }
         let options = BrokerOptions {
             prefix: prefix.to_owned(),
@@ -61,7 +63,8 @@ impl BrokerTarget {
         channel: &ChannelName,
         payloads: Vec<Bytes>,
     ) -> anyhow::Result<Option<StreamPosition>> {
-        // Who may publish but not subscribe never sees the link come up, and tries all the same.
+        // A user who may publish but not subscribe never sees the link come up. So a timeout is
+        // ignored and publishing is attempted anyway.
         _ = timeout(LINK_MAX, self.is_up.clone().wait_for(|is_up| *is_up)).await;
         let publish = |payload| {
             let publish = Publish {

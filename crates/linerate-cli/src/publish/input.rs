@@ -1,4 +1,4 @@
-//! What is to be published: an argument, all of standard input, or its lines.
+//! The payloads to publish: an argument, all of standard input, or its lines.
 
 use std::{
     io::{self, BufRead, Read},
@@ -9,32 +9,32 @@ use anyhow::{Context, bail};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-/// Bytes of a payload.
+/// Maximum size of a payload.
 const PAYLOAD_BYTES_MAX: usize = 16 << 20;
 
-/// Lines that are read ahead.
+/// Maximum number of lines that are read ahead.
 const LINES_AHEAD: usize = 1_024;
 
-/// Lines that are published together, if they are there.
+/// Maximum number of lines in a batch. A batch contains only lines that are already available.
 const BATCH_LINES_MAX: usize = 256;
 
-/// Bytes of lines that are published together.
+/// A batch that has reached this size gets no further lines.
 const BATCH_BYTES_MAX: usize = 256 << 10;
 
-/// What is to be published, in order.
+/// The payloads to publish, in order.
 pub(super) struct Payloads(Source);
 
 enum Source {
     Lines {
         lines: mpsc::Receiver<anyhow::Result<Bytes>>,
-        /// Why there will be no more, once what was before it is published.
+        /// The error that ended the input. It is reported after the lines before it are published.
         error: Option<anyhow::Error>,
     },
     One(Option<Bytes>),
 }
 
 impl Payloads {
-    /// Takes one payload.
+    /// Creates the input from a single payload.
     pub(super) fn one(payload: Bytes) -> Self {
         Self(Source::One(Some(payload)))
     }
@@ -45,17 +45,20 @@ impl Payloads {
         let mut input = io::stdin().lock().take(PAYLOAD_BYTES_MAX as u64 + 1);
         input
             .read_to_end(&mut payload)
-            .context("can't read standard input")?;
+            .context("cannot read standard input")?;
         if payload.len() > PAYLOAD_BYTES_MAX {
-            bail!("input is longer than {PAYLOAD_BYTES_MAX} bytes; publish lines with --lines");
+            bail!(
+                "input is longer than {PAYLOAD_BYTES_MAX} bytes; use --lines to publish each line separately"
+            );
         }
-        // A payload of no bytes is one; an input of no bytes is none.
+        // An empty argument is a valid payload, but an empty input means that there is nothing to
+        // publish.
         let payload = (!payload.is_empty()).then(|| payload.into());
         Ok(Self(Source::One(payload)))
     }
 
-    /// Starts to read lines. The thread is left behind at the end, because nothing can interrupt a read from a
-    /// terminal.
+    /// Starts a thread that reads lines. The thread is never joined, because nothing can interrupt
+    /// a read from a terminal.
     pub(super) fn lines() -> Self {
         let (sender, lines) = mpsc::channel(LINES_AHEAD);
         thread::spawn(move || {
@@ -73,7 +76,7 @@ impl Payloads {
         Self(Source::Lines { lines, error })
     }
 
-    /// Waits for the next payloads: those that are there, at least one.
+    /// Waits for at least one payload; returns it with those that are already available.
     pub(super) async fn next(&mut self) -> Option<anyhow::Result<Vec<Bytes>>> {
         match &mut self.0 {
             Source::One(payload) => payload.take().map(|payload| Ok(vec![payload])),
@@ -113,7 +116,8 @@ fn gather(
     batch
 }
 
-/// Reads a line without its end; `None` at the end of the input. Empty lines are left out.
+/// Reads the next line that is not empty and strips its line ending. Returns `None` at the end of
+/// the input.
 fn next_line(
     input: &mut impl BufRead,
     number: u64,
@@ -121,10 +125,10 @@ fn next_line(
 ) -> anyhow::Result<Option<Bytes>> {
     loop {
         let mut line = Vec::new();
-        // Room for the longest line and its end, which may be CR LF.
+        // Enough for the longest line and its line ending, which may be CR LF.
         let limit = bytes_max as u64 + 2;
         let read = (&mut *input).take(limit).read_until(b'\n', &mut line);
-        if read.context("can't read standard input")? == 0 {
+        if read.context("cannot read standard input")? == 0 {
             return Ok(None);
         }
         if line.pop_if(|last| *last == b'\n').is_some() {

@@ -1,4 +1,4 @@
-//! Publishing through the API of a server.
+//! Publishes through the API of a server.
 
 use std::time::Duration;
 
@@ -17,20 +17,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-/// How long an answer may take.
+/// How long to wait for a response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes of an answer.
+/// Maximum size of a response.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// A server.
+/// A server to publish to.
 pub(super) struct ServerTarget {
     uri: Uri,
     key: Option<String>,
     client: Client<HttpsConnector<HttpConnector>, Body>,
 }
 
-/// What is asked for each payload.
+/// The API command for one payload.
 #[derive(Serialize)]
 struct Publish<'a> {
     channel: &'a str,
@@ -38,7 +38,7 @@ struct Publish<'a> {
     data: Data<'a>,
 }
 
-/// A payload as JSON carries it.
+/// A payload as it is encoded in JSON.
 #[derive(Serialize)]
 enum Data<'a> {
     #[serde(rename = "b64data")]
@@ -75,14 +75,14 @@ struct Refusal {
 impl ServerTarget {
     pub(super) fn new(url: &str, key: Option<String>) -> anyhow::Result<Self> {
         let api = format!("{}/api/batch", url.trim_end_matches('/'));
-        let uri: Uri = api.parse().with_context(|| format!("{url} is no URL"))?;
+        let uri: Uri = api.parse().with_context(|| format!("{url} is not a URL"))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
-            bail!("{url} does not begin with http:// or https://");
+            bail!("{url} does not start with http:// or https://");
         }
-        // The provider is named, since nobody may have chosen one for the process.
+        // The provider is given explicitly, because the process may not have a default one.
         let connector = HttpsConnectorBuilder::new()
             .with_provider_and_native_roots(linerate::tls::provider())
-            .context("no authorities to trust")?
+            .context("cannot load the system's root certificates")?
             .https_or_http()
             .enable_http1()
             .build();
@@ -97,7 +97,7 @@ impl ServerTarget {
     ) -> anyhow::Result<Option<StreamPosition>> {
         let body = encode(channel, &payloads)?;
         let answer = timeout(TIMEOUT, self.ask(body)).await;
-        let answer = answer.map_err(|_| anyhow!("no answer within {TIMEOUT:?}"))??;
+        let answer = answer.map_err(|_| anyhow!("no response within {TIMEOUT:?}"))??;
         if let Some(refusal) = answer.error {
             bail!("{}", refusal.text());
         }
@@ -120,16 +120,16 @@ impl ServerTarget {
         }
         let response = self.client.request(request.body(body.into())?).await;
         let server = self.uri.authority().map_or("the server", |it| it.as_str());
-        let response = response.with_context(|| format!("can't reach {server}"))?;
+        let response = response.with_context(|| format!("cannot reach {server}"))?;
         let status = response.status();
         let body = axum::body::to_bytes(Body::new(response.into_body()), ANSWER_BYTES_MAX).await;
         match (
             status,
-            serde_json::from_slice(&body.context("answer is cut off")?),
+            serde_json::from_slice(&body.context("response is truncated or too large")?),
         ) {
             (_, Ok(answer)) => Ok(answer),
             (StatusCode::NOT_FOUND, _) => bail!("{server} has no server API"),
-            (status, _) => bail!("{server} answers with status {status}"),
+            (status, _) => bail!("{server} responded with status {status}"),
         }
     }
 }
@@ -149,7 +149,7 @@ impl Published {
     }
 }
 
-/// Puts payloads into one request: JSON as it is, anything else in base64.
+/// Encodes payloads as one request: JSON unchanged, anything else in base64.
 fn encode(channel: &ChannelName, payloads: &[Bytes]) -> serde_json::Result<Vec<u8>> {
     #[derive(Serialize)]
     struct Command<'a> {
@@ -173,7 +173,8 @@ fn encode(channel: &ChannelName, payloads: &[Bytes]) -> serde_json::Result<Vec<u
 impl<'a> Data<'a> {
     fn new(payload: &'a Bytes) -> Self {
         match serde_json::from_slice::<&RawValue>(payload) {
-            // White space around a value is part of the payload, but not of the value.
+            // Whitespace around a JSON value is part of the payload but would be lost, so such a
+            // payload is sent in base64.
             Ok(json) if json.get().len() == payload.len() => Self::Json(json),
             _ => Self::Base64(BASE64_STANDARD.encode(payload)),
         }

@@ -1,4 +1,4 @@
-//! The pages and what they load, embedded in the binary.
+//! The web pages and the files that they load, embedded in the binary.
 
 use axum::{
     body::{Body, Bytes},
@@ -8,7 +8,7 @@ use axum::{
 };
 use rust_embed::{Embed, EmbeddedFile};
 
-/// What `make web` has built.
+/// The output of `make web`.
 #[derive(Embed)]
 #[folder = "../../web/dist"]
 struct Dist;
@@ -27,7 +27,7 @@ pub(super) async fn logs(request: HeaderMap) -> Response {
 
 pub(super) async fn asset(Path(name): Path<String>, request: HeaderMap) -> Response {
     let mut response = respond(&format!("assets/{name}"), &request);
-    // They are the same for everybody, and pages of other origins import linerate.js.
+    // Assets are the same for every client, and pages of other origins import linerate.js.
     let anyone = HeaderValue::from_static("*");
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, anyone);
@@ -36,7 +36,7 @@ pub(super) async fn asset(Path(name): Path<String>, request: HeaderMap) -> Respo
 
 fn respond(path: &str, request: &HeaderMap) -> Response {
     let Some(file) = Dist::get(path) else {
-        return (StatusCode::NOT_FOUND, "there is no such file\n").into_response();
+        return (StatusCode::NOT_FOUND, "file not found\n").into_response();
     };
     let tag = entity_tag(&file);
     let mut response = if is_known(request, &tag) {
@@ -45,7 +45,8 @@ fn respond(path: &str, request: &HeaderMap) -> Response {
         content(file)
     };
     let headers = response.headers_mut();
-    // The names carry no version: a browser may keep the file, but has to ask whether it changed.
+    // File names contain no version, so a browser may keep a file but must ask whether it has
+    // changed.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(header::ETAG, tag);
@@ -70,14 +71,15 @@ fn entity_tag(file: &EmbeddedFile) -> String {
     use std::fmt::Write;
     let mut tag = String::from("\"");
     for byte in &file.metadata.sha256_hash()[..16] {
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         _ = write!(tag, "{byte:02x}");
     }
     tag.push('"');
     tag
 }
 
-/// Says whether the client has the file with this tag (RFC 9110 §13.1.2, weak comparison).
+/// Returns whether the client already has the file with this tag (RFC 9110 §13.1.2, weak
+/// comparison).
 fn is_known(request: &HeaderMap, tag: &str) -> bool {
     let lists = request.get_all(header::IF_NONE_MATCH).into_iter();
     let mut tags = lists

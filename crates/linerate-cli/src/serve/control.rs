@@ -1,4 +1,4 @@
-//! Signals: the end in phases, and loading the configuration again.
+//! Signal handling: shutdown in phases, and reloading the configuration.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -19,10 +19,10 @@ use super::{
     service::{Service, Started, serve_operations},
 };
 
-/// How often it is looked whether the certificate has changed.
+/// How often to check whether the certificate has changed.
 const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What the server is steered with.
+/// Runs the server and handles its signals.
 #[derive(Debug)]
 pub(super) struct Control {
     loader: Loader,
@@ -40,7 +40,7 @@ struct StopSignals {
 }
 
 impl Control {
-    /// Hears signals from now on. To be called within the runtime.
+    /// Starts listening for signals. Must be called within the runtime.
     pub(super) fn new(
         loader: Loader,
         logging: Logging,
@@ -55,7 +55,7 @@ impl Control {
         })
     }
 
-    /// Starts the service, and runs it until a signal or the failure of a worker ends it.
+    /// Starts the service and runs it until a stop signal arrives or a worker ends, then drains it.
     pub(super) async fn run(mut self, service: Service) -> anyhow::Result<()> {
         let (running, mut started) = service.start()?;
         if let Some((listener, operations)) = started.operations.take() {
@@ -77,7 +77,7 @@ impl Control {
         let mut threads = spawn_blocking(move || running.join());
         tokio::select! {
             () = drain(&started) => {}
-            () = self.stop_signals.recv() => tracing::warn!("told twice: connections are cut off"),
+            () = self.stop_signals.recv() => tracing::warn!("second stop signal: closing all connections immediately"),
             ended = &mut threads => {
                 started.node.shut_down().await;
                 return Ok(ended??);
@@ -89,11 +89,13 @@ impl Control {
         Ok(())
     }
 
-    /// Loads the configuration again, and takes over what can be.
+    /// Reloads the configuration and applies every change that does not need a restart.
     fn reload(&self, started: &Started) {
         match self.loader.load() {
             Ok(config) => self.apply(config, started),
-            Err(error) => tracing::error!(%error, "configuration stays as it is"),
+            Err(error) => {
+                tracing::error!(%error, "cannot reload the configuration; keeping the current one")
+            }
         }
     }
 
@@ -101,28 +103,33 @@ impl Control {
         let previous = started.shared.settings_full();
         let fixed = needs_restart(&previous.config, &config);
         if !fixed.is_empty() {
-            tracing::warn!(keys = fixed.join(", "), "these need a restart to change");
+            tracing::warn!(
+                keys = fixed.join(", "),
+                "changes to these keys require a restart"
+            );
         }
         let settings = match Settings::new(config, Some(&previous)) {
             Ok(settings) => settings,
-            Err(error) => return tracing::error!(%error, "configuration stays as it is"),
+            Err(error) => {
+                return tracing::error!(%error, "cannot apply the configuration; keeping the current one");
+            }
         };
         if let Err(error) = self.logging.set_level(&settings.config.log) {
             tracing::error!(
                 error = format!("{error:#}"),
-                "level of the log stays as it is"
+                "cannot change the log level; keeping the current one"
             );
         }
         if let Some(certificate) = &started.front.certificate
             && let Err(error) = certificate.reload()
         {
-            tracing::error!(%error, "certificate stays as it is");
+            tracing::error!(%error, "cannot reload the certificate; keeping the current one");
         }
         started.front.admission.set_limits(&settings.config.server);
         started.front.hosts.set(&settings.config);
         started.node.set_namespaces(settings.namespaces.clone());
         started.shared.replace(settings);
-        tracing::info!("configuration loaded again");
+        tracing::info!("configuration reloaded");
     }
 }
 
@@ -134,7 +141,7 @@ impl StopSignals {
         })
     }
 
-    /// Waits for one of them.
+    /// Waits for one of the signals.
     async fn recv(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -143,7 +150,8 @@ impl StopSignals {
     }
 }
 
-/// Sends everybody away, and waits for as long as they may take.
+/// Disconnects all clients gradually. Returns once they have had all the time that the
+/// configuration allows.
 async fn drain(started: &Started) {
     let settings = started.shared.settings_full();
     let options = &settings.config.server.drain;
@@ -156,7 +164,10 @@ async fn drain(started: &Started) {
     started.stop.enter(Phase::Leaving { since, window });
     sleep(window + options.timeout).await;
     let connections = started.front.admission.open();
-    tracing::warn!(connections, "connections are still open and cut off");
+    tracing::warn!(
+        connections,
+        "drain timeout: closing the remaining connections"
+    );
 }
 
 fn renew_certificate(started: &Started) {
@@ -164,13 +175,15 @@ fn renew_certificate(started: &Started) {
         return;
     };
     match certificate.reload_if_changed() {
-        Ok(true) => tracing::info!("certificate loaded again"),
+        Ok(true) => tracing::info!("certificate reloaded"),
         Ok(false) => {}
-        Err(error) => tracing::error!(%error, "certificate stays as it is"),
+        Err(error) => {
+            tracing::error!(%error, "cannot reload the certificate; keeping the current one")
+        }
     }
 }
 
-/// Returns the keys that differ and can't be taken over.
+/// Returns the changed keys that take effect only after a restart.
 fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     let (from, to) = (&old.server, &new.server);
     let changes = [

@@ -1,4 +1,4 @@
-//! `/counters`: pushes once a second what has passed through the server.
+//! `/counters`: pushes the server's traffic counters once a second.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,8 +18,8 @@ pub(super) struct CounterPush {
     shared: Arc<Shared>,
 }
 
-/// One push. Counts are since the start of the server, but for `connections`, `uploads` and
-/// `uploads_kept`, which are those of the moment.
+/// One push. `connections`, `uploads` and `uploads_kept` are current values; all other counts are
+/// totals since the server started.
 #[derive(Debug, Serialize)]
 struct Push {
     connections: u64,
@@ -54,7 +54,7 @@ impl CounterPush {
             uptime_seconds: self.shared.started.elapsed().as_secs(),
             version: env!("CARGO_PKG_VERSION"),
         };
-        serde_json::to_string(&push).expect("numbers and a string can be written as JSON")
+        serde_json::to_string(&push).expect("numbers and strings can always be written as JSON")
     }
 }
 
@@ -65,7 +65,7 @@ impl Endpoint for CounterPush {
         loop {
             tokio::select! {
                 _ = seconds.tick() => sender.send(self.to_json()).await?,
-                // What the client says does not matter, only that it closes.
+                // Messages from the client are ignored; only its Close frame matters.
                 message = receiver.recv() => if message?.is_none() {
                     return Ok(Farewell::DONE);
                 },

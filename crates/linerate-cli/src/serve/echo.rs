@@ -1,4 +1,4 @@
-//! `/echo`: sends each message back.
+//! `/echo`: echoes each message.
 
 use linerate::{Receiver, Result, Sender};
 

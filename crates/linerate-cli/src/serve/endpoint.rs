@@ -1,12 +1,13 @@
-//! What the WebSockets of the server have in common: a place, a farewell, an end at shutdown.
+//! Common handling of the server's WebSocket endpoints: admission, closing, and shutdown.
 
 use axum::response::Response;
 use linerate::{CloseCode, Receiver, Result, Sender, axum::WebSocketUpgrade};
 use linerate_gateway::server::Visit;
 
-/// What a connection is for.
+/// The purpose of a connection.
 pub(super) trait Endpoint: Send + 'static {
-    /// Talks until there is nothing left to say. Is dropped at an await point at shutdown.
+    /// Runs the conversation until it is finished; returns how to close the connection. At
+    /// shutdown, the future is dropped at an await point.
     fn talk(
         self,
         sender: &Sender,
@@ -14,7 +15,7 @@ pub(super) trait Endpoint: Send + 'static {
     ) -> impl Future<Output = Result<Farewell>> + Send;
 }
 
-/// How a connection is to be closed, unless the client has begun to close it.
+/// How to close a connection, unless the client has already begun to close it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Farewell {
     pub(super) code: CloseCode,
@@ -22,7 +23,7 @@ pub(super) struct Farewell {
 }
 
 impl Farewell {
-    /// All is said.
+    /// The conversation is finished.
     pub(super) const DONE: Self = Self {
         code: CloseCode::NORMAL,
         reason: "",
@@ -33,9 +34,9 @@ impl Farewell {
     };
 }
 
-/// Answers the request and lets `endpoint` talk.
+/// Responds to the upgrade request and runs `endpoint` on the connection.
 ///
-/// The connection keeps its place until both sides have closed.
+/// `visit` counts the connection as open until both sides have closed it.
 pub(super) fn attend(upgrade: WebSocketUpgrade, visit: Visit, endpoint: impl Endpoint) -> Response {
     upgrade.on_upgrade(|ws| async move {
         let (sender, mut receiver) = ws.split();

@@ -1,17 +1,17 @@
-//! The flags of `linerate serve`, and where the configuration comes from.
+//! The flags of `linerate serve`, and the sources of its configuration.
 
 use std::{env, net::SocketAddr, path::PathBuf};
 
 use clap::{Args, ValueEnum};
 use linerate_gateway::config::Loader;
 
-/// The variable that names the file, for containers.
+/// The environment variable that names the configuration file, for use in containers.
 const CONFIG_VARIABLE: &str = "LINERATE_CONFIG";
 
-/// What is set most often has a flag of its own; everything else goes by `--set`.
+/// The most common settings have their own flag; all others are set with `--set`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Flags {
-    /// A TOML file [default: what LINERATE_CONFIG names, or none].
+    /// Configuration file in TOML [default: the file named by LINERATE_CONFIG, or none].
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -23,45 +23,49 @@ pub(super) struct Flags {
     #[arg(long, value_name = "URL")]
     broker: Option<String>,
 
-    /// Number of worker threads [default: one for each core].
+    /// Number of worker threads [default: one per CPU core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
 
-    /// Address and port of /metrics, /live and /ready, if they are not to be on --listen.
+    /// Separate address and port for /metrics, /live and /ready [default: the same as --listen].
     #[arg(long, value_name = "ADDR:PORT")]
     operations_listen: Option<SocketAddr>,
 
-    /// An origin whose pages may connect, `*` for all; may be repeated [default: pages of this server].
+    /// Origin whose pages may connect, or `*` for any origin; may be repeated [default: this
+    /// server's own pages].
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
 
-    /// Connections open at a time; more are refused with 503 [default: 10000].
+    /// Maximum number of open connections; further ones are refused with status 503 [default:
+    /// 10000].
     #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     connections_max: Option<u32>,
 
-    /// Logs uploaded at a time; more are refused and may be tried again later; 0 for none [default: 64].
+    /// Maximum number of simultaneous log uploads; further ones are refused and can be retried
+    /// later; 0 disables uploads [default: 64].
     #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u32).range(0..=100_000))]
     uploads_max: Option<u32>,
 
-    /// A log that the server reads as it grows, for /logs; may be repeated.
+    /// Log file that the server follows as it grows, for /logs; may be repeated.
     #[arg(long = "tail", value_name = "FILE")]
     tails: Vec<String>,
 
-    /// A database of countries for /logs (.mmdb, as GeoLite2 and DB-IP have it).
+    /// Database for looking up countries in /logs (.mmdb, as provided by GeoLite2 and DB-IP).
     #[arg(long, value_name = "FILE")]
     geoip: Option<String>,
 
-    /// Let everybody connect; without any key under `auth`, let everybody do everything.
+    /// Let clients connect without a token. If no key is set under `auth`, every client may do
+    /// everything.
     #[arg(long)]
     insecure_anonymous: bool,
 
-    /// How the log looks [default: human].
+    /// Format of the server's log [default: human].
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
 
-    /// Any key of the configuration, as `channel.history_size=100`; may be repeated.
+    /// Set any configuration key, for example `channel.history_size=100`; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
 }
@@ -73,7 +77,7 @@ enum LogFormat {
 }
 
 impl Flags {
-    /// Returns what knows all places of the configuration.
+    /// Returns the loader that combines these flags, the environment and the file.
     pub(super) fn loader(&self) -> Loader {
         let mut loader = loader_of_environment(self.config.clone());
         let text = |value: Option<String>| value;
@@ -131,9 +135,10 @@ impl Flags {
     }
 }
 
-/// Returns what loads a file, or the one that the environment names, with the environment over it.
+/// Returns the loader of a configuration file combined with the environment. Without a `file`, it
+/// loads the one named by `LINERATE_CONFIG`, if any.
 pub(crate) fn loader_of_environment(file: Option<PathBuf>) -> Loader {
-    // What is no text is no variable of ours.
+    // Variables that are not valid Unicode cannot be configuration keys.
     let variables = env::vars_os().filter_map(|(name, value)| {
         let is_ours = |name: &String| name != CONFIG_VARIABLE;
         Some((
@@ -150,6 +155,6 @@ pub(crate) fn loader_of_environment(file: Option<PathBuf>) -> Loader {
 }
 
 fn key_and_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     Ok((key.trim().to_owned(), value.to_owned()))
 }

@@ -1,4 +1,4 @@
-//! Log files that the server reads itself as they grow: parsed once each, for any number of viewers.
+//! Log files that the server follows as they grow. Each is parsed once for any number of viewers.
 
 mod growing;
 mod tail;
@@ -14,16 +14,17 @@ use linerate_logview::session::Limits;
 use super::upload::ALLOCATED_FOR_8;
 pub(super) use tail::Tail;
 
-/// All files that are followed.
+/// All followed files.
 #[derive(Debug, Default)]
 pub(super) struct Tails(Vec<Arc<Tail>>);
 
 impl Tails {
-    /// Begins to read the files, each on a thread of its own. A file that isn't there yet is waited
-    /// for. Together their figures take up `bytes_max` bytes at most, which are counted in the budget of the process.
+    /// Starts to read the files, each on its own thread. A file that does not exist yet is waited
+    /// for. Together, their statistics take up at most `bytes_max` bytes, which are charged to the
+    /// budget of the process.
     ///
     /// # Errors
-    /// A thread can't be started.
+    /// Returns an error if a thread cannot be started.
     pub(super) fn start(
         paths: &[PathBuf],
         limits: &Limits,
@@ -50,15 +51,16 @@ impl Tails {
     }
 }
 
-/// Lowers the limits of a log until it takes at most `bytes_max` of memory.
+/// Lowers the limits of a log so that it uses at most `bytes_max` bytes of memory.
 fn within(mut limits: Limits, bytes_max: u64) -> Limits {
-    // The allocator's overhead is part of it.
+    // `bytes_max` includes the overhead of the allocator.
     let bytes = usize::try_from(bytes_max / ALLOCATED_FOR_8 * 8).unwrap_or(usize::MAX);
     limits.aggregate = limits.aggregate.within(bytes);
     limits
 }
 
-/// Returns what a file is called among the others: the last part of its path if that is enough.
+/// Returns the name of a file for viewers: the last component of its path if that is unique,
+/// otherwise the whole path.
 fn name_of(path: &Path, all: &[PathBuf]) -> String {
     let namesakes = all.iter().filter(|it| it.file_name() == path.file_name());
     let name = match path.file_name() {

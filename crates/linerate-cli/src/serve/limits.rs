@@ -1,4 +1,4 @@
-//! `linerate serve --print-limits`: every limit with its value in force.
+//! `linerate serve --print-limits`: prints every limit with its effective value.
 
 use std::{fmt::Write as _, io::Write as _};
 
@@ -13,12 +13,13 @@ pub(super) fn print(loader: &Loader) -> anyhow::Result<()> {
     let fixed = limits::fixed();
     let all = || configured.iter().chain(&fixed);
     let key_chars = all().map(|limit| limit.key.len()).max().unwrap_or_default();
-    let mut text =
-        String::from("# What `linerate config default` has, with the values in force.\n");
+    let mut text = String::from(
+        "# Configurable limits (see `linerate config default`), with their effective values.\n",
+    );
     append(&configured, key_chars, &mut text);
-    text.push_str("\n# What is fixed.\n");
+    text.push_str("\n# Fixed limits.\n");
     append(&fixed, key_chars, &mut text);
-    // Whoever reads may have seen enough.
+    // An error means that the reader closed the pipe early.
     _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }
@@ -31,7 +32,7 @@ fn append(limits: &[Limit], key_chars: usize, text: &mut String) {
             unit,
             meaning,
         } = limit;
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         _ = writeln!(text, "{key:key_chars$}  {value:>11} {unit:10}  {meaning}");
     }
 }

@@ -1,4 +1,4 @@
-//! The log of the server: for people or machines, at a level that can be changed.
+//! The server's log: as text or as JSON, with a level that can be changed at run time.
 
 use std::{env, io};
 
@@ -10,14 +10,14 @@ use tracing_subscriber::{
 
 use crate::{log_filter, terminal::stderr_has_colors};
 
-/// The variable that has the last word on the level, for a moment's curiosity.
+/// The environment variable that overrides the configured level, for temporary debugging.
 const LEVEL_VARIABLE: &str = "LINERATE_LOG";
 
-/// Changes the level of the log.
+/// A handle that changes the log level.
 #[derive(Debug)]
 pub(super) struct Logging(reload::Handle<EnvFilter, Registry>);
 
-/// Begins to log.
+/// Starts logging.
 pub(super) fn start(options: &LogOptions) -> anyhow::Result<Logging> {
     let (filter, handle) = reload::Layer::new(filter(options)?);
     let registry = tracing_subscriber::registry().with(filter);
@@ -30,12 +30,12 @@ pub(super) fn start(options: &LogOptions) -> anyhow::Result<Logging> {
             .try_init(),
         _ => registry.with(layer).try_init(),
     };
-    started.context("can't log")?;
+    started.context("cannot start logging")?;
     Ok(Logging(handle))
 }
 
 impl Logging {
-    /// Uses another level from now on.
+    /// Changes the log level.
     pub(super) fn set_level(&self, options: &LogOptions) -> anyhow::Result<()> {
         self.0.reload(filter(options)?)?;
         Ok(())

@@ -1,13 +1,13 @@
-//! Tells systemd how the server is (sd_notify(3)), if it was started by it.
+//! Notifies systemd of the server's state (sd_notify(3)), if systemd has started it.
 
 use std::{env, os::unix::net::UnixDatagram};
 
-/// Tells that the server serves.
+/// Notifies systemd that the server is ready.
 pub(super) fn ready() {
     tell("READY=1");
 }
 
-/// Tells that the server ends.
+/// Notifies systemd that the server is stopping.
 pub(super) fn stopping() {
     tell("STOPPING=1");
 }
@@ -21,11 +21,11 @@ fn tell(state: &str) {
         _ => socket.send_to(state.as_bytes(), &path),
     });
     if let Err(error) = told {
-        tracing::warn!(%error, state, "can't tell systemd");
+        tracing::warn!(%error, state, "cannot notify systemd");
     }
 }
 
-/// Sends to a name that stands in no file system.
+/// Sends to a socket in the abstract namespace, which has no path in the file system.
 fn send_abstract(socket: &UnixDatagram, name: &str, state: &str) -> std::io::Result<usize> {
     use std::os::{linux::net::SocketAddrExt, unix::net::SocketAddr};
     let address = SocketAddr::from_abstract_name(name)?;

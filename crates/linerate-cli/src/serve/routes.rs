@@ -1,4 +1,4 @@
-//! Which path leads where, and what all responses carry.
+//! The routes of the server, and the headers of all responses.
 
 use std::{sync::Arc, time::Instant};
 
@@ -25,12 +25,12 @@ use super::{
     upload::{self, Gate, Sessions, Upload},
 };
 
-/// The pages load nothing from elsewhere and can't be framed. `'self'` of `connect-src` covers
-/// WebSockets to the same host.
+/// Pages may load nothing from other origins and cannot be framed. The `'self'` in `connect-src`
+/// includes WebSockets to the same host.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; connect-src 'self'; object-src 'none'; \
     base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) counters: Arc<Counters>,
@@ -57,7 +57,7 @@ impl Shared {
     }
 }
 
-/// Returns the whole application: the pages, and what clients speak to.
+/// Returns the routes of the whole application: the pages and the endpoints for clients.
 pub(super) fn routes(shared: Arc<Shared>, sessions: Arc<SessionShared>, clients: Router) -> Router {
     let diagnostics = Router::new()
         .route("/echo", get(echo).connect(echo))
@@ -77,7 +77,7 @@ pub(super) fn routes(shared: Arc<Shared>, sessions: Arc<SessionShared>, clients:
         .layer(map_response(with_security_headers))
 }
 
-/// Keeps `/echo` and `/counters` of a server with keys for those who are meant.
+/// Restricts access to `/echo` and `/counters`, see [`refuse_diagnostics`].
 async fn only_diagnostics(
     State(sessions): State<Arc<SessionShared>>,
     request: Request,
@@ -122,7 +122,7 @@ async fn upload(
 ) -> Response {
     let offered = upgrade.request().websocket();
     if !offered.is_ok_and(|offered| offered.subprotocols().contains(&SUBPROTOCOL)) {
-        let text = format!("this endpoint speaks the subprotocol {SUBPROTOCOL}\n");
+        let text = format!("this endpoint requires the subprotocol {SUBPROTOCOL}\n");
         return (StatusCode::BAD_REQUEST, text).into_response();
     }
     let upgrade = upgrade
@@ -136,14 +136,14 @@ async fn upload(
 async fn not_found() -> (StatusCode, &'static str) {
     (
         StatusCode::NOT_FOUND,
-        "nothing is here; `/` says what there is\n",
+        "not found; see `/` for an overview\n",
     )
 }
 
 async fn method_not_allowed() -> (StatusCode, &'static str) {
     (
         StatusCode::METHOD_NOT_ALLOWED,
-        "only GET and HEAD are answered here\n",
+        "method not allowed; use GET or HEAD\n",
     )
 }
 

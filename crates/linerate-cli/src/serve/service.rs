@@ -1,4 +1,4 @@
-//! The server put together: broker, node, workers, routes.
+//! Assembles the server: broker, node, workers, and routes.
 
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -23,10 +23,10 @@ use super::{
     upload::{Gate, Sessions},
 };
 
-/// How long a channel stays subscribed at the broker after its last subscriber has left.
+/// How long a channel remains subscribed at the broker after its last subscriber has left.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// The server, bound to its address.
+/// The server, bound to its address but not started.
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) node: Arc<Node>,
@@ -34,16 +34,17 @@ pub(super) struct Service {
     pub(super) front: Arc<Front>,
     pub(super) stop: Stop,
     workers: Workers,
-    /// The listener for monitoring, if it has one of its own.
+    /// The listener for monitoring, if `server.operations_listen` is configured.
     operations: Option<std::net::TcpListener>,
 }
 
 impl Service {
-    /// Connects to the broker and binds the address. Nothing is served before [`start`](Self::start).
+    /// Connects to the broker and binds the address. Requests are not served until
+    /// [`start`](Self::start) is called.
     pub(super) fn bind(config: Config, runtime: &Handle) -> anyhow::Result<Self> {
         let listen = config.server.listen;
         let workers = Workers::bind(listen, config.server.workers)
-            .with_context(|| format!("can't listen on {listen}"))?;
+            .with_context(|| format!("cannot listen on {listen}"))?;
         let operations = config.server.operations_listen.map(bind_operations);
         let operations = operations.transpose()?;
         let (stop, stopped) = Stop::new();
@@ -78,7 +79,7 @@ impl Service {
         })
     }
 
-    /// Serves on threads of the workers.
+    /// Starts serving on the threads of the workers.
     pub(super) fn start(self) -> anyhow::Result<(Running, Started)> {
         let Self {
             node,
@@ -122,12 +123,12 @@ impl Service {
         Ok((running, started))
     }
 
-    /// Returns the address, with the port that was picked.
+    /// Returns the address, with the actual port if port 0 was configured.
     pub(super) const fn address(&self) -> SocketAddr {
         self.workers.address()
     }
 
-    /// Returns how a browser comes here.
+    /// Returns the URL of the server for browsers.
     pub(super) fn url(&self) -> String {
         let scheme = match self.front.certificate {
             Some(_) => "https",
@@ -137,7 +138,7 @@ impl Service {
     }
 }
 
-/// What runs, apart from its threads.
+/// The parts of the running server, except its threads.
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) node: Arc<Node>,
@@ -147,7 +148,8 @@ pub(super) struct Started {
     pub(super) operations: Option<(std::net::TcpListener, Arc<Operations>)>,
 }
 
-/// Serves monitoring on a listener of its own. It goes on while the server drains: that is when it is looked at.
+/// Serves monitoring on its own listener. It continues while the server drains, because monitoring
+/// is especially useful at that time.
 pub(super) async fn serve_operations(listener: std::net::TcpListener, operations: Arc<Operations>) {
     let serve = async {
         let (_stop, stopped) = Stop::new();
@@ -158,11 +160,11 @@ pub(super) async fn serve_operations(listener: std::net::TcpListener, operations
         anyhow::Ok(())
     };
     if let Err(error) = serve.await {
-        tracing::error!(error = format!("{error:#}"), "monitoring has ended");
+        tracing::error!(error = format!("{error:#}"), "monitoring endpoint failed");
     }
 }
 
-/// What a worker needs.
+/// Everything that a worker needs.
 struct Desk {
     node: Arc<Node>,
     shared: Arc<Shared>,
@@ -174,7 +176,7 @@ struct Desk {
 
 impl Desk {
     async fn serve(self, seat: Seat) -> std::io::Result<()> {
-        // At most 1024 workers are configured.
+        // The configuration allows at most 1024 workers.
         let index = u16::try_from(seat.index).unwrap_or(u16::MAX);
         let worker = Arc::new(self.node.worker(index));
         let counters = Some(self.pages.counters.clone());
@@ -205,8 +207,8 @@ impl Desk {
     }
 }
 
-/// Sends the clients of a worker away when the server stops, or an administrator wants it and until the latter changes
-/// that again.
+/// Disconnects the clients of a worker when the server stops, or while an administrator has
+/// draining switched on.
 async fn send_away_when_told(worker: Arc<Worker>, front: Arc<Front>, shared: Arc<Shared>) {
     let mut draining = worker.node().draining();
     loop {
@@ -223,7 +225,7 @@ async fn send_away_when_told(worker: Arc<Worker>, front: Arc<Front>, shared: Arc
             _ = draining.wait_for(|is_draining| !*is_draining) => continue,
             () = send_away(worker.clone(), window) => {}
         }
-        // Those who come meanwhile may stay until the server stops.
+        // Clients that connect after this may stay until the server stops.
         tokio::select! {
             () = front.stopped.leaving() => break,
             _ = draining.wait_for(|is_draining| !*is_draining) => {}
@@ -234,13 +236,13 @@ async fn send_away_when_told(worker: Arc<Worker>, front: Arc<Front>, shared: Arc
         Phase::Leaving { window, .. } => window,
         _ => Duration::ZERO,
     };
-    // Nobody connects any more, but some who did are about to say who they are.
+    // No new connections arrive, but some that are already open have not been authenticated yet.
     worker.turn_away();
     send_away(worker, window).await;
 }
 
 fn bind_operations(address: SocketAddr) -> anyhow::Result<std::net::TcpListener> {
-    let listeners = listen(address, 1).with_context(|| format!("can't listen on {address}"))?;
+    let listeners = listen(address, 1).with_context(|| format!("cannot listen on {address}"))?;
     listeners.into_iter().next().context("no listener")
 }
 
@@ -269,7 +271,7 @@ fn broker_options(config: &Config) -> anyhow::Result<BrokerOptions> {
     })
 }
 
-/// Returns what this machine is called, for people.
+/// Returns the host name of this machine, for display.
 fn host_name() -> String {
     let name = nix::unistd::gethostname().ok();
     let name = name.and_then(|name| name.into_string().ok());

@@ -1,19 +1,20 @@
-//! `/logs/upload`: takes access logs and pushes their figures (subprotocol `linerate.logs.v1`).
+//! `/logs/upload`: receives access logs and pushes their statistics (subprotocol
+//! `linerate.logs.v1`).
 //!
-//! The worker receives and sends. What comes goes by a lane, on which a few MiB may wait, to a
-//! session on one of a few threads that parse, in order. A session whose connection was lost is
-//! kept for a while, for its client to come back, to whichever worker.
+//! The worker receives and sends. Its input passes through a lane, which holds up to 2 MiB, to a
+//! session, which parses it in order on one of a few parser threads. A session whose connection was
+//! lost is kept for a while, so that its client can resume it on any worker.
 //!
-//! How the connection is closed once the session is over:
+//! Close codes at the end of a session:
 //!
 //! | session | code |
 //! | --- | --- |
-//! | cancelled, idle after its end, or gone on over another connection | 1000 |
-//! | a file is no access log | 1003 |
+//! | cancelled, idle after its end, or resumed on another connection | 1000 |
+//! | a file is not an access log | 1003 |
 //! | the files are too large | 1009 |
-//! | another error of the client | 1008 |
-//! | too many uploads, or too little memory | 1013 |
-//! | no key, a wrong one, or uploads are off | 1008 |
+//! | another client error | 1008 |
+//! | too many uploads, or not enough memory | 1013 |
+//! | missing or wrong key, or uploads are switched off | 1008 |
 
 mod access;
 mod conversation;
@@ -38,12 +39,12 @@ pub(super) use parsing::step_back;
 use sessions::NoPlace;
 pub(super) use sessions::{ALLOCATED_FOR_8, Sessions};
 
-const BUSY: &str = r#"{"type":"error","code":"busy","message":"The server reads as many logs as it may at a time. Try again in a while."}"#;
+const BUSY: &str = r#"{"type":"error","code":"busy","message":"The server has reached its limit of simultaneous uploads. Try again later."}"#;
 const BUSY_FAREWELL: Farewell = Farewell {
     code: CloseCode::TRY_AGAIN_LATER,
     reason: "too many uploads",
 };
-const BUSY_ADDRESS: &str = r#"{"type":"error","code":"busy","message":"The server reads as many logs from your address as it may at a time. Try again in a while."}"#;
+const BUSY_ADDRESS: &str = r#"{"type":"error","code":"busy","message":"The server has reached its limit of simultaneous uploads from your address. Try again later."}"#;
 const OFF: &str = r#"{"type":"error","code":"off","message":"Uploads are switched off on this server (logs.uploads_max = 0)."}"#;
 const OFF_FAREWELL: Farewell = Farewell {
     code: CloseCode::POLICY_VIOLATION,
@@ -58,25 +59,25 @@ const TAKEN_FAREWELL: Farewell = Farewell {
     reason: "resumed elsewhere",
 };
 
-/// Returns the options of a connection that uploads.
+/// Returns the options of an upload connection.
 ///
-/// A message may be as long as the window, since the client may not have sent more than that
-/// without an acknowledgement. It is received piece by piece and never held as a whole: while nobody
-/// receives, reading stops after [`Options::recv_queue_bytes_max`].
+/// A message may be as long as the window, because the client may not send more than that without
+/// an acknowledgement. Messages are received in pieces and never held as a whole: while the
+/// application does not receive, reading stops after [`Options::recv_queue_bytes_max`].
 pub(super) fn options(common: &Options, sessions: &Sessions) -> Options {
     let mut options = common.clone();
     options.config.limits.message_bytes_max = sessions.limits.window_bytes;
     options
 }
 
-/// One connection that uploads.
+/// One upload connection.
 #[derive(Debug)]
 pub(super) struct Upload {
     sessions: Arc<Sessions>,
     visitor: Visitor,
 }
 
-/// Who wants to upload, and who decides whether it may.
+/// The address of a client, and the gate that decides whether it may upload.
 #[derive(Clone, Debug)]
 struct Visitor {
     address: IpAddr,
@@ -98,7 +99,7 @@ impl Endpoint for Upload {
     }
 }
 
-/// Says why there is no place for an upload.
+/// Returns the error message and the farewell for an upload that gets no place.
 fn refusal_of_place(why: NoPlace) -> (&'static str, Farewell) {
     match why {
         NoPlace::Address => (BUSY_ADDRESS, BUSY_FAREWELL),
@@ -107,7 +108,7 @@ fn refusal_of_place(why: NoPlace) -> (&'static str, Farewell) {
     }
 }
 
-/// Says how a connection is closed after its session.
+/// Returns how to close a connection after its session.
 fn farewell(outcome: Option<&Outcome>) -> Farewell {
     let Some(Outcome::Failed(error)) = outcome else {
         return Farewell::DONE;

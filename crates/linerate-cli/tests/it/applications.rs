@@ -1,4 +1,4 @@
-//! What an application does to connections, wherever they are.
+//! Commands of an application that affect connections on any worker or node.
 
 use linerate::WebSocket;
 use linerate_testkit::server::RedisServer;
@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use crate::support::{PATIENCE, Server, close_code};
 
-/// Connects as an SDK does; returns what names the connection.
+/// Connects as an SDK does; returns the connection and its client ID.
 async fn connect(server: &Server) -> (WebSocket, String) {
     let mut ws = server.connect("/connection/websocket").await;
     ws.send(r#"{"id":1,"connect":{}}"#).await.unwrap();
@@ -99,7 +99,7 @@ async fn an_application_steers_connections_on_other_nodes() {
     steer(&asked, &mut ws, &client).await;
 }
 
-/// No sticky sessions are needed: a command names the node and the session that it is for.
+/// Sticky sessions are not needed, because a command names its node and its session.
 #[tokio::test]
 async fn commands_by_http_find_their_stream_on_another_node() {
     let Some(redis) = RedisServer::start() else {
@@ -128,17 +128,17 @@ async fn commands_by_http_find_their_stream_on_another_node() {
     assert!(reply["subscribe"].is_object(), "{reply}");
 }
 
-/// The lines of an answer that goes on.
+/// The lines of a streaming response.
 struct Stream(tokio::io::BufReader<tokio::net::TcpStream>);
 
 impl Stream {
-    /// Waits for the next line that is JSON with something in it; chunk sizes and pings are not.
+    /// Waits for the next line that is a JSON object with content; skips chunk sizes and pings.
     async fn next(&mut self) -> Value {
         use tokio::io::AsyncBufReadExt;
         loop {
             let mut line = String::new();
             let read = timeout(PATIENCE, self.0.read_line(&mut line)).await;
-            assert!(read.unwrap().unwrap() > 0, "the stream goes on");
+            assert!(read.unwrap().unwrap() > 0, "the stream continues");
             match serde_json::from_str::<Value>(line.trim()) {
                 Ok(Value::Object(object)) if !object.is_empty() => return object.into(),
                 _ => {}

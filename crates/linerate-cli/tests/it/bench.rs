@@ -1,4 +1,4 @@
-//! `linerate bench`.
+//! Tests of `linerate bench`.
 
 use std::{
     fs,
@@ -29,7 +29,8 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Adds a contender whose server is a shell script; `$2` is the port, `$4` the threads.
+    /// Adds a contender whose server is a shell script; `$2` is the port, `$4` the number of
+    /// threads.
     fn add_contender(&self, name: &str, script: &str) {
         let folder = self.path("contenders").join(name);
         fs::create_dir(&folder).unwrap();
@@ -41,7 +42,7 @@ impl Folder {
         fs::set_permissions(server, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Adds one whose server is `linerate echo`.
+    /// Adds a contender whose server is `linerate echo`.
     fn add_echo(&self, name: &str) {
         let linerate = env!("CARGO_BIN_EXE_linerate");
         self.add_contender(
@@ -50,7 +51,7 @@ impl Folder {
         );
     }
 
-    /// Runs `linerate bench` with the contenders and scenarios of this folder, in it.
+    /// Runs `linerate bench` in this folder, with its contenders and scenarios.
     fn bench(&self, arguments: &[&str]) -> Output {
         let places = [
             "--contenders-dir",
@@ -71,7 +72,7 @@ impl Folder {
     }
 }
 
-/// As short as possible, for nobody looks at the figures.
+/// As short as possible, because the figures do not matter.
 const SHORT: [&str; 4] = ["--measured-ms", "20", "--rounds", "2"];
 
 fn succeeds(output: Output) -> String {
@@ -85,7 +86,7 @@ fn fails(output: Output) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// Returns the lines of a record of one kind.
+/// Returns the lines of one kind in a record.
 fn lines(record: &Path, kind: &str) -> Vec<Value> {
     let text = fs::read_to_string(record).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -109,7 +110,7 @@ fn a_right_server_is_measured_and_wrong_ones_are_reported() {
     let folder = Folder::new();
     folder.add_echo("right");
     folder.add_contender("crashing", "echo 'no such port' >&2; exit 3");
-    // It takes connections, and answers the handshake with something else.
+    // This one accepts connections, but does not answer the handshake with status 101.
     folder.add_contender(
         "wrong",
         "exec python3 -u -c '
@@ -152,7 +153,7 @@ while True:
             expected.extend([line.clone(), line]);
         }
     }
-    // Whether a busy machine lets the load keep up is not what is tested here.
+    // On a busy machine the load generator may be too slow, which is not what is tested here.
     let found = outcomes(&record)
         .into_iter()
         .map(|[cell, contender, outcome]| {
@@ -167,7 +168,7 @@ while True:
             }
             "crashing" => assert_eq!(
                 line["reason"],
-                "the server ended with status 3: no such port"
+                "the server exited with status 3: no such port"
             ),
             _ => assert!(line["messages"].is_null()),
         }
@@ -189,7 +190,7 @@ fn a_record_that_was_cut_off_is_completed() {
     let whole = fs::read_to_string(&record).unwrap();
     let measurements = lines(&record, "measurement").len();
     assert_eq!(measurements, 8);
-    // In the middle of the last line but two.
+    // This is in the middle of the third line from the end.
     let end = whole.trim_end().rmatch_indices('\n').nth(1).unwrap().0 - 9;
     fs::write(&record, &whole[..end]).unwrap();
 
@@ -219,7 +220,7 @@ fn a_record_that_was_cut_off_is_completed() {
     let moved = completed.replacen("\"cpu\":\"", "\"cpu\":\"Another ", 1);
     fs::write(&record, moved).unwrap();
     let error = fails(folder.bench_with(&resume));
-    assert!(error.contains("the processor was \"Another "), "{error}");
+    assert!(error.contains("processor: was \"Another "), "{error}");
 }
 
 #[test]
@@ -306,7 +307,7 @@ fn the_list_has_cells_and_contenders() {
         "* 8B-2c-1w  8 B text, 2 connections, 1 in flight\n",
         "  8B-2c-3w  8 B text, 2 connections, 3 in flight\n",
         "  a  1  Shell  built\n",
-        "  b  2  Go     absent: it has not been built, see `make contenders`\n",
+        "  b  2  Go     absent: not built; run `make contenders`\n",
     ] {
         assert!(list.contains(line), "{line}{list}");
     }
@@ -319,25 +320,31 @@ fn what_is_asked_for_and_not_there_is_named() {
     let folder = Folder::new();
     folder.add_echo("a");
     for (arguments, message) in [
-        (["--contender", "c"], "there is no contender \"c\", only a"),
+        (
+            ["--contender", "c"],
+            "unknown contender \"c\"; available: a",
+        ),
         (
             ["--scenario", "large"],
-            "there is no scenario \"large\", only small",
+            "unknown scenario \"large\"; available: small",
         ),
-        (["--cell", "9B"], "no cell's name has \"9B\" in it"),
+        (["--cell", "9B"], "no cell matches \"9B\""),
         (["--rounds", "0"], "0 is not in 1..=1000"),
-        (["--server-cores", "1023"], "core 1023 can't be used, only "),
-        (["--effort", "huge"], "none of quick, standard, thorough"),
+        (
+            ["--server-cores", "1023"],
+            "core 1023 is not available; available cores: ",
+        ),
+        (["--effort", "huge"], "use quick, standard or thorough"),
     ] {
         let error = fails(folder.bench(&arguments));
         assert!(error.contains(message), "{error}");
     }
     fs::write(folder.path("mine.jsonl"), "hours of work").unwrap();
     let error = fails(folder.bench(&["--record", "mine.jsonl"]));
-    assert!(error.contains("mine.jsonl exists already"), "{error}");
+    assert!(error.contains("mine.jsonl already exists"), "{error}");
     let alone = fails(folder.bench_with(&[]));
     assert!(
-        alone.contains("measure a server that runs already with --url"),
+        alone.contains("measure a running server with --url"),
         "{alone}"
     );
 }

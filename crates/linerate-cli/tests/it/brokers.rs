@@ -1,4 +1,4 @@
-//! Two servers on one broker are one service: what is published anywhere arrives everywhere.
+//! Two servers on one broker act as one service: publications to either arrive at both.
 
 use std::{
     io::Write,
@@ -35,7 +35,7 @@ impl Pair {
         Self { servers, readers }
     }
 
-    /// Waits until both have what was published.
+    /// Waits until both readers have received the publication.
     async fn arrives(&mut self, payload: &str) {
         for reader in &mut self.readers {
             let message = timeout(PATIENCE, reader.recv())
@@ -64,7 +64,7 @@ impl Pair {
         timeout(PATIENCE, meeting).await.unwrap();
     }
 
-    /// Publishes in each way that there is.
+    /// Publishes through each server and directly to the broker.
     async fn publish_everywhere(&mut self, broker: &str) {
         for (index, payload) in ["{\"n\" : 1}", "hello"].into_iter().enumerate() {
             let server = format!("http://{}", self.servers[index].address);
@@ -79,7 +79,7 @@ impl Pair {
         self.arrives("straight").await;
     }
 
-    /// Has clients that are known in both servers, and ends one from the other server.
+    /// Checks that each server knows the clients of both servers.
     async fn know_each_others_clients(&self) {
         self.meet().await;
         let channels = self.servers[0]
@@ -127,7 +127,7 @@ async fn two_servers_on_one_redis_are_one_service() {
     };
     let mut pair = Pair::start(&redis.url()).await;
     pair.publish_everywhere(&redis.url()).await;
-    // An untouched publisher: whatever it publishes arrives as it is.
+    // This publisher knows nothing of linerate; its payload arrives unchanged.
     assert_eq!(redis.cli(&["PUBLISH", "demo:news", "as it is"]).trim(), "2");
     pair.arrives("as it is").await;
     pair.know_each_others_clients().await;
@@ -160,7 +160,7 @@ async fn a_broker_that_was_away_is_told_to_clients_and_shown() {
     let gap: Value = serde_json::from_str(&next(&mut reader).await).unwrap();
     assert_eq!(gap["gap"]["channel"], "demo:news");
     assert_eq!(gap["gap"]["cause"], "link_lost");
-    // A gap is told once the subscription stands again.
+    // The gap is reported once the subscription is restored.
     redis.cli(&["PUBLISH", "demo:news", "after"]);
     assert_eq!(next(&mut reader).await, "after", "once");
     let response = server.get("/admin/api/broker").await;
@@ -218,7 +218,7 @@ async fn lines_are_published_one_by_one_and_in_order() {
     let output = publish_input(&arguments, &(lines.join("\n") + "\n\n")).await;
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.starts_with("500 publications in demo:log"), "{said}");
+    assert!(said.starts_with("500 publications to demo:log"), "{said}");
     for line in lines {
         let message = timeout(PATIENCE, reader.recv())
             .await
@@ -245,7 +245,7 @@ async fn what_can_not_be_published_says_why() {
     for (arguments, why) in [
         (&["a b", "x"][..], "spaces"),
         (&["news", "x", "--server", &url], "x-api-key"),
-        (&["news", "x", "--server", &dead], "can't reach"),
+        (&["news", "x", "--server", &dead], "cannot reach"),
         (&["news", "x", "--server", "ftp://example.com"], "http://"),
         (&["news", "-", "--server", &url], "input is empty"),
         (&["news", "x", "--broker", "memory:"], "--server"),
@@ -268,7 +268,8 @@ async fn what_can_not_be_published_says_why() {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// Makes a way to a local port. Returns its own port, and what goes there.
+/// Forwards connections to a local port. Returns the port to connect to, and the bytes that clients
+/// have sent.
 async fn tap(port: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let tapped = listener.local_addr().unwrap().port();
@@ -310,14 +311,14 @@ async fn the_channels_of_a_client_are_subscribed_together_and_answered_in_order(
     let mut ws = server.connect("/connection/websocket").await;
     ws.send(r#"{"id":1,"connect":{}}"#).await.unwrap();
     next(&mut ws).await;
-    // One of them twice, which is refused in its turn.
+    // One channel occurs twice, and its second subscription is refused.
     let channel = |id: usize| format!("demo:{}", id.min(127));
     let commands: Vec<String> = (2..=128)
         .map(|id| json!({"id": id, "subscribe": {"channel": channel(id)}}).to_string())
         .collect();
     redis.pause();
     ws.send(commands.join("\n")).await.unwrap();
-    // As many as are made at once, before the first is answered.
+    // This is the number of subscriptions that are requested before the first one is answered.
     let asked_for = |id| {
         let name = format!("{}\r\n", channel(id));
         let seen = seen.lock().unwrap();
@@ -352,7 +353,8 @@ async fn the_channels_of_a_client_are_subscribed_together_and_answered_in_order(
     }
 }
 
-/// Whatever the broker keeps: a client that can't take a message would come back for it for ever.
+/// Recovery replies must fit into one message, however much the broker keeps: a client that cannot
+/// receive the message would reconnect forever.
 #[tokio::test]
 async fn what_a_client_recovers_from_redis_fits_into_its_messages() {
     let Some(redis) = RedisServer::start() else {
@@ -370,7 +372,7 @@ async fn what_a_client_recovers_from_redis_fits_into_its_messages() {
             since = published;
         }
     }
-    // It takes messages of a mebibyte at most.
+    // The client accepts messages of at most 1 MiB.
     let mut ws = server.connect("/connection/websocket").await;
     ws.send(r#"{"id":1,"connect":{}}"#).await.unwrap();
     next(&mut ws).await;
@@ -401,7 +403,8 @@ async fn what_a_client_recovers_from_redis_fits_into_its_messages() {
     assert_eq!(seen, all);
 }
 
-/// A client names another channel's key: `{x}` and `x` had the same ones in Redis.
+/// A client must not be able to name another channel's Redis keys. `{x}` and `x` once shared
+/// theirs.
 #[tokio::test]
 async fn a_channel_name_reaches_no_other_channels_history() {
     let Some(redis) = RedisServer::start() else {
@@ -445,7 +448,7 @@ async fn a_channel_name_reaches_no_other_channels_history() {
     assert_eq!(kept[0]["data"], "secret");
 }
 
-/// Revokes at one server, and asks a server that starts later and has never heard of it.
+/// Revokes tokens at one server, and checks that a server that starts later refuses them.
 async fn revoked_everywhere(broker: &str) {
     let secret = "auth.token.hmac_secret_key=0123456789abcdef";
     let key = "auth.api_key=0123456789abcdef";
@@ -479,14 +482,15 @@ async fn revoked_everywhere(broker: &str) {
     });
     assert_eq!(ended.await.unwrap(), 3005);
     drop((first, second));
-    // All have gone; the broker has kept it.
+    // Both servers are gone, but the broker has kept the revocation.
     let third = Server::start_with(&flags);
     let refused = async {
         loop {
             let mut ws = third.connect("/connection/websocket").await;
             ws.send(&*connect).await.unwrap();
             let reply: Value = serde_json::from_str(&next(&mut ws).await).unwrap();
-            // Before it has read what the broker keeps it takes no token, and says so as what is temporary.
+            // Until the server has read the revocations from the broker, it accepts no token and
+            // replies with a temporary error.
             match reply["error"]["code"].as_u64() {
                 Some(109) => return,
                 code => assert_eq!(code, Some(100), "{reply}"),

@@ -1,4 +1,4 @@
-//! `linerate check`, against ours and against servers that are wrong.
+//! Tests of `linerate check`, with our servers and with broken ones.
 
 mod deadlines;
 mod tls;
@@ -31,7 +31,7 @@ fn check(url: &str, flags: &[&str]) -> (Vec<Value>, Option<i32>) {
 
 /// Asserts that everything about a server is right.
 fn all_is_right(url: &str, flags: &[&str]) {
-    // Single bytes in records of their own take their time on a busy machine.
+    // Sending single bytes in separate TLS records takes a while on a busy machine.
     let flags = [flags, &["--deadline", "10"]].concat();
     let (lines, status) = check(url, &flags);
     let others: Vec<&Value> = lines
@@ -70,7 +70,7 @@ fn both_are_right_over_tls() {
         let url = format!("wss://{}/", server.address);
         all_is_right(&url, &["--strict", "--insecure"]);
         let (_, status) = check(&url, &["--only", "V01"]);
-        assert_eq!(status, Some(2), "nobody has signed its certificate");
+        assert_eq!(status, Some(2), "the certificate is self-signed");
     }
 }
 
@@ -97,7 +97,7 @@ fn a_server_without_http2_is_not_asked_about_it() {
     assert_eq!(status, Some(0));
     let summary = lines.last().unwrap();
     let why = summary["left_out"][0].as_str().unwrap();
-    assert!(why.contains("takes no WebSockets"), "{why}");
+    assert!(why.contains("does not accept WebSockets"), "{why}");
     assert!(summary["areas"].get("http2").is_none(), "{summary}");
     let (_, status) = check(&server.url("/"), &["--http2"]);
     assert_eq!(status, Some(2));
@@ -105,7 +105,7 @@ fn a_server_without_http2_is_not_asked_about_it() {
 
 #[test]
 fn both_survive_floods_and_bombs() {
-    // Bombs are for those who inflate, and floods of HTTP/2 for those who speak it.
+    // Decompression bombs apply only with compression, and HTTP/2 floods only with HTTP/2.
     for (engine, inputs) in [(["--compression", "on"], 21), (["--engine", "reactor"], 6)] {
         let server = Server::start_verb("echo", &engine);
         let flags = [
@@ -121,7 +121,7 @@ fn both_survive_floods_and_bombs() {
         assert_eq!(lines.last().unwrap()["all"]["right"], inputs);
     }
     let (_, status) = check("ws://192.0.2.1/", &["--stress"]);
-    assert_eq!(status, Some(2), "it is not ours");
+    assert_eq!(status, Some(2), "ownership was not confirmed");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_process_is_as_before_behind_floods() {
     assert_eq!(status, Some(2), "there is no such process");
 }
 
-/// Serves connections one after another, each with `serve` once the opening handshake is done.
+/// Starts a server that runs `serve` on each connection after the opening handshake.
 fn serve(serve: fn(TcpStream)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("ws://{}/", listener.local_addr().unwrap());
@@ -176,7 +176,7 @@ fn serve(serve: fn(TcpStream)) -> String {
     url
 }
 
-/// Answers any request that has the key of the standard's example (RFC 6455 §1.3).
+/// Accepts any request with the key of the standard's example (RFC 6455 §1.3).
 fn open(stream: &mut (impl Read + Write)) -> Option<()> {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -192,7 +192,7 @@ fn open(stream: &mut (impl Read + Write)) -> Option<()> {
     has_key.then(|| stream.write_all(answer).ok())?
 }
 
-/// Sends each frame back as it came, whether it is masked or not and whatever it says.
+/// Echoes each frame without checking it, whether or not it is masked.
 fn parrot(mut stream: TcpStream) {
     while let Some((first, payload)) = short_frame(&mut stream) {
         let answer = [&[first, payload.len() as u8][..], &payload].concat();
@@ -242,15 +242,15 @@ fn a_server_that_takes_everything_is_wrong() {
     for line in lines.iter().filter(|line| line["type"] == "input") {
         let input = line["input"].as_str().unwrap();
         let expected = match line["row"].as_str().unwrap() {
-            // The request has no more than a key for it to look at.
+            // This server looks only at the key of the request.
             "H02" => continue,
-            // Codes that may be sent come back, as they have to.
+            // Valid close codes are echoed, as required.
             "V06" => "right",
-            // It could be what the server thinks of the missing mask.
+            // The echoed Close frame could be the server's response to the missing mask.
             "F04" if input.starts_with("close-") => "permitted",
-            // The standard says nothing of codes from 5000 on.
+            // The standard does not mention codes of 5000 and above.
             "F21" if line["close_code"].as_u64() >= Some(5_000) => "permitted",
-            // Its length takes more than the one byte that is read.
+            // Its length needs more than the single byte that `short_frame` reads.
             "F04" if input == "binary-300" => continue,
             _ => "wrong",
         };
@@ -262,7 +262,7 @@ fn a_server_that_takes_everything_is_wrong() {
     assert!(wrong >= 30, "{wrong}");
 }
 
-/// Hangs up on every frame.
+/// Closes the connection after the opening handshake.
 fn hang_up(stream: TcpStream) {
     drop(stream);
 }
@@ -286,7 +286,7 @@ fn a_server_that_refuses_everything_is_wrong_about_what_is_in_order() {
     assert_eq!(status, Some(1));
 }
 
-/// Serves until somebody claims a length whose top bit is set.
+/// Starts a server that ends when a client sends a length whose top bit is set.
 fn mortal() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("ws://{}/", listener.local_addr().unwrap());
@@ -385,7 +385,7 @@ async fn our_client_is_right_over_tls() {
     assert!(lines.iter().filter(is_tls).count() > 30, "{lines:#?}");
 }
 
-/// Starts a check of clients with these flags; returns where they are to connect, and the process.
+/// Starts a check of clients with these flags; returns the URL to connect to, and the process.
 fn listen(flags: &[&str]) -> (String, Child) {
     let mut command = linerate(&["check", "--listen", "127.0.0.1:0", "--json"]);
     let command = command.args(flags);
@@ -400,7 +400,7 @@ fn listen(flags: &[&str]) -> (String, Child) {
     (url.trim().to_owned(), checking)
 }
 
-/// Has our client checked, of which nothing may be but right; returns the lines.
+/// Checks our client and asserts that every verdict is right; returns the lines.
 async fn check_our_client(flags: &[&str]) -> Vec<Value> {
     let (url, checking) = listen(&[&["--strict"], flags].concat());
     let output = tokio::task::spawn_blocking(move || checking.wait_with_output().unwrap());
@@ -411,7 +411,7 @@ async fn check_our_client(flags: &[&str]) -> Vec<Value> {
         .with_options(options)
         .with_tls(Arc::new(anybody));
     while !output.is_finished() {
-        // Not every answer opens a WebSocket, and not every WebSocket ends well.
+        // Not every response opens a WebSocket, and not every WebSocket ends without an error.
         if let Ok(mut ws) = client.connect(&url).await {
             while let Ok(Some(message)) = ws.recv().await {
                 if ws.send(message).await.is_err() {

@@ -1,4 +1,4 @@
-//! `linerate connect`, with a pipe in the place of a person.
+//! Tests of `linerate connect`, with pipes instead of a terminal.
 
 mod network;
 mod versions;
@@ -35,7 +35,7 @@ async fn connect(arguments: &[&str], input: &[u8]) -> Output {
         .unwrap()
 }
 
-/// Starts a client whose input stays open and whose first line has come back.
+/// Starts a client whose input stays open, and waits until its first line has been echoed.
 fn chatting_client(server: &Server) -> (Child, ChildStdin) {
     let mut child = linerate(&["connect", &server.url("/echo")])
         .stdin(Stdio::piped())
@@ -56,7 +56,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// Serves one kind of connection in this process until the sender is dropped.
+/// Runs a server with this handler in this process until the sender is dropped.
 async fn serve<H, F>(server: linerate::Server, handler: H) -> (u16, oneshot::Sender<()>)
 where
     H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
@@ -115,7 +115,10 @@ async fn much_input_comes_back_whole() {
         .map(|number| format!("{number} {}\n", "x".repeat(300)))
         .collect();
     let output = connect(&[&server.url("/echo")], input.as_bytes()).await;
-    assert!(output.stdout == input.as_bytes(), "6 MB there and back");
+    assert!(
+        output.stdout == input.as_bytes(),
+        "6 MB are echoed unchanged"
+    );
     assert!(output.status.success());
 }
 
@@ -231,7 +234,7 @@ async fn ctrl_c_closes_in_order() {
             .unwrap()
             .success()
     );
-    // The input stays open: only the signal can be what ends it.
+    // The input stays open, so only the signal can end the client.
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
     assert!(text(&output.stderr).ends_with("closed: 1000\n"));
@@ -249,7 +252,7 @@ async fn a_reader_that_has_seen_enough_is_no_error() {
     assert_eq!(
         text(&output.stderr).lines().count(),
         1,
-        "only that it is connected"
+        "only the line that says that it is connected"
     );
 }
 
@@ -273,12 +276,12 @@ async fn what_goes_wrong_is_told_and_an_error() {
         (
             vec![&*echo],
             b"a\n\xff\n",
-            "line 2 of the input is not UTF-8",
+            "line 2 of the input is not valid UTF-8",
         ),
         (
             vec!["wss://127.0.0.1:1/", "--tls-ca", "/nowhere.pem"],
             b"",
-            "can't read /nowhere.pem",
+            "cannot read /nowhere.pem",
         ),
     ] {
         let output = connect(&arguments, input).await;

@@ -1,4 +1,5 @@
-//! Many clients at once: idle ones are cheap, and all that come back together get in and recover.
+//! Many clients at once: idle clients use little memory, and clients that reconnect at the same
+//! time are all accepted and recover.
 
 use std::{fs, time::Duration};
 
@@ -9,13 +10,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::support::{PATIENCE, Server};
 
-/// Idle clients.
+/// Number of idle clients.
 const IDLE: usize = 500;
 
-/// What each of them may cost the process, pings included. In a build for tests futures are larger than in a release.
+/// Maximum memory per idle client, including pings. Futures are larger in a test build than in a
+/// release build.
 const IDLE_BYTES_MAX: u64 = 48 << 10;
 
-/// Clients that come back together.
+/// Number of clients that reconnect at the same time.
 const CROWD: usize = 300;
 
 async fn listen(server: &Server, count: usize) -> Vec<WebSocket> {
@@ -27,7 +29,7 @@ async fn expect_text(ws: &mut WebSocket, text: &str) {
     assert_eq!(message.as_ref().and_then(Message::as_text), Some(text));
 }
 
-/// Returns the bytes of memory that a server has in use.
+/// Returns the resident memory of a server in bytes.
 fn resident_bytes(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -38,13 +40,13 @@ fn resident_bytes(server: &Server) -> u64 {
 #[tokio::test]
 async fn r01_idle_clients_cost_little_and_pings_cost_no_more() {
     let server = Server::start_with(&["--set", "client.ping_interval_s=1"]);
-    // What the first ones take is taken once.
+    // The first clients also cause one-time allocations, which must not be counted.
     let mut all = listen(&server, 50).await;
     let before = resident_bytes(&server);
     all.extend(listen(&server, IDLE).await);
     let each = resident_bytes(&server).saturating_sub(before) / IDLE as u64;
     assert!(each < IDLE_BYTES_MAX, "{each} bytes for each");
-    // Several pings for each, which the clients answer.
+    // Long enough for several pings to each client.
     sleep(Duration::from_secs(4)).await;
     let each = resident_bytes(&server).saturating_sub(before) / IDLE as u64;
     assert!(each < IDLE_BYTES_MAX, "{each} bytes for each, after pings");
@@ -56,7 +58,7 @@ async fn r01_idle_clients_cost_little_and_pings_cost_no_more() {
     }
 }
 
-/// A client of Centrifuge that is subscribed, and where it is in the channel.
+/// Subscribes a Centrifuge client; returns it with its position in the channel.
 async fn subscribe(server: &Server, since: Option<&Value>) -> (WebSocket, Value) {
     let mut ws = server.connect("/connection/websocket").await;
     ws.send(r#"{"id":1,"connect":{}}"#).await.unwrap();
@@ -81,7 +83,7 @@ async fn next(ws: &mut WebSocket) -> Value {
 
 #[tokio::test]
 async fn g07_a_crowd_that_comes_back_at_once_gets_in_and_misses_nothing() {
-    // A third of them a second.
+    // One third of the clients is accepted per second.
     let server = Server::start_with(&["--set", "server.accepts_per_second_max=100"]);
     let mut witness = server.connect("/raw?channel=demo:crowd").await;
     let (_, start) = subscribe(&server, None).await;

@@ -1,5 +1,6 @@
-//! Whether each publication arrives once and in order, or the subscriber is told that it does not, while things
-//! break. Real brokers, real nodes, real connections, official SDKs; `make chaos` breaks them for longer.
+//! Delivery under faults: each subscriber receives every publication exactly once and in order, or
+//! is told what it missed. The tests use real brokers, nodes, connections and official SDKs;
+//! `make chaos` runs them with longer faults.
 
 use std::time::Duration;
 
@@ -24,16 +25,18 @@ mod servers;
 mod stage;
 mod subscriber;
 
-/// How long a node may say that it is ready although it hears nothing, or can keep nothing.
+/// How long a node may report that it is ready although the broker is unavailable or cannot store
+/// anything.
 const RED_MAX: Duration = Duration::from_secs(5);
 
-/// How many publications each subscriber must have got at least.
+/// Minimum number of publications that each subscriber must have received.
 const RECEIVED_MIN: u64 = 30;
 
-/// Held by rows with large messages: two at once would make readers slow that are not meant to be.
+/// Held by rows with large messages. Two such rows at once would slow down readers that must not be
+/// slow.
 static LOUD: Mutex<()> = Mutex::const_new(());
 
-/// Breaks something, mends it, and checks what came of it.
+/// Inflicts a fault, repairs it, and checks the outcome.
 async fn check(fault: Fault, kind: Kind) {
     let row = fault.row();
     let _alone = match row.padding > 1 << 10 {
@@ -57,7 +60,7 @@ async fn check(fault: Fault, kind: Kind) {
     }
 }
 
-/// Returns what is not as it must be.
+/// Returns everything that is wrong with the outcome.
 fn mistakes(row: &Row, kind: Kind, outcome: &Outcome) -> Vec<String> {
     let mut mistakes = Vec::new();
     for judged in &outcome.judged {
@@ -67,7 +70,7 @@ fn mistakes(row: &Row, kind: Kind, outcome: &Outcome) -> Vec<String> {
         }
     }
     if row.is_red() && outcome.red.is_none_or(|red| red > RED_MAX) {
-        mistakes.push(format!("/ready said no after {:?}", outcome.red));
+        mistakes.push(format!("/ready did not fail in time: {:?}", outcome.red));
     }
     mistakes
 }
@@ -78,13 +81,13 @@ fn mistake(row: &Row, kind: Kind, judged: &Judged) -> Option<String> {
         return Some(format!("{verdict:?}"));
     }
     if verdict.received < RECEIVED_MIN {
-        return Some(format!("next to nothing: {verdict:?}"));
+        return Some(format!("too few publications received: {verdict:?}"));
     }
     let is_whole = judged.is_bystander || row.is_survived(kind, &judged.channel);
-    // Raw recovers nothing, and whoever is not hurt has nothing to recover.
+    // Raw subscribers recover nothing, and bystanders have nothing to recover.
     let recovers = judged.is_bystander || judged.protocol != subscriber::Protocol::Raw;
     let is_missing = verdict.announced > 0 && is_whole && recovers;
-    is_missing.then(|| format!("missing although it was kept: {verdict:?}"))
+    is_missing.then(|| format!("publications missing although they were kept: {verdict:?}"))
 }
 
 macro_rules! faults {

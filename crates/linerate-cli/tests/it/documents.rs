@@ -1,4 +1,4 @@
-//! What the documentation tells people to type and to configure.
+//! Tests of the commands and configurations in the documentation.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::support::{Server, linerate};
 
-/// Returns the pages for users, with their texts.
+/// Returns the documentation pages for users, with their texts.
 fn pages() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let docs = fs::read_dir(root.join("docs")).unwrap();
@@ -20,7 +20,7 @@ fn pages() -> Vec<(PathBuf, String)> {
         .collect()
 }
 
-/// Returns the blocks of code in a page that are in `language`.
+/// Returns the code blocks of a page that are in `language`.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     let opening = format!("\n```{language}\n");
     let blocks = page.split(&opening).skip(1);
@@ -29,7 +29,7 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Returns the commands of ours in a page: lines of its code, and those within a sentence.
+/// Returns the `linerate` commands in a page, from code blocks and from inline code.
 fn commands(page: &str) -> Vec<Vec<&str>> {
     let mut is_code = false;
     let lines = page.lines().filter_map(|line| {
@@ -89,7 +89,7 @@ fn every_command_in_the_documentation_is_taken() {
     let mut tried = 0;
     for (page, text) in pages() {
         for words in commands(&text) {
-            // Behind what it does not know, no help is given.
+            // After an unknown argument, `--help` shows an error instead of the help.
             let output = linerate(&words[1..]).arg("--help").output().unwrap();
             let said = said(&output);
             assert!(
@@ -105,7 +105,7 @@ fn every_command_in_the_documentation_is_taken() {
     assert!(!unknown.unwrap().status.success());
 }
 
-/// From the defaults to a server and a token, as `docs/OPERATIONS.md` has it.
+/// Follows the first steps in `docs/OPERATIONS.md`, from the defaults to a server and a token.
 #[tokio::test]
 async fn the_first_steps_of_operating_lead_to_a_server() {
     let directory = tempfile::tempdir().unwrap();
@@ -114,7 +114,11 @@ async fn the_first_steps_of_operating_lead_to_a_server() {
     let defaults = linerate(&["config", "default"]).output().unwrap();
     fs::write(path, defaults.stdout).unwrap();
     let check = linerate(&["config", "check", path]).output().unwrap();
-    assert!(said(&check).contains("all is well"), "{}", said(&check));
+    assert!(
+        said(&check).contains("configuration is valid"),
+        "{}",
+        said(&check)
+    );
     let flags = ["--config", path, "--set", "channel.batch_interval_ms=200"];
     let server = Server::start_with(&flags);
     assert_eq!(server.get("/live").await.status, 200);
@@ -129,7 +133,7 @@ async fn the_first_steps_of_operating_lead_to_a_server() {
     }
 }
 
-/// Returns the names of tests that a page gives for what it promises: those of four words or more.
+/// Returns the names of tests that a page cites for its guarantees: those of four words or more.
 fn tests_named_in(page: &str) -> Vec<&str> {
     let spans = page.split('`').skip(1).step_by(2);
     let is_name = |span: &&str| {
@@ -139,7 +143,7 @@ fn tests_named_in(page: &str) -> Vec<&str> {
     spans.filter(is_name).collect()
 }
 
-/// Collects the sources under a directory.
+/// Appends all sources under a directory to `found`.
 fn sources(directory: &Path, found: &mut String) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -156,7 +160,7 @@ fn every_test_behind_a_promise_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut code = String::new();
     sources(&root.join("crates"), &mut code);
-    // What every broker is tested for is a list of names.
+    // The tests that run for every broker are listed by name in this file.
     let contract = root.join("crates/linerate-broker/tests/it/contract.rs");
     let contract = fs::read_to_string(contract).unwrap();
     let is_test = |name: &str| {
@@ -182,8 +186,9 @@ fn every_test_behind_a_promise_exists() {
     assert!(promises > 40, "{promises} promises with a test");
 }
 
-/// What concerned us of what was found in others: memory without bound over HTTP/2 (hyper, h2), a capacity that
-/// overflows (bytes), certificates that are judged wrongly (rustls-webpki).
+/// Minimum versions of dependencies with fixes for vulnerabilities that concern us: unbounded
+/// memory over HTTP/2 (hyper, h2), an overflow of a capacity (bytes), certificates that are
+/// verified incorrectly (rustls-webpki).
 const VERSIONS_MIN: [(&str, [u64; 3]); 4] = [
     ("bytes", [1, 11, 1]),
     ("h2", [0, 4, 18]),
@@ -206,7 +211,7 @@ fn no_dependency_is_of_a_version_with_a_weakness_that_concerns_us() {
                 [(); 3].map(|()| numbers.next().unwrap())
             })
             .collect();
-        assert!(!versions.is_empty(), "{name} is not there any more");
+        assert!(!versions.is_empty(), "{name} is no longer a dependency");
         for version in versions {
             assert!(version >= version_min, "{name} {version:?}");
         }

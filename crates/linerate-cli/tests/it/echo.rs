@@ -1,4 +1,4 @@
-//! `linerate echo`.
+//! Tests of `linerate echo`.
 
 use std::{fs, process::Command, time::Duration};
 
@@ -24,7 +24,7 @@ async fn messages_up_to_64_mib_come_back_on_any_path() {
     }
 }
 
-/// Returns how much memory a server has, without pages of files.
+/// Returns the memory of a server, without file-backed pages.
 fn memory(server: &Server) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
     let kib = status.split_once("RssAnon:").unwrap().1;
@@ -52,7 +52,10 @@ async fn memory_of_large_messages_is_kept_for_the_next_but_not_for_ever() {
     };
     tokio::join!(echo(), echo(), echo(), echo());
     let enough = before + (32 << 20);
-    assert!(memory(&server) > enough, "nothing is kept");
+    assert!(
+        memory(&server) > enough,
+        "the server has kept no buffers, so this test proves nothing"
+    );
     let given_back = async {
         while memory(&server) > enough {
             sleep(Duration::from_millis(100)).await;

@@ -1,4 +1,4 @@
-//! `linerate serve --tail`, over the wire.
+//! Tests of `linerate serve --tail` over the network.
 
 use std::{
     fs::{self, OpenOptions},
@@ -26,7 +26,7 @@ async fn next(ws: &mut WebSocket) -> Option<Value> {
     Some(serde_json::from_str(message.as_text().unwrap()).unwrap())
 }
 
-/// Begins to look at a file, up to the word that it can be looked at.
+/// Starts to follow a file, and waits until the server confirms it.
 async fn follow(server: &Server, name: &str) -> WebSocket {
     let mut ws = server.connect_upload().await;
     let files = next(&mut ws).await.unwrap();
@@ -39,7 +39,7 @@ async fn follow(server: &Server, name: &str) -> WebSocket {
     ws
 }
 
-/// Waits for figures of so many requests.
+/// Waits for a snapshot with this number of requests.
 async fn wait_for_requests(ws: &mut WebSocket, requests: u64) {
     loop {
         let reply = next(ws).await.unwrap();

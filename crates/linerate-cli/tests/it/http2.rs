@@ -1,4 +1,4 @@
-//! `linerate serve` and `linerate echo` over HTTP/2, beside HTTP/1.1 on the same port.
+//! Tests of `linerate serve` and `linerate echo` over HTTP/2, with HTTP/1.1 on the same port.
 
 use std::process::Command;
 
@@ -129,7 +129,7 @@ async fn echo_speaks_http2_by_alpn() {
     }
 }
 
-/// A connection of HTTP/2 for requests that are not WebSockets.
+/// An HTTP/2 connection for requests that are not WebSockets.
 struct Plain {
     requests: SendRequest<Bytes>,
     authority: String,
@@ -140,7 +140,7 @@ impl Plain {
         Self::connect_as(server, b"").await
     }
 
-    /// Connects, and sends these bytes first.
+    /// Connects, and sends `header` before the HTTP/2 preface.
     async fn connect_as(server: &Server, header: &[u8]) -> Self {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(header).await.unwrap();
@@ -152,7 +152,7 @@ impl Plain {
         }
     }
 
-    /// Asks, and returns the head and a body that goes on.
+    /// Sends a request; returns the response with its streaming body.
     async fn ask(&self, path: &str, body: Option<&'static str>) -> Response<RecvStream> {
         let uri = format!("http://{}{path}", self.authority);
         let request = match body {
@@ -170,7 +170,7 @@ impl Plain {
     }
 }
 
-/// Opens so many streams; returns those that were let in, and checks how the others were refused.
+/// Opens streams; returns those that were accepted, and checks how the others were refused.
 async fn open(
     connections: &[Plain],
     count: usize,
@@ -210,7 +210,7 @@ async fn streams_of_http2_escape_no_limit_and_give_their_places_back() {
         let connections = [Plain::connect(&server).await, Plain::connect(&server).await];
         let opened = open(&connections, 100, stream, 503).await;
         assert_eq!(opened.len(), 10, "{stream:?}");
-        // The connections go on, and whoever wants a place beside them has none.
+        // The existing connections still work, but new ones are refused.
         assert_eq!(connections[0].ask("/", None).await.status(), 200);
         assert_eq!(server.get("/live").await.status, 503);
         drop(opened);
@@ -315,13 +315,13 @@ async fn what_clients_do_over_http2_does_not_fill_the_log() {
             .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
             .await
             .unwrap();
-        // SETTINGS, and the answer to a PING that never was.
+        // SETTINGS, and the acknowledgement of a PING that was never sent.
         stream.write_all(b"\0\0\0\x04\0\0\0\0\0").await.unwrap();
         stream
             .write_all(b"\0\0\x08\x06\x01\0\0\0\x0012345678")
             .await
             .unwrap();
-        // The server has taken it once it answers a PING that follows.
+        // Once the server answers the PING that follows, it has processed everything before it.
         stream
             .write_all(b"\0\0\x08\x06\0\0\0\0\0abcdefgh")
             .await

@@ -1,4 +1,4 @@
-//! Clients that are too many, too slow or silent.
+//! Tests of limits: too many clients, slow clients, and silent clients.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use crate::support::{PATIENCE, Response, Server, linerate};
 /// Waits for the end of the connection and returns what came before.
 async fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // A reset is an end too.
+    // A reset also ends the connection.
     _ = timeout(PATIENCE, stream.read_to_end(&mut bytes))
         .await
-        .expect("the server hangs up");
+        .expect("the server closes the connection");
     bytes
 }
 
@@ -37,7 +37,7 @@ async fn a_head_that_never_ends_is_cut_off() {
     let mut answer = Vec::new();
     _ = timeout(PATIENCE, reader.read_to_end(&mut answer))
         .await
-        .expect("the server hangs up");
+        .expect("the server closes the connection");
     assert!(!answer.starts_with(b"HTTP/1.1 200"));
     assert!(
         started.elapsed() >= Duration::from_secs(9),
@@ -112,7 +112,7 @@ fn an_address_in_use_is_named() {
     assert!(!output.status.success());
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(
-        message.contains(&format!("can't listen on {address}")),
+        message.contains(&format!("cannot listen on {address}")),
         "{message}"
     );
     assert!(message.contains("in use"), "{message}");

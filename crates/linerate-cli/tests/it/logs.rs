@@ -1,4 +1,4 @@
-//! `linerate logs`.
+//! Tests of `linerate logs`.
 
 use std::{
     fs::OpenOptions,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{linerate, made_log};
 
-/// A folder of its own for each test; removed on drop.
+/// A separate folder for each test; removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -30,7 +30,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left lies among the build's own files.
+        // If this fails, the folder remains among the build files, which is harmless.
         _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -46,7 +46,7 @@ fn logs(arguments: &[&str], input: &[u8]) -> Output {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
-    // A verb that refuses its input doesn't read it to the end.
+    // A command that refuses its input does not read it to the end.
     let writing = std::thread::spawn(move || _ = stdin.write_all(&input));
     let output = child.wait_with_output().unwrap();
     writing.join().unwrap();
@@ -78,7 +78,7 @@ fn error(arguments: &[&str], input: &[u8]) -> String {
 fn json_holds_the_figures_of_all_files_as_one_log() {
     let folder = Folder::new("json");
     let (log, bytes_sent) = made_log(9_000);
-    // The first file ends in the middle of nowhere: without a line feed.
+    // The first file ends without a line feed.
     let middle = log[..log.len() / 2].rfind('\n').unwrap();
     let first = folder.write("first.log", &log.as_bytes()[..middle]);
     let second = folder.write("second.log", &log.as_bytes()[middle + 1..]);
@@ -132,7 +132,7 @@ fn the_report_is_for_people() {
         "Statuses: 2",
         "Addresses: 64",
         "Agents:",
-        "Addresses by their errors",
+        "Addresses by errors",
     ] {
         assert!(text.contains(heading), "{heading} is missing in {text}");
     }
@@ -146,20 +146,20 @@ fn the_report_is_for_people() {
 fn what_can_not_be_read_is_named() {
     let missing = error(&["/nowhere/access.log"], b"");
     assert!(
-        missing.contains("can't open /nowhere/access.log"),
+        missing.contains("cannot open /nowhere/access.log"),
         "{missing}"
     );
     assert!(missing.contains("No such file"), "{missing}");
     let folder = Folder::new("unreadable");
     let directory = folder.0.to_str().unwrap();
-    assert!(error(&[directory], b"").contains(&format!("can't read {directory}")));
+    assert!(error(&[directory], b"").contains(&format!("cannot read {directory}")));
 }
 
 #[test]
 fn what_is_no_access_log_is_an_error() {
     let message = error(&["-", "--json"], &b"dear diary\n".repeat(100));
     assert!(
-        message.contains("standard input is no access log"),
+        message.contains("no requests in standard input"),
         "{message}"
     );
     assert!(message.contains("none of 100 lines"), "{message}");
@@ -169,7 +169,7 @@ fn what_is_no_access_log_is_an_error() {
 #[test]
 fn files_that_can_not_be_decompressed_are_named() {
     let message = error(&["-"], b"\x1F\x8B\x08\0");
-    assert!(message.contains("can't read standard input"), "{message}");
+    assert!(message.contains("cannot read standard input"), "{message}");
     assert!(
         message.contains("the compressed file ends early"),
         "{message}"
@@ -216,7 +216,7 @@ fn formats_are_detected_or_given() {
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(
-        message.contains("nothing stands between $status and $host"),
+        message.contains("there is no text between $status and $host"),
         "{message}"
     );
 }
@@ -318,7 +318,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     assert_eq!(errors, "");
 }
 
-/// Addresses of it are in Germany, in France, and nowhere.
+/// A log with addresses in Germany, in France, and in no country.
 const ABROAD: &str = "\
 192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET /a HTTP/1.1\" 200 5 \"-\" \"t\"
 192.0.2.8 - - [22/Jan/2021:01:47:05 +0000] \"GET /b HTTP/1.1\" 200 5 \"-\" \"t\"
@@ -338,7 +338,7 @@ fn countries_are_shown_and_chosen_by_a_database() {
     let arguments = ["-", "--geoip", countries()];
     let output = logs(&arguments, ABROAD.as_bytes());
     let text = String::from_utf8(output.stdout).unwrap();
-    let heading = "\nCountries: 2, 1 requests from unknown addresses\n";
+    let heading = "\nCountries: 2, 1 requests from unknown countries\n";
     assert!(
         text.contains(heading) && text.contains("  DE Germany\n"),
         "{text}"
@@ -363,8 +363,8 @@ fn a_database_of_countries_that_is_none_is_named() {
     let other = folder.write("other.mmdb", b"no database");
     let missing = format!("{other}.none");
     for (path, says) in [
-        (&other, "is no database"),
-        (&missing, "can't read the database"),
+        (&other, "not a country database"),
+        (&missing, "cannot read country database"),
     ] {
         let error = error(&["-", "--geoip", path], ABROAD.as_bytes());
         assert!(

@@ -1,4 +1,4 @@
-//! The real binary, from the outside.
+//! Integration tests, which run the real binary.
 #![allow(clippy::unwrap_used)]
 
 mod applications;

@@ -1,4 +1,5 @@
-//! The memory budget: floods of every kind stay within it, others are served, and all of it comes back.
+//! Tests of the memory budget: floods of every kind stay within it, other clients are served, and
+//! all memory is released afterwards.
 
 mod consumers;
 
@@ -19,10 +20,10 @@ use crate::support::{PATIENCE, Server};
 
 const MIB: u64 = 1 << 20;
 
-/// How long after a flood everything is as before.
+/// How soon after a flood all memory must be released.
 const BACK_WITHIN: Duration = Duration::from_secs(10);
 
-/// A connection that was there before memory was short: monitoring, and an application.
+/// A connection that was opened before memory was short, for monitoring and for the server API.
 struct Line(TcpStream);
 
 impl Line {
@@ -30,7 +31,7 @@ impl Line {
         Self(TcpStream::connect(server.address).await.unwrap())
     }
 
-    /// Asks for a path; returns the status and the body.
+    /// Sends a request; returns the status and the body of the response.
     async fn ask(&mut self, method: &str, path: &str, body: &str) -> (u16, String) {
         let bytes = body.len();
         let head = format!(
@@ -58,7 +59,7 @@ impl Line {
         }
     }
 
-    /// Says whether `/ready` says no for want of memory.
+    /// Returns whether `/ready` fails because memory is short.
     async fn is_short(&mut self) -> bool {
         let (status, body) = self.ask("GET", "/ready", "").await;
         let readiness: Value = serde_json::from_str(&body).unwrap();
@@ -72,7 +73,8 @@ impl Line {
         self.ask("GET", "/metrics", "").await.1
     }
 
-    /// Returns how often something was closed because of what it took of `consumer`; of any, if that is empty.
+    /// Returns how often something was closed to free memory of `consumer`, or of any consumer if
+    /// it is empty.
     async fn sheds(&mut self, consumer: &str) -> u64 {
         let text = self.metrics().await;
         let values = text.lines().filter_map(|line| {
@@ -103,7 +105,7 @@ impl Line {
         assert!(is_taken, "{} bytes were refused", data.len());
     }
 
-    /// Says whether a publication was taken; one that is large is refused while memory is critical.
+    /// Returns whether a publication was accepted. Large ones are refused while memory is critical.
     async fn try_publish(&mut self, channel: &str, data: &str) -> bool {
         let body = json!({"channel": channel, "data": data}).to_string();
         let (status, answer) = self.ask("POST", "/api/publish", &body).await;
@@ -112,7 +114,7 @@ impl Line {
         !is_refused
     }
 
-    /// Waits until memory is no longer short and new clients are let in.
+    /// Waits until memory is no longer short and new clients are accepted.
     async fn expect_recovery(&mut self, server: &Server, used_max: u64) {
         let since = Instant::now();
         while self.is_short().await || self.used("blocks").await.1 > used_max {
@@ -145,7 +147,7 @@ async fn text(ws: &mut WebSocket) -> String {
     message.unwrap().as_text().unwrap().to_owned()
 }
 
-/// Says whether a new connection is refused, and sees that it is told when to come back.
+/// Returns whether a new connection is refused, and checks that the refusal says when to retry.
 async fn is_refused(server: &Server) -> bool {
     let response = server.get("/live").await;
     if response.status == 200 {
@@ -156,7 +158,7 @@ async fn is_refused(server: &Server) -> bool {
     true
 }
 
-/// Reads until a connection is quiet or closed; returns the code it was closed with.
+/// Reads until a connection is silent or closed; returns the close code.
 async fn end_of(mut ws: WebSocket) -> Option<u16> {
     while let Ok(Ok(Some(_))) = timeout(Duration::from_secs(5), ws.recv()).await {}
     let closed = timeout(PATIENCE, ws.close(CloseCode::NORMAL, "")).await;
@@ -191,21 +193,21 @@ async fn publications_for_slow_readers_end_with_1013_and_the_others_miss_nothing
             was_refused |= is_refused(&server).await;
         }
         if line.sheds("").await > 0 {
-            // They read again, and so see why they are closed.
+            // They start to read again, and so learn why they are closed.
             ends.extend(slow.drain(..).map(|ws| tokio::spawn(end_of(ws))));
         }
         used_max = used_max.max(line.used("publications").await.1);
         resident_max = resident_max.max(resident_bytes(&server));
     }
     assert!(was_short && was_refused, "{used_max} bytes were in use");
-    // What one round brings may come before the first are closed.
+    // The data of one round may arrive before the first clients are closed.
     assert!(used_max <= BUDGET + 4 * MIB, "{used_max} bytes in use");
     let grown = resident_max.saturating_sub(resident);
     assert!(
         grown <= 2 * BUDGET + 16 * MIB,
         "{grown} bytes more are resident"
     );
-    // The others follow from now on, and are still connected.
+    // The slow readers that were not closed now read everything and stay connected.
     let mut codes = Vec::new();
     for end in ends {
         codes.push(end.await.unwrap());

@@ -1,4 +1,4 @@
-//! Configuration, monitoring, signals, and shortages.
+//! Tests of configuration, monitoring, signals, and resource shortages.
 
 use std::{
     fs,
@@ -63,7 +63,7 @@ async fn a_full_server_is_alive_but_not_ready() {
 
 #[tokio::test]
 async fn a_broker_that_is_away_makes_a_server_not_ready_but_leaves_it_alive() {
-    // Nobody listens on port 1.
+    // No broker listens on port 1.
     let server = Server::start_with(&["--broker", "redis://127.0.0.1:1"]);
     assert_eq!(server.get("/live").await.status, 200);
     let text = server.get("/ready").await;
@@ -114,7 +114,7 @@ async fn a_server_that_drains_says_so_before_it_turns_anybody_away() {
     })
     .await;
     assert_eq!(server.get("/live").await.status, 200);
-    // Told twice, it does not wait.
+    // On a second signal, the server does not wait.
     let started = Instant::now();
     server.signal("-TERM");
     assert!(server.child.wait().unwrap().success());
@@ -133,7 +133,7 @@ async fn a_drain_can_be_taken_back() {
     until(&server, "/ready", |text| text.contains("draining")).await;
     assert_eq!(server.post("/admin/api/undrain", "{}").await.status, 200);
     until(&server, "/ready", |text| text.starts_with("200")).await;
-    // One in a second would have gone.
+    // One client per second would have been disconnected.
     server
         .api("publish", json!({"channel": "demo:x", "data": 1}))
         .await;
@@ -164,7 +164,7 @@ async fn a_server_that_ends_warns_of_nothing() {
     let address = address.trim_end_matches('/').parse().unwrap();
     let mut errors = child.stderr.take().unwrap();
     let mut server = Server { child, address };
-    // Clients whose leaving is told to others.
+    // Clients whose leave events are sent to other clients.
     let mut clients = Vec::new();
     for _ in 0..20 {
         let mut ws = server.connect("/connection/websocket").await;
@@ -196,7 +196,7 @@ async fn r07_a_server_without_file_descriptors_recovers_and_does_not_spin() {
     let before = processor_seconds(&server);
     tokio::time::sleep(Duration::from_secs(2)).await;
     let spent = processor_seconds(&server) - before;
-    assert!(spent < 0.5, "{spent} s of processor in 2 s");
+    assert!(spent < 0.5, "{spent} s of CPU time in 2 s");
     drop(many);
     until(&server, "/live", |text| text.starts_with("200")).await;
 
@@ -211,7 +211,7 @@ async fn r07_a_server_without_file_descriptors_recovers_and_does_not_spin() {
     assert!((1..=3).contains(&told), "r11: {told} lines\n{log}");
 }
 
-/// Returns the processor time that a server has used.
+/// Returns the CPU time that a server has used, in seconds.
 fn processor_seconds(server: &Server) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", server.child.id())).unwrap();
     let fields = stat
@@ -227,7 +227,8 @@ fn processor_seconds(server: &Server) -> f64 {
         / 100.0
 }
 
-/// Runs the binary without what the environment says of the configuration; returns output and errors.
+/// Runs the binary without configuration from the environment; returns whether it succeeded, its
+/// output, and its errors.
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (bool, String, String) {
     let output = linerate(arguments)
         .envs(variables.iter().copied())
@@ -250,7 +251,7 @@ fn the_defaults_are_printed_and_pass_the_check() {
     fs::write(&path, defaults).unwrap();
     let (is_ok, said, _) = run(&["config", "check", path.to_str().unwrap()], &[]);
     assert!(
-        is_ok && said.contains("all is well") && said.contains("stands open"),
+        is_ok && said.contains("configuration is valid") && said.contains("is open:"),
         "{said}"
     );
 }
@@ -332,7 +333,7 @@ async fn a_token_that_was_made_opens_a_connection_and_others_do_not() {
     }
 }
 
-/// Starts a verb with few file descriptors; its log is in `child.stdout`, behind the address.
+/// Starts a subcommand with few file descriptors. Its log follows the address in `child.stdout`.
 fn start_with_descriptors(
     verb: &str,
     count: usize,
@@ -353,7 +354,7 @@ fn start_with_descriptors(
     }
     let (_, address) = address.trim().split_once("://").unwrap();
     let address = address.trim_end_matches('/').parse().unwrap();
-    // The workers start after the address is printed, and need some for themselves.
+    // The workers start after the address is printed, and need some file descriptors themselves.
     std::thread::sleep(Duration::from_millis(500));
     (Server { child, address }, output)
 }
@@ -374,7 +375,7 @@ async fn clients_that_wait_for_file_descriptors_are_closed_at_once_and_logged_on
     let many: Vec<TcpStream> = (0..300)
         .map(|_| TcpStream::connect(server.address).unwrap())
         .collect();
-    // One by one, with a rest after each, this would take thirteen seconds.
+    // If they were ended one at a time with a pause after each, this would take thirteen seconds.
     let started = Instant::now();
     while ended(&many) < 260 {
         assert!(
@@ -425,7 +426,7 @@ fn a_secret_that_is_too_short_is_refused_wherever_it_comes_from() {
             "LINERATE_AUTH_TOKEN_HMAC_SECRET_KEY",
         ),
     ] {
-        // The line end that an editor adds does not count.
+        // A line ending that an editor adds does not count.
         for short in ["x\n", "", "0123456789abcde\n", "               x\n"] {
             fs::write(&path, short).unwrap();
             let from_file = format!("file:{}", path.display());
@@ -494,7 +495,7 @@ async fn wrong_keys_are_counted_logged_and_slowed_down_by_address() {
         let seconds: u32 = limited.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=60).contains(&seconds), "{seconds}");
     }
-    // Nobody is locked out elsewhere, nor is a request without a key.
+    // Other addresses are not locked out, nor are requests without a key.
     assert_eq!(ask(overview, "192.0.2.2", right).await.status, 200);
     assert_eq!(ask(overview, "192.0.2.1", "X-Other: x").await.status, 401);
     assert_eq!(ask("/live", "192.0.2.1", "X-Other: x").await.status, 200);
@@ -540,7 +541,7 @@ async fn metrics_are_not_for_what_a_proxy_on_this_machine_passes_on() {
         let head = "GET /metrics HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n";
         assert_eq!(server.request_raw(head).await.status, 403, "{flags:?}");
     }
-    // A trusted proxy on this machine that adds nothing: its clients are not of this machine.
+    // A trusted proxy on this machine adds no header, so its clients do not count as local.
     let server = Server::start_with(&["--set", "server.trusted_proxies=127.0.0.0/8"]);
     assert_eq!(server.get("/metrics").await.status, 403);
     assert_eq!(server.get("/admin/api/overview").await.status, 403);

@@ -1,4 +1,4 @@
-//! Pages and files over plain HTTP.
+//! Tests of pages and files over plain HTTP.
 
 use linerate::{Client, CloseCode};
 
@@ -117,7 +117,7 @@ async fn what_is_not_there_is_404_and_what_is_not_meant_is_405() {
         assert!(response.text().ends_with('\n'), "{path}");
     }
     let page = "GET,HEAD";
-    // Over HTTP/2 a WebSocket is asked for by CONNECT.
+    // Over HTTP/2, a WebSocket is requested with CONNECT.
     let websocket = "GET,HEAD,CONNECT";
     for (path, allowed) in [
         ("/", page),
@@ -131,7 +131,7 @@ async fn what_is_not_there_is_404_and_what_is_not_meant_is_405() {
     }
 }
 
-/// Sends a request whose head names a host, or several, or none.
+/// Sends a request with one, several or no Host headers.
 async fn named(server: &Server, method: &str, target: &str, hosts: &str) -> Response {
     let origin = hosts.strip_prefix("Host: ").unwrap_or("localhost\r\n");
     let head = format!(

@@ -1,4 +1,4 @@
-//! The end of the server.
+//! Tests of the server's shutdown.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,8 @@ async fn sigterm_closes_websockets_with_1001_and_ends_without_an_error() {
         let mut counters = server.connect("/counters").await;
         let mut upload = server.connect_upload().await;
         let mut idle = TcpStream::connect(server.address).await.unwrap();
-        // All are known to be served, not merely accepted by the kernel.
+        // The echo shows that the server handles the connection, not just that the kernel has
+        // accepted it.
         echo.send("Spam").await.unwrap();
         echo.recv().await.unwrap();
         upload
@@ -55,7 +56,7 @@ async fn a_client_that_does_not_answer_delays_the_end_by_seconds_only() {
     let mut ws = server.connect("/echo").await;
     ws.send("Spam").await.unwrap();
     ws.recv().await.unwrap();
-    // From here on nobody reads: the runtime of this connection stands still.
+    // From here on the client does not read, because the runtime of this connection is blocked.
     let started = Instant::now();
     server.signal("-TERM");
     let status = server.child.wait().unwrap();
@@ -84,7 +85,7 @@ fn a_log_that_goes_into_a_file_has_no_colours() {
     assert!(!log.contains('\x1b'), "{log:?}");
 }
 
-/// Reads until the server closes; returns its code and reason.
+/// Reads until the server closes the connection; returns its close code and reason.
 async fn told(ws: &mut WebSocket) -> (u16, String) {
     while timeout(PATIENCE, ws.recv())
         .await
@@ -191,6 +192,6 @@ async fn sigterm_ends_answers_that_go_on_with_a_last_event() {
     assert!(ends[0].contains("retry: "), "{}", ends[0]);
     assert!(ends[1].contains("\"code\":3001"), "{}", ends[1]);
     assert!(server.child.wait().unwrap().success());
-    // Nobody had to be cut off, which comes six seconds later.
+    // No connection had to be closed by the drain timeout, which would be six seconds later.
     assert!(started.elapsed() < Duration::from_secs(5));
 }

@@ -1,4 +1,5 @@
-//! A node that was stopped reads what has come meanwhile before it judges anybody.
+//! A node that was stopped first reads what has arrived meanwhile before it decides that a peer was
+//! silent.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::support::{PATIENCE, Server, until};
 /// Longer than a link may be silent (10 s), and than a client may take to answer a ping (8 s).
 const STALL: Duration = Duration::from_secs(13);
 
-/// Connects an SDK's way to a channel of which nothing is kept.
+/// Connects as an SDK does, to a channel without history.
 async fn centrifuge(server: &Server) -> WebSocket {
     let mut ws = server.connect("/connection/websocket").await;
     ws.send("{\"id\":1,\"connect\":{}}\n{\"id\":2,\"subscribe\":{\"channel\":\"live:a\"}}")
@@ -29,14 +30,16 @@ async fn next(ws: &mut WebSocket) -> String {
     message.as_text().unwrap().to_owned()
 }
 
-/// Reads until this number has arrived; every number must come once and in order, and nothing else.
+/// Reads until the number `to` has arrived. Every number must arrive once and in order, and nothing
+/// else.
 async fn read_until(raw: &mut WebSocket, from: u64, to: u64) {
     for expected in from..=to {
         assert_eq!(next(raw).await, expected.to_string());
     }
 }
 
-/// Returns the numbers that an SDK's connection brings up to `last`; it is neither unsubscribed nor sent away.
+/// Returns the numbers that arrive on an SDK's connection up to `last`. The client must not be
+/// unsubscribed or disconnected.
 async fn numbers(ws: &mut WebSocket, last: u64) -> Vec<u64> {
     let mut numbers = Vec::new();
     while numbers.last() != Some(&last) {
@@ -53,7 +56,7 @@ async fn numbers(ws: &mut WebSocket, last: u64) -> Vec<u64> {
     numbers
 }
 
-/// Stops one of two servers while there is publishing through the other one, and lets it go on.
+/// Stops one of two servers with SIGSTOP, publishes through the other one, and resumes the first.
 async fn nothing_is_lost(broker: &str) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("linerate.toml");
@@ -73,7 +76,7 @@ async fn nothing_is_lost(broker: &str) {
     publish(0).await;
     read_until(&mut raw, 0, 0).await;
     assert_eq!(numbers(&mut sdk, 0).await, [0]);
-    // Probes are on their way in both directions by then.
+    // By then, probes have been sent in both directions.
     sleep(Duration::from_millis(1_500)).await;
     stopped.signal("-STOP");
     let (begun, mut last) = (Instant::now(), 0);
@@ -88,7 +91,7 @@ async fn nothing_is_lost(broker: &str) {
     read_until(&mut raw, 1, last).await;
     let arrived = numbers(&mut sdk, last).await;
     assert!(arrived.into_iter().eq(1..=last));
-    // Nor is anything judged late.
+    // No connection is closed later, either.
     sleep(Duration::from_secs(3)).await;
     publish(last + 1).await;
     read_until(&mut raw, last + 1, last + 1).await;

@@ -1,4 +1,5 @@
-//! A server in a process of its own, plain HTTP, and logs with known figures.
+//! Test support: a server in a separate process, plain HTTP requests, and logs with known
+//! statistics.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -15,7 +16,7 @@ use tokio::{
     time::timeout,
 };
 
-/// No answer takes longer, on however busy a machine.
+/// No response takes longer than this, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `linerate serve` or `echo` on a free port; killed on drop.
@@ -33,12 +34,12 @@ impl Server {
         Self::start_verb("serve", flags)
     }
 
-    /// Starts a server whose log is to be read from `child.stderr`.
+    /// Starts a server whose log can be read from `child.stderr`.
     pub(crate) fn start_logging(flags: &[&str]) -> Self {
         Self::spawn(Self::command("serve").args(flags).stderr(Stdio::piped()))
     }
 
-    /// Stops a server that [logs](Self::start_logging); returns its log.
+    /// Stops a server started with [`start_logging`](Self::start_logging); returns its log.
     pub(crate) fn stop_and_read_log(mut self) -> String {
         self.signal("-TERM");
         assert!(self.child.wait().unwrap().success());
@@ -54,7 +55,8 @@ impl Server {
 
     fn command(verb: &str) -> Command {
         let mut command = linerate(&[verb, "--listen", "127.0.0.1:0", "--workers", "2"]);
-        // Of pages of two mebibytes most may be unused, and be counted where a test looks at memory.
+        // Huge pages of 2 MiB may be mostly unused, but would be counted by tests that measure
+        // memory.
         command.env("MIMALLOC_ALLOW_THP", "0");
         command
     }
@@ -83,7 +85,7 @@ impl Server {
         linerate::connect(&self.url(path)).await.unwrap()
     }
 
-    /// Opens a connection that uploads a log.
+    /// Opens a connection for uploading a log.
     pub(crate) async fn connect_upload(&self) -> WebSocket {
         let client = Client::new().with_subprotocol("linerate.logs.v1");
         client.connect(&self.url("/logs/upload")).await.unwrap()
@@ -101,14 +103,15 @@ impl Server {
         Response::read_from(&mut stream).await
     }
 
-    /// Sends a head as it stands and reads the response up to the end of the connection.
+    /// Sends a request head unchanged and reads the response up to the end of the connection.
     pub(crate) async fn request_raw(&self, head: &str) -> Response {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(head.as_bytes()).await.unwrap();
         Response::read_from(&mut stream).await
     }
 
-    /// As [`get`](Self::get); `None` if the server closes the connection before it has answered.
+    /// Like [`get`](Self::get), but returns `None` if the server closes the connection before it
+    /// has responded.
     pub(crate) async fn try_get(&self, path: &str) -> Option<Response> {
         let mut stream = TcpStream::connect(self.address).await.ok()?;
         let head = format!(
@@ -136,7 +139,7 @@ impl Server {
         Response::read_from(&mut stream).await
     }
 
-    /// Asks the server API; returns the result.
+    /// Calls a method of the server API; returns the result.
     pub(crate) async fn api(&self, method: &str, body: Value) -> Value {
         let path = format!("/api/{method}");
         let response = self.post(&path, &body.to_string()).await;
@@ -160,13 +163,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have exited already.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 }
 
-/// Ends a connection that the server has begun to close; returns the server's code.
+/// Completes the closing handshake that the server has begun; returns the server's close code.
 pub(crate) async fn close_code(ws: &mut WebSocket) -> u16 {
     let closed = ws.close(CloseCode::NORMAL, "").await.unwrap();
     assert!(closed.clean);
@@ -188,13 +191,13 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// Reads up to the end of the connection.
+    /// Reads a response up to the end of the connection.
     pub(crate) async fn read_from(stream: &mut TcpStream) -> Self {
         let response = Self::try_read_from(stream).await;
         response.expect("a whole response")
     }
 
-    /// Reads up to the end of the connection; `None` if that comes too early.
+    /// Reads a response up to the end of the connection. Returns `None` if it is incomplete.
     pub(crate) async fn try_read_from(stream: &mut TcpStream) -> Option<Self> {
         let mut bytes = Vec::new();
         let read = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
@@ -222,8 +225,9 @@ impl Response {
     }
 }
 
-/// Returns a log in the combined format, and the sum of its sizes: so many requests of 64
-/// addresses for 8 paths, each ninth a 404, after one line that is none.
+/// Returns a log in the combined format, and the sum of its response sizes. It has one line that is
+/// not a request, then `requests` requests from 64 addresses for 8 paths, of which every ninth has
+/// status 404.
 pub(crate) fn made_log(requests: u64) -> (String, u64) {
     let mut log = String::from("host newsyslog[1]: logfile turned over\n");
     let mut bytes_sent = 0;
@@ -239,8 +243,8 @@ pub(crate) fn made_log(requests: u64) -> (String, u64) {
     (log, bytes_sent)
 }
 
-/// Returns every path that a router of the server leads to, read from the sources so that a new one can't be forgotten;
-/// names in braces are filled in.
+/// Returns every path that the server's routers handle, with the names in braces filled in. They
+/// are read from the sources, so that a new path cannot be forgotten.
 pub(crate) fn routes() -> Vec<String> {
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -270,7 +274,7 @@ pub(crate) fn routes() -> Vec<String> {
     routes.into_iter().map(filled).collect()
 }
 
-/// Asks until the answer is as wanted.
+/// Repeats a request until the response is as wanted.
 pub(crate) async fn until(server: &Server, path: &str, wanted: impl Fn(&str) -> bool) -> String {
     let started = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! `/logs/upload`, over the wire.
+//! Tests of `/logs/upload` over the network.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn start(ws: &mut WebSocket, size: usize) {
     assert_eq!(next(ws).await.expect("a reply")["type"], "ready");
 }
 
-/// Says that all was sent, and reads up to the final figures.
+/// Finishes the upload, and reads up to the final snapshot.
 async fn finish(ws: &mut WebSocket) -> Value {
     ws.send(r#"{"type":"finish"}"#).await.unwrap();
     loop {
@@ -35,7 +35,7 @@ async fn finish(ws: &mut WebSocket) -> Value {
     }
 }
 
-/// Reads up to the last reply, and the close code.
+/// Reads until the connection is closed; returns the last reply and the close code.
 async fn last_reply(ws: &mut WebSocket) -> (Value, u16) {
     let mut last = Value::Null;
     while let Some(reply) = next(ws).await {
@@ -78,11 +78,11 @@ async fn figures_and_acknowledgements_come_while_a_message_is_still_being_sent()
     let (sender, mut receiver) = {
         let mut writer = ws.writer(MessageKind::Binary);
         writer.write(log.as_bytes()).await.unwrap();
-        // The message has no end yet. Dropping its writer would close the connection.
+        // The message is not finished yet, and dropping its writer would close the connection.
         std::mem::forget(writer);
         ws.split()
     };
-    // 1.6 MB are more than one acknowledgement.
+    // 1.6 MB cause more than one acknowledgement.
     let mut awaited = vec!["ack", "snapshot"];
     while !awaited.is_empty() {
         let message = timeout(PATIENCE, receiver.recv())
@@ -145,7 +145,7 @@ async fn without_the_subprotocol_there_is_no_upload() {
     assert!(error.to_string().contains("400"), "{error}");
 }
 
-/// Waits until the server counts so many uploads.
+/// Waits until the server counts this number of uploads.
 async fn wait_for_uploads(watching: &mut WebSocket, uploads: u64) {
     while next(watching).await.expect("a push")["uploads"] != uploads {}
 }
@@ -168,7 +168,7 @@ async fn one_upload_too_many_is_told_to_come_again_and_each_end_makes_room() {
     );
     assert_eq!(code, 1013);
 
-    // By a farewell, and by a connection that is lost.
+    // One client leaves with a closing handshake, the other loses its connection.
     first.close(CloseCode::NORMAL, "").await.unwrap();
     wait_for_uploads(&mut watching, 0).await;
     let mut third = server.connect_upload().await;
@@ -179,7 +179,7 @@ async fn one_upload_too_many_is_told_to_come_again_and_each_end_makes_room() {
     timeout(Duration::from_secs(10), wait_for_uploads(&mut watching, 0))
         .await
         .unwrap();
-    // It is kept for its client, but not at the cost of one who is here.
+    // The session is kept for its client, but not at the expense of a client that is connected.
     let mut fourth = server.connect_upload().await;
     start(&mut fourth, 1_000).await;
 }
@@ -272,7 +272,7 @@ async fn keyed_server_without_a_key_for_logs_takes_none() {
     assert_eq!((&last["code"], code), (&"closed".into(), 1008));
 }
 
-/// Returns lines whose texts do not compress and whose values are few, about a kilobyte each.
+/// Returns lines of about 1 kB each, with incompressible texts and few distinct values.
 fn random_lines(bytes: usize) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut seed = 7_u64;
@@ -296,7 +296,8 @@ async fn upload_that_holds_the_most_gives_way_to_one_that_asks_for_little() {
     let files = [json!({"name": "large.log", "size": null})];
     let start_large = json!({"type": "start", "files": files, "rows": true});
     large.send(start_large.to_string()).await.unwrap();
-    // Of which three quarters are kept: too much for another upload's turn, and not for its own next one.
+    // Three quarters of this are kept, which leaves too little memory for another upload's turn but
+    // enough for this upload's next one.
     let lines = random_lines(44 << 20);
     for message in lines.chunks(1 << 20) {
         large.send_binary(message).await.unwrap();
@@ -323,7 +324,7 @@ async fn upload_that_holds_the_most_gives_way_to_one_that_asks_for_little() {
     assert!(metrics.text().contains(shed), "{}", metrics.text());
 }
 
-/// Returns how many bytes of the memory budget uploads use.
+/// Returns the number of bytes of the memory budget that uploads use.
 async fn bytes_of_uploads(server: &Server) -> u64 {
     let metrics = server.get("/metrics").await;
     let metrics = metrics.text();
@@ -334,7 +335,8 @@ async fn bytes_of_uploads(server: &Server) -> u64 {
 
 #[tokio::test]
 async fn many_uploads_stay_within_their_budget_and_give_all_of_it_back() {
-    // What is counted includes what leases draw ahead: those of a session and its lane, 256 KiB each at most.
+    // The count includes what leases reserve in advance: at most 256 KiB each for a session and its
+    // lane.
     const BYTES_MAX: u64 = (64 << 20) + 24 * (256 << 10);
     let server = Server::start_with(&[
         "--set",
@@ -351,7 +353,7 @@ async fn many_uploads_stay_within_their_budget_and_give_all_of_it_back() {
         let (sender, mut receiver) = ws.split();
         let send = async {
             for message in lines.chunks(256 << 10) {
-                // It may have been ended.
+                // The server may have ended this upload.
                 if sender.send(message.to_vec()).await.is_err() {
                     return;
                 }

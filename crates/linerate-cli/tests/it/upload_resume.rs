@@ -1,4 +1,4 @@
-//! Uploads whose connections are lost on their way.
+//! Tests of uploads whose connections are lost.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::support::{PATIENCE, Server, made_log};
 
-/// Leads one connection to the server, and resets both ends after so many bytes of the client.
+/// Forwards one connection to the server, and resets both ends after `bytes` bytes from the client.
 async fn gate(server: SocketAddr, bytes: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -60,7 +60,7 @@ async fn next(ws: &mut WebSocket) -> Option<Value> {
     Some(serde_json::from_str(message.as_text().unwrap()).unwrap())
 }
 
-/// Reads up to a message of this type; `None` if the connection is lost before.
+/// Reads up to a message of this type. Returns `None` if the connection is lost before that.
 async fn awaited(ws: &mut WebSocket, kind: &str) -> Option<Value> {
     loop {
         let reply = next(ws).await?;
@@ -71,7 +71,8 @@ async fn awaited(ws: &mut WebSocket, kind: &str) -> Option<Value> {
     }
 }
 
-/// Begins or goes on over one connection, up to the last figures; `None` if it is lost before.
+/// Starts or resumes an upload on one connection, and reads up to the final statistics. Returns
+/// `None` if the connection is lost before that.
 async fn attempt(address: SocketAddr, log: &[u8], id: &mut Option<String>) -> Option<Value> {
     let mut ws = connect(address).await?;
     let first = match id {

@@ -1,4 +1,4 @@
-//! `/echo` and `/counters`.
+//! Tests of `/echo` and `/counters`.
 
 use linerate::{Client, CloseCode, Message, WebSocket};
 use serde_json::Value;
@@ -98,7 +98,8 @@ async fn counters_count_what_passes() {
 async fn a_message_that_is_too_big_is_refused() {
     let server = Server::start();
     let mut ws = server.connect("/echo").await;
-    // The client writes on while the server refuses, so only the code says how it went.
+    // The client keeps writing while the server refuses the message, so only the close code shows
+    // the result.
     _ = ws.send(vec![0; (1 << 20) + 1]).await;
     assert_eq!(ws.recv().await.unwrap(), None);
     let closed = ws.close(CloseCode::NORMAL, "").await.unwrap();

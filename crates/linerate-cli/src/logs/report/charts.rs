@@ -1,4 +1,4 @@
-//! What is drawn: requests over time and how long they took.
+//! The charts: requests over time, and their durations.
 
 use linerate_logview::summary::{Latency, Timeline};
 
@@ -6,7 +6,7 @@ use super::super::chart;
 use super::Report;
 use super::text::{duration, grouped, microseconds, moment};
 
-/// How wide the names before sparklines are.
+/// Width of the labels to the left of sparklines.
 const NAME_WIDTH: usize = 6;
 
 impl Report {
@@ -26,7 +26,7 @@ impl Report {
         let (columns, each) = chart::condense(&of(&names), self.layout.width - 2 - NAME_WIDTH);
         let most = columns.iter().copied().max().unwrap_or(0);
         self.heading(&format!(
-            "Requests over time: each column is {}, the highest {}",
+            "Requests over time: each column is {}, peak {}",
             duration(timeline.bucket_seconds * each as u64),
             grouped(most)
         ));
@@ -44,7 +44,7 @@ impl Report {
         if timeline.outside > 0 {
             let outside = grouped(timeline.outside);
             self.line(&format!(
-                "  {outside} requests are of other times and not shown"
+                "  {outside} requests outside this period are not shown"
             ));
         }
     }
@@ -54,15 +54,15 @@ impl Report {
             return;
         };
         let percentiles = [
-            ("half", latency.p50_us),
-            ("90 %", latency.p90_us),
-            ("99 %", latency.p99_us),
-            ("99.9 %", latency.p999_us),
-            ("all", latency.max_us),
+            ("p50", latency.p50_us),
+            ("p90", latency.p90_us),
+            ("p99", latency.p99_us),
+            ("p99.9", latency.p999_us),
+            ("max", latency.max_us),
         ];
         let percentiles = percentiles.map(|(part, time)| format!("{part} {}", microseconds(time)));
         self.heading(&format!(
-            "Duration of {} requests, within: {}",
+            "Duration of {} requests: {}",
             grouped(latency.count),
             percentiles.join(", ")
         ));

@@ -6,11 +6,12 @@ use super::super::chart;
 use super::Report;
 use super::text::{bytes, grouped, moment, percent, printable, shortened};
 
-/// How wide bars are, in narrow reports and in wide ones.
+/// Width of the bars, in narrow reports and in wide ones.
 const BAR_WIDTHS: [usize; 2] = [10, 20];
-/// From how many columns on a report is wide.
+/// Minimum number of columns of a wide report.
 const WIDE: usize = 100;
-/// What stands before the last column but for the bar: requests, share, bytes, errors and gaps.
+/// Width of everything before the last column except the bar: requests, share, bytes, errors and
+/// gaps.
 const NUMBERS_WIDTH: usize = 2 + 11 + 9 + 2 + 9 + 9 + 2;
 
 impl Report {
@@ -33,11 +34,11 @@ impl Report {
         self.ranked(&title, summary.requests, &bots.top);
         for (title, rows) in [
             (
-                "Paths with errors of clients (4xx)",
+                "Paths with client errors (4xx)",
                 &summary.error_paths.client,
             ),
             (
-                "Paths with errors of the server (5xx)",
+                "Paths with server errors (5xx)",
                 &summary.error_paths.server,
             ),
         ] {
@@ -46,11 +47,11 @@ impl Report {
     }
 
     pub(super) fn firewall(&mut self, firewall: &Firewall) {
-        self.suspects("Addresses by their busiest minute", &firewall.by_rate);
-        self.suspects("Addresses by their errors", &firewall.by_errors);
+        self.suspects("Addresses by busiest minute", &firewall.by_rate);
+        self.suspects("Addresses by errors", &firewall.by_errors);
     }
 
-    /// Shows countries by their names, if addresses were looked up.
+    /// Shows the table of countries with their names, if addresses were looked up.
     fn countries(&mut self, summary: &Summary) {
         let (Some(panel), Some(names)) = (&summary.panels.country, &summary.country_names) else {
             return;
@@ -64,7 +65,7 @@ impl Report {
         let unknown = std::mem::take(&mut panel.none);
         let mut title = title("Countries", &panel);
         if unknown > 0 {
-            title += &format!(", {} requests from unknown addresses", grouped(unknown));
+            title += &format!(", {} requests from unknown countries", grouped(unknown));
         }
         self.ranked(&title, summary.requests, &panel.top);
     }
@@ -101,7 +102,7 @@ impl Report {
         self.heading(title);
         self.line(&format!(
             "  {:>11}{:>11}{:>9}  {:<20}  address",
-            "a minute", "requests", "errors", "busiest minute"
+            "per minute", "requests", "errors", "busiest minute"
         ));
         for row in rows.iter().take(self.layout.rows_max) {
             let room = self
@@ -120,7 +121,7 @@ impl Report {
     }
 }
 
-/// Returns a title that says how much of its panel can be relied on.
+/// Returns the title of a panel, which states how exact its numbers are.
 fn title(name: &str, panel: &Panel) -> String {
     let about = if panel.exact { "" } else { "about " };
     let mut title = format!("{name}: {about}{}", grouped(panel.distinct));
@@ -128,10 +129,13 @@ fn title(name: &str, panel: &Panel) -> String {
         title += &format!(", {} requests have none", grouped(panel.none));
     }
     if panel.error_max > 0 {
-        title += &format!(", counts may be {} too high", grouped(panel.error_max));
+        title += &format!(", counts may be up to {} too low", grouped(panel.error_max));
     }
     if panel.not_counted > 0 {
-        title += &format!(", {} requests are of others", grouped(panel.not_counted));
+        title += &format!(
+            ", {} requests have other values",
+            grouped(panel.not_counted)
+        );
     }
     title
 }

@@ -41,7 +41,7 @@ format        combined
 from          2021-01-22 01:00 UTC
 to            2021-01-22 01:19 UTC
 
-Requests over time: each column is 1 minute, the highest 60
+Requests over time: each column is 1 minute, peak 60
   all   ████████████████████
   4xx   ████████████████████
         2021-01-22 01:00 UTC 2021-01-22 01:20 UTC
@@ -75,19 +75,19 @@ Bots: 600 requests
      requests    share                 sent   errors
           600   50.0 %  ██████████   600 kB      200  Googlebot
 
-Paths with errors of clients (4xx)
+Paths with client errors (4xx)
      requests    share                 sent   errors
           399   33.2 %  ██████████  1.20 MB      399  /xxx
             1    0.1 %  ▏           1.00 kB        1  /xxxxxxxxxxxxxxxxxxxxxxxx…
 
-Addresses by their busiest minute
-     a minute   requests   errors  busiest minute        address
+Addresses by busiest minute
+   per minute   requests   errors  busiest minute        address
            12        240       80  2021-01-22 01:00 UTC  192.0.2.0
            12        240       80  2021-01-22 01:00 UTC  192.0.2.1
            12        240       80  2021-01-22 01:00 UTC  192.0.2.2
 
-Addresses by their errors
-     a minute   requests   errors  busiest minute        address
+Addresses by errors
+   per minute   requests   errors  busiest minute        address
            12        240       80  2021-01-22 01:00 UTC  192.0.2.0
            12        240       80  2021-01-22 01:00 UTC  192.0.2.1
            12        240       80  2021-01-22 01:00 UTC  192.0.2.2
@@ -124,9 +124,6 @@ fn durations_are_shown_where_the_format_has_them() {
         log.handle_input(format!("1611280025 {}.{:03} 200\n", i / 1_000, i % 1_000).as_bytes());
     }
     let text = report(&log.summary(), NARROW);
-    assert!(
-        text.contains("Duration of 1,000 requests, within: half 5"),
-        "{text}"
-    );
-    assert!(text.contains(", all 1.00 s\n"), "{text}");
+    assert!(text.contains("Duration of 1,000 requests: p50 5"), "{text}");
+    assert!(text.contains(", max 1.00 s\n"), "{text}");
 }

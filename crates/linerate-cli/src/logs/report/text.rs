@@ -1,10 +1,10 @@
-//! Numbers, moments and text of others, for people.
+//! Formatting of numbers, times and untrusted text.
 
 use time::OffsetDateTime;
 
 use crate::terminal;
 
-/// Returns a number with its thousands grouped: `33,468`.
+/// Formats a number with thousands separators: `33,468`.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -21,7 +21,7 @@ pub(super) fn percent(count: u64, total: u64) -> String {
     format!("{:.1} %", count as f64 * 100.0 / total.max(1) as f64)
 }
 
-/// Returns a number of bytes in three digits: `405 MB`.
+/// Formats a number of bytes with three significant digits: `405 MB`.
 pub(super) fn bytes(bytes: u64) -> String {
     scaled(
         bytes as f64,
@@ -30,7 +30,7 @@ pub(super) fn bytes(bytes: u64) -> String {
     )
 }
 
-/// Returns a duration in three digits: `1.25 ms`.
+/// Formats a duration with three significant digits: `1.25 ms`.
 pub(super) fn microseconds(microseconds: u64) -> String {
     match microseconds {
         0..60_000_000 => scaled(microseconds as f64, 1_000.0, &["µs", "ms", "s"]),
@@ -38,7 +38,7 @@ pub(super) fn microseconds(microseconds: u64) -> String {
     }
 }
 
-/// Returns a number below 1,000 with the unit that this takes, each `step` times the one before.
+/// Formats a number below 1,000 with a suitable unit. Each unit is `step` times the previous one.
 fn scaled(mut number: f64, step: f64, units: &[&str]) -> String {
     let mut units = units.iter();
     let mut unit = units.next().copied().unwrap_or_default();
@@ -57,7 +57,8 @@ fn scaled(mut number: f64, step: f64, units: &[&str]) -> String {
     format!("{number:.decimals$} {unit}")
 }
 
-/// Returns a moment in UTC: `2021-01-22 01:47 UTC`; one that no calendar knows in seconds.
+/// Formats a time in UTC: `2021-01-22 01:47 UTC`. A time outside the calendar's range is shown in
+/// seconds.
 pub(super) fn moment(seconds: i64) -> String {
     match OffsetDateTime::from_unix_timestamp(seconds) {
         Ok(at) => format!(
@@ -72,7 +73,7 @@ pub(super) fn moment(seconds: i64) -> String {
     }
 }
 
-/// Returns a duration in the largest unit that fits: `1 minute`, `2.5 hours`.
+/// Formats a duration in the largest unit that fits: `1 minute`, `2.5 hours`.
 pub(super) fn duration(seconds: u64) -> String {
     let (unit, name) = match seconds {
         0..3_600 => (60, "minute"),
@@ -81,13 +82,13 @@ pub(super) fn duration(seconds: u64) -> String {
     };
     let count = seconds as f64 / unit as f64;
     let plural = if seconds == unit { "" } else { "s" };
-    // Two decimals at most, and none that say nothing.
+    // At most two decimals, without trailing zeros.
     let count = format!("{count:.2}");
     let count = count.trim_end_matches('0').trim_end_matches('.');
     format!("{count} {name}{plural}")
 }
 
-/// Returns at most `chars` characters of `text`, with an ellipsis if there were more.
+/// Shortens `text` to at most `chars` characters, ending with an ellipsis if it was longer.
 pub(super) fn shortened(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         None => text.to_owned(),
@@ -99,7 +100,7 @@ pub(super) fn shortened(text: &str, chars: usize) -> String {
     }
 }
 
-/// Returns text of a log in one line.
+/// Returns text from a log as a single line, with control characters escaped.
 pub(super) fn printable(text: &str) -> String {
     terminal::printable(text, &[])
 }

@@ -1,4 +1,4 @@
-//! A file that grows, and that may be rotated or cut short meanwhile.
+//! A growing file, which may be rotated or truncated at any time.
 
 use std::{
     fs::{self, File, Metadata},
@@ -7,10 +7,10 @@ use std::{
     path::PathBuf,
 };
 
-/// Reads what is appended to the file that has a path, whichever file that is at the time.
+/// Reads what is appended to the file at a path, even if the path later refers to another file.
 ///
-/// Another file under the path (as logrotate's `create` does it) is read from its beginning once
-/// the old one has been read to its end. A file that became shorter than what was read
+/// When a new file appears at the path (logrotate's `create`), the old one is read to its end
+/// before the new one is read from its beginning. A file that has become shorter than what was read
 /// (`copytruncate`) is read from its beginning again.
 #[derive(Debug)]
 pub(super) struct GrowingFile {
@@ -22,18 +22,18 @@ pub(super) struct GrowingFile {
 struct Open {
     file: File,
     identity: (u64, u64),
-    /// How many bytes were read.
+    /// Number of bytes read so far.
     position: u64,
 }
 
-/// What reading brought.
+/// The result of a read.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Growth {
-    /// So many bytes, at the beginning of the buffer.
+    /// This many bytes were read into the beginning of the buffer.
     Bytes(usize),
-    /// The file has ended; another one follows, or the same from its beginning.
+    /// The file has ended. Another one follows, or the same one from its beginning.
     Ended,
-    /// Nothing for now.
+    /// There is nothing to read at the moment.
     None,
 }
 
@@ -42,10 +42,11 @@ impl GrowingFile {
         Self { path, open: None }
     }
 
-    /// Reads what has come since the last time, as far as it fits into `buffer`.
+    /// Reads data that has been appended since the last call, as much as fits into `buffer`.
     ///
     /// # Errors
-    /// The file can't be opened or read, for another reason than that there is none.
+    /// Returns an error if the file cannot be opened or read. A file that does not exist is not an
+    /// error.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Growth> {
         let Some(open) = &mut self.open else {
             self.open = Open::try_new(&self.path)?;
@@ -61,7 +62,7 @@ impl GrowingFile {
         }
         let there = match fs::metadata(&self.path) {
             Ok(there) => there,
-            // Between two files; what is written to the old one is still read.
+            // The file is being rotated. Until the new one exists, the old one is still read.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Growth::None),
             Err(error) => return Err(error),
         };
@@ -76,7 +77,7 @@ impl GrowingFile {
         Ok(Growth::None)
     }
 
-    /// Reads the last that came to a file before another one took its place.
+    /// Reads what is left of a file that has been replaced by another one.
     fn end_old_file(&mut self, buffer: &mut [u8]) -> io::Result<Growth> {
         if let Some(open) = &mut self.open {
             let read = open.file.read(buffer)?;
@@ -91,7 +92,7 @@ impl GrowingFile {
 }
 
 impl Open {
-    /// Opens a file; `None` if there is none.
+    /// Opens a file. Returns `None` if it does not exist.
     fn try_new(path: &PathBuf) -> io::Result<Option<Self>> {
         let file = match File::open(path) {
             Ok(file) => file,
@@ -126,7 +127,7 @@ mod tests {
         file.unwrap().write_all(text.as_bytes()).unwrap();
     }
 
-    /// Reads until nothing comes; an end shows as `|`.
+    /// Reads until there is nothing left; the end of a file is shown as `|`.
     fn all(file: &mut GrowingFile) -> String {
         let mut text = String::new();
         let mut buffer = [0; 4];
@@ -144,7 +145,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
         let mut file = GrowingFile::new(path.clone());
-        assert_eq!(all(&mut file), "", "the file isn't there yet");
+        assert_eq!(all(&mut file), "", "the file does not exist yet");
         append(&path, "one two");
         assert_eq!(all(&mut file), "one two");
         assert_eq!(all(&mut file), "");
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(all(&mut file), "one");
         fs::rename(&path, &old).unwrap();
         append(&old, " late");
-        assert_eq!(all(&mut file), " late", "nobody has made the new file yet");
+        assert_eq!(all(&mut file), " late", "the new file does not exist yet");
         append(&old, " later");
         append(&path, "two");
         assert_eq!(all(&mut file), " later|two");

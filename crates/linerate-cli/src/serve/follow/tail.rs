@@ -1,4 +1,4 @@
-//! One file that is followed: the thread that reads it, and the figures for its viewers.
+//! A followed file: the thread that reads it, and the statistics for its viewers.
 
 use std::{
     io,
@@ -15,28 +15,29 @@ use tokio::sync::watch;
 use super::growing::{GrowingFile, Growth};
 use crate::serve::upload::{ALLOCATED_FOR_8, step_back};
 
-/// How often it is looked whether the file has grown.
+/// How often to check whether the file has grown.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How much time lies between snapshots at least.
+/// Minimum time between two snapshots.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
-/// How many bytes are read and parsed in one go.
+/// Maximum number of bytes that are read and parsed at once.
 const PIECE_BYTES: usize = 256 << 10;
-/// How long is waited after a file couldn't be read.
+/// How long to wait after a failed read before trying again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A file that is followed.
+/// A followed file.
 #[derive(Debug)]
 pub(in crate::serve) struct Tail {
     name: String,
     log: Mutex<Followed>,
-    /// The newest snapshot, as the message that viewers get.
+    /// The latest snapshot, as the message that viewers receive.
     snapshots: watch::Sender<Arc<str>>,
 }
 
 impl Tail {
-    /// Begins to read a file on a thread of its own, which ends when nobody has the tail any more.
+    /// Starts to read a file on its own thread, which ends when the last reference to the tail is
+    /// dropped.
     ///
-    /// What its figures take up is counted in the lease.
+    /// The memory of its statistics is charged to `lease`.
     pub(super) fn start(
         name: String,
         path: PathBuf,
@@ -67,12 +68,12 @@ impl Tail {
         &self.name
     }
 
-    /// Returns what the newest snapshot is heard from. It is empty until there is one.
+    /// Returns a receiver of the latest snapshot, which is empty until there is one.
     pub(in crate::serve) fn snapshots(&self) -> watch::Receiver<Arc<str>> {
         self.snapshots.subscribe()
     }
 
-    /// Returns the figures, which are held back from growing meanwhile.
+    /// Locks and returns the statistics. They are not updated while the guard is held.
     pub(in crate::serve) fn log(&self) -> MutexGuard<'_, Followed> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,10 +84,11 @@ struct Reader {
     path: PathBuf,
     file: GrowingFile,
     buffer: Vec<u8>,
-    /// Whether something came after the last snapshot.
+    /// True if data has arrived since the last snapshot.
     has_news: bool,
     last_snapshot: Option<Instant>,
-    /// Whether the file could be read the last time, so that trouble is logged once.
+    /// True if the last read succeeded. It is used to log only the first of several failures in a
+    /// row.
     is_well: bool,
     lease: Lease,
 }
@@ -117,7 +119,7 @@ impl Reader {
         let bytes = tail.log().memory_bytes() as u64;
         self.lease.set(bytes / 8 * ALLOCATED_FOR_8);
         if let Err(error) = taken {
-            tracing::warn!(path = %self.path.display(), %error, "rest of a log is skipped");
+            tracing::warn!(path = %self.path.display(), %error, "skipping the rest of a log");
         }
         self.has_news = true;
         Duration::ZERO
@@ -125,12 +127,13 @@ impl Reader {
 
     fn complain(&mut self, error: &io::Error) -> Duration {
         if std::mem::take(&mut self.is_well) {
-            tracing::warn!(path = %self.path.display(), %error, "can't follow a log");
+            tracing::warn!(path = %self.path.display(), %error, "cannot follow a log");
         }
         RETRY_INTERVAL
     }
 
-    /// Shows the figures to those who look, if there are any and something has changed.
+    /// Publishes a snapshot if something has changed, there are viewers, and the last snapshot is
+    /// old enough.
     fn publish(&mut self, tail: &Tail) {
         let is_early = |last: Instant| last.elapsed() < SNAPSHOT_INTERVAL;
         if !self.has_news

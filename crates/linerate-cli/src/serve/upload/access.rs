@@ -1,7 +1,9 @@
-//! Who may upload and follow logs: each client of an open server, elsewhere those that show a key.
+//! Access control for uploading and following logs. On an open server every client has access;
+//! otherwise a client must send a key.
 //!
-//! Browsers can't send a header with a WebSocket, and addresses end up in logs of proxies. So the key is the first
-//! message: `{"type":"key","key":"…"}`. Nothing is kept of a client before that.
+//! Browsers cannot send custom headers with a WebSocket request, and URLs end up in the logs of
+//! proxies. So the key is sent in the first message: `{"type":"key","key":"…"}`. The server stores
+//! nothing from a client before that.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -12,15 +14,15 @@ use serde_json::json;
 
 use crate::serve::endpoint::Farewell;
 
-/// How many bytes the message with the key may have.
+/// Maximum size of the message with the key.
 pub(super) const KEY_TEXT_BYTES_MAX: usize = 4 << 10;
-/// How long a client may take to show the key.
+/// How long a client may take to send the key.
 pub(super) const KEY_WITHIN: Duration = Duration::from_secs(10);
-/// How long a client waits that has shown a wrong one.
+/// Delay before a wrong key is rejected.
 pub(super) const WRONG_KEY_DELAY: Duration = Duration::from_secs(1);
 
-pub(super) const CLOSED: &str = r#"{"type":"error","code":"closed","message":"This server takes no logs: it is not open, and no key for logs is configured (auth.logs_key or auth.admin_key)."}"#;
-const WRONG_KEY: &str = r#"{"type":"error","code":"wrong_key","message":"That is not the key for logs (auth.logs_key or auth.admin_key)."}"#;
+pub(super) const CLOSED: &str = r#"{"type":"error","code":"closed","message":"This server does not accept logs: it is not open, and no key for logs is configured (auth.logs_key or auth.admin_key)."}"#;
+const WRONG_KEY: &str = r#"{"type":"error","code":"wrong_key","message":"This is not the key for logs (auth.logs_key or auth.admin_key)."}"#;
 pub(super) const CLOSED_FAREWELL: Farewell = Farewell {
     code: CloseCode::POLICY_VIOLATION,
     reason: "closed",
@@ -34,7 +36,7 @@ const KEYS_LIMITED_FAREWELL: Farewell = Farewell {
     reason: "too many wrong keys",
 };
 
-/// Judges clients by the configuration as it is at the moment.
+/// Checks clients against the current configuration.
 #[derive(Debug)]
 pub(in crate::serve) struct Gate {
     shared: Arc<Shared>,
@@ -55,7 +57,8 @@ impl Gate {
         self.shared.settings().logs_access()
     }
 
-    /// Judges the key that a message shows. A message without one is refused as a wrong key and not counted as one.
+    /// Checks the key in a message. A message without a key is refused like a wrong key, but does
+    /// not count as one.
     pub(super) fn judge(&self, text: &str, address: IpAddr) -> Result<(), KeyRefusal> {
         let Ok(Shown::Key { key }) = serde_json::from_str(text) else {
             return Err(KeyRefusal::Wrong);
@@ -64,14 +67,13 @@ impl Gate {
     }
 }
 
-/// Returns what a client is told whose key is not taken.
+/// Returns the error message and the farewell for a client whose key is refused.
 pub(super) fn refusal_of_key(why: KeyRefusal) -> (String, Farewell) {
     match why {
         KeyRefusal::Limited(wait) => {
             let seconds = wait.as_secs() + 1;
-            let message = format!(
-                "Too many wrong keys came from your address. The next key is looked at in {seconds} seconds."
-            );
+            let message =
+                format!("Too many wrong keys from your address. Try again in {seconds} seconds.");
             let error = json!({"type": "error", "code": "keys_limited", "message": message});
             (error.to_string(), KEYS_LIMITED_FAREWELL)
         }
@@ -147,7 +149,7 @@ mod tests {
         }
         let right = r#"{"type":"key","key":"0123456789abcdef-logs"}"#;
         let Err(limited) = gate.judge(right, [192, 0, 2, 1].into()) else {
-            panic!("the right key is not looked at either");
+            panic!("even the right key must be refused while the address is limited");
         };
         assert!(matches!(limited, KeyRefusal::Limited(_)), "{limited:?}");
         let (error, farewell) = refusal_of_key(limited);

@@ -1,4 +1,4 @@
-//! One connection's talk with its session, which works elsewhere.
+//! The conversation between a connection and its session, which runs on another thread.
 
 use std::{
     future::{Future, pending},
@@ -33,15 +33,15 @@ type Running = Pin<Box<dyn Future<Output = Result<Done, JoinError>> + Send>>;
 /// How a conversation ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The connection was lost; the client may come back.
+    /// The connection was lost; the client may return.
     Lost(Error),
-    /// All is said.
+    /// The conversation is finished.
     Over(Farewell),
-    /// The client wants to look at a file that the server reads.
+    /// The client wants to view a file that the server follows.
     Follow(Arc<Tail>),
-    /// Others need the memory of the session.
+    /// Other sessions need the memory of this one.
     GaveWay,
-    /// The client has come back on another connection.
+    /// The client has resumed the session on another connection.
     Taken,
 }
 
@@ -51,26 +51,26 @@ impl From<Error> for End {
     }
 }
 
-/// How long a few bytes wait for more to be parsed with.
+/// How long a small amount of input waits for more, so that both are parsed together.
 const GATHER_MAX: Duration = Duration::from_millis(5);
-/// How long it may take to tell a client that its session is over. It may not be reading.
+/// Timeout for telling a client that its session is over, because the client may not be reading.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Receives for a session, and sends its replies.
+/// Receives input for a session, and sends the session's replies.
 ///
-/// What is received goes to the session by a lane. When that is full, nothing is received, and TCP
-/// slows the client.
+/// Input goes to the session through a lane. While the lane is full, nothing is received, so that
+/// TCP slows the client down.
 pub(super) struct Conversation<'a> {
     sessions: &'a Arc<Sessions>,
     sender: &'a Sender,
     visitor: Visitor,
     calls: Arc<Calls>,
     seat: Option<Seat>,
-    /// The session, unless it is at work.
+    /// The session, unless it is running.
     hosted: Option<Box<Hosted>>,
     running: Option<Running>,
     lane: Arc<Lane>,
-    /// When the session is to have its turn at the latest, on its clock.
+    /// The latest time at which the session must run, on its clock.
     due: Duration,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Talks until there is nothing left to say, and keeps the session if the client may come back.
+    /// Runs the conversation until it ends, and keeps the session if the client may return.
     pub(super) async fn talk(mut self, receiver: &mut Receiver) -> linerate::Result<Farewell> {
         let calls = self.calls.clone();
         let end = tokio::select! {
@@ -110,7 +110,7 @@ impl<'a> Conversation<'a> {
             }
             End::GaveWay => {
                 let (sender, error) = (self.sender, self.sessions.gave_way(&calls));
-                // Its memory is free before the client hears of it, who may not listen.
+                // Free the memory before telling the client, because the client may not be reading.
                 drop(self);
                 _ = timeout(LAST_WORDS_WITHIN, sender.send(error.to_json())).await;
                 Ok(farewell_of_error(&error))
@@ -144,7 +144,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Asks the client for the key where one is needed.
+    /// Asks the client for the key if one is required.
     async fn let_in(&mut self, receiver: &mut Receiver) -> Result<(), End> {
         match self.visitor.gate.access() {
             LogsAccess::Open => return Ok(()),
@@ -171,7 +171,7 @@ impl<'a> Conversation<'a> {
         Err(End::Over(farewell))
     }
 
-    /// Takes a binary message as it arrives.
+    /// Receives a binary message and passes its pieces on as they arrive.
     async fn hear_log(&mut self, mut reader: Reader<'_>) -> Result<(), End> {
         while let Some(piece) = self.while_working(reader.chunk()).await?? {
             self.bring(Input::piece(piece)).await?;
@@ -179,7 +179,8 @@ impl<'a> Conversation<'a> {
         self.bring(Input::End).await
     }
 
-    /// Takes a text message, of which only so much is kept that the session can refuse it.
+    /// Receives a text message. Of one that is too long, only enough is read for the session to
+    /// refuse it.
     async fn hear_control(&mut self, mut reader: Reader<'_>) -> Result<(), End> {
         let mut text = String::new();
         while text.len() <= self.sessions.limits.text_bytes_max {
@@ -191,7 +192,7 @@ impl<'a> Conversation<'a> {
         self.bring(Input::Text(text)).await
     }
 
-    /// Brings the session what came, once there is room on the lane.
+    /// Passes input to the session, once there is room on the lane and enough memory.
     async fn bring(&mut self, input: Input) -> Result<(), End> {
         while !self.lane.has_room() {
             tokio::select! {
@@ -217,7 +218,7 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// Waits for `input`, and meanwhile sends the replies that become due.
+    /// Waits for `input`. Meanwhile, runs the session when it is due and sends its replies.
     async fn while_working<T>(&mut self, input: impl Future<Output = T>) -> Result<T, End> {
         let mut input = pin!(input);
         loop {
@@ -234,7 +235,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Lets the session work.
+    /// Starts running the session, unless it is already running.
     fn begin(&mut self) {
         if let Some(hosted) = self.hosted.take() {
             let run = self.lane.clone().run(hosted, self.sessions.clone());
@@ -255,7 +256,8 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// Tells the client that there is no memory for what it sent.
+    /// Tells the client that there is not enough memory for its input; returns the end of the
+    /// conversation.
     async fn end_without_memory(&mut self) -> Result<End, End> {
         let error = self.sessions.no_memory();
         tracing::debug!(%error, "upload refused");
@@ -292,7 +294,7 @@ impl<'a> Conversation<'a> {
         let is_finished = session.is_finished();
         let last_words = is_finished.then(|| farewell(session.outcome()));
         self.due = session.poll_timeout().unwrap_or_default();
-        // From here on it is kept if the connection turns out to be lost.
+        // From here on, the session is kept if sending fails because the connection is lost.
         self.hosted = Some(hosted);
         self.send_replies().await?;
         self.send_all(replies).await?;
@@ -305,7 +307,8 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// Returns the session that the client wants, or its own with a refusal.
+    /// Returns the session that the client wants to resume, or its own session with an error to
+    /// send.
     async fn grant(&mut self, wish: Wish, mut hosted: Box<Hosted>) -> Result<Box<Hosted>, End> {
         let error = match wish {
             Wish::Follow(name) => match self.sessions.tails.find(&name) {
@@ -327,7 +330,7 @@ impl<'a> Conversation<'a> {
         Ok(hosted)
     }
 
-    /// Keeps the session for a client that may come back, if it has files.
+    /// Keeps the session for a client that may return, if the session has files.
     async fn keep(mut self) {
         if let Some(running) = self.running.take()
             && let Ok(done) = running.await
@@ -342,8 +345,8 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// Receives the message that shows the key, of which only so much is kept that it can be refused; `None` if the client
-/// leaves.
+/// Receives the message with the key. Returns an empty text, which is refused, if the message is
+/// too long, and `None` if the client closes the connection.
 async fn hear_key(receiver: &mut Receiver) -> linerate::Result<Option<String>> {
     let Some(mut reader) = receiver.reader().await? else {
         return Ok(None);
@@ -358,7 +361,7 @@ async fn hear_key(receiver: &mut Receiver) -> linerate::Result<Option<String>> {
     Ok(Some(String::new()))
 }
 
-/// Waits for the end of the work under way; forever if there is none.
+/// Waits until the session has finished running; waits forever if it is not running.
 async fn done(running: &mut Option<Running>) -> Result<Done, JoinError> {
     match running {
         Some(running) => running.await,

@@ -1,5 +1,5 @@
-//! The way from a connection to its session and back, which works elsewhere: parsing holds up
-//! nobody else's connection.
+//! The queues between a connection and its session. The session runs on another thread, so that
+//! parsing does not delay other connections.
 
 use std::{
     collections::VecDeque,
@@ -25,28 +25,31 @@ use super::{
     sessions::{Hosted, Lack, Sessions},
 };
 
-/// How much work is done in one go, in decompressed bytes: a millisecond or so, after which replies go out and it may be
-/// the turn of another session.
+/// How much work a session does at once, in decompressed bytes. It takes about a millisecond; then
+/// replies are sent and another session may get its turn.
 pub(super) const TURN_WORK: usize = 256 << 10;
-/// How many bytes may wait: enough that neither side stands still while the other is held up.
+/// Maximum number of bytes that may wait: enough that neither side is idle while the other is
+/// delayed.
 const BYTES_MAX: usize = 8 * TURN_WORK;
-/// How many bytes are worth waking a thread. Fewer are waited for, or for more to come.
+/// Minimum number of bytes for which a thread is woken immediately. With fewer, the session runs
+/// when its time has come or when more bytes have arrived.
 const WORTHWHILE_BYTES: usize = TURN_WORK;
-/// What an input counts for in addition to its own bytes, since there may be many without any.
+/// Overhead that each input counts for in addition to its bytes, because there may be many empty
+/// inputs.
 const INPUT_BYTES: usize = 64;
-/// How many bytes of replies may wait for the connection before the session waits, too.
+/// Maximum number of reply bytes that may wait for the connection before the session pauses.
 const REPLY_BYTES_MAX: u64 = 64 << 10;
-/// How long an upload waits for memory that another one was told to give up.
+/// How long an upload waits for memory that another one has been told to release.
 pub(super) const ROOM_WITHIN: Duration = Duration::from_secs(5);
-/// How often it looks whether there is some.
+/// How often a waiting upload checks whether memory is available.
 pub(super) const ROOM_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What comes for a session.
+/// Input for a session.
 #[derive(Debug)]
 pub(super) enum Input {
     /// The end of a binary message.
     End,
-    /// Bytes of the log, of which some were parsed.
+    /// Bytes of the log, of which the first `read` have been parsed.
     Piece {
         message: Message,
         read: usize,
@@ -54,43 +57,45 @@ pub(super) enum Input {
     Text(String),
 }
 
-/// Input that waits for a session, and replies that wait for the connection, in order.
+/// The queues of input that waits for a session and of replies that wait for the connection.
 #[derive(Debug)]
 pub(super) struct Lane {
     traffic: Mutex<Traffic>,
-    /// Is told when there are replies, and when there is room again.
+    /// Notified when there are replies, and when there is room again.
     news: Notify,
-    /// True once the connection has ended: the replies would go nowhere.
+    /// True once the connection has ended and replies can no longer be sent.
     is_abandoned: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Traffic {
     inputs: VecDeque<Input>,
-    /// The bytes of the inputs that wait or are being parsed.
+    /// Total size of the inputs that wait or are being parsed.
     input_bytes: usize,
     replies: Vec<String>,
-    /// Pieces that were parsed. The thread that received them drops them: its memory is used again.
+    /// Inputs that have been parsed. The thread that received them drops them, so that its
+    /// allocator can reuse the memory.
     used: Vec<Input>,
     used_bytes: usize,
-    /// The memory of inputs and of replies, also while the connection sends them.
+    /// The memory of the inputs and of the replies, including replies that are being sent.
     share: Share,
     reply_bytes: u64,
 }
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Debug)]
 enum Worked {
     Done(Done),
-    /// Memory is short, and the work continues when another upload has released some.
+    /// There is not enough memory. The work continues once another upload has released some.
     Lacking(Box<Hosted>),
 }
 
-/// The session is back, since nothing more waits or somebody has to look at it.
+/// The session after it has run, because no input is left, its turn is over, or the connection must
+/// handle the result.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) hosted: Box<Hosted>,
-    /// To be sent after those on the lane, unless what the session wants is refused.
+    /// Replies to send after those on the lane, unless granting the wish ends the conversation.
     pub(super) replies: Vec<String>,
     pub(super) wish: Option<Wish>,
 }
@@ -112,7 +117,7 @@ impl Lane {
         }
     }
 
-    /// Sets the memory of an input aside, before it is [pushed](Self::push).
+    /// Reserves memory for an input. Call this before [pushing](Self::push) it.
     pub(super) fn reserve(&self, input: &Input, sessions: &Sessions) -> Result<(), Lack> {
         let mut traffic = self.traffic();
         let used = traffic.take_used();
@@ -122,14 +127,15 @@ impl Lane {
         reserved
     }
 
-    /// Adds what came. To be called only while there is [room](Self::has_room).
+    /// Adds an input. Call this only while there is [room](Self::has_room).
     pub(super) fn push(&self, input: Input) {
         let mut traffic = self.traffic();
         traffic.input_bytes += input.bytes();
         traffic.inputs.push_back(input);
     }
 
-    /// Ends the work of the session at once, since its connection has ended. What was not parsed is dropped.
+    /// Stops the session because its connection has ended. Input that has not been parsed is
+    /// dropped.
     pub(super) fn abandon(&self) {
         self.is_abandoned.store(true, Ordering::Relaxed);
         let mut traffic = self.traffic();
@@ -141,7 +147,7 @@ impl Lane {
         drop(inputs);
     }
 
-    /// Counts for another session from now on, with which the connection goes on.
+    /// Charges the memory of this lane to another session, which the connection has resumed.
     pub(super) fn belong_to(&self, held: &Held) {
         self.traffic().share.belong_to(held.clone());
     }
@@ -154,19 +160,20 @@ impl Lane {
         self.traffic().inputs.is_empty()
     }
 
-    /// Says whether a session should look at what waits now.
+    /// Returns whether the waiting input is worth running the session immediately: there is enough
+    /// of it, or a message is complete.
     pub(super) fn is_worthwhile(&self) -> bool {
         let traffic = self.traffic();
         let is_piece = |input: &Input| matches!(input, Input::Piece { .. });
         traffic.input_bytes >= WORTHWHILE_BYTES || !traffic.inputs.back().is_none_or(is_piece)
     }
 
-    /// Waits until there may be replies or room.
+    /// Waits until there are replies or room. May also return early.
     pub(super) async fn news(&self) {
         self.news.notified().await;
     }
 
-    /// Returns the replies that wait. Each is [released](Self::release) when it was sent.
+    /// Removes and returns the waiting replies. [Release](Self::release) each one after sending it.
     pub(super) fn take_replies(&self) -> Vec<String> {
         let mut traffic = self.traffic();
         let used = traffic.take_used();
@@ -176,7 +183,7 @@ impl Lane {
         replies
     }
 
-    /// Gives back the memory of a reply that was sent.
+    /// Releases the memory of a reply that has been sent.
     pub(super) fn release(&self, reply: &String) {
         let mut traffic = self.traffic();
         let bytes = (reply.capacity() as u64).min(traffic.reply_bytes);
@@ -184,12 +191,13 @@ impl Lane {
         traffic.share.shrink(bytes);
     }
 
-    /// Brings a session what waits, and what comes meanwhile, on a thread of its own when it is this
-    /// session's turn. Without any input the session looks at the clock.
+    /// Runs a session on a parser thread when it is its turn. The session processes the waiting
+    /// input and any that arrives meanwhile; without input it only handles its timeouts.
     ///
-    /// Sessions have their turns in the order in which they ask, and while others ask, a turn is short.
+    /// Sessions get their turns in the order in which they ask, and a turn is short while others
+    /// are waiting.
     ///
-    /// While memory is lacking that another upload gives up, the session waits without a turn.
+    /// While the session waits for memory that another upload releases, it does not hold a turn.
     pub(super) async fn run(
         self: Arc<Self>,
         mut hosted: Box<Hosted>,
@@ -229,7 +237,8 @@ impl Lane {
             let mut replies = perform(&mut hosted, &mut inputs, &mut used, sessions);
             self.charge(&replies, promised);
             hosted.settle();
-            // A text may want something of the connection, and with the last words it is closed.
+            // The connection must handle the result of a text, which may contain a wish, and the
+            // end of a session, which closes the connection.
             let is_looked_at =
                 matches!(used.last(), Some(Input::Text(_))) || hosted.session.is_finished();
             let on_the_lane = match is_looked_at {
@@ -247,7 +256,7 @@ impl Lane {
         }
     }
 
-    /// Takes as much as is parsed in one go, up to a text at most.
+    /// Removes and returns the input for one turn. A text is always the last one.
     fn take_inputs(&self) -> VecDeque<Input> {
         let mut traffic = self.traffic();
         let mut inputs = VecDeque::new();
@@ -262,7 +271,8 @@ impl Lane {
         inputs
     }
 
-    /// Sets the memory of a turn aside; returns how much of it is for replies, on the lane.
+    /// Reserves memory for a turn; returns how many bytes of it are for replies, which are charged
+    /// to the lane.
     fn reserve_turn(
         &self,
         hosted: &mut Hosted,
@@ -278,7 +288,7 @@ impl Lane {
         Ok(reply_bytes)
     }
 
-    /// Keeps as much of the memory that was promised to replies as they take.
+    /// Replaces the `promised` memory for replies by the memory that they actually take.
     fn charge(&self, replies: &[String], promised: u64) {
         let bytes: u64 = replies.iter().map(|reply| reply.capacity() as u64).sum();
         let mut traffic = self.traffic();
@@ -287,8 +297,8 @@ impl Lane {
         traffic.reply_bytes += bytes;
     }
 
-    /// Leaves what there is for the connection, and what was not parsed for the next turn; returns whether the session has
-    /// to wait for the connection.
+    /// Returns used inputs and replies to the connection, and unparsed input to the queue. Returns
+    /// true if the session must stop because there is no input or too many replies wait.
     fn hand_back(&self, rest: VecDeque<Input>, used: Vec<Input>, replies: Vec<String>) -> bool {
         let mut traffic = self.traffic();
         let had_room = traffic.input_bytes < BYTES_MAX;
@@ -316,7 +326,7 @@ impl Lane {
 }
 
 impl Done {
-    /// Returns a session that said and wanted nothing.
+    /// Creates the result of a session without replies and without a wish.
     fn idle(hosted: Box<Hosted>) -> Self {
         Self {
             hosted,
@@ -327,7 +337,7 @@ impl Done {
 }
 
 impl Traffic {
-    /// Returns what was parsed, to be dropped.
+    /// Removes the parsed inputs and releases their memory; the caller drops them.
     fn take_used(&mut self) -> Vec<Input> {
         let bytes = mem::take(&mut self.used_bytes);
         self.share.shrink(bytes as u64);
@@ -340,7 +350,7 @@ impl Input {
         Self::Piece { message, read: 0 }
     }
 
-    /// Returns how many bytes it takes up.
+    /// Returns the number of bytes that this input counts for.
     fn bytes(&self) -> usize {
         let bytes = match self {
             Self::End => 0,
@@ -351,8 +361,8 @@ impl Input {
     }
 }
 
-/// Hands inputs to a session until its turn's work is done, with a look at the clock, and returns its replies. What was
-/// taken whole is `used`; the rest stays.
+/// Passes inputs to a session until it has done the work of one turn, then handles its timeouts;
+/// returns its replies. Inputs that were processed completely move to `used`.
 fn perform(
     hosted: &mut Hosted,
     inputs: &mut VecDeque<Input>,
@@ -392,7 +402,7 @@ fn perform(
     replies
 }
 
-/// Returns the text that these inputs end with, if they do.
+/// Returns the text if the last of these inputs is one.
 fn text_of(inputs: &VecDeque<Input>) -> Option<&str> {
     match inputs.back() {
         Some(Input::Text(text)) => Some(text),
@@ -439,7 +449,7 @@ mod tests {
     fn work(lane: &Lane, hosted: Box<Hosted>, sessions: &Sessions) -> Done {
         match lane.work(hosted, sessions, true) {
             Worked::Done(done) => done,
-            Worked::Lacking(_) => panic!("there is memory"),
+            Worked::Lacking(_) => panic!("there is enough memory"),
         }
     }
 
@@ -498,7 +508,7 @@ mod tests {
         let mut asked = Box::pin(sessions.turn());
         tokio::select! {
             biased;
-            _ = &mut asked => panic!("there is one turn at a time"),
+            _ = &mut asked => panic!("only one turn at a time"),
             () = ready(()) => {}
         }
         let done = work(&lane, done.hosted, &sessions);
@@ -533,7 +543,7 @@ mod tests {
         assert!(lane.is_worthwhile());
     }
 
-    /// Returns how many bytes a session has read, decompressed.
+    /// Returns the number of decompressed bytes that a session has read.
     fn bytes_read(hosted: &mut Hosted, sessions: &Sessions) -> u64 {
         let now = sessions.now();
         hosted.session.handle_resume(now);
@@ -550,14 +560,14 @@ mod tests {
         let lane = lane(&sessions);
         let lines = LINE.repeat((64 << 20) / LINE.len());
         let bomb = zstd::bulk::compress(lines.as_bytes(), 1).unwrap();
-        assert!(bomb.len() < TURN_WORK / 4, "one input, that is not cut");
+        assert!(bomb.len() < TURN_WORK / 4, "one input that is not split");
         push(&lane, start(), &sessions);
         push(&lane, Input::piece(bomb.into()), &sessions);
         let _turn = sessions.turn().await;
         let mut neighbour = Box::pin(sessions.turn());
         tokio::select! {
             biased;
-            _ = &mut neighbour => panic!("there is one turn at a time"),
+            _ = &mut neighbour => panic!("only one turn at a time"),
             () = ready(()) => {}
         }
         let mut done = work(&lane, sessions.session(), &sessions);
@@ -572,7 +582,10 @@ mod tests {
         }
         drop(neighbour);
         work(&lane, done.hosted, &sessions);
-        assert!(lane.is_empty(), "without a neighbour it goes on to the end");
+        assert!(
+            lane.is_empty(),
+            "without a neighbour it continues to the end"
+        );
     }
 
     #[test]
@@ -583,7 +596,7 @@ mod tests {
         let done = work(&lane, sessions.session(), &sessions);
         push(&lane, piece(1_000), &sessions);
         lane.abandon();
-        assert!(lane.is_empty(), "what was not parsed is dropped");
+        assert!(lane.is_empty(), "unparsed input is dropped");
         push(&lane, piece(1_000), &sessions);
         let done = work(&lane, done.hosted, &sessions);
         assert!(!lane.is_empty() && done.hosted.session.has_files());

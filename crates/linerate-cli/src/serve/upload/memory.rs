@@ -1,4 +1,4 @@
-//! The memory that uploads take up, within one budget for all of them.
+//! The memory budget shared by all uploads.
 
 use std::sync::{
     Arc,
@@ -7,7 +7,7 @@ use std::sync::{
 
 use linerate_budget::{Budget, Consumer, Lease, State};
 
-/// The budget of all uploads, and that of the process, of which it is a part.
+/// The budget of all uploads, and the budget of the process, which includes it.
 #[derive(Debug)]
 pub(super) struct Memory {
     uploads: Budget,
@@ -15,11 +15,12 @@ pub(super) struct Memory {
     bytes_max: u64,
 }
 
-/// How many bytes one upload holds: its session, and what waits for it and for its client.
+/// The number of bytes that one upload holds: its session, its waiting input and its waiting
+/// replies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held(Arc<AtomicU64>);
 
-/// The bytes of one session or lane, in both budgets.
+/// The bytes of one session or lane, charged to both budgets.
 #[derive(Debug)]
 pub(super) struct Share {
     uploads: Lease,
@@ -27,21 +28,22 @@ pub(super) struct Share {
     held: Held,
 }
 
-/// There are too few bytes left.
+/// The error that a budget has too few bytes left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Full;
 
 impl Memory {
     pub(super) fn new(bytes_max: u64, process: Budget) -> Self {
         Self {
-            // Of any budget uploads may use a part, so that theirs is larger by as much.
+            // A `Budget` lets uploads use only a percentage of it, so this one is enlarged such
+            // that the percentage equals `bytes_max`.
             uploads: Budget::new(bytes_max.saturating_mul(100) / Consumer::Uploads.share_percent()),
             process,
             bytes_max,
         }
     }
 
-    /// Returns a share of no bytes yet, which counts for what an upload holds.
+    /// Creates an empty share, whose bytes count towards `held`.
     pub(super) fn share(&self, held: Held) -> Share {
         Share {
             uploads: self.uploads.lease(Consumer::Uploads),
@@ -54,17 +56,17 @@ impl Memory {
         self.bytes_max
     }
 
-    /// Returns whether the process has so little memory left that no further upload should begin.
+    /// Returns whether the process has so little memory left that no further upload should start.
     pub(super) fn is_tight(&self) -> bool {
         self.process.state() >= State::Tight
     }
 
-    /// Counts an upload that was ended to make room, with the bytes that it held.
+    /// Counts an upload that was ended to free memory, and the bytes that it held.
     pub(super) fn note_shed(&self, bytes: u64) {
         self.process.note_shed(Consumer::Uploads, bytes);
     }
 
-    /// Returns how many bytes uploads take up.
+    /// Returns the number of bytes used by all uploads.
     #[cfg(test)]
     pub(super) fn used(&self) -> u64 {
         self.uploads.used_total()
@@ -78,7 +80,8 @@ impl Held {
 }
 
 impl Share {
-    /// Makes it so many bytes if they are left; else it is as it was.
+    /// Changes the size of the share to `bytes`. If a budget does not allow that, the share is
+    /// unchanged.
     pub(super) fn resize(&mut self, bytes: u64) -> Result<(), Full> {
         let before = self.bytes();
         self.uploads.resize(bytes).map_err(|_| Full)?;
@@ -94,7 +97,8 @@ impl Share {
         self.resize(self.bytes().saturating_add(bytes))
     }
 
-    /// Makes it so many bytes that are held already.
+    /// Sets the size of the share to `bytes` that are already in use, even if that exceeds a
+    /// budget.
     pub(super) fn set(&mut self, bytes: u64) {
         let before = self.bytes();
         self.uploads.set(bytes);
@@ -110,12 +114,12 @@ impl Share {
         self.uploads.bytes()
     }
 
-    /// Returns what the upload holds that the share counts for.
+    /// Returns the counter of the upload that this share belongs to.
     pub(super) fn held(&self) -> &Held {
         &self.held
     }
 
-    /// Counts for another upload from now on.
+    /// Moves the share to another upload.
     pub(super) fn belong_to(&mut self, held: Held) {
         let bytes = self.bytes();
         self.held.0.fetch_sub(bytes, Ordering::Relaxed);
@@ -123,9 +127,9 @@ impl Share {
         self.held = held;
     }
 
-    /// Counts what it has become from `before`.
+    /// Updates the upload's counter after the share has changed from `before` bytes.
     fn count(&self, before: u64) {
-        // Modulo 2^64, as atomic numbers are added.
+        // A decrease wraps around, as does the atomic addition, so the sum is correct.
         let change = self.bytes().wrapping_sub(before);
         self.held.0.fetch_add(change, Ordering::Relaxed);
     }

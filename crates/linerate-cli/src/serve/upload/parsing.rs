@@ -1,4 +1,4 @@
-//! The threads that parse logs and answer questions about them.
+//! The threads that parse logs and answer queries about them.
 
 use std::{io, num::NonZero, sync::LazyLock, thread, time::Duration};
 
@@ -12,11 +12,12 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// How long a thread without work stays. The allocator keeps what other threads free of a thread's memory until that thread
-/// allocates again or ends.
+/// How long an idle thread is kept. It is short because memory of a thread that other threads free
+/// stays in the allocator until that thread allocates again or ends.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 
-/// Its threads are only for this work, one for each core: they run when no other thread wants it.
+/// A runtime whose threads do only this work. There is one per core, and they run only when no
+/// other thread wants the core.
 static THREADS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     Builder::new_current_thread()
         .thread_name("logs")
@@ -26,7 +27,7 @@ static THREADS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
         .build()
 });
 
-/// Does some work on such a thread, which ends the turn.
+/// Runs `work` on a parser thread. The turn ends with the work.
 pub(super) fn spawn<T: Send + 'static>(
     turn: Option<OwnedSemaphorePermit>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -41,8 +42,9 @@ pub(super) fn spawn<T: Send + 'static>(
     }
 }
 
-/// Lets all other threads go before this one from now on: parsing takes all of a processor for as long as there is a log.
-/// A lower priority (nice) is not enough, because the scheduler lets a thread finish its slice of milliseconds.
+/// Makes all other threads take precedence over the current one, because parsing uses a whole core
+/// for as long as there is input. A lower priority (nice) is not enough: the scheduler would still
+/// let the thread finish its time slice of several milliseconds.
 pub(in crate::serve) fn step_back() {
     let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     let result = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);

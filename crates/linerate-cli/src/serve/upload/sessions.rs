@@ -1,4 +1,5 @@
-//! The sessions of all uploads: how many there may be, and those whose connection was lost.
+//! The sessions of all uploads: their limits, and the sessions that are kept after their connection
+//! was lost.
 
 use std::{
     collections::HashMap,
@@ -26,16 +27,18 @@ use tokio::{
 use super::memory::{Held, Memory, Share};
 use crate::serve::follow::Tails;
 
-/// How much memory there has to be for each thread that parses: a session takes some more while it works.
+/// Memory of the uploads' budget required for each parser thread, because a session needs extra
+/// memory while it runs.
 const PARSER_BYTES: u64 = 64 << 20;
 
-/// What an allocator takes for 8 bytes that are wanted, so that its sizes are few.
+/// Number of bytes that the allocator uses for every 8 bytes requested, because it rounds up to a
+/// few size classes.
 pub(in crate::serve) const ALLOCATED_FOR_8: u64 = 9;
 
-/// How long a connection may take to give up a session that goes on over another one.
+/// How long a connection may take to release a session that is resumed on another connection.
 const TAKEOVER_MAX: Duration = Duration::from_secs(5);
 
-/// What the uploads of all workers share.
+/// State shared by the uploads of all workers.
 pub(in crate::serve) struct Sessions {
     pub(super) limits: Limits,
     pub(super) tails: Tails,
@@ -46,48 +49,48 @@ pub(in crate::serve) struct Sessions {
     started: Instant,
     places: Arc<Semaphore>,
     parsers: Arc<Semaphore>,
-    /// How many wait for a turn.
+    /// Number of sessions that wait for a turn.
     waiting: AtomicUsize,
     known: Mutex<HashMap<SessionId, Known>>,
-    /// Is told when a session was kept or is gone.
+    /// Notified when a session is kept or removed.
     changed: Notify,
 }
 
-/// A session and the memory that it has been given.
+/// A session with its share of the memory.
 #[derive(Debug)]
 pub(super) struct Hosted {
     pub(super) session: Session,
     share: Share,
 }
 
-/// Why a session gets no place.
+/// The reason why a session does not get a place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum NoPlace {
-    /// Its address has as many as it may.
+    /// The client's address has reached its limit of sessions.
     Address,
-    /// There are as many as there may be.
+    /// The limit of sessions is reached, or memory is low.
     Busy,
     /// Uploads are switched off.
     Off,
 }
 
-/// Why an upload does not get memory now.
+/// The reason why an upload does not get memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Lack {
     /// There is none left, and no other upload holds more than this one would.
     Refused,
-    /// The upload that holds the most was told to give way, so there will be some soon.
+    /// The upload that holds the most has been told to give way, so memory will be available soon.
     Soon,
 }
 
-/// What the connection of a session is told.
+/// Signals to the connection of a session.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// That the session goes on over another connection.
+    /// The session is resumed on another connection.
     leave: Notify,
-    /// That the session is to end, since others need its memory.
+    /// The session must end, because others need its memory.
     give_way: Notify,
-    /// How many bytes the session held when it was told to give way; 0 if it was not.
+    /// Number of bytes that the session held when it was told to give way, or 0 if it was not.
     gave_way_bytes: AtomicU64,
 }
 
@@ -98,9 +101,9 @@ struct Known {
     whereabouts: Whereabouts,
 }
 
-/// Where a session is.
+/// The current location of a session.
 enum Whereabouts {
-    /// With a connection, which hears these calls.
+    /// The session belongs to a connection, which receives these signals.
     Attached(Arc<Calls>),
     Kept(Kept),
 }
@@ -112,7 +115,7 @@ struct Kept {
     place: OwnedSemaphorePermit,
 }
 
-/// A connection's right to a session. Dropped, it makes room for another.
+/// A connection's right to a session. Dropping it frees the place for another session.
 pub(super) struct Seat {
     sessions: Arc<Sessions>,
     id: SessionId,
@@ -121,11 +124,13 @@ pub(super) struct Seat {
 }
 
 impl Sessions {
-    /// Creates what uploads share, and begins to read the files that are to be followed, which take up `tails_bytes_max`
-    /// bytes together. Memory is taken from the budget of the process as well.
+    /// Creates the shared state, and starts to read the followed files, whose statistics together
+    /// use at most `tails_bytes_max` bytes. All memory is also charged to the budget of the
+    /// process.
     ///
     /// # Errors
-    /// The database of countries can't be used, or a thread that reads can't be started.
+    /// Returns an error if the database of countries cannot be used, or if a thread that reads a
+    /// file cannot be started.
     pub(in crate::serve) fn new(
         options: &LogsOptions,
         tails_bytes_max: u64,
@@ -163,7 +168,7 @@ impl Sessions {
         }))
     }
 
-    /// Returns how many sessions have a connection, and how many are kept without one.
+    /// Returns the number of sessions with a connection, and the number kept without one.
     pub(in crate::serve) fn count(&self) -> (usize, usize) {
         let known = self.known();
         let is_kept = |known: &&Known| matches!(known.whereabouts, Whereabouts::Kept(_));
@@ -171,7 +176,7 @@ impl Sessions {
         (known.len() - kept, kept)
     }
 
-    /// Returns whether a client that is let in may upload.
+    /// Returns whether clients with access may upload.
     pub(super) fn offer(&self) -> Uploads {
         match self.uploads_max {
             0 => Uploads::Off,
@@ -179,7 +184,7 @@ impl Sessions {
         }
     }
 
-    /// Creates a session for a new connection. It takes no place before it has files.
+    /// Creates a session for a new connection. The session needs no place until it has files.
     pub(super) fn session(&self) -> Box<Hosted> {
         let id = SessionId::from_bytes(rand::random());
         Box::new(Hosted {
@@ -188,19 +193,19 @@ impl Sessions {
         })
     }
 
-    /// Returns a share of the memory of all uploads, which counts for what an upload holds.
+    /// Creates an empty share of the uploads' memory, whose bytes count towards `held`.
     pub(super) fn share(&self, held: Held) -> Share {
         self.memory.share(held)
     }
 
-    /// Returns how many bytes all uploads take up.
+    /// Returns the number of bytes used by all uploads.
     #[cfg(test)]
     pub(super) fn memory_used(&self) -> u64 {
         self.memory.used()
     }
 
-    /// Gives a share more bytes. Where there are none left, sessions without a connection give way, and then the upload that
-    /// holds the most.
+    /// Adds bytes to a share. If there are not enough left, first the sessions without a connection
+    /// give way, oldest first, and then the upload that holds the most.
     pub(super) fn grow(&self, share: &mut Share, bytes: u64) -> Result<(), Lack> {
         while share.grow(bytes).is_err() {
             let mut known = self.known();
@@ -214,9 +219,10 @@ impl Sessions {
         Ok(())
     }
 
-    /// Tells the upload that holds the most to give way, if that is more than the `wanted` bytes that another would hold.
+    /// Tells the upload that holds the most memory to give way, if it holds more than `wanted`
+    /// bytes, which is what the asking upload would hold.
     ///
-    /// One is told at a time: what it holds may be enough.
+    /// Only one upload is told at a time, because its memory may be enough.
     fn call_largest(&self, known: &HashMap<SessionId, Known>, wanted: u64) -> Lack {
         let attached = known.values().filter_map(|known| match &known.whereabouts {
             Whereabouts::Attached(calls) => Some((known.held.bytes(), calls)),
@@ -235,19 +241,19 @@ impl Sessions {
         self.memory.note_shed(*bytes);
         tracing::info!(
             bytes,
-            "the largest upload is ended, since others need memory"
+            "ending the largest upload, because others need memory"
         );
         Lack::Soon
     }
 
-    /// Returns what a client is told whose session needs more memory than there is.
+    /// Returns the error for a session that needs more memory than is available.
     pub(super) fn no_memory(&self) -> SessionError {
         SessionError::NoMemory {
             bytes_max: self.memory.bytes_max(),
         }
     }
 
-    /// Returns what a client is told whose session was called to give way.
+    /// Returns the error for a session that was told to give way.
     pub(super) fn gave_way(&self, calls: &Calls) -> SessionError {
         SessionError::GaveWay {
             bytes: calls.gave_way().unwrap_or_default(),
@@ -255,30 +261,30 @@ impl Sessions {
         }
     }
 
-    /// Returns the time on the clock of all sessions.
+    /// Returns the current time on the sessions' clock.
     pub(super) fn now(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Returns the moment at which their clock shows `time`.
+    /// Returns the moment at which the sessions' clock shows `time`.
     pub(super) fn moment(&self, time: Duration) -> Instant {
         self.started + time
     }
 
-    /// Waits for a turn on the threads that parse; it is over when what is returned is dropped.
+    /// Waits for a turn on the parser threads. The turn ends when the returned permit is dropped.
     pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         let _waiting = Waiting::new(&self.waiting);
-        // The semaphore is never closed; without a permit the turn would only come sooner.
+        // The semaphore is never closed. If it were, the turn would only start too early.
         self.parsers.clone().acquire_owned().await.ok()
     }
 
-    /// Says whether somebody waits for a turn.
+    /// Returns whether another session waits for a turn.
     pub(super) fn is_turn_wanted(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Gives a session a place. Where there is none, the session that has been without a connection
-    /// for longest gives way.
+    /// Gives a session a place. If there is none, the session that has been without a connection
+    /// for the longest time gives way.
     pub(super) fn admit(
         self: &Arc<Self>,
         hosted: &Hosted,
@@ -292,7 +298,7 @@ impl Sessions {
             return Err(NoPlace::Busy);
         }
         let address = address.to_canonical();
-        // Dropped after the lock, since it takes a while to free them.
+        // Dropped after the lock is released, because freeing sessions takes a while.
         let mut forgotten = Vec::new();
         let mut known = self.known();
         while !self.has_room_for(address, &known) {
@@ -301,7 +307,7 @@ impl Sessions {
         }
         let mut place = self.places.clone().try_acquire_owned();
         while place.is_err() {
-            // Its place is free only when it is dropped.
+            // The place becomes free only when the session is dropped.
             drop(forget_oldest(&mut known, |_| true).ok_or(NoPlace::Busy)?);
             place = self.places.clone().try_acquire_owned();
         }
@@ -314,7 +320,7 @@ impl Sessions {
         Ok(self.seat(hosted.session.id(), newcomer, place, &mut known))
     }
 
-    /// Keeps a session whose connection was lost for the time that is configured.
+    /// Keeps a session whose connection was lost, for the configured time.
     pub(super) fn keep(self: &Arc<Self>, mut seat: Seat, mut session: Box<Hosted>) {
         session.settle();
         let Some(place) = seat.place.take_if(|_| !self.resume.is_zero()) else {
@@ -340,7 +346,8 @@ impl Sessions {
         });
     }
 
-    /// Takes a session over from a connection that was lost, or that does not know it yet.
+    /// Takes over a session from a connection that was lost, even if the server has not noticed the
+    /// loss yet. Returns `None` if the session is unknown or is not released in time.
     pub(super) async fn resume(
         self: &Arc<Self>,
         id: SessionId,
@@ -361,7 +368,8 @@ impl Sessions {
         taken.await.ok().flatten()
     }
 
-    /// Takes over a kept session; `Some(None)` if a connection has it that was told to give it up.
+    /// Takes over a kept session. Returns `Some(None)` if the session still belongs to a
+    /// connection, which has now been told to release it, and `None` if the session is unknown.
     fn try_resume(
         self: &Arc<Self>,
         id: SessionId,
@@ -396,13 +404,13 @@ impl Sessions {
             true => known.remove(&id),
             false => None,
         };
-        // To free it takes a while.
+        // The lock is released first, because freeing a session takes a while.
         drop(known);
         drop(forgotten);
     }
 
-    /// Returns whether an address may have one more session. That of this machine may have any number: a proxy that does
-    /// not say for whom it asks may have it.
+    /// Returns whether an address may have one more session. There is no limit for loopback
+    /// addresses, because they may belong to a proxy that does not forward the client's address.
     fn has_room_for(&self, address: IpAddr, known: &HashMap<SessionId, Known>) -> bool {
         let same = known.values().filter(|known| known.address == address);
         address.is_loopback() || same.count() < self.per_address_max
@@ -437,7 +445,7 @@ impl fmt::Debug for Sessions {
 }
 
 impl Calls {
-    /// Waits until the session is wanted over another connection.
+    /// Waits until the session is wanted on another connection.
     pub(super) async fn to_leave(&self) {
         self.leave.notified().await;
     }
@@ -447,7 +455,7 @@ impl Calls {
         self.give_way.notified().await;
     }
 
-    /// Returns how many bytes the session held when it was told to give way, if it was.
+    /// Returns the number of bytes that the session held when it was told to give way, if it was.
     fn gave_way(&self) -> Option<u64> {
         let bytes = self.gave_way_bytes.load(Ordering::Relaxed);
         (bytes > 0).then_some(bytes)
@@ -463,7 +471,7 @@ impl Drop for Seat {
     }
 }
 
-/// Counts who waits.
+/// Counts a waiting session while it exists.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -479,7 +487,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Takes the session away that has been without a connection for longest, of those that `may` go.
+/// Removes the session that has been without a connection for the longest time, of those for which
+/// `may` returns true.
 fn forget_oldest(
     known: &mut HashMap<SessionId, Known>,
     may: impl Fn(&Known) -> bool,
@@ -491,7 +500,7 @@ fn forget_oldest(
 }
 
 impl Known {
-    /// Returns since when the session has been without a connection, if it is.
+    /// Returns the time at which the session lost its connection, or `None` if it has one.
     fn kept_since(&self) -> Option<Instant> {
         match &self.whereabouts {
             Whereabouts::Attached(_) => None,
@@ -501,7 +510,7 @@ impl Known {
 }
 
 impl Hosted {
-    /// Sets the memory aside that so much work may take.
+    /// Reserves the memory that `work` bytes of decompressed input may need.
     pub(super) fn reserve(&mut self, work: usize, sessions: &Sessions) -> Result<(), Lack> {
         if !self.session.has_files() {
             return Ok(());
@@ -512,12 +521,12 @@ impl Hosted {
         sessions.grow(&mut self.share, more)
     }
 
-    /// Gives back what was set aside and not needed.
+    /// Releases reserved memory that was not needed.
     pub(super) fn settle(&mut self) {
         self.share.set(self.held_bytes());
     }
 
-    /// Returns how much memory replies may take, one to a text included if that is given.
+    /// Returns the maximum memory of replies, including the reply to `text` if one is given.
     pub(super) fn reply_bytes_max(&self, text: Option<&str>) -> u64 {
         match self.session.has_files() {
             true => self.session.reply_bytes_max(text) as u64,
@@ -525,7 +534,7 @@ impl Hosted {
         }
     }
 
-    /// Returns what the upload holds.
+    /// Returns the counter of the bytes that the upload holds.
     pub(super) fn held(&self) -> &Held {
         self.share.held()
     }

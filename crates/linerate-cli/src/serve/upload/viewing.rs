@@ -1,4 +1,4 @@
-//! One connection that looks at a log which the server reads.
+//! A connection that views a log which the server follows.
 
 use std::{future::Future, iter, ops::ControlFlow, pin::pin, sync::Arc};
 
@@ -11,9 +11,9 @@ use super::{
 };
 use crate::serve::{endpoint::Farewell, follow::Tail};
 
-/// Sends snapshots as they come, and answers questions meanwhile.
+/// Sends snapshots as they are published, and answers queries.
 ///
-/// Answers take their time, so they are made on the threads that parse.
+/// Answers take a while to compute, so this is done on the parser threads.
 pub(super) struct Viewing<'a> {
     sessions: &'a Arc<Sessions>,
     sender: &'a Sender,
@@ -51,7 +51,7 @@ impl<'a> Viewing<'a> {
         }
     }
 
-    /// Takes a text message, of which only so much is kept that it can be refused.
+    /// Receives a text message. Of one that is too long, only enough is read for it to be refused.
     async fn hear_text(&mut self, mut reader: Reader<'_>) -> Result<String> {
         let mut text = String::new();
         while text.len() <= self.sessions.limits.text_bytes_max {
@@ -63,14 +63,14 @@ impl<'a> Viewing<'a> {
         Ok(text)
     }
 
-    /// Waits for `input`, and meanwhile sends what is new.
+    /// Waits for `input`, and sends new snapshots in the meantime.
     async fn while_showing<T>(&mut self, input: impl Future<Output = T>) -> Result<T> {
         let mut input = pin!(input);
         loop {
             tokio::select! {
                 biased;
                 input = &mut input => return Ok(input),
-                // The tail is held here, so that its end can't come before.
+                // This does not fail, because `self` keeps the tail alive.
                 Ok(()) = self.snapshots.changed() => {
                     let snapshot = self.snapshots.borrow_and_update().clone();
                     if !snapshot.is_empty() {
@@ -81,7 +81,8 @@ impl<'a> Viewing<'a> {
         }
     }
 
-    /// Sends the answers that are due, and says how to leave if there is nothing more to say. Their memory is that of uploads.
+    /// Sends the answers that are due. Breaks with a farewell if the conversation is over. The
+    /// memory of the answers is charged to the budget of uploads.
     async fn answer(&mut self, mut viewer: Viewer) -> Result<ControlFlow<Farewell, Viewer>> {
         let mut share = self.sessions.share(Held::default());
         let wanted = viewer.reply_bytes_max() as u64;

@@ -1,4 +1,4 @@
-//! `linerate check --patience`, against ours and against servers that wait for ever.
+//! Tests of `linerate check --patience`, with our servers and with servers that wait forever.
 
 use std::{collections::HashMap, hint::black_box, io::Read, net::TcpStream, thread};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{check, parrot, serve};
 use crate::support::Server;
 
-/// Ours: how each is started, its scheme and path.
+/// Our servers: the subcommand and flags that start each one, its scheme and its path.
 const OURS: [(&str, &[&str], &str, &str); 4] = [
     ("echo", &["--tls-self-signed"], "wss", "/"),
     (
@@ -20,13 +20,13 @@ const OURS: [(&str, &[&str], &str, &str); 4] = [
     ("serve", &[], "ws", "/echo"),
 ];
 
-/// Returns the flags that choose these rows, behind others.
+/// Appends the flags that select these rows.
 fn only<'a>(flags: &[&'a str], rows: &[&'a str]) -> Vec<&'a str> {
     let rows = rows.iter().flat_map(|row| ["--only", *row]);
     flags.iter().copied().chain(rows).collect()
 }
 
-/// Returns the verdicts that are there for each row.
+/// Returns the verdicts for each row.
 fn verdicts(lines: &[Value]) -> HashMap<String, Vec<String>> {
     let mut verdicts = HashMap::<String, Vec<String>>::new();
     for line in lines.iter().filter(|line| line["type"] == "input") {
@@ -36,7 +36,7 @@ fn verdicts(lines: &[Value]) -> HashMap<String, Vec<String>> {
     verdicts
 }
 
-/// Checks all of ours at once: they wait side by side.
+/// Checks all our servers at the same time, so that the waiting times overlap.
 fn all_give_up(rows: &[&str], inputs: usize) {
     thread::scope(|scope| {
         for (verb, flags, scheme, path) in OURS {
@@ -79,7 +79,7 @@ fn a_server_that_waits_for_ever_is_wrong() {
     assert!(found["R05"].iter().any(|it| it == "right"), "{found:?}");
 }
 
-/// Makes room for what is claimed, and waits for it.
+/// Allocates memory for the claimed length, and waits for the payload.
 fn greedy(mut stream: TcpStream) {
     let mut header = [0; 10];
     if stream.read_exact(&mut header).is_err() {

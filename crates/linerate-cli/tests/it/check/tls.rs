@@ -1,4 +1,4 @@
-//! `linerate check` over TLS, against servers and clients that are wrong.
+//! Tests of `linerate check` over TLS, with broken servers and clients.
 
 use std::{
     io::{Read, Write},
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{check, listen, open};
 use crate::support::{Server, linerate};
 
-/// Returns a certificate for this machine and its key, in PEM.
+/// Returns a certificate for 127.0.0.1 and its key, in PEM.
 fn certificate() -> [String; 2] {
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".into()]).unwrap();
     [made.cert.pem(), made.signing_key.serialize_pem()]
@@ -29,7 +29,8 @@ fn server_config() -> Arc<ServerConfig> {
     Arc::new(linerate::tls::server_config(chain, key).unwrap())
 }
 
-/// Opens a WebSocket on each connection over TLS, and looks at nothing that comes then.
+/// Starts a server that opens a WebSocket on each TLS connection and ignores everything that
+/// follows.
 fn deaf_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("wss://{}/", listener.local_addr().unwrap());
@@ -69,7 +70,8 @@ fn t13_t14_a_server_that_hears_nothing_behind_the_handshake_is_wrong() {
         "it does not renegotiate"
     );
     for line in lines.iter().filter(|line| line["row"] == "T13") {
-        // That one says that nothing follows, not that nothing may.
+        // A `close_notify` alert only says that the client sends nothing more. The server may still
+        // send.
         let expected = match line["input"].as_str() {
             Some("close-notify") => "permitted",
             _ => "wrong",
@@ -106,7 +108,7 @@ fn lines_of(checking: std::process::Child) -> Vec<Value> {
     lines.collect()
 }
 
-/// Connects over TLS, asks for a WebSocket, and hears nothing that comes then.
+/// Connects over TLS, requests a WebSocket, and ignores everything that follows.
 fn deaf_client(address: &str) -> Option<()> {
     let config: Arc<ClientConfig> =
         Arc::new(linerate::tls::danger_client_config_trusting_anybody());
@@ -115,13 +117,13 @@ fn deaf_client(address: &str) -> Option<()> {
     let request =
         b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
-    // Where TLS does not come about, it waits as well.
+    // It also waits if the TLS handshake fails.
     _ = stream.write_all(request).and_then(|()| stream.flush());
     while stream.sock.read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0) {}
     Some(())
 }
 
-/// Says hello, and hears nothing that comes then.
+/// Sends an empty ClientHello, and ignores everything that follows.
 fn mute_client(address: &str) -> Option<()> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream
@@ -131,7 +133,7 @@ fn mute_client(address: &str) -> Option<()> {
     Some(())
 }
 
-/// Has clients checked that connect over and over; returns the lines.
+/// Checks a client that connects repeatedly; returns the lines.
 fn check_clients(rows: &[&str], connect: fn(&str) -> Option<()>) -> Vec<Value> {
     let rows = rows.iter().flat_map(|row| ["--only", *row]);
     let mut flags = vec!["--tls-self-signed", "--deadline", "0.5"];
@@ -139,7 +141,7 @@ fn check_clients(rows: &[&str], connect: fn(&str) -> Option<()>) -> Vec<Value> {
     let (url, mut checking) = listen(&flags);
     let address = url.trim_start_matches("wss://").trim_end_matches('/');
     while checking.try_wait().unwrap().is_none() {
-        // Once all inputs are through, there is nobody to connect to.
+        // After the last input, connecting fails.
         _ = connect(address);
     }
     lines_of(checking)
@@ -152,7 +154,7 @@ fn t13_t15_a_client_that_hears_nothing_is_wrong() {
         assert_eq!(verdicts(&lines, row), ["wrong"], "{lines:#?}");
     }
     let lines = check_clients(&["T15/tls-1.0", "T15/zeros"], mute_client);
-    // Who speaks no TLS can't be told so.
+    // A server that does not speak TLS cannot be told so with an alert.
     assert_eq!(
         verdicts(&lines, "T15"),
         ["permitted", "wrong"],

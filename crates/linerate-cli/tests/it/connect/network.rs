@@ -1,4 +1,4 @@
-//! Binary input, round-trip times, and the way to the server: proxies, redirects, identities.
+//! Tests of binary input, round-trip times, proxies and redirects.
 
 use std::{
     net::SocketAddr,
@@ -66,7 +66,8 @@ async fn round_trips_are_summed_up() {
     assert!(sum.starts_with(&format!("{pongs} ")), "{notes}");
 }
 
-/// A proxy that connects to `server`, whatever it is asked for, and tells what that was.
+/// Starts a proxy that connects to `server` whatever the request says. Returns its address and the
+/// first lines of the requests.
 async fn misleading(
     server: SocketAddr,
 ) -> (SocketAddr, tokio::sync::mpsc::UnboundedReceiver<String>) {
@@ -93,7 +94,7 @@ async fn misleading(
     (address, requests)
 }
 
-/// Runs `linerate connect` with variables in its environment and no input.
+/// Runs `linerate connect` with these environment variables and no input.
 async fn with_environment(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = linerate(&["connect"]);
     command.args(arguments).stdin(Stdio::null());

@@ -1,4 +1,4 @@
-//! `--http1`, `--http2` and `--http3`, against servers that speak only what is asked for.
+//! Tests of `--http1`, `--http2` and `--http3`.
 
 use std::{process::Output, sync::Arc};
 
@@ -14,7 +14,7 @@ const VERSIONS: [(&str, HttpVersion); 3] = [
     ("--http3", HttpVersion::Http3),
 ];
 
-/// Says which version it was asked by.
+/// Sends the HTTP version of the request as a message.
 async fn tell(mut ws: WebSocket, request: Request) -> Result<()> {
     ws.send(format!("{:?}", request.version())).await
 }
@@ -33,7 +33,7 @@ async fn each_version_is_spoken_if_asked_for() {
     let config = tls::server_config(chain, key.unwrap()).unwrap();
     let server = linerate::Server::new().with_tls(Arc::new(config));
     let (port, stop) = serve(server.clone(), tell).await;
-    // UDP has ports of its own, of which this is most likely free.
+    // UDP ports are independent of TCP ports, so this one is most likely free.
     let socket = std::net::UdpSocket::bind(("127.0.0.1", port)).unwrap();
     let http3 = tokio::spawn(server.serve_http3(socket, tell, std::future::pending()));
     let url = format!("wss://localhost:{port}/");

@@ -1,4 +1,4 @@
-//! Certificates of a node, from one authority.
+//! Certificates for a node, all issued by one authority.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use linerate::tls::{
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 
-/// An authority, and the files of the certificate that it issued last.
+/// A certificate authority, and the files of the latest certificate that it has issued.
 pub(crate) struct Certificates {
     directory: TempDir,
     issuer: Issuer<'static, KeyPair>,
@@ -24,7 +24,7 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    /// Makes an authority, and a certificate for 127.0.0.1.
+    /// Creates an authority, and a certificate for 127.0.0.1.
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -45,7 +45,7 @@ impl Certificates {
         made
     }
 
-    /// Puts a new certificate with a new key in place of the one before.
+    /// Replaces the certificate and its key by new ones.
     pub(crate) fn rotate(&self) {
         let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
         let key = KeyPair::generate().unwrap();
@@ -54,12 +54,12 @@ impl Certificates {
         fs::write(self.certificate(), certificate.pem()).unwrap();
     }
 
-    /// Returns the certificate that a server should show now.
+    /// Returns the certificate that a server should currently present.
     pub(crate) fn current(&self) -> CertificateDer<'static> {
         CertificateDer::from_pem_file(self.certificate()).unwrap()
     }
 
-    /// Returns how clients trust the authority.
+    /// Returns a client configuration that trusts the authority.
     pub(crate) fn client_config(&self) -> Arc<ClientConfig> {
         Arc::new(tls::client_config(self.roots.clone()))
     }

@@ -1,13 +1,14 @@
-//! A clock that can be set while programs run, by a library that is loaded before theirs.
+//! A clock that can be changed while programs run, by means of a preloaded library.
 
 use std::{fs, os::unix::fs::FileExt, path::PathBuf, process::Command};
 
 use tempfile::TempDir;
 
-/// The library, in C, because it takes the place of functions of C's.
+/// The source of the library. It is written in C because it replaces functions of the C library.
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/delivery/clock.c");
 
-/// The time of day of the programs that were started with its environment. Their monotonic clock is not touched.
+/// The time of day of all programs started with its environment. Their monotonic clocks are
+/// unaffected.
 #[derive(Debug)]
 pub(crate) struct Clock {
     directory: TempDir,
@@ -15,7 +16,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Returns a clock that is right.
+    /// Creates a clock that shows the correct time.
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = fs::File::create(directory.path().join("ahead")).unwrap();
@@ -28,12 +29,13 @@ impl Clock {
         clock
     }
 
-    /// Sets the clock so many seconds before, or after, the right time. Programs see it at once.
+    /// Sets the clock `seconds` ahead of the correct time, or behind it if negative. Programs see
+    /// the change immediately.
     pub(crate) fn step(&self, seconds: i64) {
         self.file.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
     }
 
-    /// Returns the environment of programs that go by this clock.
+    /// Returns the environment variables for programs that use this clock.
     pub(crate) fn environment(&self) -> [(&'static str, String); 2] {
         let ahead = self.directory.path().join("ahead");
         [
@@ -53,7 +55,7 @@ mod tests {
 
     use super::Clock;
 
-    /// Returns how many seconds the clock of a program is before ours.
+    /// Returns how many seconds the clock of a program is ahead of ours.
     fn ahead(clock: &Clock) -> i64 {
         let mut date = Command::new("date");
         let date = date.arg("+%s").envs(clock.environment());

@@ -1,4 +1,4 @@
-//! An event stream as a browser reads it, coming back where it was.
+//! An event stream client that resumes at its last event, as a browser does.
 
 use std::sync::Arc;
 
@@ -11,29 +11,30 @@ use tokio_rustls::TlsConnector;
 
 use super::{publisher::number, subscriber::Access};
 
-/// A stream, and what of its next event has come.
+/// An event stream, and the part of the next event that has arrived.
 pub(crate) struct EventStream {
     stream: BufReader<Box<dyn Stream>>,
     event: Event,
 }
 
-/// A connection, by TLS or not.
+/// A connection with or without TLS.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// What a stream says.
+/// An event of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Event {
-    /// What to come back with; empty if there is none.
+    /// The ID to resume with; empty if there is none.
     pub(crate) id: String,
-    /// What kind it is; empty for a publication.
+    /// The type of the event; empty for a publication.
     pub(crate) name: String,
     data: String,
 }
 
 impl EventStream {
-    /// Opens a stream, behind the event with this id if there was one; `None` if there is nobody.
+    /// Opens a stream, after the event with the ID `last` if given. Returns `None` if no node
+    /// accepts the request.
     pub(crate) async fn open(access: &Access, channel: &str, last: Option<&str>) -> Option<Self> {
         let address = access.address;
         let stream = TcpStream::connect(address).await.ok()?;
@@ -47,7 +48,7 @@ impl EventStream {
         };
         let mut stream = BufReader::new(stream);
         let last = last.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
-        // In the version without chunks.
+        // HTTP/1.0 responses do not use chunks.
         let request =
             format!("GET /sse?channel={channel} HTTP/1.0\r\nHost: {address}\r\n{last}\r\n");
         stream.write_all(request.as_bytes()).await.ok()?;
@@ -57,11 +58,11 @@ impl EventStream {
         };
         let status = opened.line().await?;
         while !opened.line().await?.is_empty() {}
-        // Others are of a node that comes or goes.
+        // A node that is starting or stopping responds with another status.
         status.contains(" 200 ").then_some(opened)
     }
 
-    /// Returns the next event; `None` at the end of the stream.
+    /// Returns the next event, or `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             let line = self.line().await?;

@@ -1,10 +1,10 @@
-//! The faults: what breaks, for how long, and what may be missing afterwards.
+//! The faults: what breaks, for how long, and which publications may be missing afterwards.
 
 use std::time::Duration;
 
 use super::{servers::Kind, stage::CHANNELS};
 
-/// What breaks. Each is inflicted by [`Stage::inflict`](super::stage::Stage::inflict).
+/// A fault. [`Stage::inflict`](super::stage::Stage::inflict) inflicts it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Fault {
     BrokerDiskFull,
@@ -32,23 +32,23 @@ pub(crate) enum Fault {
     ReadersStopped,
 }
 
-/// What a fault is, as data.
+/// The properties of a fault.
 pub(crate) struct Row {
     /// Its name in the record.
     pub(crate) name: &'static str,
-    /// Seconds for which things are broken in `make test`, and in `make chaos`.
+    /// Duration of the fault in seconds, in `make test` and in `make chaos`.
     seconds: [u64; 2],
-    /// Bytes of each publication besides its number.
+    /// Size of each publication in bytes, without its number.
     pub(crate) padding: usize,
     /// True if nothing may be missing in the durable channel, with Redis and with NATS.
     survived_by_durable: [bool; 2],
-    /// True if nothing may be missing in the channel that the node itself remembers.
+    /// True if nothing may be missing in the channel whose history the node keeps.
     survived_by_remembered: bool,
-    /// True if `/ready` of a node must say no within five seconds.
+    /// True if `/ready` of a node must fail within five seconds.
     is_red: bool,
 }
 
-/// A fault that nothing survives and that nobody needs to say anything about, to begin with.
+/// The default row: no channel survives the fault, and `/ready` need not fail.
 const PLAIN: Row = Row {
     name: "",
     seconds: [2, 15],
@@ -58,11 +58,11 @@ const PLAIN: Row = Row {
     is_red: false,
 };
 
-/// Messages that fill rings and buffers of sockets within seconds.
+/// Size of messages that fill ring buffers and socket buffers within seconds.
 const LARGE: usize = 48 << 10;
 
 impl Fault {
-    /// Returns what is known of it.
+    /// Returns the properties of this fault.
     pub(crate) fn row(self) -> Row {
         match self {
             Self::BrokerDiskFull => Row {
@@ -86,7 +86,8 @@ impl Fault {
             },
             Self::BrokerKilled => Row {
                 name: "broker killed (`kill -9`)",
-                // Redis may have lost what it took within its last second, so its streams begin anew with it.
+                // Redis may have lost what it accepted within its last second, so its streams start
+                // again.
                 survived_by_durable: [false, true],
                 is_red: true,
                 ..PLAIN
@@ -129,7 +130,7 @@ impl Fault {
             Self::ClockStepped => Row {
                 name: "clocks of nodes and Redis stepped by an hour",
                 seconds: [6, 15],
-                // A day for Redis is over for what it keeps for minutes.
+                // For Redis the clock jumps ahead, so that data kept for minutes has expired.
                 survived_by_durable: [false, true],
                 ..PLAIN
             },
@@ -186,7 +187,8 @@ impl Fault {
                 name: "readers slow (64 KiB/s)",
                 seconds: [6, 15],
                 padding: LARGE,
-                // An event stream that is behind the ring goes on behind a gap, as it does if it was stopped.
+                // An event stream that falls behind the ring buffer continues after a gap, as it
+                // does if it was stopped.
                 survived_by_durable: [false; 2],
                 ..PLAIN
             },
@@ -200,7 +202,8 @@ impl Fault {
         }
     }
 
-    /// Returns whether only clients are harmed, so that those who reach the node directly must notice nothing.
+    /// Returns whether the fault affects only clients, so that subscribers that connect directly to
+    /// the node must not notice it.
     pub(crate) fn harms_clients_only(self) -> bool {
         matches!(
             self,
@@ -210,12 +213,12 @@ impl Fault {
 }
 
 impl Row {
-    /// Returns how long things are broken.
+    /// Returns the duration of the fault.
     pub(crate) fn outage(&self, is_long: bool) -> Duration {
         Duration::from_secs(self.seconds[usize::from(is_long)])
     }
 
-    /// Returns whether everything in this channel must arrive.
+    /// Returns whether all publications in this channel must arrive.
     pub(crate) fn is_survived(&self, kind: Kind, channel: &str) -> bool {
         let [_, remembered, durable, _] = CHANNELS;
         match kind {
@@ -226,7 +229,7 @@ impl Row {
         }
     }
 
-    /// Returns whether `/ready` of a node must say no.
+    /// Returns whether `/ready` of a node must fail.
     pub(crate) fn is_red(&self) -> bool {
         self.is_red
     }

@@ -1,46 +1,46 @@
-//! What was published, what a subscriber saw, and whether that fits.
+//! Compares what was published with what a subscriber saw.
 
 use std::{
     collections::HashSet,
     time::{Duration, Instant},
 };
 
-/// How long a subscriber may go on before it is told what it has missed.
+/// How soon a subscriber must be told what it has missed.
 const ANNOUNCED_MAX: Duration = Duration::from_secs(5);
 
-/// The numbers that were published in a channel, in their order.
+/// The numbers that were published in a channel, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
-    /// Those whose publisher was told that they are, in ascending order.
+    /// Numbers whose publication was acknowledged, in ascending order.
     acknowledged: Vec<u64>,
-    /// Those whose publisher was told nothing, or that they are refused: nobody knows whether and when they are
-    /// published.
+    /// Numbers whose publication was refused or not answered. It is unknown whether and when they
+    /// are published.
     unknown: HashSet<u64>,
 }
 
-/// What a subscriber of a channel saw.
+/// An observation of a subscriber.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Seen {
-    /// It was told that something may be missing.
+    /// The subscriber was told that publications may be missing.
     Gap,
     /// The publication with this number.
     Number(u64),
 }
 
-/// What is wrong, as counts of publications; all but `announced` must be 0.
+/// The verdict on a subscriber. `lost`, `duplicated` and `reordered` must be 0.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Verdict {
-    /// Arrived at all.
+    /// Number of publications that arrived.
     pub(crate) received: u64,
-    /// Missing, and the subscriber was told of a gap there in time.
+    /// Number of missing publications for which the subscriber was told of a gap in time.
     pub(crate) announced: u64,
-    /// Missing, and nobody said so.
+    /// Number of missing publications without such a notice.
     pub(crate) lost: u64,
-    /// Arrived more than once.
+    /// Number of publications that arrived more than once.
     pub(crate) duplicated: u64,
-    /// Arrived after one with a higher number.
+    /// Number of publications that arrived after one with a higher number.
     pub(crate) reordered: u64,
-    /// How often the subscriber was told of a gap.
+    /// Number of gaps that the subscriber was told of.
     pub(crate) gaps: u64,
 }
 
@@ -61,12 +61,12 @@ impl Published {
         self.acknowledged.len() as u64
     }
 
-    /// Returns the newest number that was acknowledged.
+    /// Returns the highest acknowledged number.
     pub(crate) fn newest(&self) -> Option<u64> {
         self.acknowledged.last().copied()
     }
 
-    /// Judges what a subscriber saw. It counts from the first number that it saw on.
+    /// Judges what a subscriber saw, starting with the first number that it saw.
     pub(crate) fn judge(&self, seen: &[(Instant, Seen)]) -> Verdict {
         let mut verdict = Verdict::default();
         let all: HashSet<u64> = seen.iter().filter_map(|(_, seen)| seen.number()).collect();
@@ -85,7 +85,7 @@ impl Published {
                 continue;
             }
             if self.unknown.contains(&number) {
-                // The broker may have taken it after those that were published later.
+                // The broker may have accepted it after numbers that were published later.
                 continue;
             }
             let Some(before) = newest.replace(number) else {
@@ -105,7 +105,7 @@ impl Published {
             }
             is_announced = false;
         }
-        // What never came at the end is missing as well.
+        // Publications at the end that never arrived are missing as well.
         let missing = self.missing(newest.unwrap_or(0), u64::MAX, &all);
         match is_announced {
             true => verdict.announced += missing,
@@ -114,7 +114,8 @@ impl Published {
         verdict
     }
 
-    /// Returns how many numbers between two that were seen are acknowledged, but not among `all` that were.
+    /// Returns how many acknowledged numbers between `before` and `after` are not in `all`, the
+    /// numbers that were seen.
     fn missing(&self, before: u64, after: u64, all: &HashSet<u64>) -> u64 {
         let first = self
             .acknowledged
@@ -129,7 +130,7 @@ impl Published {
 }
 
 impl Seen {
-    /// Returns the number, unless it is a gap.
+    /// Returns the number, or `None` for a gap.
     pub(crate) fn number(self) -> Option<u64> {
         match self {
             Self::Gap => None,
@@ -159,7 +160,7 @@ mod tests {
         published
     }
 
-    /// A number for each publication, and 0 for a gap; a second passes between them.
+    /// Judges a sequence of numbers, in which 0 stands for a gap. One second passes between them.
     fn judge(published: &Published, seen: &[u64]) -> Verdict {
         let start = Instant::now();
         let seen = seen.iter().zip(0..).map(|(number, second)| {
@@ -183,7 +184,7 @@ mod tests {
                 ..Verdict::default()
             }
         );
-        // It may begin later.
+        // A subscriber may start later.
         assert_eq!(judge(&published(4), &[3, 4]).lost, 0);
     }
 

@@ -1,4 +1,4 @@
-//! Requests to a NATS server, as JetStream's API takes them.
+//! Requests to the JetStream API of a NATS server.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::{
     time::timeout,
 };
 
-/// How long an answer may take.
+/// How long to wait for a response.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// Asks, and returns the answer; `None` if there is none.
+/// Sends a request and returns the response, or `None` if there is none.
 pub(crate) async fn request(port: u16, subject: &str, payload: &str) -> Option<Value> {
     timeout(ANSWER_MAX, ask(port, subject, payload))
         .await

@@ -1,4 +1,4 @@
-//! A node: `linerate serve` with channels, on a port that it keeps over restarts.
+//! A node: `linerate serve` with channels, on a port that stays the same across restarts.
 
 use std::{
     fs,
@@ -20,39 +20,39 @@ use tokio::{
 use super::{certificates::Certificates, clock::Clock};
 use crate::support::{Response, linerate};
 
-/// What requests to the server API show.
+/// The key for requests to the server API.
 pub(crate) const API_KEY: &str = "of-no-use-elsewhere";
 
 /// How long a request may take.
 const REQUEST_MAX: Duration = Duration::from_secs(10);
 
-/// How long a node may take to say whether it is ready; one that says nothing is not.
+/// How long to wait for the response of `/ready`. A node that does not respond is not ready.
 const READY_MAX: Duration = Duration::from_secs(2);
 
-/// How often a node is asked whether it is ready.
+/// How often `/ready` is requested.
 const READY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// `linerate serve` with channels. Killed when dropped.
 pub(crate) struct Node {
     pub(crate) address: SocketAddr,
-    /// Where it says whether it is ready.
+    /// The address of `/ready`.
     operations: SocketAddr,
     directory: TempDir,
     environment: Vec<(&'static str, String)>,
     process: Option<Child>,
 }
 
-/// What is special about a node.
+/// Deviations from a default node.
 #[derive(Default)]
 pub(crate) struct Special<'a> {
     pub(crate) certificates: Option<&'a Certificates>,
-    /// The time of day that it goes by.
+    /// The clock that the node uses.
     pub(crate) clock: Option<&'a Clock>,
-    /// True if the broker stores little.
+    /// True if the broker can store only little.
     pub(crate) has_small_broker: bool,
 }
 
-/// When a node was ready.
+/// Records when a node was ready.
 pub(crate) struct Readiness {
     changes: Arc<Mutex<Vec<(Instant, bool)>>>,
     watch: JoinHandle<()>,
@@ -129,7 +129,7 @@ positioned = true
         assert!(kill.status().unwrap().success());
     }
 
-    /// Changes the configuration: from now on history is kept for so many seconds. Holds after SIGHUP.
+    /// Changes the configuration so that history is kept for `seconds`. It takes effect on SIGHUP.
     pub(crate) fn configure_ttl(&self, seconds: u64) {
         let file = self.directory.path().join("linerate.toml");
         let configuration = fs::read_to_string(&file).unwrap();
@@ -144,12 +144,12 @@ positioned = true
         fs::write(file, changed.join("\n")).unwrap();
     }
 
-    /// Returns what the process has logged over all its starts.
+    /// Returns everything that the process has logged, including before restarts.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 
-    /// Ends the process as `kill -9` does.
+    /// Kills the process with SIGKILL.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().unwrap();
@@ -157,7 +157,7 @@ positioned = true
         }
     }
 
-    /// Asks the process to end, and waits until it has sent its clients away.
+    /// Sends SIGTERM to the process, and waits until it has drained its clients and exited.
     pub(crate) async fn terminate(&mut self) {
         self.signal("-TERM");
         let mut process = self.process.take().expect("a node that runs");
@@ -188,7 +188,7 @@ positioned = true
         }
     }
 
-    /// Starts to watch whether the node is ready.
+    /// Starts to record whether the node is ready.
     pub(crate) fn watch(&self) -> Readiness {
         let (address, changes) = (self.operations, Arc::new(Mutex::new(Vec::new())));
         let seen: Arc<Mutex<Vec<(Instant, bool)>>> = Arc::clone(&changes);
@@ -210,7 +210,7 @@ impl Drop for Node {
 }
 
 impl Readiness {
-    /// Returns how long after `since` the node said for the first time that it is, or is not, ready.
+    /// Returns how long after `since` the node first reported that it is (or is not) ready.
     pub(crate) fn after(&self, since: Instant, is_ready: bool) -> Option<Duration> {
         let changes = self.changes.lock().unwrap();
         let mut after = changes.iter().filter(|(at, _)| *at >= since);
@@ -218,7 +218,8 @@ impl Readiness {
         Some(*at - since)
     }
 
-    /// Returns how long after `since` the node was ready again; `None` if it was never not.
+    /// Returns how long after `since` the node was ready again, or `None` if it was ready all the
+    /// time.
     pub(crate) fn green_after(&self, since: Instant) -> Option<Duration> {
         let red = self.after(since, false)?;
         Some(red + self.after(since + red, true)?)
@@ -258,7 +259,7 @@ fn note(seen: &mut Vec<(Instant, bool)>, is_ready: bool) {
     }
 }
 
-/// Publishes JSON through the server API. Returns whether the node says that it is published.
+/// Publishes JSON through the server API. Returns whether the node has acknowledged it.
 pub(crate) async fn publish(address: SocketAddr, channel: &str, payload: &str) -> bool {
     let body = format!(r#"{{"channel":"{channel}","data":{payload}}}"#);
     let headers = format!(

@@ -1,4 +1,4 @@
-//! A network that can be cut, fall silent, be slow, close one half of its connections, and lead elsewhere.
+//! A network that can be cut, silenced, slowed down, half-closed, and redirected.
 
 use std::{
     io,
@@ -19,18 +19,18 @@ use tokio::{
     time::sleep,
 };
 
-/// How often a slow connection passes something on.
+/// How often a slow connection forwards data.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Bytes that are read at once.
+/// Maximum number of bytes in a read.
 const READ_MAX: usize = 64 << 10;
 
-/// A TCP proxy before a local port.
+/// A TCP proxy in front of a local port.
 pub(crate) struct Proxy {
     address: SocketAddr,
     connections: Arc<Mutex<JoinSet<()>>>,
     is_cut: Arc<AtomicBool>,
-    /// The port that new connections are led to.
+    /// The port that new connections are forwarded to.
     to: Arc<AtomicU16>,
     weather: watch::Sender<Weather>,
 }
@@ -38,11 +38,11 @@ pub(crate) struct Proxy {
 /// How the proxy treats its connections.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weather {
-    /// Nothing is passed on, and nothing is closed.
+    /// True if nothing is forwarded and nothing is closed.
     is_silent: bool,
-    /// Bytes that each direction of a connection passes in a second.
+    /// Maximum number of bytes per second in each direction of a connection.
     rate_max: Option<usize>,
-    /// How often the server's halves of all connections were closed.
+    /// How often the server's half of every connection has been closed.
     half_closed: u64,
 }
 
@@ -77,37 +77,38 @@ impl Proxy {
         self.address.port()
     }
 
-    /// Leads new connections to another port, and closes those that there are.
+    /// Forwards new connections to another port, and closes the existing ones.
     pub(crate) fn lead_to(&self, port: u16) {
         self.to.store(port, Ordering::SeqCst);
         self.cut();
         self.mend();
     }
 
-    /// Leads new connections to another port; those that there are stay.
+    /// Forwards new connections to another port, and keeps the existing ones.
     pub(crate) fn lead_new_to(&self, port: u16) {
         self.to.store(port, Ordering::SeqCst);
     }
 
-    /// Closes all connections, and each new one at once, until [`mend`](Self::mend).
+    /// Closes all connections, and each new one immediately, until [`mend`](Self::mend) is called.
     pub(crate) fn cut(&self) {
         self.is_cut.store(true, Ordering::SeqCst);
         self.connections.lock().unwrap().abort_all();
     }
 
-    /// Passes nothing on, and closes nothing, until [`mend`](Self::mend).
+    /// Forwards nothing and closes nothing until [`mend`](Self::mend) is called.
     pub(crate) fn silence(&self) {
         self.weather.send_modify(|weather| weather.is_silent = true);
     }
 
-    /// Passes so many bytes a second in each direction of each connection, until [`mend`](Self::mend).
+    /// Forwards at most `rate_max` bytes per second in each direction of each connection, until
+    /// [`mend`](Self::mend) is called.
     pub(crate) fn slow_down(&self, rate_max: usize) {
         let slow = |weather: &mut Weather| weather.rate_max = Some(rate_max);
         self.weather.send_modify(slow);
     }
 
-    /// Tells the clients of the connections that there are that the server has ended its half. The other half stays
-    /// open, until the client closes it.
+    /// Closes the server's half of all existing connections. The other half stays open until the
+    /// client closes it.
     pub(crate) fn half_close(&self) {
         self.weather.send_modify(|weather| weather.half_closed += 1);
     }
@@ -125,14 +126,14 @@ async fn forward(client: TcpStream, to: u16, weather: watch::Receiver<Weather>) 
     if let Ok(server) = TcpStream::connect(("127.0.0.1", to)).await {
         for stream in [&client, &server] {
             let socket = SockRef::from(stream);
-            // What waits is to wait at its sender, which has to do something about it.
+            // With small buffers, data waits at its sender, which must handle that.
             _ = socket.set_recv_buffer_size(READ_MAX);
             _ = socket.set_send_buffer_size(READ_MAX);
         }
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();
         let back = pass_back(from_server, to_client, weather.clone());
-        // Whichever side ends, both do.
+        // When one side ends, both do.
         tokio::select! {
             _ = pass(from_client, to_server, weather) => {}
             _ = back => {}
@@ -140,7 +141,7 @@ async fn forward(client: TcpStream, to: u16, weather: watch::Receiver<Weather>) 
     }
 }
 
-/// Passes on what the server says, until its half is closed.
+/// Forwards data from the server until its half is closed.
 async fn pass_back(
     from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -168,7 +169,7 @@ async fn pass(
         let slice = rate_max.map(|rate| rate * SLICE.as_millis() as usize / 1_000);
         let read_max = slice.unwrap_or(READ_MAX).clamp(1, READ_MAX);
         let read = from.read(&mut bytes[..read_max]).await?;
-        // An error means that the proxy is gone.
+        // An error means that the proxy was dropped.
         let passes = weather.wait_for(|weather| !weather.is_silent).await.is_ok();
         if read == 0 || !passes {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Numbered publications, by those who know linerate and those who don't.
+//! Publishers of numbered publications, through linerate or directly to the broker.
 
 use std::{
     net::SocketAddr,
@@ -16,29 +16,29 @@ use tokio::{
 
 use super::{ledger::Published, node, servers::Kind};
 
-/// How long is waited between two publications.
+/// Time between two publications.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long is waited after each so many bytes of padding: a channel has 1.6 MB a second at most, which readers that are not
-/// slow can take.
+/// With padding, [`INTERVAL`] applies to every 16 KiB of it. This limits a channel to 1.6 MB/s,
+/// which readers that are not slow can handle.
 const INTERVAL_FOR: usize = 16 << 10;
 
-/// How long is waited when something went wrong.
+/// Pause after an error.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How one publishes.
+/// How to publish.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Way {
     /// Through the server API of a node.
     Api(SocketAddr),
-    /// In the broker itself, on a local port, without anything that linerate would add.
+    /// Directly to the broker on a local port, without anything that linerate would add.
     Broker(Kind, u16),
 }
 
-/// How many bytes each publication has beside its number.
+/// Number of bytes in each publication in addition to its number.
 pub(crate) type Padding = usize;
 
-/// Publishes 1, 2, 3 and so on in a channel until it is ended.
+/// Publishes 1, 2, 3 and so on to a channel until it is ended.
 pub(crate) struct Publisher {
     pub(crate) channel: String,
     published: Arc<Mutex<Published>>,
@@ -60,12 +60,12 @@ impl Publisher {
         }
     }
 
-    /// Returns how many publications were acknowledged so far.
+    /// Returns the number of publications acknowledged so far.
     pub(crate) fn len(&self) -> u64 {
         self.published.lock().unwrap().len()
     }
 
-    /// Ends publishing after the number that is under way, and returns what was published.
+    /// Stops after the publication in progress, and returns what was published.
     pub(crate) async fn end(self) -> Published {
         self.is_over.send_replace(true);
         self.task.await.unwrap();
@@ -73,7 +73,7 @@ impl Publisher {
     }
 }
 
-/// Returns the number of a publication, without a look at its padding.
+/// Returns the number of a publication, ignoring its padding.
 pub(crate) fn number(payload: &str) -> Option<u64> {
     let (number, _) = payload.strip_prefix("{\"n\":")?.split_once(',')?;
     number.parse().ok()
@@ -111,7 +111,8 @@ async fn run(
     }
 }
 
-/// Publishes on a connection that is kept, and waits until the server has answered. `None` is a cut connection.
+/// Publishes on a persistent connection, and waits for the server's response. Returns `None` if the
+/// connection was cut.
 async fn send(
     connection: &mut Option<BufReader<TcpStream>>,
     kind: Kind,
@@ -122,7 +123,7 @@ async fn send(
     if connection.is_none() {
         let mut stream = BufReader::new(TcpStream::connect(("127.0.0.1", port)).await.ok()?);
         if kind == Kind::Nats {
-            // The greeting.
+            // Skip the greeting.
             read_line(&mut stream).await?;
             stream
                 .write_all(b"CONNECT {\"verbose\":false}\r\n")

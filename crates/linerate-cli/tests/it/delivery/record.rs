@@ -1,4 +1,4 @@
-//! The record of `make chaos`: a line of JSON for each subscriber.
+//! The record of `make chaos`: one line of JSON per subscriber.
 
 use std::{env, fs::OpenOptions, io::Write, time::Duration};
 
@@ -10,15 +10,16 @@ use super::{
     stage::{Judged, Outcome},
 };
 
-/// The file that lines are appended to; things are broken for longer if there is one.
+/// The environment variable with the file that lines are appended to. If it is set, faults last
+/// longer.
 const VARIABLE: &str = "LINERATE_CHAOS";
 
-/// Returns whether this is `make chaos`.
+/// Returns whether a record is taken, as in `make chaos`.
 pub(crate) fn is_taken() -> bool {
     env::var_os(VARIABLE).is_some()
 }
 
-/// Appends what came of a fault, or nothing if no record is taken.
+/// Appends the outcome of a fault if a record is taken.
 pub(crate) fn append(row: &Row, kind: Kind, outage: Duration, outcome: &Outcome) {
     let Some(file) = env::var_os(VARIABLE) else {
         return;
@@ -29,11 +30,11 @@ pub(crate) fn append(row: &Row, kind: Kind, outage: Duration, outcome: &Outcome)
         .collect();
     let mut options = OpenOptions::new();
     let mut file = options.create(true).append(true).open(file).unwrap();
-    // In one piece, since others append as well.
+    // Write everything at once, because other processes also append to the file.
     file.write_all(lines.as_bytes()).unwrap();
 }
 
-/// Returns what came of one subscriber.
+/// Returns the line of one subscriber.
 pub(crate) fn line(
     row: &Row,
     kind: Kind,

@@ -1,4 +1,4 @@
-//! Official SDKs in programs of their own, which print a line of JSON for each event.
+//! Official SDKs in separate programs, which print one line of JSON per event.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ use super::{
     subscriber::{Journal, Protocol},
 };
 
-/// A program with a client and a subscription for each of some channels. Killed when dropped.
+/// A program with a client and a subscription to each of several channels. Killed when dropped.
 pub(crate) struct Sdk {
     protocol: Protocol,
     child: Child,
@@ -31,17 +31,18 @@ pub(crate) struct Sdk {
     listener: Option<JoinHandle<()>>,
 }
 
-/// What the events of one subscription mean for the ledger.
+/// Translates the events of one subscription for the ledger.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     was_subscribed: bool,
 }
 
 impl Sdk {
-    /// Starts a program that subscribes to these channels; `None` if what it needs is not installed, which is said.
+    /// Starts a program that subscribes to these channels. Returns `None`, and reports the skipped
+    /// test, if the program's requirements are not installed.
     ///
     /// # Panics
-    /// It is not installed, and `CI` is set.
+    /// Panics if they are not installed and `CI` is set.
     pub(crate) fn start(
         protocol: Protocol,
         endpoint: &str,
@@ -96,7 +97,7 @@ impl Sdk {
         })
     }
 
-    /// Stops the program with all that it has open, or lets it go on.
+    /// Pauses the program with all its connections, or resumes it.
     pub(crate) fn read(&self, is_reading: bool) {
         let signal = if is_reading {
             Signal::SIGCONT
@@ -106,7 +107,7 @@ impl Sdk {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
 
-    /// Checks that the program still runs, and that all its events were understood.
+    /// Checks that the program is still running and that all its events were understood.
     pub(crate) fn check(&mut self) {
         let ended = self.child.try_wait().unwrap();
         let is_listening = self
@@ -121,7 +122,7 @@ impl Sdk {
         );
     }
 
-    /// Returns the events besides publications.
+    /// Returns all events that are not publications.
     pub(crate) fn told(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
     }
@@ -129,7 +130,7 @@ impl Sdk {
 
 impl Drop for Sdk {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have exited already.
         _ = self.child.kill();
         _ = self.child.wait();
         if let Some(listener) = self.listener.take() {
@@ -139,10 +140,11 @@ impl Drop for Sdk {
 }
 
 impl Reading {
-    /// Returns what an event means; `None` if it says nothing of what arrives.
+    /// Returns the meaning of an event, or `None` if it does not concern publications.
     ///
-    /// An interruption alone is no notice, because the SDK may recover from it, and then nothing may be missing. It is
-    /// one when the subscription is there again and the SDK does not say that everything was recovered.
+    /// An interruption alone is not a notice of a gap, because the SDK may recover from it, and
+    /// then nothing may be missing. It becomes one when the subscription is restored and the SDK
+    /// does not report that everything was recovered.
     pub(crate) fn read(&mut self, event: &Value) -> Option<Seen> {
         match event["event"].as_str().expect("every line has an event") {
             "publication" => Some(Seen::Number(event["number"].as_u64().expect("a number"))),
@@ -153,12 +155,13 @@ impl Reading {
             }
             "connected" | "connecting" | "disconnected" | "error" | "subscribing"
             | "unsubscribed" => None,
-            other => panic!("event that no SDK has: {other}"),
+            other => panic!("unknown event: {other}"),
         }
     }
 }
 
-/// Returns the program of an SDK and its argument; `None` if one is not installed, which is said.
+/// Returns the program of an SDK and its argument. Returns `None`, and reports the skipped test, if
+/// one is not installed.
 fn program(protocol: Protocol) -> Option<[PathBuf; 2]> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let tests = root.join("sdk-tests");
@@ -173,13 +176,13 @@ fn program(protocol: Protocol) -> Option<[PathBuf; 2]> {
             tests.join("python/subscriber.py"),
             root.join(".cache/sdk-python/.stamp"),
         ),
-        Protocol::EventStream | Protocol::Raw => unreachable!("a part of this program"),
+        Protocol::EventStream | Protocol::Raw => unreachable!("runs within this program"),
     };
     if package.exists() && program.exists() {
         return Some([program, script]);
     }
     skip(format_args!(
-        "{} is not installed; `make sdks` does it",
+        "{} is not installed; run `make sdks`",
         protocol.name()
     ));
     None
@@ -200,7 +203,7 @@ mod tests {
     const INTERRUPTED: &str = r#"{"event":"subscribing","code":2500}"#;
     const CUT: &str = r#"{"event":"connecting","code":1}"#;
 
-    /// Judges what an SDK tells of the publications 1 to 9; a second passes between two events.
+    /// Judges the events of an SDK for publications 1 to 9. One second passes between two events.
     fn judge(events: &[Value]) -> Verdict {
         let mut published = Published::default();
         (1..=9).for_each(|number| published.acknowledge(number));
@@ -260,7 +263,7 @@ mod tests {
         };
         assert_eq!(judge_between(&[INTERRUPTED, LOST]), (0, 3, 1));
         assert_eq!(judge_between(&[CUT, FIRST]), (0, 3, 1));
-        // Nothing was said, or that everything was recovered, or only that something was interrupted.
+        // The SDK reported nothing, or a full recovery, or only an interruption.
         assert_eq!(judge_between(&[]), (3, 0, 0));
         assert_eq!(judge_between(&[INTERRUPTED, RECOVERED]), (3, 0, 0));
         assert_eq!(judge_between(&[INTERRUPTED, CUT]), (3, 0, 0));

@@ -1,4 +1,4 @@
-//! Redis and NATS in processes of our own, and what can be done to them.
+//! Redis and NATS servers, and the faults that can be inflicted on them.
 
 use std::{
     env, fs,
@@ -19,39 +19,40 @@ use serde_json::Value;
 
 use super::{clock::Clock, nats};
 
-/// Bytes of the disk of a broker that is to become full.
+/// Size of a broker's disk that is made to fill up.
 const DISK: &str = "size=64m";
 
-/// Bytes that JetStream may store.
+/// Maximum amount of data that JetStream may store.
 const NATS_STORED_MAX: &str = "32MB";
 
-/// How long a replica may take to copy what there is.
+/// How long a replica may take to copy the existing data.
 const COPIED_MAX: Duration = Duration::from_secs(20);
 
-/// Which broker.
+/// The kind of broker.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
     Nats,
     Redis,
 }
 
-/// What is special about a server.
+/// Deviations from a default server.
 #[derive(Default)]
 pub(crate) struct Special<'a> {
-    /// The time of day that it goes by. NATS knows no other than the right one: Go does not ask the library.
+    /// The clock that the server uses. It has no effect on NATS, because Go does not read the time
+    /// through the C library.
     pub(crate) clock: Option<&'a Clock>,
-    /// True if it writes to a small disk of its own.
+    /// True if the server writes to its own small disk.
     pub(crate) has_disk: bool,
-    /// True if it stores little.
+    /// True if the server can store only little.
     pub(crate) is_small: bool,
-    /// The port of the server that this one copies.
+    /// The port of the server of which this one is a replica.
     pub(crate) copies: Option<u16>,
 }
 
 /// A broker's server on a free port. Killed when dropped.
 pub(crate) struct BrokerServer {
     pub(crate) kind: Kind,
-    // Before the process, since its directory is removed with it.
+    // Declared before the process, so that it is dropped first: the process removes its directory.
     disk: Option<Disk>,
     process: ServerProcess,
 }
@@ -72,7 +73,8 @@ impl Kind {
         env::var(variable).unwrap_or_else(|_| name.to_owned())
     }
 
-    /// Both write to a file before they answer; what is written survives the process, though not the machine.
+    /// Returns the arguments of the server. Both kinds write to a file before they respond, so that
+    /// data survives a crash of the process, though not of the machine.
     fn arguments(self, port: u16, directory: &Path, special: &Special<'_>) -> Vec<String> {
         let directory = directory.display().to_string();
         let port = port.to_string();
@@ -108,7 +110,7 @@ impl Kind {
 }
 
 impl BrokerServer {
-    /// Starts a server; `None` if something that it needs is not there, which is said.
+    /// Starts a server. Returns `None`, and reports the skipped test, if a requirement is missing.
     pub(crate) fn start(kind: Kind, special: &Special<'_>) -> Option<Self> {
         let port = free_port();
         let binary = kind.binary();
@@ -140,14 +142,14 @@ impl BrokerServer {
         Some(server)
     }
 
-    /// Lets a replica answer for itself. NATS has none here: the server begins with nothing.
+    /// Promotes a replica. NATS has no replica in these tests; its server starts empty.
     pub(crate) fn promote(&self) {
         if self.kind == Kind::Redis {
             self.redis("REPLICAOF NO ONE");
         }
     }
 
-    /// Lets it take no more than it has.
+    /// Fills the server, so that it cannot store anything more.
     pub(crate) async fn fill(&self) {
         match self.kind {
             Kind::Redis => {
@@ -157,7 +159,7 @@ impl BrokerServer {
                 let stream = r#"{"name":"FILLER","subjects":["filler"],"storage":"file"}"#;
                 self.nats("STREAM.CREATE.FILLER", stream).await;
                 let payload = "x".repeat(512 << 10);
-                // Until it is full: the limit divided by the size of a message, and some.
+                // Enough to fill it: a little more than the limit divided by the size of a message.
                 for _ in 0..80 {
                     let answer = nats::request(self.port(), "filler", &payload).await;
                     if answer.is_none_or(|answer| answer["error"].is_object()) {
@@ -168,7 +170,7 @@ impl BrokerServer {
         }
     }
 
-    /// Lets it take more again.
+    /// Makes room in the server again.
     pub(crate) async fn empty(&self) {
         match self.kind {
             Kind::Redis => {
@@ -180,7 +182,7 @@ impl BrokerServer {
         }
     }
 
-    /// Throws away what it keeps, or in Redis some of it, soon.
+    /// Makes the server discard its data; Redis discards only some of it, after a short time.
     pub(crate) async fn evict(&self) {
         match self.kind {
             Kind::Redis => {
@@ -202,14 +204,14 @@ impl BrokerServer {
         }
     }
 
-    /// Lets it keep what it has again.
+    /// Stops the server from discarding data.
     pub(crate) fn keep(&self) {
         if self.kind == Kind::Redis {
             self.redis("CONFIG SET maxmemory 0");
         }
     }
 
-    /// Leaves nothing of the disk that it has for itself.
+    /// Fills the server's own disk.
     pub(crate) fn fill_disk(&self) {
         let disk = self.disk.as_ref().expect("a server with a disk");
         let mut file = fs::File::create(disk.filler()).unwrap();
@@ -218,7 +220,8 @@ impl BrokerServer {
         }
     }
 
-    /// Gives it its disk back. NATS turns JetStream off for good when that is full, so it is started again.
+    /// Frees the server's disk. NATS is restarted, because it disables JetStream permanently when
+    /// the disk is full.
     pub(crate) fn empty_disk(&mut self) {
         let disk = self.disk.as_ref().expect("a server with a disk");
         fs::remove_file(disk.filler()).unwrap();
@@ -233,12 +236,15 @@ impl BrokerServer {
             .redis("INFO replication")
             .contains("master_link_status:up")
         {
-            assert!(start.elapsed() < COPIED_MAX, "the replica copies nothing");
+            assert!(
+                start.elapsed() < COPIED_MAX,
+                "the replica did not copy the data"
+            );
             thread::sleep(Duration::from_millis(50));
         }
     }
 
-    /// Runs a command and returns the answer as it is.
+    /// Runs a command and returns the raw response.
     fn redis(&self, command: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port())).unwrap();
         stream
@@ -250,11 +256,11 @@ impl BrokerServer {
         answer
     }
 
-    /// Asks JetStream.
+    /// Sends a request to the JetStream API.
     async fn nats(&self, what: &str, body: &str) -> Value {
         let subject = format!("$JS.API.{what}");
         let answer = nats::request(self.port(), &subject, body).await;
-        let answer = answer.unwrap_or_else(|| panic!("no answer to {what}"));
+        let answer = answer.unwrap_or_else(|| panic!("no response to {what}"));
         assert!(!answer["error"].is_object(), "{what}: {answer}");
         answer
     }
@@ -274,7 +280,7 @@ impl DerefMut for BrokerServer {
     }
 }
 
-/// A small file system in memory. Unmounted when dropped, whoever still uses it.
+/// A small file system in memory. It is unmounted when dropped, even if it is still in use.
 struct Disk {
     path: PathBuf,
 }
@@ -295,19 +301,19 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily, since the server may still write to it.
+        // Unmount lazily, because the server may still write to it.
         _ = Command::new("umount").arg("-l").arg(&self.path).status();
     }
 }
 
-/// Returns whether file systems can be mounted; says so if not.
+/// Returns whether file systems can be mounted, and reports the skipped test if not.
 ///
 /// # Panics
-/// They can't, and `CI` is set.
+/// Panics if they cannot be mounted and `CI` is set.
 fn can_mount() -> bool {
     let is_root = nix::unistd::geteuid().is_root();
     if !is_root {
-        skip("only root can mount the small disk that is to become full");
+        skip("only root can mount the small disk that is made to fill up");
     }
     is_root
 }

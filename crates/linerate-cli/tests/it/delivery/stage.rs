@@ -1,4 +1,5 @@
-//! Where faults happen: a broker, two nodes, publishers and subscribers, and the networks between them.
+//! The stage for faults: a broker, two nodes, publishers, subscribers, and the networks between
+//! them.
 
 use std::{
     net::SocketAddr,
@@ -23,42 +24,43 @@ use super::{
     subscriber::{Access, Journal, Protocol, Reader, Subscriber},
 };
 
-/// How long subscribers may take to begin, and to get what is left when everything works again.
+/// How long subscribers may take to start, and to receive what is outstanding after a fault is
+/// repaired.
 const SETTLE_MAX: Duration = Duration::from_secs(60);
 
-/// How many publications there must be before and after something breaks.
+/// Minimum number of publications before and after a fault.
 const PUBLICATIONS_MIN: u64 = 50;
 
-/// How long a node may take to show a new certificate.
+/// How long a node may take to present a new certificate.
 const ROTATED_MAX: Duration = Duration::from_secs(10);
 
-/// How often is looked whether something has happened.
+/// Interval for polling.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Bytes a second of a slow link, and of a slow reader.
+/// Bytes per second of a slow link and of a slow reader.
 const SLOW_LINK: usize = 8 << 10;
 const SLOW_READER: usize = 64 << 10;
 
-/// Channels of each kind: one as it is by default, one that the node remembers, one that the broker keeps, and one of
-/// which the broker keeps next to nothing.
+/// One channel of each kind: with default settings, with history in the node, with history in the
+/// broker, and with very little history in the broker.
 pub(crate) const CHANNELS: [&str; 4] = ["default:1", "historied:1", "durable:1", "short:1"];
 
 const SDKS: [Protocol; 2] = [Protocol::JavaScript, Protocol::Python];
 const READERS: [Protocol; 2] = [Protocol::EventStream, Protocol::Raw];
 
-/// A broker, a node that publishers use, and one that is to be hurt, with its subscribers.
+/// A broker, a node for the publishers, and the node under test with its subscribers.
 pub(crate) struct Stage {
     fault: Fault,
     pub(crate) broker: BrokerServer,
-    /// What takes the broker's place.
+    /// The server that replaces the broker.
     heir: Option<BrokerServer>,
     certificates: Option<Certificates>,
     clock: Option<Clock>,
-    /// The way of publishers and of the node that they use to the broker.
+    /// The network from publishers and their node to the broker.
     road: Proxy,
-    /// The way of the other node to the broker.
+    /// The network from the node under test to the broker.
     link: Proxy,
-    /// The way of clients to that node.
+    /// The network from clients to the node under test.
     access: Proxy,
     unharmed: Node,
     node: Node,
@@ -70,28 +72,29 @@ pub(crate) struct Stage {
     readiness: [Readiness; 2],
 }
 
-/// What came of a subscriber.
+/// The verdict on one subscriber.
 pub(crate) struct Judged {
     pub(crate) channel: String,
     pub(crate) protocol: Protocol,
     pub(crate) is_bystander: bool,
-    /// How many publications were acknowledged, and of how many nobody knows.
+    /// Number of acknowledged publications, and of those with an unknown result.
     pub(crate) published: [u64; 2],
     pub(crate) verdict: Verdict,
 }
 
-/// What came of all.
+/// The outcome of a fault.
 pub(crate) struct Outcome {
     pub(crate) judged: Vec<Judged>,
-    /// After how long a node was not ready any more, and after how long all were again.
+    /// Time until a node was no longer ready, and time until all nodes were ready again.
     pub(crate) red: Option<Duration>,
     pub(crate) green: Option<Duration>,
-    /// What SDKs told besides publications, and what the node logged.
+    /// Events of SDKs other than publications, and the node's log.
     pub(crate) told: String,
 }
 
 impl Stage {
-    /// Starts everything, and waits until publications flow. `None` if something that is needed is not installed.
+    /// Starts everything, and waits until publications arrive. Returns `None` if a requirement is
+    /// not installed.
     pub(crate) async fn set(fault: Fault, kind: Kind) -> Option<Self> {
         let is_small = matches!(fault, Fault::BrokerFull | Fault::BrokerDiskFull);
         let clock = (fault == Fault::ClockStepped).then(Clock::new);
@@ -206,7 +209,8 @@ impl Stage {
         added.into()
     }
 
-    /// Publishes in the default channel without linerate, and in the others by the node that stays whole.
+    /// Starts publishers: directly to the broker for the default channel, and through the unharmed
+    /// node for the others.
     fn publish(&mut self) {
         let padding = self.fault.row().padding;
         for channel in CHANNELS {
@@ -219,14 +223,15 @@ impl Stage {
         }
     }
 
-    /// Waits until there are some more publications in each channel, and each subscriber has seen one of them.
+    /// Waits until more publications have been made in each channel, and each subscriber has seen
+    /// at least one of them.
     async fn flow(&self) {
         let counts: Vec<u64> = self.publishers.iter().map(Publisher::len).collect();
         let start = Instant::now();
         for (publisher, before) in self.publishers.iter().zip(counts) {
             while publisher.len() < before + PUBLICATIONS_MIN {
                 let channel = &publisher.channel;
-                assert!(start.elapsed() < SETTLE_MAX, "nothing flows in {channel}");
+                assert!(start.elapsed() < SETTLE_MAX, "no publications in {channel}");
                 sleep(LOOK_INTERVAL).await;
             }
         }
@@ -235,14 +240,14 @@ impl Stage {
                 let (channel, protocol) = (&subscriber.channel, subscriber.protocol);
                 assert!(
                     start.elapsed() < SETTLE_MAX,
-                    "{protocol:?}: nothing arrives in {channel}"
+                    "{protocol:?}: no publications arrive in {channel}"
                 );
                 sleep(LOOK_INTERVAL).await;
             }
         }
     }
 
-    /// Breaks something, for so long, and mends it. Returns when it was broken.
+    /// Inflicts the fault for the duration `outage`, then repairs it. Returns when it began.
     pub(crate) async fn inflict(&mut self, outage: Duration) -> Instant {
         let mut broken = Instant::now();
         let end = broken + outage;
@@ -393,7 +398,8 @@ impl Stage {
         broken
     }
 
-    /// Rotates the certificate until the time is over, and cuts connections so that clients see the new one.
+    /// Rotates the certificate repeatedly until `end`, and cuts connections so that clients see
+    /// each new one.
     async fn rotate_certificates(&self, end: Instant) {
         let certificates = self.certificates.as_ref().expect("certificates");
         while Instant::now() < end {
@@ -402,7 +408,10 @@ impl Stage {
             while shown_certificate(self.node.address, certificates).await
                 != Some(certificates.current().to_vec())
             {
-                assert!(start.elapsed() < ROTATED_MAX, "the certificate stays");
+                assert!(
+                    start.elapsed() < ROTATED_MAX,
+                    "the certificate was not replaced"
+                );
                 sleep(LOOK_INTERVAL).await;
             }
             self.access.cut();
@@ -463,7 +472,7 @@ impl Stage {
     }
 }
 
-/// Cuts a way several times for a moment, and then until it is mended.
+/// Cuts a network several times for a moment, and then until it is repaired.
 async fn cut_repeatedly(way: &Proxy) {
     for _ in 0..3 {
         way.cut();
@@ -479,7 +488,7 @@ async fn settle(subscriber: &Subscriber, published: &Published, until: Instant) 
     }
 }
 
-/// Returns the certificate that a server shows.
+/// Returns the certificate that a server presents.
 async fn shown_certificate(address: SocketAddr, certificates: &Certificates) -> Option<Vec<u8>> {
     let stream = TcpStream::connect(address).await.ok()?;
     let connector = TlsConnector::from(certificates.client_config());

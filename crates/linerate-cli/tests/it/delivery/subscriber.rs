@@ -1,4 +1,4 @@
-//! Subscribers that come back whenever they are sent away, and write down what they saw.
+//! Subscribers that reconnect whenever they are disconnected, and record what they saw.
 
 use std::{
     net::SocketAddr,
@@ -19,13 +19,13 @@ use super::{
     publisher::number,
 };
 
-/// How long is waited before a subscriber comes back.
+/// How long a subscriber waits before it reconnects.
 const BACK_AFTER: Duration = Duration::from_millis(200);
 
-/// How long a subscriber waits for a sign of life. Nodes in these tests always have something to say.
+/// How long a subscriber waits for data. Nodes in these tests always have something to send.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// What a subscriber is.
+/// The protocol and implementation of a subscriber.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Protocol {
     /// Events over HTTP, with recovery.
@@ -34,15 +34,15 @@ pub(crate) enum Protocol {
     JavaScript,
     /// `centrifuge-python`.
     Python,
-    /// Raw, told of gaps, without recovery.
+    /// The raw protocol, with notices of gaps but without recovery.
     Raw,
 }
 
-/// Where a node is.
+/// How to reach a node.
 #[derive(Clone)]
 pub(crate) struct Access {
     pub(crate) address: SocketAddr,
-    /// How it is trusted, if it speaks TLS.
+    /// The configuration that trusts the node, if it uses TLS.
     pub(crate) tls: Option<Arc<ClientConfig>>,
 }
 
@@ -50,12 +50,12 @@ pub(crate) struct Access {
 pub(crate) struct Subscriber {
     pub(crate) channel: String,
     pub(crate) protocol: Protocol,
-    /// True if what breaks does not break for this one.
+    /// True if the fault must not affect this subscriber.
     pub(crate) is_bystander: bool,
     pub(crate) journal: Arc<Journal>,
 }
 
-/// What a subscriber saw, and when.
+/// Records what a subscriber saw, and when.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     seen: Mutex<Vec<(Instant, Seen)>>,
@@ -63,13 +63,13 @@ pub(crate) struct Journal {
 
 /// A subscriber within this program: raw, or an event stream.
 pub(crate) struct Reader {
-    /// Whether it reads what comes.
+    /// False while the subscriber must not read.
     is_reading: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
 impl Protocol {
-    /// Returns its name in the record.
+    /// Returns the name used in the record.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::EventStream => "SSE",
@@ -85,7 +85,7 @@ impl Journal {
         self.seen.lock().unwrap().push((Instant::now(), seen));
     }
 
-    /// Returns the newest number that was seen.
+    /// Returns the last number that was seen.
     pub(crate) fn newest(&self) -> Option<u64> {
         let seen = self.seen.lock().unwrap();
         seen.iter().rev().find_map(|(_, seen)| seen.number())
@@ -115,13 +115,15 @@ impl Reader {
             match protocol {
                 Protocol::EventStream => state.run_event_stream().await,
                 Protocol::Raw => state.run_raw().await,
-                Protocol::JavaScript | Protocol::Python => unreachable!("a program of its own"),
+                Protocol::JavaScript | Protocol::Python => {
+                    unreachable!("runs in a separate program")
+                }
             }
         });
         Self { is_reading, task }
     }
 
-    /// Lets the subscriber read nothing for a while, or go on.
+    /// Pauses or resumes reading.
     pub(crate) fn read(&self, is_reading: bool) {
         self.is_reading.send_replace(is_reading);
     }
@@ -157,7 +159,8 @@ impl State {
                         None => panic!("raw subscriber got {text}"),
                     });
                 }
-                // Raw without a position promises nothing across connections, and its client knows.
+                // Without a position, raw guarantees nothing across connections, and its client
+                // knows that.
                 self.journal.see(Seen::Gap);
             }
             sleep(BACK_AFTER).await;
@@ -171,7 +174,7 @@ impl State {
             let opened = EventStream::open(&self.access, &self.channel, last.as_deref()).await;
             if let Some(mut stream) = opened {
                 if !std::mem::take(&mut is_first) && last.is_none() {
-                    // There was nothing to come back with, and its client knows.
+                    // There was no ID to resume with, and its client knows that.
                     self.journal.see(Seen::Gap);
                 }
                 while let Some(event) = self.next_event(&mut stream).await {
@@ -198,7 +201,7 @@ impl State {
         timeout(SILENCE_MAX, stream.next()).await.ok()?
     }
 
-    /// Returns the next message; `None` at the end of the connection.
+    /// Returns the next message, or `None` at the end of the connection.
     async fn next(&mut self, ws: &mut WebSocket) -> Option<String> {
         self.is_reading
             .wait_for(|is_reading| *is_reading)

@@ -1,7 +1,9 @@
-//! One test for each consumer in the table of `docs/memory.md`: driven to its bound it stays within it, what takes too much
-//! is told so, another client is served all the time, and everything is given back.
+//! One test for each consumer in the table of `docs/memory.md`: driven to its limit, it stays
+//! within it; clients that use too much are told so; another client is served all the time; and all
+//! memory is released.
 //!
-//! `publications` has its test beside this file, `histories` in `linerate-gateway`, `uploads` in `upload.rs`.
+//! The test of `publications` is in `memory.rs`, that of `histories` in `linerate-gateway`, and
+//! that of `uploads` in `upload.rs`.
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +19,13 @@ use tokio::{
 use super::{Line, MIB, start, text};
 use crate::support::{PATIENCE, Server};
 
-/// Nothing but shedding ends what these floods leave open: no deadline does.
+/// Disables deadlines, so that only shedding closes what these floods leave open.
 const NO_DEADLINES: [&str; 2] = [
     "client.connect_timeout_s=600",
     "client.message_timeout_s=600",
 ];
 
-/// A server under a flood, and a client that takes no part in it.
+/// A server under a flood, and a client that does not take part in it.
 struct Scene {
     server: Server,
     line: Line,
@@ -46,7 +48,8 @@ impl Scene {
         }
     }
 
-    /// Sees that the other client gets what is published for it, and that the server keeps within its budget.
+    /// Checks that the other client receives its publications and that the server stays within its
+    /// budget.
     async fn look(&mut self) {
         self.round += 1;
         let data = self.round.to_string();
@@ -54,7 +57,7 @@ impl Scene {
         assert_eq!(text(&mut self.calm).await, format!("\"{data}\""));
     }
 
-    /// Looks until something has come about.
+    /// Keeps checking until a condition is met.
     async fn until(&mut self, what: &str, mut is_so: impl AsyncFnMut(&mut Line) -> bool) {
         let since = Instant::now();
         while !is_so(&mut self.line).await {
@@ -70,7 +73,7 @@ impl Scene {
         }
     }
 
-    /// Waits until new clients are let in again although the flood is still there, because some of it was ended.
+    /// Waits until part of the flood has been shed and new clients are accepted again.
     async fn relieved(&mut self, consumer: &str) {
         self.until("shed", async |line| line.sheds(consumer).await > 0)
             .await;
@@ -79,7 +82,8 @@ impl Scene {
         assert_eq!(self.server.get("/live").await.status, 200);
     }
 
-    /// Waits until the server has closed one of a flood, ends the others, and returns what that one was told.
+    /// Waits until the server has closed one client of a flood, ends the others, and returns what
+    /// that one was told.
     async fn first_told<T: 'static>(&mut self, mut flood: JoinSet<T>) -> T {
         let since = Instant::now();
         loop {
@@ -93,7 +97,7 @@ impl Scene {
         }
     }
 
-    /// Waits until nothing of the flood is counted any more, but for what workers keep of their slabs.
+    /// Waits until the flood no longer uses any memory, except for slabs that workers keep.
     async fn returned(&mut self, consumer: &str) {
         let slabs = self.bytes_max / 8;
         self.until("returned", async |line| {
@@ -106,7 +110,7 @@ impl Scene {
     }
 }
 
-/// Connects a client of Centrifuge in JSON.
+/// Connects a Centrifuge client that uses JSON.
 async fn connect(server: &Server) -> WebSocket {
     let mut ws = server.connect("/connection/websocket").await;
     ws.send(r#"{"id":1,"connect":{}}"#).await.unwrap();
@@ -114,10 +118,11 @@ async fn connect(server: &Server) -> WebSocket {
     ws
 }
 
-/// Begins a message of which the rest never comes, and reads until the server has closed the connection. Returns the code.
+/// Starts a message without ever finishing it, and reads until the server has closed the
+/// connection. Returns the close code.
 async fn begin_message(mut ws: WebSocket, bytes: Vec<u8>) -> Option<u16> {
     let mut writer = ws.writer(MessageKind::Text);
-    // A server that is short of memory already may have closed it.
+    // A server that is already short of memory may have closed the connection.
     _ = writer.write(&bytes).await;
     // Dropping its writer would close the connection.
     std::mem::forget(writer);
@@ -127,7 +132,7 @@ async fn begin_message(mut ws: WebSocket, bytes: Vec<u8>) -> Option<u16> {
     closed.ok().map(|closed| closed.code)
 }
 
-/// Reads until the server has closed the connection; returns the code.
+/// Reads until the server has closed the connection; returns the close code.
 async fn code_of(mut ws: WebSocket) -> Option<u16> {
     while let Ok(Some(_)) = ws.recv().await {}
     let closed = ws.close(CloseCode::NORMAL, "").await;
@@ -185,7 +190,7 @@ async fn blocks_stay_within_what_a_channel_keeps_of_them() {
     for _ in 0..200 {
         scene.line.publish("demo:blocks", &data).await;
         let (blocks, _) = scene.line.used("blocks").await;
-        // What one kind of subscription keeps, what waits for a socket, and two slabs.
+        // One kind of subscription's blocks, the data that waits for a socket, and two slabs.
         assert!(blocks <= 2 * MIB, "{blocks} bytes of blocks");
     }
     scene.look().await;
@@ -206,7 +211,8 @@ async fn bodies_that_never_end_are_answered_503_and_keep_nobody_out() {
             _ = stream.write_all(head.as_bytes()).await;
             _ = stream.write_all(&vec![b' '; 900_000]).await;
             let mut answer = Vec::new();
-            // A reset may follow the answer: the rest of the body is not read.
+            // A reset may follow the response, because the server does not read the rest of the
+            // body.
             _ = stream.read_to_end(&mut answer).await;
             String::from_utf8(answer).unwrap()
         });
@@ -290,7 +296,7 @@ async fn messages_that_never_end_are_closed_with_3011_and_keep_nobody_out() {
         let Ok(mut ws) = linerate::connect(&url).await else {
             break;
         };
-        // Both who has said who it is and who has not.
+        // Use both authenticated and unauthenticated clients.
         if number % 2 == 0 {
             ws.send(r#"{"id":1,"connect":{}}"#).await.unwrap();
         }
@@ -312,7 +318,7 @@ async fn subscriptions_beyond_the_budget_end_with_3011() {
     ];
     let mut scene = Scene::start(BUDGET, &settings).await;
     let mut flood = Vec::new();
-    // All are there before memory is short.
+    // All clients connect before memory is short.
     for _ in 0..8 {
         flood.push(connect(&scene.server).await);
     }

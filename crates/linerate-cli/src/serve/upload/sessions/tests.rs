@@ -1,4 +1,4 @@
-//! Places, and what is kept, in paused time.
+//! Tests of places and kept sessions, in paused time.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ fn address(last: u8) -> IpAddr {
     [192, 0, 2, last].into()
 }
 
-/// Starts a session that has read one line, and has its memory set aside.
+/// Starts a session that has read one line, with its memory reserved.
 fn read_line(sessions: &Arc<Sessions>) -> Box<Hosted> {
     let mut hosted = sessions.session();
     let now = sessions.now();
@@ -70,7 +70,7 @@ async fn session_is_kept_for_its_time_and_then_forgotten() {
     assert!(session.session.has_files());
     sessions.keep(seat, session);
     sleep(Duration::from_secs(59)).await;
-    assert_eq!(sessions.count(), (0, 1), "its time began anew");
+    assert_eq!(sessions.count(), (0, 1), "its time started again");
     sleep(Duration::from_secs(2)).await;
     assert_eq!(sessions.count(), (0, 0));
     assert!(sessions.resume(id, Arc::default()).await.is_none());
@@ -91,7 +91,10 @@ async fn newcomer_takes_the_place_of_the_one_that_is_gone_for_longest() {
     assert_eq!(sessions.count(), (1, 1));
     assert!(sessions.resume(ids[0], Arc::default()).await.is_none());
     let resumed = sessions.resume(ids[1], Arc::default()).await.unwrap();
-    assert!(begin(&sessions).is_none(), "nobody who is here gives way");
+    assert!(
+        begin(&sessions).is_none(),
+        "sessions with a connection do not give way"
+    );
     drop((newcomer, resumed));
     assert_eq!(sessions.places.available_permits(), 2);
     assert_eq!(sessions.count(), (0, 0));
@@ -126,13 +129,19 @@ async fn one_address_has_so_many_uploads_and_its_kept_ones_give_way_first() {
     let (hosted, seat) = begin_from(&sessions, mapped).unwrap();
     let refused = begin_from(&sessions, address(1)).err();
     assert_eq!(refused, Some(NoPlace::Address));
-    assert!(begin_from(&sessions, address(2)).is_ok(), "others go on");
+    assert!(
+        begin_from(&sessions, address(2)).is_ok(),
+        "other addresses are not affected"
+    );
     sessions.keep(seat, hosted);
     let third = begin_from(&sessions, address(1)).unwrap();
     assert_eq!(sessions.count(), (2, 0));
     let local = [127, 0, 0, 1].into();
     let near: Vec<_> = (0..5).map(|_| begin_from(&sessions, local)).collect();
-    assert!(near.iter().all(Result::is_ok), "a proxy may be there");
+    assert!(
+        near.iter().all(Result::is_ok),
+        "the address may belong to a proxy"
+    );
     drop((first, third));
 }
 
@@ -159,7 +168,7 @@ async fn session_that_needs_more_than_is_left_is_refused_and_others_go_on() {
     assert!(sessions.memory_used() < 4 << 20);
 }
 
-/// Sessions of which one holds nearly all of 64 MiB and one holds little.
+/// One session holds nearly all of 64 MiB, and another one holds little.
 #[tokio::test]
 async fn largest_upload_gives_way_to_one_that_asks_for_little() {
     const MIB: u64 = 1 << 20;
@@ -171,7 +180,11 @@ async fn largest_upload_gives_way_to_one_that_asks_for_little() {
     let (mut small, _seat, others_calls) = begin_holding(&sessions, 10 * MIB);
     let ask = |hosted: &mut Hosted| sessions.grow(&mut hosted.share, 8 * MIB);
     assert_eq!(ask(&mut small), Err(Lack::Soon));
-    assert_eq!(ask(&mut small), Err(Lack::Soon), "it is told once");
+    assert_eq!(
+        ask(&mut small),
+        Err(Lack::Soon),
+        "the large upload is told only once"
+    );
     assert_eq!(process.sheds(linerate_budget::Consumer::Uploads), 1);
     calls.to_give_way().await;
     assert_eq!(others_calls.gave_way(), None);
