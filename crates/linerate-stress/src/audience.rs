@@ -1,4 +1,5 @@
-//! The process of subscribers that read all they get, and know how long it was on its way.
+//! The process of subscribers that read everything, and measure how long each publication took to
+//! arrive.
 
 use std::{
     collections::BTreeMap,
@@ -26,30 +27,30 @@ use crate::{
 /// The first argument of such a process.
 pub(crate) const AUDIENCE: &str = "audience";
 
-/// What it subscribes to, and how.
+/// The channel of the subscribers, and the path of their requests.
 pub(crate) const CHANNEL: &str = "demo:stress";
 pub(crate) const PATH: &str = "/raw?channel=demo:stress";
 
-/// Subscribers that are opened at once.
+/// How many subscribers are opened at the same time.
 const BATCH: usize = 64;
 
-/// How long the kernel waits for input before orders are looked at.
+/// How long to wait for input before checking for commands.
 const LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 10_000_000,
 };
 
-/// What the audience says of the publications since it was asked last.
+/// What the audience reports about the publications since the last report.
 pub(crate) type Heard = BTreeMap<String, u64>;
 
 struct Subscriber {
     stream: TcpStream,
-    /// The beginning of a frame whose end has not come.
+    /// The beginning of a frame that is not complete.
     rest: Vec<u8>,
 }
 
-/// Opens subscribers and says so; then answers each line of the standard input with what was heard
-/// since the last one, until its end.
+/// Opens the subscribers and reports it; then answers each line of standard input with what was
+/// received since the last one, until the input ends.
 pub(crate) fn listen(server: SocketAddr, count: usize) -> Result<()> {
     cores::take_last()?;
     cores::go_first();
@@ -85,7 +86,7 @@ pub(crate) fn listen(server: SocketAddr, count: usize) -> Result<()> {
         let ready = epoll::wait(&epoll, &mut events[..], Some(&LOOK))?;
         for event in &events[..ready] {
             let subscriber = &mut subscribers[event.data.u64() as usize];
-            subscriber.read(&mut waits).context("a live subscriber")?;
+            subscriber.read(&mut waits).context("live subscriber")?;
         }
     }
 }
@@ -135,17 +136,17 @@ impl Subscriber {
                     break;
                 }
                 None if bytes > 0 => {}
-                _ => bail!("a subscriber is refused: {}", self.rest.escape_ascii()),
+                _ => bail!("subscriber refused: {}", self.rest.escape_ascii()),
             }
         }
         Ok(self.stream.set_nonblocking(true)?)
     }
 
-    /// Reads what there is once, and adds how long each publication was on its way.
+    /// Reads once, and adds how long each publication took to arrive.
     fn read(&mut self, waits: &mut Vec<Duration>) -> Result<()> {
         let mut buffer = [0; 64 << 10];
         let (bytes, stamp) = match receive(&self.stream, &mut buffer) {
-            Ok((0, _)) => bail!("was cut off"),
+            Ok((0, _)) => bail!("connection closed by the server"),
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -163,7 +164,7 @@ impl Subscriber {
                     pong.extend(payload);
                     self.stream.write_all(&pong)?;
                 }
-                first => bail!("got a frame that begins with {first:#x}"),
+                first => bail!("received an unexpected frame with first byte {first:#x}"),
             }
         }
         self.rest.drain(..done);
@@ -171,7 +172,8 @@ impl Subscriber {
     }
 }
 
-/// Returns the first byte of the first frame and where its payload is, if it is whole.
+/// Returns the first byte of the first frame and the range of its payload, if the frame is
+/// complete.
 fn whole_frame(bytes: &[u8]) -> Option<(u8, std::ops::Range<usize>)> {
     let (start, length) = match bytes {
         [_, 126, high, low, ..] => (4, usize::from(u16::from_be_bytes([*high, *low]))),
@@ -182,7 +184,7 @@ fn whole_frame(bytes: &[u8]) -> Option<(u8, std::ops::Range<usize>)> {
     (bytes.len() >= start + length).then_some((bytes[0], start..start + length))
 }
 
-/// Returns a publication that says when it was made.
+/// Returns a publication of `bytes` bytes that contains the current time.
 pub(crate) fn publication(bytes: usize) -> Result<String> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let head = format!(r#"{{"at":{},"more":""#, now.as_nanos());
@@ -192,7 +194,7 @@ pub(crate) fn publication(bytes: usize) -> Result<String> {
 
 fn on_its_way(payload: &[u8], stamp: SystemTime) -> Result<Duration> {
     // Nanoseconds since 1970 have 19 digits until 2286.
-    let digits = payload.get(6..25).context("a short publication")?;
+    let digits = payload.get(6..25).context("publication is too short")?;
     let nanos: u64 = std::str::from_utf8(digits)?.parse()?;
     let made = SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos);
     Ok(stamp.duration_since(made).unwrap_or_default())

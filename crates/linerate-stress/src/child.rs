@@ -1,4 +1,4 @@
-//! Processes that this program starts of itself, and talks to in lines.
+//! Processes that this program starts from its own binary, and talks to in lines.
 
 use std::{
     env,
@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// A process that ends when nobody talks to it any more.
+/// A process that ends when its standard input is closed.
 pub(crate) struct Child {
     process: process::Child,
     input: ChildStdin,
@@ -24,8 +24,14 @@ impl Child {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let input = process.stdin.take().context("a child without input")?;
-        let output = process.stdout.take().context("a child without output")?;
+        let input = process
+            .stdin
+            .take()
+            .context("child process has no standard input")?;
+        let output = process
+            .stdout
+            .take()
+            .context("child process has no standard output")?;
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -43,18 +49,18 @@ impl Child {
         Ok(writeln!(self.input, "{line}")?)
     }
 
-    /// Waits for a line.
+    /// Waits for a line of output.
     pub(crate) fn answer(&mut self) -> Result<String> {
-        self.output.recv().context("a child has ended early")
+        self.output.recv().context("child process exited early")
     }
 
-    /// Tells something, and waits for the answer.
+    /// Sends a line, and waits for the answer.
     pub(crate) fn ask(&mut self, line: &str) -> Result<String> {
         self.tell(line)?;
         self.answer()
     }
 
-    /// Tells something, and does something else again and again until the answer is there.
+    /// Sends a line, and calls `work` repeatedly until the answer arrives.
     pub(crate) fn ask_meanwhile(
         &mut self,
         line: &str,
@@ -65,7 +71,7 @@ impl Child {
             match self.output.try_recv() {
                 Ok(answer) => return Ok(answer),
                 Err(TryRecvError::Empty) => work()?,
-                Err(TryRecvError::Disconnected) => bail!("a child has ended early"),
+                Err(TryRecvError::Disconnected) => bail!("child process exited early"),
             }
         }
     }
@@ -74,14 +80,14 @@ impl Child {
         self.process.id()
     }
 
-    /// Lets the process end, and waits for that.
+    /// Closes the input of the process, and waits until it exits.
     pub(crate) fn end(self) -> Result<()> {
         let Self {
             mut process, input, ..
         } = self;
         drop(input);
         let status = process.wait()?;
-        ensure!(status.success(), "a child ended with {status}");
+        ensure!(status.success(), "child process failed: {status}");
         Ok(())
     }
 }

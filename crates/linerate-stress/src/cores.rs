@@ -1,8 +1,8 @@
-//! Who runs on which core, and who goes first there.
+//! Binds processes to cores, and sets their priorities.
 //!
-//! Attackers, live clients and the server share a machine. So that what is measured is how the server
-//! shares its time and not how the machine does, live clients run as soon as they have something to
-//! do, then the server, and attackers when these have nothing to do.
+//! Attackers, live clients and the server share a machine. To measure how the server shares its
+//! time, and not how the machine does, live clients have the highest priority, then the server, and
+//! attackers run only when the others are idle.
 
 use std::{
     path::Path,
@@ -16,7 +16,7 @@ use rustix::{
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
 
-/// The core of a server that is to have one for itself.
+/// The core of a server that runs alone on one.
 pub(crate) const SERVER: usize = 0;
 
 /// Returns the number of cores.
@@ -29,7 +29,7 @@ pub(crate) fn take(core: usize) -> Result<()> {
     let cores = count();
     ensure!(
         core < cores,
-        "{cores} core(s) are too few, {} are needed",
+        "not enough cores: {cores} available, {} required",
         core + 1
     );
     let mut set = CpuSet::new();
@@ -58,19 +58,20 @@ impl OnLast {
 
 impl Drop for OnLast {
     fn drop(&mut self) {
-        // It was allowed before.
+        // This cannot fail, because this set was in use before.
         _ = sched_setaffinity(None, &self.before);
     }
 }
 
-/// Lets this thread go before others, as far as that is allowed; not those that it starts.
+/// Gives this thread, but not those that it starts, the highest priority, as far as that is
+/// permitted.
 pub(crate) fn go_first() {
     _ = setpriority_process(None, -20);
     schedule(&["--reset-on-fork", "--fifo", "--pid", "10"]);
 }
 
-/// Returns what starts a server before whom attackers do not go, as far as that is allowed; one that
-/// `is_alone` lets nobody but live clients go before it.
+/// Returns a command that starts a server with a higher priority than the attackers, as far as that
+/// is permitted. With `is_alone`, only live clients have a higher priority than the server.
 pub(crate) fn before_attackers(server: &Path, is_alone: bool) -> Command {
     let fifo = ["--fifo", "5"];
     let is_allowed = || {
@@ -78,7 +79,7 @@ pub(crate) fn before_attackers(server: &Path, is_alone: bool) -> Command {
         let silent = command.args(fifo).arg("true").stderr(Stdio::null());
         silent.status().is_ok_and(|status| status.success())
     };
-    // Without the permission, `nice` goes on all the same.
+    // Without the permission, `nice` starts the server with its usual priority.
     let (program, arguments) = match is_alone && is_allowed() {
         true => ("chrt", fifo),
         false => ("nice", ["-n", "-20"]),
@@ -88,13 +89,13 @@ pub(crate) fn before_attackers(server: &Path, is_alone: bool) -> Command {
     command
 }
 
-/// Lets all others go before this process.
+/// Gives this process a low priority.
 pub(crate) fn go_last() {
     _ = setpriority_process(None, 10);
 }
 
-/// Sets the policy of the scheduler for this thread. Without it, what disturbs is on both sides of the
-/// comparison.
+/// Sets the scheduling policy of this thread. If that is not permitted, the disturbance affects
+/// both sides of the comparison.
 fn schedule(arguments: &[&str]) {
     let mut command = Command::new("chrt");
     command.args(arguments).arg(id().to_string());

@@ -1,4 +1,4 @@
-//! How an abuse is measured: slices with and without it.
+//! Measures an abuse in slices with and without it.
 
 use std::{
     path::PathBuf,
@@ -19,13 +19,13 @@ use crate::{
 /// The length of a slice.
 pub(crate) const SLICE: Duration = Duration::from_millis(500);
 
-/// As long as nothing that is measured.
+/// The length of a slice whose result is not used.
 const SHORT: Duration = Duration::from_millis(10);
 
-/// How long what an attacker has left behind may stay, beside the deadlines that it has.
+/// How long files may stay open after an attack; this includes the server's deadlines.
 const RELEASE_MAX: Duration = Duration::from_secs(45);
 
-/// How much is done.
+/// The options of a run.
 #[derive(Debug)]
 pub(crate) struct Effort {
     pub(crate) scale: f64,
@@ -34,13 +34,13 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    /// Returns so many, to scale.
+    /// Returns `number` multiplied by the scale, at least 1.
     pub(crate) fn scaled(&self, number: usize) -> usize {
         ((number as f64 * self.scale) as usize).max(1)
     }
 }
 
-/// A quantity before an abuse, at its peak and after it.
+/// A quantity before an abuse, at its peak, and after it.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub(crate) struct Span {
     pub(crate) before: u64,
@@ -48,23 +48,23 @@ pub(crate) struct Span {
     pub(crate) after: u64,
 }
 
-/// What was measured.
+/// The measurements of a row.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub(crate) struct Figures {
     pub(crate) memory_bytes: Span,
     pub(crate) files: Span,
-    /// Of one processor, while there was abuse.
+    /// The server's CPU time during the abuse, as a share of one core.
     pub(crate) processor_share: f64,
-    /// Of the machine, while this was measured: what its host gave to others.
+    /// The share of the machine's CPU time that its host took during the measurement.
     pub(crate) stolen_share: f64,
-    /// Medians over the slices of the 99th percentiles.
+    /// The 99th percentile of the latency without and with the abuse: the median over the slices.
     pub(crate) p99_alone: Duration,
     pub(crate) p99_with: Duration,
-    /// What the attackers did.
+    /// The attackers' tally.
     pub(crate) tally: Tally,
 }
 
-/// A server that is watched while it is abused.
+/// A server that is measured while it is abused.
 pub(crate) struct Watch {
     usage: Usage,
     begun: Instant,
@@ -94,7 +94,7 @@ impl Watch {
         })
     }
 
-    /// Does something during which there is abuse.
+    /// Runs `work`, during which there is abuse.
     pub(crate) fn during<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let (started, before) = (Instant::now(), self.usage.processor_time()?);
         let done = work(self)?;
@@ -104,18 +104,18 @@ impl Watch {
         Ok(done)
     }
 
-    /// Notes how many files there are now.
+    /// Samples the number of open files.
     pub(crate) fn look(&mut self) -> Result<()> {
         self.files.peak = self.files.peak.max(self.usage.files()?);
         Ok(())
     }
 
-    /// Returns how much memory was in use at the beginning.
+    /// Returns how many bytes of memory were in use at the beginning.
     pub(crate) const fn memory_before(&self) -> u64 {
         self.memory_before
     }
 
-    /// Returns what processor time there was for each second of abuse.
+    /// Returns the CPU time used per second of abuse.
     pub(crate) fn processor_share(&self) -> f64 {
         self.processor_time.as_secs_f64() / self.abused.as_secs_f64()
     }
@@ -125,13 +125,13 @@ impl Watch {
         Ok(stolen.as_secs_f64() / (self.begun.elapsed().as_secs_f64() * cores::count() as f64))
     }
 
-    /// Waits until the files are as before, if they come to be so in time; what is not measured here is
-    /// zero.
+    /// Waits until the number of open files is back to what it was, or a deadline passes. Figures
+    /// that are not measured here are zero.
     pub(crate) fn end(self) -> Result<Figures> {
         self.end_meanwhile(|| Ok(()))
     }
 
-    /// Does so, and something else again and again meanwhile.
+    /// Like [`Watch::end`], but calls `work` repeatedly while waiting.
     fn end_meanwhile(mut self, mut work: impl FnMut() -> Result<()>) -> Result<Figures> {
         let deadline = Instant::now() + RELEASE_MAX;
         let peak = self.usage.peak_bytes()?;
@@ -143,7 +143,7 @@ impl Watch {
             thread::sleep(Duration::from_millis(20));
             work()?;
         }
-        // What was given back at the end of the last connection is seen a little later.
+        // Memory that was released at the end of the last connection shows a little later.
         thread::sleep(Duration::from_millis(500));
         Ok(Figures {
             processor_share: self.processor_share(),
@@ -159,7 +159,8 @@ impl Watch {
     }
 }
 
-/// Alternates slices without and with an abuse; without means with its twin, if it has one.
+/// Alternates slices without and with an abuse. If the abuse has a twin, the former run with the
+/// twin.
 pub(crate) fn alternate(
     usage: Usage,
     live: &mut Live,
@@ -192,7 +193,7 @@ pub(crate) fn alternate(
     })
 }
 
-/// Tells attackers something. Live clients go on meanwhile: a server may well want a sign of life.
+/// Sends a command to attackers. Live clients continue meanwhile, so that they answer Pings.
 fn order(attackers: &mut Child, live: &mut Live, order: &str) -> Result<()> {
     let go_on = || live.p99(SHORT).map(|_| ());
     attackers.ask_meanwhile(order, go_on).map(|_| ())

@@ -1,4 +1,4 @@
-//! The clients that behave well, and how long they wait for their answers.
+//! Clients that behave well, and measure how long they wait for their answers.
 
 pub(crate) mod neighbour;
 pub(crate) mod wire;
@@ -17,30 +17,30 @@ use rustls::ClientConfig;
 use self::wire::Wire;
 use crate::cores::OnLast;
 
-/// How many there are.
+/// The number of live clients.
 pub(crate) const CLIENTS: usize = 32;
 
-/// The time between two messages, over all clients.
+/// The time between two messages of all clients together.
 const INTERVAL: Duration = Duration::from_micros(250);
 
-/// A client that is not answered for so long is not served.
+/// A client that gets no answer within this time counts as not served.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A text of 16 bytes, masked with zeros.
+/// A text message of 16 bytes, masked with zeros.
 const MESSAGE: &[u8] = b"\x81\x90\0\0\0\0how do you do???";
 
-/// Where clients go.
+/// The endpoint that clients connect to.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
-    /// Sends each message back.
+    /// The path of an endpoint that echoes each message.
     pub(crate) path: &'static str,
-    /// How it is spoken to if that is by TLS.
+    /// The TLS configuration, if the server uses TLS.
     pub(crate) tls: Option<Arc<ClientConfig>>,
 }
 
 impl Target {
-    /// Returns a request that opens a WebSocket.
+    /// Returns a request that opens a WebSocket, with the additional header lines `more`.
     pub(crate) fn request(path: &str, more: &str) -> String {
         format!(
             "GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
@@ -65,12 +65,13 @@ impl Live {
         })
     }
 
-    /// Sends messages at a steady rate, one client after the other, for so long; returns the 99th
-    /// percentile of the time to the answer.
+    /// Sends messages at a steady rate for `duration`, one client after another. Returns the 99th
+    /// percentile of the time until the answer.
     ///
-    /// That time ends when the server has handed its answer to the kernel, by the stamp that this
-    /// gives it: how soon this process gets a processor then is a matter of the machine. An answer
-    /// that was late has prevented messages; each counts with what it would have waited.
+    /// That time ends when the server has handed its answer to the kernel, according to the
+    /// kernel's timestamp: when this process then gets CPU time depends on the machine. An answer
+    /// that was late has delayed later messages; each of these counts with the time that it would
+    /// have waited.
     pub(crate) fn p99(&mut self, duration: Duration) -> Result<Duration> {
         let _bound = OnLast::take()?;
         let mut waits = Vec::new();
@@ -81,10 +82,10 @@ impl Live {
                 let now = Instant::now();
                 match due.checked_duration_since(now) {
                     Some(pause) => thread::sleep(pause),
-                    // They are in `waits` already, or nobody is to blame for them.
+                    // Delays by the server are in `waits` already; others are not its fault.
                     None => due = now,
                 }
-                let mut wait = exchange(wire).context("a live client is not served")?;
+                let mut wait = exchange(wire).context("live client was not served")?;
                 due += INTERVAL;
                 waits.push(wait);
                 while wait > INTERVAL {
@@ -97,15 +98,15 @@ impl Live {
         Ok(*waits.select_nth_unstable(place).1)
     }
 
-    /// Opens connections one after the other for so long; returns the 99th percentile of the time
-    /// that one takes to its first answer.
+    /// Opens connections one after another for `duration`. Returns the 99th percentile of the time
+    /// until the first answer on a new connection.
     pub(crate) fn connecting_p99(&self, duration: Duration) -> Result<Duration> {
         let _bound = OnLast::take()?;
         let mut waits = Vec::new();
         let started = Instant::now();
         while started.elapsed() < duration {
             let connecting = Instant::now();
-            let mut wire = open(&self.target).context("a live client can't connect")?;
+            let mut wire = open(&self.target).context("live client cannot connect")?;
             exchange(&mut wire)?;
             waits.push(connecting.elapsed());
             thread::sleep(Duration::from_millis(2));
@@ -115,7 +116,8 @@ impl Live {
     }
 }
 
-/// Connects, has a message echoed, and goes; returns the certificate that the server has shown.
+/// Connects, has a message echoed, and disconnects. Returns the server's certificate, if it uses
+/// TLS.
 pub(crate) fn visit(target: &Target) -> Result<Option<Vec<u8>>> {
     let mut wire = open(target)?;
     exchange(&mut wire)?;
@@ -130,12 +132,12 @@ fn open(target: &Target) -> Result<Wire> {
         head.push(wire.read_byte()?);
     }
     if !head.starts_with(b"HTTP/1.1 101 ") {
-        bail!("a live client is refused: {}", head.escape_ascii());
+        bail!("live client refused: {}", head.escape_ascii());
     }
     Ok(wire)
 }
 
-/// Sends a message; returns the time to its echo.
+/// Sends a message, and returns the time until its echo.
 fn exchange(wire: &mut Wire) -> Result<Duration> {
     let sent = SystemTime::now();
     wire.write(MESSAGE)?;
@@ -144,7 +146,7 @@ fn exchange(wire: &mut Wire) -> Result<Duration> {
     Ok(wire.stamp().duration_since(sent).unwrap_or_default())
 }
 
-/// Reads until the echo has come; answers Pings meanwhile.
+/// Reads until the echo arrives, and answers Pings meanwhile.
 fn read_echo(wire: &mut Wire) -> Result<()> {
     loop {
         let head = [wire.read_byte()?, wire.read_byte()?];
@@ -158,7 +160,7 @@ fn read_echo(wire: &mut Wire) -> Result<()> {
                 pong.extend(payload);
                 wire.write(&pong)?;
             }
-            first => bail!("a live client got a frame that begins with {first:#x}"),
+            first => bail!("live client received an unexpected frame with first byte {first:#x}"),
         }
     }
 }

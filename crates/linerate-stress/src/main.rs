@@ -1,14 +1,15 @@
-//! What abusive clients do to our servers and to the other clients: `make stress`.
+//! Measures what abusive clients do to our servers and to their other clients: `make stress`.
 //!
-//! Each row is an abuse of a server that is a process of its own, with live clients beside it that
-//! behave well. What comes of it stands beside its bounds: the server's memory, its files, and how long
-//! the live clients wait for their answers, with the abuse and without it. If a bound is broken, so is
-//! the exit status.
+//! Each row is an abuse of a server, which runs in its own process and also serves live clients
+//! that behave well. The results are reported next to their bounds: the server's memory, its open
+//! files, and how long the live clients wait for their answers, with the abuse and without it. The
+//! exit status is 1 if a bound is exceeded.
 //!
-//! On one machine attackers take processors from those whom they attack. What is to be measured is how
-//! a server shares its time, not what is left of a machine of two cores: so waiting is measured by
-//! stamps of the kernel ([`live`]), live clients go first and attackers last ([`cores`]), and slices
-//! with abuse alternate with slices without it ([`figures`]).
+//! On one machine, attackers take CPU time from the server that they attack. The aim is to measure
+//! how a server shares its time, not what is left of a machine with two cores. Therefore latency is
+//! measured with kernel timestamps ([`live`]), live clients have the highest priority and attackers
+//! the lowest ([`cores`]), and slices with the abuse alternate with slices without it
+//! ([`figures`]).
 #![forbid(unsafe_code)]
 
 mod attack;
@@ -34,39 +35,40 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use self::{figures::Effort, outcome::Outcome};
 
-/// What abusive clients do to our servers and to the other clients.
+/// Measures what abusive clients do to our servers and to their other clients.
 ///
-/// Leave the machine alone meanwhile. The exit status is 1 if a bound is broken. On a virtual machine whose host gives
-/// more than a hundredth of its time to others, it is not said that live clients wait too long: that row has no verdict.
+/// Do not use the machine for anything else meanwhile. The exit status is 1 if a bound is exceeded.
+/// If the host of a virtual machine takes more than 1 % of its CPU time while live clients wait too
+/// long, the row gets no verdict on that.
 #[derive(Debug, Parser)]
 #[command(name = "linerate-stress")]
 struct Cli {
     #[command(subcommand)]
     role: Option<Role>,
-    /// Only rows whose names contain this; may be repeated
+    /// Run only rows whose names contain PART; may be repeated
     #[arg(long, value_name = "PART")]
     only: Vec<String>,
-    /// Print the names of the rows, and run nothing
+    /// Print the names of the rows and exit
     #[arg(long)]
     list: bool,
-    /// How many connections there are, beside what the bounds are about
+    /// Multiply the connections in rows with thousands of them, and the restarts, by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     scale: f64,
-    /// Slices with the abuse, and as many without it
+    /// Number of slices with the abuse; there are as many without it
     #[arg(long, value_name = "N", default_value_t = 7)]
     slices: usize,
-    /// The binary that serves [default: linerate beside this program]
+    /// The linerate binary to run as the server [default: linerate next to this program]
     #[arg(long, value_name = "FILE", env = "LINERATE_BIN")]
     linerate: Option<PathBuf>,
-    /// Write what came of it to a file, as JSON
+    /// Write the results to a file as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the table to a file, as Markdown
+    /// Write the table to a file as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }
 
-/// What a process is that this program starts of itself.
+/// The role of a process that this program starts from its own binary.
 #[derive(Debug, Subcommand)]
 enum Role {
     #[command(name = attack::ATTACK, hide = true)]
@@ -86,7 +88,7 @@ enum Role {
     Reactor { driver: DriverKind },
 }
 
-/// An abuse of a server.
+/// An abuse of a server, and how to run it.
 struct Row {
     name: String,
     run: Box<Run>,
@@ -111,7 +113,7 @@ fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Allows this process as many files as it may have.
+/// Raises this process's limit of open files to the maximum.
 fn take_files() -> Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -164,19 +166,22 @@ fn chosen(cli: &Cli) -> Result<Vec<Row>> {
         rows.retain(|row| cli.only.iter().any(|part| row.name.contains(part)));
     }
     if rows.is_empty() {
-        bail!("no row has such a name; --list tells them");
+        bail!("no row matches --only; use --list to see their names");
     }
     Ok(rows)
 }
 
-/// Returns the binary that serves.
+/// Returns the path of the linerate binary to run.
 fn linerate(cli: &Cli) -> Result<PathBuf> {
     let path = match &cli.linerate {
         Some(path) => path.clone(),
         None => env::current_exe()?.with_file_name("linerate"),
     };
     if !path.is_file() {
-        bail!("{} is not there; `make build` makes it", path.display());
+        bail!(
+            "{} does not exist; run `make build` to build it",
+            path.display()
+        );
     }
     Ok(path)
 }

@@ -1,4 +1,4 @@
-//! What came of an abuse, beside its bounds.
+//! The result of an abuse, and its bounds.
 
 use std::time::Duration;
 
@@ -6,33 +6,34 @@ use serde::Serialize;
 
 use crate::figures::Figures;
 
-/// How many times as long live clients may wait as without the abuse.
+/// The maximum ratio of the latency with the abuse to that without it.
 pub(crate) const RATIO_MAX: f64 = 1.5;
 
-/// With more of the machine's time missing than this, the slowest hundredth of the answers may be slow for that alone.
+/// If the host takes a larger share of the CPU time than this, the slowest hundredth of the answers
+/// may be slow for that reason alone.
 const STOLEN_SHARE_MAX: f64 = 0.01;
 
-/// What came of a row.
+/// The result of a row.
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
-    /// What was done to the server, in words.
+    /// A description of the abuse.
     pub(crate) abuse: String,
     pub(crate) figures: Figures,
     pub(crate) bounds: Bounds,
-    /// Further figures with their bounds, in words.
+    /// Further findings and their bounds, in words.
     pub(crate) also: Vec<Finding>,
 }
 
-/// What a row must not exceed.
+/// The bounds that a row must not exceed.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Bounds {
-    /// How much memory the server may take more than before.
+    /// How much the server's memory may grow, in bytes.
     pub(crate) memory_growth_max: u64,
-    /// How long live clients may wait whatever the ratio is: what is below is no harm.
+    /// The latency up to which the ratio does not matter, because it does no harm.
     pub(crate) p99_free: Duration,
 }
 
-/// A figure of one row only.
+/// A finding that only some rows have.
 #[derive(Debug, Serialize)]
 pub(crate) struct Finding {
     pub(crate) text: String,
@@ -40,14 +41,14 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// Returns what was found, and the bound, as words say it.
+    /// Creates a finding from a text that states the figure and its bound.
     pub(crate) fn new(text: String, is_kept: bool) -> Self {
         Self { text, is_kept }
     }
 }
 
 impl Outcome {
-    /// Returns how much more memory there was at the peak.
+    /// Returns how much the memory grew from the start to the peak, in bytes.
     pub(crate) fn memory_growth(&self) -> u64 {
         let memory = self.figures.memory_bytes;
         memory.peak.saturating_sub(memory.before)
@@ -57,7 +58,8 @@ impl Outcome {
         self.figures.p99_with.as_secs_f64() / self.figures.p99_alone.as_secs_f64()
     }
 
-    /// Returns whether too little of the machine was left to say that others wait too long.
+    /// Returns whether live clients waited too long, but the host took too much CPU time to blame
+    /// the server for it.
     pub(crate) fn is_undecided(&self) -> bool {
         self.is_late() && self.figures.stolen_share > STOLEN_SHARE_MAX
     }
@@ -66,7 +68,7 @@ impl Outcome {
         self.figures.p99_with > self.bounds.p99_free && self.ratio() > RATIO_MAX
     }
 
-    /// Returns which bounds do not hold.
+    /// Returns the bounds that were exceeded.
     pub(crate) fn broken(&self) -> Vec<String> {
         let mut broken = Vec::new();
         if self.memory_growth() > self.bounds.memory_growth_max {
@@ -76,7 +78,7 @@ impl Outcome {
             broken.push("files are left open".to_owned());
         }
         if self.is_late() && !self.is_undecided() {
-            broken.push("others wait too long".to_owned());
+            broken.push("live clients wait too long".to_owned());
         }
         let also = self.also.iter().filter(|finding| !finding.is_kept);
         broken.extend(also.map(|finding| finding.text.clone()));
@@ -125,7 +127,7 @@ mod tests {
         assert_eq!(more.broken(), ["files are left open"]);
         let mut more = outcome();
         more.figures.p99_with += Duration::from_micros(1);
-        assert_eq!(more.broken(), ["others wait too long"]);
+        assert_eq!(more.broken(), ["live clients wait too long"]);
         assert!(!more.is_undecided());
         more.figures.stolen_share = 0.02;
         assert!(more.is_undecided() && more.broken().is_empty());

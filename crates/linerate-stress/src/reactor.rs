@@ -1,4 +1,4 @@
-//! Rows about a server of `linerate-reactor`, on both drivers.
+//! Rows about a `linerate-reactor` server, on both drivers.
 
 use std::{
     io::{self, BufRead},
@@ -21,17 +21,17 @@ use crate::{
     usage::Usage,
 };
 
-/// The first argument of a process that serves.
+/// The first argument of a server process.
 pub(crate) const SERVE: &str = "serve-by-reactor";
 
-/// How long a peer may be silent, refuse to read, or take for its handshake. All are short, so that
-/// the ends of abused connections fall into the slices, too.
+/// How long a peer may be silent, refuse to read, or take for its handshake. The time is short, so
+/// that the slices also include the end of abused connections.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The option of that name.
+/// The value of the option with this name.
 const BACKLOG_BYTES_MAX: usize = 64 << 10;
 
-/// Waiting for no longer is no harm.
+/// The latency that does no harm, whatever the ratio.
 const P99_FREE: Duration = Duration::from_micros(200);
 
 const ABUSES: [Abuse; 7] = [
@@ -73,7 +73,7 @@ fn run(driver: DriverKind, abuse: Abuse, effort: &Effort) -> Result<Outcome> {
     attackers.end()?;
     server.end()?;
     Ok(Outcome {
-        abuse: format!("{peers} connections at most"),
+        abuse: format!("up to {peers} connections"),
         bounds: Bounds {
             memory_growth_max: memory_max(abuse, peers) as u64,
             p99_free: P99_FREE,
@@ -83,36 +83,40 @@ fn run(driver: DriverKind, abuse: Abuse, effort: &Effort) -> Result<Outcome> {
     })
 }
 
-/// Returns how many connections an abuse has at most at the server.
+/// Returns the maximum number of connections of an abuse.
 const fn peers(abuse: Abuse) -> usize {
     match abuse {
         Abuse::EmptyFragments | Abuse::Pings | Abuse::TinyFragments => 4,
         Abuse::SlowReaders => 64,
-        // Each lives for at most four times the patience of the server, two seconds.
+        // Each lives for at most four times `PATIENCE`, which is two seconds.
         _ => 2 * CONNECTS,
     }
 }
 
-/// Returns the most memory in bytes that an abuse may take of the server, by the server's options.
+/// Returns how many bytes of memory an abuse may cost the server, according to the server's
+/// options.
 pub(crate) const fn memory_max(abuse: Abuse, peers: usize) -> usize {
-    /// What a worker keeps to use it again, whatever its clients do: a buffer for reads, one for
-    /// output, and as much as a megabyte of each size for messages in pieces.
+    /// What a worker keeps for reuse, whatever its clients do: a buffer for reads, one for output,
+    /// and up to a megabyte of each size for messages in pieces.
     const WORKER: usize = 16 << 20;
-    /// Input that was read before the connection was stopped.
+    /// Input that was read before reading was paused.
     const HELD: usize = 256 << 10;
     let each = match abuse {
-        // A message of at most a megabyte, which may have grown by doubling.
+        // A message of at most a megabyte, in a buffer that grows by doubling.
         Abuse::EmptyFragments | Abuse::Pings | Abuse::TinyFragments => (2 << 20) + HELD,
         Abuse::SlowReaders => BACKLOG_BYTES_MAX + MESSAGE_BYTES + HELD,
-        // A request that is not whole, and a connection.
+        // An incomplete request, and a connection.
         _ => 16 << 10,
     };
     WORKER + peers * each
 }
 
-/// Prints where it serves, and does so until its standard input ends.
+/// Prints the address of the server, and serves until standard input ends.
 pub(crate) fn serve(driver: DriverKind) -> Result<()> {
-    ensure!(cores::count() > 1, "a core is too few, two are needed");
+    ensure!(
+        cores::count() > 1,
+        "not enough cores: 1 available, 2 required"
+    );
     cores::take(cores::SERVER)?;
     cores::go_first();
     let mut options = Options::default();
@@ -137,7 +141,7 @@ pub(crate) fn serve(driver: DriverKind) -> Result<()> {
     Ok(server.run()?)
 }
 
-/// Sends each message back.
+/// Echoes each message.
 #[derive(Clone)]
 struct Echo;
 
@@ -147,7 +151,7 @@ impl Handler for Echo {
     fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        // A peer that is gone hears nothing.
+        // Sending fails if the peer has disconnected.
         _ = tx.send(message);
     }
 }

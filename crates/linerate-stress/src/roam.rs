@@ -1,4 +1,4 @@
-//! The process of subscribers that go from node to node, and notice what they miss.
+//! The process of subscribers that move from node to node, and detect publications that they miss.
 
 mod reply;
 
@@ -23,31 +23,32 @@ use crate::cores;
 /// The first argument of such a process.
 pub(crate) const ROAM: &str = "roam";
 
-/// Where they subscribe.
+/// The channel that they subscribe to.
 pub(crate) const CHANNEL: &str = "kept:stress";
 
-/// Clients come back after up to so long, so that they do not come all at once.
+/// The maximum delay before a client reconnects. Each chooses its own, so that they do not
+/// reconnect all at once.
 const BACK_AFTER_MAX: Duration = Duration::from_millis(500);
 
-/// Nothing can be recovered from the position.
+/// The error code if nothing can be recovered from the position.
 const UNRECOVERABLE: u64 = 112;
 
-/// What was seen since the last time that somebody asked.
+/// What was seen since the last report.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Seen {
-    /// Who is subscribed now.
+    /// How many clients are subscribed now.
     pub(crate) subscribed: u64,
     pub(crate) publications: u64,
-    /// Publications that were missed, and how often it was said that some were.
+    /// How many publications were missed, and how often a node reported a gap.
     pub(crate) lost: u64,
     pub(crate) gaps: u64,
-    /// Publications that came twice, or too late.
+    /// How many publications arrived twice, or out of order.
     pub(crate) repeated: u64,
     pub(crate) returns: u64,
-    /// The 99th percentile of how long publications were on their way.
+    /// The 99th percentile of the time that publications took to arrive.
     pub(crate) on_its_way_p99: Duration,
-    /// And that of the time from the end of a connection to the next subscription, chosen pauses
-    /// included, over all returns since the beginning.
+    /// The 99th percentile of the time from the end of a connection to the next subscription,
+    /// including the chosen delays, over all returns since the beginning.
     pub(crate) return_p99: Duration,
 }
 
@@ -58,8 +59,8 @@ struct Shared {
     returning: Vec<Duration>,
 }
 
-/// Subscribes and answers each line of the standard input with what was seen since the last one, until
-/// its end.
+/// Subscribes, and answers each line of standard input with what was seen since the last one, until
+/// the input ends.
 pub(crate) fn roam(nodes: &[SocketAddr], count: usize) -> Result<()> {
     cores::take_last()?;
     let shared: Arc<Mutex<Shared>> = Arc::default();
@@ -109,7 +110,7 @@ impl Shared {
     }
 }
 
-/// Returns the 99th percentile; changes their order.
+/// Returns the 99th percentile. Changes the order of `times`.
 fn p99(times: &mut [Duration]) -> Duration {
     let place = times.len() * 99 / 100;
     match times.is_empty() {
@@ -120,12 +121,12 @@ fn p99(times: &mut [Duration]) -> Duration {
 
 struct Subscriber {
     nodes: Arc<[SocketAddr]>,
-    /// Where it is, or goes next.
+    /// The index of the current node, or of the next one.
     node: usize,
     shared: Arc<Mutex<Shared>>,
-    /// The epoch and offset up to which it has everything.
+    /// The epoch and offset up to which the subscriber has every publication.
     position: Option<(String, u64)>,
-    /// The newest number.
+    /// The highest number of a publication that was received.
     last: Option<u64>,
     lost_at: Option<Instant>,
 }
@@ -134,7 +135,7 @@ impl Subscriber {
     async fn run(mut self) {
         loop {
             let mut is_subscribed = false;
-            // The end is a cut connection, or one that was sent away.
+            // A visit ends when the connection is cut, or when the node disconnects the client.
             _ = self.visit(&mut is_subscribed).await;
             if is_subscribed {
                 self.shared().seen.subscribed -= 1;
@@ -145,25 +146,25 @@ impl Subscriber {
         }
     }
 
-    /// Chooses another node, as a balancer does: if all went to the next one, the whole crowd would always be where a
-    /// node is restarted next.
+    /// Chooses another node at random, as a load balancer does. If all clients moved to the next
+    /// node, the whole crowd would always be on the node that is restarted next.
     fn another(&self) -> usize {
         let others = (0..self.nodes.len()).filter(|node| *node != self.node);
         others.choose(&mut rand::rng()).unwrap_or(self.node)
     }
 
-    /// Subscribes at a node, and stays there as long as that works.
+    /// Subscribes at a node, and stays there until the connection ends.
     async fn visit(&mut self, is_subscribed: &mut bool) -> Result<()> {
         let url = format!("ws://{}/connection/websocket", self.nodes[self.node]);
-        // By default, one that is silent is pinged and given up.
+        // By default, a silent connection is pinged and then closed.
         let mut ws = Client::new().connect(&url).await?;
-        // Both at once, as centrifuge-js does.
+        // Both commands are sent at once, as centrifuge-js does.
         let connect = r#"{"id":1,"connect":{}}"#;
         let subscribe = self.subscribe_command();
         ws.send(format!("{connect}\n{subscribe}")).await?;
         loop {
-            let message = ws.recv().await?.context("sent away")?;
-            for line in message.as_text().context("no text")?.lines() {
+            let message = ws.recv().await?.context("disconnected by the node")?;
+            for line in message.as_text().context("message is not text")?.lines() {
                 let reply = serde_json::from_str(line).with_context(|| line.to_owned())?;
                 self.take(&mut ws, &reply, is_subscribed).await?;
             }
@@ -177,9 +178,17 @@ impl Subscriber {
         is_subscribed: &mut bool,
     ) -> Result<()> {
         if let Some(push) = &reply.push {
-            self.see(push.publication.as_ref().context("sent away")?);
+            self.see(
+                push.publication
+                    .as_ref()
+                    .context("disconnected by the node")?,
+            );
         } else if let Some(error) = &reply.error {
-            ensure!(error.code == UNRECOVERABLE, "refused: {}", error.code);
+            ensure!(
+                error.code == UNRECOVERABLE,
+                "subscription refused with error {}",
+                error.code
+            );
             self.shared().seen.gaps += 1;
             (self.position, self.last) = (None, None);
             ws.send(self.subscribe_command()).await?;
@@ -227,7 +236,7 @@ impl Subscriber {
             *position = offset.max(*position);
         }
         let (Some(number), Some(at)) = (publication.data.n, publication.data.at) else {
-            // A publication that is not ours would count as missing later.
+            // Ignore it: a publication that is not ours has no number.
             return;
         };
         let last = self.last;

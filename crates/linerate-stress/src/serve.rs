@@ -1,4 +1,4 @@
-//! Rows about `linerate serve`, with its default limits but for what a row says.
+//! Rows about `linerate serve`, with its default limits unless a row changes them.
 
 mod churn;
 mod files;

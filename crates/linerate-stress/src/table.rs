@@ -1,4 +1,4 @@
-//! The table, for people and for programs.
+//! The results as text, Markdown and JSON.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -10,11 +10,11 @@ use crate::{
     outcome::{Outcome, RATIO_MAX},
 };
 
-/// Returns a row in lines.
+/// Returns the lines of a row.
 pub(crate) fn text(name: &str, outcome: &Outcome) -> String {
     let mut text = format!("{name}: {}\n", outcome.abuse);
     for (what, figure, bound) in cells(outcome) {
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         _ = writeln!(text, "  {what:9} {figure}  ({bound})");
     }
     for finding in &outcome.also {
@@ -30,10 +30,10 @@ pub(crate) fn text(name: &str, outcome: &Outcome) -> String {
     text
 }
 
-/// Returns all rows as a table.
+/// Returns all rows as a Markdown table.
 pub(crate) fn markdown(outcomes: &[(String, Outcome)]) -> String {
     let mut text = String::from(
-        "| row | abuse | memory in MiB: before → peak → after (growth at most) | files | CPU | p99 alone → with (at most) | besides |\n\
+        "| row | abuse | memory in MiB: before → peak → after (growth at most) | files | CPU | p99 alone → with (at most) | other findings |\n\
          | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for (name, outcome) in outcomes {
@@ -60,15 +60,15 @@ pub(crate) fn markdown(outcomes: &[(String, Outcome)]) -> String {
     text
 }
 
-/// Returns why nothing can be said about how long others wait, if that is so.
+/// Returns why there is no verdict on the latency, if there is none.
 fn undecided(outcome: &Outcome) -> Option<String> {
     outcome.is_undecided().then(|| {
         let percent = outcome.figures.stolen_share * 100.0;
-        format!("{percent:.1} % of the machine's time went to others")
+        format!("the host took {percent:.1} % of the machine's CPU time")
     })
 }
 
-/// Returns all rows for programs.
+/// Returns all rows as JSON.
 pub(crate) fn json(outcomes: &[(String, Outcome)]) -> Result<String> {
     let rows = outcomes.iter().map(|(name, outcome)| {
         json!({
@@ -81,7 +81,7 @@ pub(crate) fn json(outcomes: &[(String, Outcome)]) -> Result<String> {
     Ok(serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?)
 }
 
-/// Returns what there is in each row: its name, its figure and its bound.
+/// Returns the figures that every row has: their names, values and bounds.
 fn cells(outcome: &Outcome) -> [(&'static str, String, String); 4] {
     let figures = &outcome.figures;
     let bound = Duration::max(

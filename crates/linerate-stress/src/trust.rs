@@ -1,10 +1,10 @@
-//! Whom clients trust: the servers of this program have certificates that they made themselves.
+//! TLS configuration of the clients, for servers with self-signed certificates.
 
 use std::sync::Arc;
 
 use rustls::{ClientConfig, client::Resumption};
 
-/// Returns how clients speak TLS to a server that they started: with whole handshakes.
+/// Returns a client configuration that accepts any certificate and never resumes sessions.
 pub(crate) fn anybody() -> Arc<ClientConfig> {
     let mut config = linerate::tls::danger_client_config_trusting_anybody();
     config.resumption = Resumption::disabled();

@@ -1,4 +1,4 @@
-//! What a process takes of the machine, as `/proc` tells.
+//! The resources that a process uses, according to `/proc`.
 
 use std::{
     fs,
@@ -10,13 +10,13 @@ use std::{
 use anyhow::{Context, Result};
 use rustix::param::clock_ticks_per_second;
 
-/// A process that is watched.
+/// A process whose resources are measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     process: u32,
 }
 
-/// How soon after the last attacker has left its memory has to be back.
+/// How soon memory has to be released after the last attacker has disconnected.
 pub(crate) const BACK_WITHIN: Duration = Duration::from_secs(10);
 
 impl Usage {
@@ -24,13 +24,13 @@ impl Usage {
         Self { process }
     }
 
-    /// Returns the bytes of memory in use.
+    /// Returns how many bytes of memory are in use.
     pub(crate) fn resident_bytes(self) -> Result<u64> {
         self.bytes("VmRSS:")
     }
 
-    /// Waits until at most `bytes_max` are in use, and does something again and again meanwhile; returns how long that is after
-    /// `since`, or `None` after [`BACK_WITHIN`].
+    /// Waits until at most `bytes_max` bytes are in use, and calls `meanwhile` repeatedly. Returns
+    /// the time since `since`, or `None` after [`BACK_WITHIN`].
     pub(crate) fn wait_until_back(
         self,
         bytes_max: u64,
@@ -47,17 +47,17 @@ impl Usage {
         Ok(None)
     }
 
-    /// Returns the most bytes of memory that were in use since [`forget_peak`](Self::forget_peak).
+    /// Returns the peak memory use in bytes since [`forget_peak`](Self::forget_peak).
     pub(crate) fn peak_bytes(self) -> Result<u64> {
         self.bytes("VmHWM:")
     }
 
-    /// Lets the peak begin anew.
+    /// Resets the peak memory use.
     pub(crate) fn forget_peak(self) -> Result<()> {
         Ok(fs::write(self.path("clear_refs"), "5")?)
     }
 
-    /// Returns how many files it has open (Linux 6.2 and later: the size of the directory).
+    /// Returns the number of open files. From Linux 6.2 on, this is the size of the directory.
     pub(crate) fn files(self) -> Result<u64> {
         let path = self.path("fd");
         match fs::metadata(&path)?.len() {
@@ -66,11 +66,13 @@ impl Usage {
         }
     }
 
-    /// Returns how long it has run on the processors, to ticks of 10 ms.
+    /// Returns the CPU time used, with a resolution of 10 ms.
     pub(crate) fn processor_time(self) -> Result<Duration> {
         let stat = fs::read_to_string(self.path("stat"))?;
-        // The name before it may hold anything, also brackets.
-        let (_, fields) = stat.rsplit_once(')').context("a stat without a name")?;
+        // The process name before it may contain any characters, including parentheses.
+        let (_, fields) = stat
+            .rsplit_once(')')
+            .context("malformed /proc/PID/stat: no process name")?;
         let ticks = fields.split_whitespace().skip(11).take(2);
         let ticks: u64 = ticks.map(|ticks| ticks.parse::<u64>().unwrap_or(0)).sum();
         Ok(Duration::from_secs(ticks) / u32::try_from(clock_ticks_per_second())?)
@@ -80,7 +82,9 @@ impl Usage {
         let status = fs::read_to_string(self.path("status"))?;
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         let number = line.and_then(|line| line.split_whitespace().next());
-        let kilobytes: u64 = number.context("a status without memory")?.parse()?;
+        let kilobytes: u64 = number
+            .context("malformed /proc/PID/status: no memory field")?
+            .parse()?;
         Ok(kilobytes << 10)
     }
 
@@ -89,14 +93,15 @@ impl Usage {
     }
 }
 
-/// Returns for how long the host has run others while this machine had something to do, over all its cores (proc(5)).
+/// Returns the stolen time: how long the host has run others while this machine had work to do,
+/// over all its cores (proc(5)).
 pub(crate) fn stolen_time() -> Result<Duration> {
     let stat = fs::read_to_string("/proc/stat")?;
     // The label, then user, nice, system, idle, iowait, irq, softirq, steal.
     let ticks = stat
         .split_whitespace()
         .nth(8)
-        .context("a stat without steal")?;
+        .context("malformed /proc/stat: no steal field")?;
     Ok(Duration::from_secs(ticks.parse()?) / u32::try_from(clock_ticks_per_second())?)
 }
 
@@ -109,10 +114,10 @@ mod tests {
     #[test]
     fn a_process_sees_what_it_takes_itself() {
         let usage = Usage::of(process::id());
-        // Tests beside this one take and give back too: only what is held here is certain.
+        // Other tests allocate and free meanwhile; only what is held here is certain.
         let files: Vec<File> = (0..50).map(|_| File::open("/dev/null").unwrap()).collect();
         assert!(usage.files().unwrap() >= files.len() as u64);
-        // Nobody else looks at it, so that a compiler could leave it out.
+        // Nothing else reads the vector, so the compiler could optimize it away.
         let taken = hint::black_box(vec![1_u8; 64 << 20]);
         assert!(usage.resident_bytes().unwrap() >= taken.len() as u64 / 2);
         assert!(usage.peak_bytes().unwrap() >= taken.len() as u64 / 2);

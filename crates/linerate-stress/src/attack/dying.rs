@@ -1,4 +1,4 @@
-//! Connections that come and die, in sixteen ways.
+//! Connections that open and end in sixteen different ways.
 
 use std::{
     io::Write,
@@ -13,23 +13,24 @@ use socket2::{Domain, Socket, Type};
 use super::{Attack, Tally, count, peer::Peer};
 use crate::live::Target;
 
-/// Connections that live at the same time.
+/// How many connections are open at the same time.
 const BATCH: usize = 64;
 
-/// Addresses that they come from: each has a port taken for a minute by a connection that it ended.
+/// How many source addresses are used, because a connection that the client ends occupies its port
+/// for a minute.
 const ADDRESSES: usize = 200;
 
-/// How a connection lives and dies.
+/// How a connection is used and how it ends.
 struct Way {
-    /// What is sent at once.
+    /// The request that is sent at first.
     request: Request,
-    /// Whether the answer to the request is waited for.
+    /// True if the client waits for the response.
     is_answered: bool,
-    /// What is sent then.
+    /// The frames that are sent after the response.
     frames: &'static [u8],
-    /// Whether the server's Close frame is waited for.
+    /// True if the client waits for the server's Close frame.
     is_closed: bool,
-    /// Whether the end is a reset rather than the end of the stream.
+    /// True if the connection ends with a reset, not with the end of the stream.
     resets: bool,
 }
 
@@ -64,7 +65,7 @@ impl Way {
     }
 }
 
-/// A text of two bytes, masked with zeros.
+/// A text message of two bytes, masked with zeros.
 const MESSAGE: &[u8] = b"\x81\x82\0\0\0\0hi";
 const CLOSE: &[u8] = b"\x88\x82\0\0\0\0\x03\xe8";
 
@@ -80,9 +81,9 @@ const WAYS: [Way; 16] = [
     way(Request::Whole, true, b""),
     way(Request::Whole, true, CLOSE).closed(),
     way(Request::Whole, true, CLOSE).reset(),
-    // Half a header.
+    // An incomplete header.
     way(Request::Whole, true, b"\x81\xfe\x10").reset(),
-    // Half a message.
+    // An incomplete message.
     way(Request::Whole, true, b"\x01\x82\0\0\0\0hi"),
     way(Request::Whole, true, MESSAGE).reset(),
     // §5.1: a frame that is not masked.
@@ -98,7 +99,7 @@ const WAYS: [Way; 16] = [
 
 pub(super) struct Dying {
     server: SocketAddr,
-    /// How many connections are still to die.
+    /// How many connections are still to be opened.
     left: usize,
     next_address: usize,
 }
@@ -131,17 +132,17 @@ impl Attack for Dying {
         }
         let peers = (0..batch).map(|number| Ok((self.connect()?, &WAYS[number % WAYS.len()])));
         let peers: Result<Vec<_>> = peers.collect();
-        let mut peers = peers.context("an attacker does not get in")?;
+        let mut peers = peers.context("attacker cannot connect")?;
         for (peer, way) in &mut peers {
             peer.stream.write_all(way.request.to_bytes().as_bytes())?;
         }
         for (peer, way) in peers.iter_mut().filter(|(_, way)| way.is_answered) {
-            peer.read_head().context("a request is not answered")?;
-            // Whoever was refused is cut off maybe.
+            peer.read_head().context("request was not answered")?;
+            // Writing may fail if the request was refused.
             _ = peer.stream.write_all(way.frames);
         }
         for (peer, _) in peers.iter_mut().filter(|(_, way)| way.is_closed) {
-            peer.close_code().context("no Close frame")?;
+            peer.close_code().context("received no Close frame")?;
         }
         for (peer, way) in peers {
             if !way.resets {

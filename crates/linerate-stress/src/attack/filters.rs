@@ -1,4 +1,5 @@
-//! Filters: as many to parse as commands are allowed, and some that are dear to evaluate.
+//! Filters: as many to parse as the limit of commands allows, and some that are expensive to
+//! evaluate.
 
 use std::{fmt::Write as _, io::Read, io::Write as _, net::SocketAddr, time::Duration};
 
@@ -9,29 +10,29 @@ use super::{
     peer::{Peer, frame},
 };
 
-/// The time between two strokes.
+/// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(10);
 
-/// Subscriptions of each peer in a stroke: with as many ends of subscriptions 800 commands in a second of the 1,000 that
-/// `client.commands_per_second_max` allows.
+/// How many subscriptions each peer makes in a round. With as many unsubscriptions, these are 800
+/// commands per second of the 1,000 that `client.commands_per_second_max` allows.
 const SUBSCRIPTIONS: usize = 4;
 
-/// Strokes between two publications to dear filters.
+/// The number of rounds between two publications to expensive filters.
 const PUBLISHES_EVERY: usize = 10;
 
-/// Bytes of such a publication: `client.message_bytes_max` allows hardly more.
+/// The size of such a publication, in bytes: `client.message_bytes_max` allows hardly more.
 const PUBLICATION_BYTES: usize = 60_000;
 
-/// Parts of a filter, of five nodes each at most: `filter.nodes_max` allows 64.
+/// The number of parts of a filter, with at most five nodes each: `filter.nodes_max` allows 64.
 const PARTS: usize = 12;
 
-/// Filters that the server has taken, in the tally.
+/// The tally's name for filters that the server has accepted.
 pub(crate) const TAKEN: &str = "filters taken";
 
-/// Commands that the server has refused, in the tally.
+/// The tally's name for commands that the server has refused.
 pub(crate) const REFUSED: &str = "refused";
 
-/// What is published to dear filters, in the tally.
+/// The tally's name for publications to expensive filters.
 pub(crate) const PUBLISHED: &str = "publications";
 
 /// Clients that subscribe with filters.
@@ -46,9 +47,9 @@ pub(super) struct Filters {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
-    /// One filter for each peer, which are dear unless they behave well.
+    /// One filter for each peer: an expensive one, or a cheap one for the well-behaved twin.
     Evaluated { is_dear: bool },
-    /// One filter after the other.
+    /// One filter after another.
     Parsed,
 }
 
@@ -67,7 +68,7 @@ impl Filters {
         }
     }
 
-    /// Lets them have filters that cost little.
+    /// Makes the clients use filters that are cheap to evaluate.
     pub(super) const fn behaving_well(mut self) -> Self {
         self.kind = Kind::Evaluated { is_dear: false };
         self
@@ -77,7 +78,10 @@ impl Filters {
         let mut peer = Peer::ask(self.server, "/connection/websocket", "")?;
         peer.wait_for_open()?;
         peer.stream.write_all(&text(r#"{"id":1,"connect":{}}"#))?;
-        ensure!(reply(&mut peer)?.contains(r#""connect":{"#), "not let in");
+        ensure!(
+            reply(&mut peer)?.contains(r#""connect":{"#),
+            "connect command was refused"
+        );
         if let Kind::Evaluated { is_dear } = self.kind {
             let filter = match is_dear {
                 true => dear(self.number),
@@ -91,14 +95,14 @@ impl Filters {
         Ok(peer.unblock()?)
     }
 
-    /// Returns the commands of a stroke.
+    /// Returns the commands of a round.
     fn commands(&mut self) -> Vec<u8> {
         let mut commands = String::new();
         for _ in 0..SUBSCRIPTIONS {
             self.number += 1;
             let subscribe = subscribe(&long(self.number));
             let unsubscribe = r#"{"id":3,"unsubscribe":{"channel":"demo:filters"}}"#;
-            // Writing to a string can't fail.
+            // Writing to a string cannot fail.
             _ = writeln!(commands, "{subscribe}\n{unsubscribe}");
         }
         text(&commands)
@@ -130,14 +134,14 @@ impl Attack for Filters {
             let (taken, refused) = answers(peer);
             count(tally, TAKEN, taken);
             count(tally, REFUSED, refused);
-            ensure!(!peer.is_lost, "the server has cut an attacker off");
+            ensure!(!peer.is_lost, "the server disconnected an attacker");
         }
         self.peers = peers;
         Ok(STROKE)
     }
 }
 
-/// Returns a filter that takes as long to parse as one may.
+/// Returns a filter that takes as long to parse as the limits allow.
 fn long(number: usize) -> String {
     let part = |place| {
         format!(r#"field_{place}_{number}.name == "a text of some more length, {place} {number}""#)
@@ -146,8 +150,8 @@ fn long(number: usize) -> String {
     parts.join(" && ")
 }
 
-/// Returns a filter that looks through the whole payload many times, for texts of which almost all is there again and
-/// again: there is hardly a search that is slower. Sixty-four in a row are distinct.
+/// Returns a filter that searches the whole payload many times, for texts that almost match at
+/// every position, which makes the search very slow. 64 consecutive numbers give distinct filters.
 fn dear(number: usize) -> String {
     let part = |place| {
         let (before, after) = (
@@ -189,8 +193,8 @@ fn reply(peer: &mut Peer) -> Result<String> {
     Ok(String::from_utf8_lossy(&payload).into_owned())
 }
 
-/// Takes the answers that have come; returns how many filters were taken and how many commands refused. One that is cut by
-/// the end of what has come is not counted.
+/// Reads the answers that have arrived. Returns how many filters were accepted and how many
+/// commands were refused. An answer that is split between two reads is not counted.
 fn answers(peer: &mut Peer) -> (u64, u64) {
     let mut bytes = vec![0; 256 << 10];
     match peer.stream.read(&mut bytes) {

@@ -9,19 +9,19 @@ use super::{
     peer::{Peer, frame},
 };
 
-/// The time between two strokes.
+/// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(10);
 
-/// Frames for each stroke and connection: over four connections a million in a second.
+/// The number of frames per round and connection: a million per second over four connections.
 const FRAMES: usize = 2_500;
 
-/// Fragments of one message; servers of ours allow 131,072.
+/// The number of fragments in a message; our servers allow 131,072.
 const FRAGMENTS: usize = 40 * FRAMES;
 
-/// What slow readers send.
+/// The size of a slow reader's message, in bytes.
 pub(crate) const MESSAGE_BYTES: usize = 16 << 10;
 
-/// Messages of each slow reader in a stroke.
+/// The number of messages that a slow reader sends in a round.
 const MESSAGES: usize = 1;
 
 pub(super) struct Flood {
@@ -43,13 +43,13 @@ impl Flood {
         }
     }
 
-    /// Lets them read what they are sent.
+    /// Makes the clients read what the server sends.
     pub(super) const fn behaving_well(mut self) -> Self {
         self.reads = true;
         self
     }
 
-    /// Returns what one sends in a stroke, and how many frames that are.
+    /// Returns the bytes that a client sends in a round, and the number of frames in them.
     fn frames(&self, fragments: &mut usize) -> (Vec<u8>, usize) {
         let payload: &[u8] = match self.abuse {
             Abuse::Pings => return (frame(0x9, b"ping").to_bytes().repeat(FRAMES), FRAMES),
@@ -72,7 +72,7 @@ impl Flood {
 
 impl Attack for Flood {
     fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
-        // Slow readers are dropped by the server, and come again.
+        // The server disconnects slow readers, which then reconnect.
         self.peers.retain(|(peer, _)| !peer.is_lost);
         while self.peers.len() < self.count {
             let peer = Peer::ask(self.server, "/echo", "")?.unblock()?;

@@ -1,4 +1,4 @@
-//! Wrong keys, one after the other.
+//! Wrong API keys, one after another.
 
 use std::{io::Read, net::SocketAddr, time::Duration};
 
@@ -6,13 +6,13 @@ use anyhow::Result;
 
 use super::{Attack, Tally, count, peer::Peer};
 
-/// The time between two strokes.
+/// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(10);
 
-/// Keys of each connection in a stroke: over ten connections ten thousand in a second.
+/// The number of keys per round and connection: ten thousand per second over ten connections.
 const KEYS: usize = 10;
 
-/// Keys that the server has looked at, in the tally.
+/// The tally's name for keys that the server has checked.
 pub(crate) const LOOKED_AT: &str = "keys looked at";
 
 pub(super) struct Keys {
@@ -33,7 +33,7 @@ impl Keys {
 
 impl Attack for Keys {
     fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
-        // A connection serves requests for a minute.
+        // The server closes a connection after a minute of requests.
         self.peers.retain(|peer| !peer.is_lost);
         while self.peers.len() < self.count {
             self.peers.push(Peer::connect(self.server)?.unblock()?);
@@ -52,8 +52,8 @@ impl Attack for Keys {
     }
 }
 
-/// Takes the answers that have come; returns how many say that the key is wrong. One that is cut by the end of what
-/// has come is not counted.
+/// Reads the responses that have arrived. Returns how many say that the key is wrong. A response
+/// that is split between two reads is not counted.
 fn looked_at(peer: &mut Peer) -> u64 {
     let mut answers = vec![0; 256 << 10];
     match peer.stream.read(&mut answers) {

@@ -1,4 +1,4 @@
-//! One connection of an attacker.
+//! A connection of an attacker.
 
 use std::{
     io::{self, ErrorKind, Read, Write},
@@ -12,23 +12,23 @@ use rustix::net::sockopt;
 
 use crate::live::Target;
 
-/// An answer that takes longer does not come.
+/// How long to wait for an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) struct Peer {
     pub(super) stream: TcpStream,
-    /// What the server's socket did not take so far.
+    /// Bytes that wait to be sent.
     pub(super) unsent: Vec<u8>,
     pub(super) is_lost: bool,
 }
 
 impl Peer {
-    /// Connects; whoever drops it resets the connection, which leaves nothing behind.
+    /// Connects. Dropping the peer resets the connection, so that the port is free again at once.
     pub(super) fn connect(server: SocketAddr) -> io::Result<Self> {
         Ok(Self::from(TcpStream::connect(server)?))
     }
 
-    /// Connects and asks for a WebSocket; does not wait for the answer.
+    /// Connects and requests a WebSocket, without waiting for the response.
     pub(super) fn ask(server: SocketAddr, path: &str, more: &str) -> io::Result<Self> {
         let mut peer = Self::connect(server)?;
         peer.stream
@@ -36,7 +36,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Waits for the answer to a request; whatever follows it stays where it is.
+    /// Reads the head of a response. What follows it is not read.
     pub(super) fn read_head(&mut self) -> Result<Vec<u8>> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -52,29 +52,32 @@ impl Peer {
         let head = self.read_head()?;
         ensure!(
             head.starts_with(b"HTTP/1.1 101 "),
-            "refused: {}",
+            "WebSocket refused: {}",
             head.escape_ascii()
         );
         Ok(())
     }
 
-    /// Reads up to the end, and returns the code of the Close frame.
+    /// Reads until the Close frame, and returns its code.
     pub(super) fn close_code(&mut self) -> Result<u16> {
         loop {
             let mut head = [0; 2];
             self.stream.read_exact(&mut head)?;
-            ensure!(head[1] < 126, "a long frame before the end");
+            ensure!(
+                head[1] < 126,
+                "received a long frame before the Close frame"
+            );
             let mut payload = vec![0; usize::from(head[1])];
             self.stream.read_exact(&mut payload)?;
             match (head[0], &payload[..]) {
                 (0x88, [high, low, ..]) => return Ok(u16::from_be_bytes([*high, *low])),
-                (0x88, _) => bail!("a Close frame without a code"),
+                (0x88, _) => bail!("received a Close frame without a code"),
                 _ => {}
             }
         }
     }
 
-    /// Sends what there is to be sent, as far as the server takes it.
+    /// Sends as much of the unsent bytes as the socket accepts, and returns how many that are.
     pub(super) fn send(&mut self) -> usize {
         match self.stream.write(&self.unsent) {
             Ok(bytes) => {
@@ -89,7 +92,7 @@ impl Peer {
         }
     }
 
-    /// Takes what has arrived and throws it away; notices the end.
+    /// Reads and discards everything that has arrived, and notices the end of the connection.
     pub(super) fn ignore_input(&mut self) {
         let mut ignored = [0; 64 << 10];
         loop {
@@ -101,7 +104,7 @@ impl Peer {
         }
     }
 
-    /// Blocks no more from now on.
+    /// Makes the socket non-blocking.
     pub(super) fn unblock(self) -> io::Result<Self> {
         self.stream.set_nonblocking(true)?;
         Ok(self)
@@ -110,7 +113,7 @@ impl Peer {
 
 impl From<TcpStream> for Peer {
     fn from(stream: TcpStream) -> Self {
-        // What fails here fails when it is used, too.
+        // If the socket is broken, using it later fails as well.
         _ = sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
         _ = stream.set_nodelay(true);
         _ = stream.set_read_timeout(Some(PATIENCE));
@@ -123,7 +126,7 @@ impl From<TcpStream> for Peer {
     }
 }
 
-/// Returns a frame as a client sends it, masked with zeros.
+/// Returns a client's frame, masked with zeros.
 pub(super) fn frame(opcode: u8, payload: &[u8]) -> Frame {
     Frame::new(opcode, payload).with_mask(Some([0; 4]))
 }

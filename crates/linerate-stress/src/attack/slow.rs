@@ -1,4 +1,4 @@
-//! Connections that are as slow as can be: "slowloris", in each layer.
+//! Connections that are as slow as possible ("slowloris"), in each layer.
 
 use std::{
     io::Write,
@@ -15,16 +15,17 @@ use super::{
 };
 use crate::{live::Target, trust};
 
-/// The time between two strokes.
+/// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(20);
 
-/// Strokes from one look whether connections have ended to the next.
+/// The number of rounds between two checks for connections that have ended.
 const LOOK_AFTER: usize = 5;
 
-/// The time between two bytes of a connection.
+/// The time between two bytes on a connection.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Connections that are opened in a stroke: four thousand a second, below what servers accept.
+/// The number of connections that are opened in a round: four thousand per second, which is less
+/// than servers accept.
 const OPENED: usize = 80;
 
 pub(super) struct Slow {
@@ -34,7 +35,7 @@ pub(super) struct Slow {
     opened: usize,
     strokes: usize,
     peers: Vec<Dribble>,
-    /// What is sent at once, and what byte by byte then, again and again.
+    /// The bytes that are sent at once, and those that are then sent one by one, repeatedly.
     begin: Vec<u8>,
     rest: Vec<u8>,
 }
@@ -103,7 +104,7 @@ impl Slow {
 impl Attack for Slow {
     fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
         for _ in 0..OPENED.min(self.count - self.opened) {
-            let opened = self.open().context("an attacker does not get in")?;
+            let opened = self.open().context("attacker cannot connect")?;
             self.peers.push(opened);
             self.opened += 1;
             count(tally, "connections", 1);
@@ -133,7 +134,7 @@ impl Attack for Slow {
     }
 }
 
-/// Notes how long a connection lived.
+/// Records how long a connection stayed open.
 fn note_end(tally: &mut Tally, lived: Duration) {
     let lived = u64::try_from(lived.as_millis()).unwrap_or(u64::MAX);
     count(tally, "gone", 1);
@@ -144,7 +145,7 @@ fn note_end(tally: &mut Tally, lived: Duration) {
     *first = lived.min(*first);
 }
 
-/// Returns the first record of a client.
+/// Returns the first TLS record of a client.
 fn hello() -> Result<Vec<u8>> {
     let name = ServerName::from(std::net::IpAddr::from(Ipv4Addr::LOCALHOST));
     let mut connection = ClientConnection::new(trust::anybody(), name)?;

@@ -8,13 +8,13 @@ use socket2::{Domain, Socket, Type};
 use super::{Attack, Tally, count, peer::Peer};
 use crate::{audience::PATH, live::Target};
 
-/// The time between two strokes.
+/// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(50);
 
-/// Connections that are opened in a stroke.
+/// The number of connections that are opened in a round.
 const OPENED: usize = 100;
 
-/// What the kernel takes for one of them; it doubles that.
+/// The size of a subscriber's receive buffer in bytes, which the kernel doubles.
 const RECEIVED_BYTES: usize = 2_048;
 
 pub(super) struct Stalled {
@@ -51,8 +51,7 @@ impl Attack for Stalled {
             self.peers.push(self.open()?);
         }
         for peer in &mut self.peers[first..] {
-            peer.wait_for_open()
-                .context("an attacker does not get in")?;
+            peer.wait_for_open().context("attacker cannot connect")?;
         }
         count(tally, "connections", opened as u64);
         Ok(STROKE)

@@ -1,4 +1,4 @@
-//! Streams of HTTP/2 in place of connections.
+//! HTTP/2 streams instead of connections.
 
 use std::{
     io::{Read, Write},
@@ -10,19 +10,20 @@ use anyhow::Result;
 
 use super::{Attack, Tally, count, peer::Peer};
 
-/// Streams on each connection, as many as a client may have.
+/// The number of streams on each connection, which is as many as a client may have.
 pub(crate) const STREAMS: u32 = 100;
 
-/// The most streams that were open at a time, in the tally.
+/// The tally's name for the maximum number of streams that were open at the same time.
 pub(crate) const MOST: &str = "streams open at most";
 
-/// A request for `/sse?channel=demo:x`, with names and values that no table holds (RFC 7541 §6.2.2).
+/// A request for `/sse?channel=demo:x`, with fields that are not added to the dynamic table
+/// (RFC 7541 §6.2.2).
 const REQUEST: &[u8] = b"\x82\x86\x04\x13/sse?channel=demo:x\x01\x09localhost";
 
-/// A response of status 200 begins with this (RFC 7541 appendix A).
+/// The first byte of a response with status 200 (RFC 7541 appendix A).
 const OK: u8 = 0x88;
 
-/// The type of a frame with headers (RFC 9113 §6.2).
+/// The type of HEADERS frames (RFC 9113 §6.2).
 const HEADERS: u8 = 0x1;
 
 pub(super) struct Streams {
@@ -44,7 +45,8 @@ impl Streams {
 impl Attack for Streams {
     fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
         if self.peers.is_empty() {
-            // All are connected before the first asks for streams, which may leave no place for others.
+            // All connect before the first requests streams, which may use up the limit of
+            // connections.
             for _ in 0..self.count {
                 self.peers.push(connect(self.server)?);
             }
@@ -58,7 +60,8 @@ impl Attack for Streams {
     }
 }
 
-/// Connects, and waits for the first frame, which the server sends once it has a place for the connection.
+/// Connects, and waits for the first frame, which the server sends once it has admitted the
+/// connection.
 fn connect(server: SocketAddr) -> Result<Peer> {
     let mut peer = Peer::connect(server)?;
     peer.stream
@@ -67,11 +70,11 @@ fn connect(server: SocketAddr) -> Result<Peer> {
     Ok(peer)
 }
 
-/// Asks for all streams of a connection; returns how many the server opens.
+/// Requests all streams of a connection, and returns how many the server opens.
 fn open(peer: &mut Peer) -> Result<u64> {
     let mut bytes = Vec::new();
     for number in 0..STREAMS {
-        // The end of the stream and of its headers.
+        // The flags are END_STREAM and END_HEADERS.
         bytes.extend([0, 0, REQUEST.len() as u8, HEADERS, 0x5]);
         bytes.extend((2 * number + 1).to_be_bytes());
         bytes.extend(REQUEST);
@@ -82,7 +85,7 @@ fn open(peer: &mut Peer) -> Result<u64> {
         let (kind, payload) = read_frame(peer)?;
         if kind == HEADERS {
             answered += 1;
-            // The table may be told to change its size first.
+            // The block may begin with a change of the table size.
             let mut fields = payload.iter().skip_while(|byte| **byte & 0xe0 == 0x20);
             opened += u64::from(fields.next() == Some(&OK));
         }
@@ -90,7 +93,7 @@ fn open(peer: &mut Peer) -> Result<u64> {
     Ok(opened)
 }
 
-/// Reads a frame; returns its type and payload.
+/// Reads a frame, and returns its type and payload.
 fn read_frame(peer: &mut Peer) -> Result<(u8, Vec<u8>)> {
     let mut head = [0; 9];
     peer.stream.read_exact(&mut head)?;

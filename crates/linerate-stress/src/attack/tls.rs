@@ -1,4 +1,4 @@
-//! Clients that come by TLS and go again, all of them honest.
+//! Well-behaved clients that connect over TLS and disconnect again.
 
 use std::{collections::HashSet, net::SocketAddr, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{
     trust,
 };
 
-/// The time between two strokes.
+/// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(20);
 
 pub(super) struct Connects {

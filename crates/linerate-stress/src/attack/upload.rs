@@ -1,4 +1,4 @@
-//! Uploads of logs that are small on the way and large where they arrive.
+//! Uploads of compressed logs that are small on the wire and large once they are decompressed.
 
 use std::{
     collections::VecDeque,
@@ -17,27 +17,27 @@ use super::{
     peer::{Peer, frame},
 };
 
-/// The time between two strokes.
+/// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(5);
 
-/// Random lines, and how often they are repeated.
+/// The size of the random lines in bytes, and how often they are repeated.
 const ROWS_BYTES: usize = 4 << 20;
 const ROWS_TIMES: usize = 100;
 
-/// What a bomb decompresses to.
+/// The decompressed size of a bomb, in bytes.
 const BOMB_BYTES: usize = 3 << 30;
 
-/// Uploads that one address may have.
+/// The number of uploads that one address may have.
 const PER_ADDRESS: usize = 8;
 
-/// Uploads, in the tally.
+/// The tally's name for uploads.
 pub(crate) const UPLOADS: &str = "uploads";
 
-/// Opens uploads; those that are bombs are opened again when they have ended.
+/// Opens uploads. Bombs are uploaded again after they have ended.
 pub(super) struct Uploads {
     abuse: Abuse,
     server: SocketAddr,
-    /// The messages of an upload.
+    /// The encoded messages of an upload.
     script: Vec<u8>,
     peers: Vec<Uploader>,
 }
@@ -47,7 +47,7 @@ struct Uploader {
     address: usize,
     sent: usize,
     arrived: VecDeque<u8>,
-    /// The code of the last error that the server has told.
+    /// The code of the last error that the server has reported.
     error: String,
     has_ended: bool,
 }
@@ -121,12 +121,13 @@ impl Attack for Uploads {
 }
 
 impl Uploader {
-    /// Sends what the server takes, and hears what it says.
+    /// Sends as much as the server accepts, and processes its messages.
     fn go_on(&mut self, script: &[u8], tally: &mut Tally) -> Result<()> {
         while self.sent < script.len() {
             match self.peer.stream.write(&script[self.sent..]) {
                 Ok(bytes) => self.sent += bytes,
-                // The server may close it at any time; then what it has said is still to be read.
+                // The server may close the connection at any time; its last messages are read
+                // below.
                 Err(_) => break,
             }
         }
@@ -168,13 +169,13 @@ impl Uploader {
                 count(tally, "finished", 1);
             }
             (0x1 | 0x9, _) => {}
-            _ => bail!("an upload is answered by a frame of the opcode {opcode:#x}"),
+            _ => bail!("upload answered with an unexpected frame, opcode {opcode:#x}"),
         }
         Ok(())
     }
 }
 
-/// Takes a whole frame of a server (RFC 6455 §5.2), if one has arrived.
+/// Removes the next frame of the server (RFC 6455 §5.2), if it is complete.
 fn take_frame(arrived: &mut VecDeque<u8>) -> Option<(u8, Vec<u8>)> {
     let second = *arrived.get(1)?;
     let extended = match second {
@@ -197,7 +198,7 @@ fn take_frame(arrived: &mut VecDeque<u8>) -> Option<(u8, Vec<u8>)> {
     Some((frame[0] & 0xF, frame[2 + extended..].to_vec()))
 }
 
-/// Returns 3 MB that are 4 MiB of random lines, repeated.
+/// Returns some 3 MB that decompress to 4 MiB of random lines, repeated.
 fn rows() -> Result<Vec<u8>> {
     let mut random = SmallRng::seed_from_u64(16);
     let mut lines = String::with_capacity(ROWS_BYTES + 512);
@@ -213,11 +214,11 @@ fn rows() -> Result<Vec<u8>> {
             words[6..].concat(),
         )?;
     }
-    // A window that reaches back to the lines before.
+    // The window is large enough to refer to the previous copy of the lines.
     compress(lines.as_bytes(), ROWS_TIMES, 23)
 }
 
-/// Returns letters and digits, which hardly compress.
+/// Returns random letters and digits, which hardly compress.
 fn random_word(random: &mut SmallRng) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let letter = |_| char::from(LETTERS[usize::from(random.random::<u8>()) % LETTERS.len()]);

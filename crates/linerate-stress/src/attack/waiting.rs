@@ -1,4 +1,4 @@
-//! Clients for whom the server has no files.
+//! Clients that connect while the server has no free file descriptors.
 
 use std::{
     net::SocketAddr,
@@ -10,16 +10,16 @@ use anyhow::Result;
 
 use super::{Attack, Tally, count, peer::Peer};
 
-/// The time between two strokes.
+/// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(50);
 
-/// How long they wait at most.
+/// How long clients wait to be disconnected.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// Clients that were closed, in the tally.
+/// The tally's name for clients that were disconnected.
 pub(crate) const CLOSED: &str = "closed";
 
-/// The longest that one waited until it was closed, in milliseconds, in the tally.
+/// The tally's name for the longest time until a client was disconnected, in milliseconds.
 pub(crate) const LONGEST: &str = "ms to the last";
 
 pub(super) struct Waiting {

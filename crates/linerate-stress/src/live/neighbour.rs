@@ -1,4 +1,4 @@
-//! A client that uploads a log line by line, as others upload theirs.
+//! A client that uploads a log line by line, while others upload theirs.
 
 use std::{
     net::SocketAddr,
@@ -17,13 +17,13 @@ const INTERVAL: Duration = Duration::from_millis(5);
 
 const LINE: &[u8] = b"192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
 
-/// One upload that behaves well.
+/// An upload that behaves well.
 pub(crate) struct Neighbour {
     wire: Wire,
 }
 
 impl Neighbour {
-    /// Begins an upload from an address that has no other one.
+    /// Starts an upload from an address that has no other uploads.
     pub(crate) fn open(server: SocketAddr) -> Result<Self> {
         let mut wire = Wire::connect(server, None, PATIENCE)?;
         let more = "Sec-WebSocket-Protocol: linerate.logs.v1\r\nX-Forwarded-For: 198.51.100.1\r\n";
@@ -32,7 +32,7 @@ impl Neighbour {
         while !head.ends_with(b"\r\n\r\n") {
             head.push(wire.read_byte()?);
         }
-        ensure!(head.starts_with(b"HTTP/1.1 101 "), "an upload is refused");
+        ensure!(head.starts_with(b"HTTP/1.1 101 "), "upload refused");
         let mut neighbour = Self { wire };
         neighbour.send(
             0x1,
@@ -42,7 +42,8 @@ impl Neighbour {
         Ok(neighbour)
     }
 
-    /// Sends lines for so long; returns the 99th percentile of the time until each was parsed.
+    /// Sends lines for `duration`, and returns the 99th percentile of the time until a line is
+    /// parsed.
     pub(crate) fn p99(&mut self, duration: Duration) -> Result<Duration> {
         let _bound = OnLast::take()?;
         let mut waits = Vec::new();
@@ -63,14 +64,14 @@ impl Neighbour {
         Ok(self.wire.write(&frame.to_bytes())?)
     }
 
-    /// Reads up to a message of this type.
+    /// Reads until a message of this type arrives.
     fn wait_for(&mut self, kind: &str) -> Result<()> {
         let wanted = format!(r#"{{"type":"{kind}""#);
         loop {
-            let text = self.read().context("an upload beside is not served")?;
+            let text = self.read().context("well-behaved upload was not served")?;
             ensure!(
                 !text.starts_with(br#"{"type":"error""#),
-                "an upload beside is ended: {}",
+                "well-behaved upload was ended: {}",
                 text.escape_ascii()
             );
             if text.starts_with(wanted.as_bytes()) {

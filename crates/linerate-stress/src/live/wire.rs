@@ -1,4 +1,4 @@
-//! A client's end of a connection, plain or TLS, that knows when the kernel got what it reads.
+//! A client's connection, plain or TLS, that records when the kernel received the data.
 
 use std::{
     collections::VecDeque,
@@ -19,19 +19,19 @@ use nix::{
 };
 use rustls::{ClientConfig, ClientConnection, pki_types::ServerName};
 
-/// Bytes of a read.
+/// The size of a read, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
 pub(crate) struct Wire {
     stream: TcpStream,
     tls: Option<Box<ClientConnection>>,
-    /// What was read and not taken.
+    /// Bytes that were received and not yet returned.
     arrived: VecDeque<u8>,
     stamp: SystemTime,
 }
 
 impl Wire {
-    /// Connects; reading and writing are given up after `patience`.
+    /// Connects. Reads and writes time out after `patience`.
     pub(crate) fn connect(
         address: SocketAddr,
         tls: Option<Arc<ClientConfig>>,
@@ -74,12 +74,12 @@ impl Wire {
         }
     }
 
-    /// Returns when the kernel got what was read last.
+    /// Returns when the kernel received the data that was read last.
     pub(crate) const fn stamp(&self) -> SystemTime {
         self.stamp
     }
 
-    /// Returns the certificate that the server has shown.
+    /// Returns the server's certificate, if the connection uses TLS.
     pub(crate) fn certificate(&self) -> Option<Vec<u8>> {
         let certificates = self.tls.as_ref()?.peer_certificates()?;
         Some(certificates.first()?.to_vec())
@@ -111,13 +111,13 @@ impl Wire {
     }
 }
 
-/// Lets the kernel say when it got what is received.
+/// Makes the kernel record when it receives data on this socket.
 pub(crate) fn stamp(stream: &TcpStream) -> io::Result<()> {
     Ok(setsockopt(stream, ReceiveTimestampns, &true)?)
 }
 
-/// Receives what there is; returns how many bytes, and when the last of them came to the kernel, which
-/// on one machine is when the other side has handed them over.
+/// Receives once. Returns the number of bytes, and when the kernel received the last of them, which
+/// on one machine is when the peer handed them over.
 pub(crate) fn receive(stream: &TcpStream, buffer: &mut [u8]) -> io::Result<(usize, SystemTime)> {
     let mut slices = [IoSliceMut::new(buffer)];
     let mut control = cmsg_space!(TimeSpec);
@@ -155,7 +155,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let mut wire = Wire::connect(address, None, Duration::from_secs(30)).unwrap();
         let (mut peer, _) = listener.accept().unwrap();
-        // Some task of the kernel's turns stamping on, when it gets to it.
+        // A task of the kernel enables timestamps asynchronously.
         let is_stamped = (0..10_000).any(|_| {
             sleep(Duration::from_millis(1));
             peer.write_all(b"a").unwrap();

@@ -1,8 +1,8 @@
-//! What a node says to a subscriber, in JSON.
+//! The JSON messages from a node to a subscriber.
 
 use serde::{Deserialize, de::IgnoredAny};
 
-/// One of its messages; without any field it is a ping.
+/// A message. Without any of these fields, it is a ping.
 #[derive(Debug, Deserialize)]
 pub(super) struct Reply<'a> {
     pub(super) connect: Option<IgnoredAny>,
@@ -17,7 +17,8 @@ pub(super) struct Refused {
     pub(super) code: u64,
 }
 
-/// Something that nobody has asked for; without a publication it is the end of the subscription or the connection.
+/// An unsolicited message. Without a publication, it reports the end of the subscription or the
+/// connection.
 #[derive(Debug, Deserialize)]
 pub(super) struct Push {
     #[serde(rename = "pub")]
@@ -42,10 +43,10 @@ pub(super) struct Publication {
     pub(super) data: Data,
 }
 
-/// What was published; without these fields it is not ours.
+/// The data of a publication. Without these fields, it is not one of ours.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Data {
-    /// Which of the publications it is.
+    /// The number of the publication.
     pub(super) n: Option<u64>,
     /// When it was published, in nanoseconds since 1970.
     pub(super) at: Option<u64>,

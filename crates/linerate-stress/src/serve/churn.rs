@@ -1,4 +1,4 @@
-//! Connections that come and die, in sixteen ways.
+//! Connections that open and end in sixteen different ways.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,11 @@ use crate::{
     outcome::{Bounds, Finding, Outcome},
 };
 
-/// How many.
+/// The number of connections.
 const CONNECTIONS: usize = 1_000_000;
 
-/// Connections that die before memory is looked at: what the first ones take is taken once.
+/// How many connections end before the measurement begins, because the first ones cause memory use
+/// that does not grow further.
 const FIRST: usize = 20_000;
 
 /// How long all of them may take.
@@ -59,13 +60,15 @@ fn run(effort: &Effort) -> Result<Outcome> {
         },
         figures,
         also: vec![Finding::new(
-            format!("{rate:.0} a second, by clients that take what the server leaves"),
+            format!(
+                "{rate:.0} per second, by clients that use the CPU time that the server leaves"
+            ),
             true,
         )],
     })
 }
 
-/// Lets so many connections die; returns what live clients waited meanwhile.
+/// Opens and ends `count` connections, and returns the latency of live clients meanwhile.
 fn die(server: &Serve, live: &mut Live, count: usize, watch: &mut Watch) -> Result<Vec<Duration>> {
     let (address, number) = (server.address.to_string(), count.to_string());
     let mut dying = Child::start(&[ATTACK, Abuse::Dying.as_str(), &address, &number])?;
@@ -80,7 +83,10 @@ fn die(server: &Serve, live: &mut Live, count: usize, watch: &mut Watch) -> Resu
         if died >= count as u64 {
             break;
         }
-        ensure!(Instant::now() < deadline, "{died} died so far");
+        ensure!(
+            Instant::now() < deadline,
+            "timed out after {died} connections"
+        );
     }
     dying.ask(OFF)?;
     dying.end()?;

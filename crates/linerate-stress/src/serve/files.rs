@@ -1,4 +1,4 @@
-//! No files are left, and connections go on arriving.
+//! The server has no free file descriptors, and connections keep arriving.
 
 use std::{
     fs, thread,
@@ -20,24 +20,25 @@ use crate::{
     outcome::{Bounds, Finding, Outcome},
 };
 
-/// Connections that the server has files for, beside the live clients.
+/// How many connections the server has file descriptors for, besides the live clients.
 const FILES: u64 = 500;
 
-/// How many more arrive.
+/// How many more connections arrive.
 const WAITING: usize = 1_000;
 
-/// How much of a core those who wait may take.
+/// The share of a core that waiting connections may cost.
 const PROCESSOR_MAX: f64 = 0.05;
 
-/// How soon after files are there again a legal client must get in.
+/// How soon a well-behaved client must be able to connect after file descriptors are free again.
 const RECOVERY_MAX: Duration = Duration::from_secs(1);
 
-/// How many arrive at once where there is not one file, and how soon all of them must be closed.
+/// How many connections arrive at once when no file descriptor is free, how soon all of them must
+/// be closed, and what percentage of them may be accepted all the same.
 const TURNED_AWAY: usize = 110;
 const CLOSING_MAX: Duration = Duration::from_secs(1);
 const LET_IN_MAX: u64 = 5;
 
-/// Lines that the log may get meanwhile.
+/// How many lines may be logged meanwhile.
 const LOG_LINES_MAX: usize = 10;
 
 pub(super) fn rows() -> [Row; 2] {
@@ -71,11 +72,14 @@ fn run_closing(effort: &Effort) -> Result<Outcome> {
     server.end()?;
     let count = |name: &str| figures.tally.get(name).copied().unwrap_or_default();
     let (came, closed) = (count("connections"), count(CLOSED));
-    // The limit is one of numbers, and some below it may be free: those who get them are let in.
+    // The limit applies to descriptor numbers. Some lower numbers may be free; connections that get
+    // one are accepted.
     let let_in = came - closed;
     let longest = Duration::from_millis(count(LONGEST));
     Ok(Outcome {
-        abuse: format!("{TURNED_AWAY} at once, again and again, and not one file for them"),
+        abuse: format!(
+            "{TURNED_AWAY} connections at once, repeatedly, with no free file descriptor"
+        ),
         bounds: Bounds {
             memory_growth_max: 16 << 20,
             p99_free: P99_FREE,
@@ -83,19 +87,19 @@ fn run_closing(effort: &Effort) -> Result<Outcome> {
         figures,
         also: vec![
             Finding::new(
-                format!("{closed} of {came} closed (all but {LET_IN_MAX} % that are let in)"),
+                format!("{closed} of {came} closed (all but {LET_IN_MAX} %)"),
                 came > 0 && let_in * 100 <= came * LET_IN_MAX,
             ),
             Finding::new(
                 format!(
-                    "the last of {TURNED_AWAY} within {} ms ({} ms)",
+                    "the last of {TURNED_AWAY} closed within {} ms ({} ms)",
                     longest.as_millis(),
                     CLOSING_MAX.as_millis()
                 ),
                 longest <= CLOSING_MAX,
             ),
             Finding::new(
-                format!("{lines} lines in the log ({LOG_LINES_MAX})"),
+                format!("{lines} lines logged ({LOG_LINES_MAX})"),
                 lines <= LOG_LINES_MAX,
             ),
         ],
@@ -114,7 +118,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     let mut attackers = Child::start(&[ATTACK, Abuse::SlowTcp.as_str(), &address, &peers])?;
     attackers.ask(ON)?;
     thread::sleep(Duration::from_secs(1));
-    // Nobody is served meanwhile, so that what is seen is what waiting costs.
+    // No client is served meanwhile, so this is the cost of waiting alone.
     let before = usage.processor_time()?;
     thread::sleep(Duration::from_secs(2));
     let share = (usage.processor_time()? - before).as_secs_f64() / 2.0;
@@ -131,7 +135,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     drop(live);
     server.end()?;
     Ok(Outcome {
-        abuse: format!("{WAITING} connections more than there are files for"),
+        abuse: format!("{WAITING} more connections than there are file descriptors for"),
         bounds: Bounds {
             memory_growth_max: 16 << 20,
             p99_free: P99_FREE,
@@ -140,7 +144,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
         also: vec![
             Finding::new(
                 format!(
-                    "those who wait take {:.1} % of a core ({:.0} %)",
+                    "waiting connections cost {:.1} % of a core ({:.0} %)",
                     share * 100.0,
                     PROCESSOR_MAX * 100.0
                 ),
@@ -148,7 +152,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
             ),
             Finding::new(
                 format!(
-                    "a legal client gets in {} ms after there are files ({} ms)",
+                    "a well-behaved client connects {} ms after file descriptors are free ({} ms)",
                     recovery.as_millis(),
                     RECOVERY_MAX.as_millis()
                 ),
@@ -158,7 +162,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     })
 }
 
-/// Returns how long it takes until a client gets in.
+/// Returns how long it takes until a client can connect.
 fn recovery(server: &Serve) -> Result<Duration> {
     let started = Instant::now();
     let target = server.target();

@@ -1,4 +1,4 @@
-//! Filters that stall a worker: their parsing, and their evaluation.
+//! Filters that keep a worker busy with parsing or evaluating them.
 
 use anyhow::Result;
 
@@ -15,7 +15,7 @@ use crate::{
     outcome::{Bounds, Finding, Outcome},
 };
 
-/// Clients with a dear filter each.
+/// The number of clients with an expensive filter each.
 const DEAR: usize = 64;
 
 pub(super) fn rows() -> [Row; 3] {
@@ -45,10 +45,12 @@ fn run(abuse: Abuse, peers: usize, effort: &Effort) -> Result<Outcome> {
     Ok(Outcome {
         abuse: match abuse {
             Abuse::DearFilters => format!(
-                "{peers} filters that look through {} publications of 60 KB 12 times each",
+                "{peers} filters that search each of {} publications of 60 KB 12 times",
                 count(PUBLISHED)
             ),
-            _ => format!("{peers} that subscribe with another filter of 1 KB 400 times a second"),
+            _ => format!(
+                "{peers} clients that subscribe with a new filter of 1 KB 400 times per second"
+            ),
         },
         bounds: Bounds {
             memory_growth_max: 16 << 20,
@@ -56,7 +58,7 @@ fn run(abuse: Abuse, peers: usize, effort: &Effort) -> Result<Outcome> {
         },
         figures,
         also: vec![Finding::new(
-            format!("{taken} filters taken, {refused} commands refused (0)"),
+            format!("{taken} filters accepted, {refused} commands refused (0)"),
             taken > 0 && refused == 0,
         )],
     })

@@ -1,4 +1,4 @@
-//! Floods: frames on few connections, and bombs.
+//! Floods: many frames on few connections, many connections, and decompression bombs.
 
 use std::time::Duration;
 
@@ -15,13 +15,14 @@ use crate::{
     reactor,
 };
 
-/// Waiting for no longer is no harm.
+/// The latency that does no harm, whatever the ratio.
 pub(super) const P99_FREE: Duration = Duration::from_micros(200);
 
-/// Bombs at once.
+/// The number of bombs at once.
 const BOMBS: usize = 100;
 
-/// What each may take: a message of the limit, and as much for the connection and what inflates.
+/// The memory that each bomb may cost, in bytes: a message of the maximum size, and as much again
+/// for the connection and the decompressor.
 const BOMB_BYTES: u64 = 2 * (64 << 10);
 
 pub(super) fn rows() -> Vec<Row> {
@@ -79,9 +80,11 @@ fn run(abuse: Abuse, peers: usize, effort: &Effort) -> Result<Outcome> {
 
 fn words(abuse: Abuse, peers: usize, frames: u64) -> String {
     match abuse {
-        Abuse::Bombs => format!("{peers} at once, of 60 KB that inflate to 60 MiB"),
-        Abuse::Churn => format!("{CONNECTS} a second, each reset at once"),
-        Abuse::SlowReaders => format!("{peers} that have messages of 16 KiB echoed and read none"),
-        _ => format!("{frames} on {peers} connections"),
+        Abuse::Bombs => format!("{peers} messages at once, each of 60 KB that inflate to 60 MiB"),
+        Abuse::Churn => format!("{CONNECTS} connections per second, each reset at once"),
+        Abuse::SlowReaders => {
+            format!("{peers} clients that send messages of 16 KiB and never read the echoes")
+        }
+        _ => format!("{frames} frames on {peers} connections"),
     }
 }

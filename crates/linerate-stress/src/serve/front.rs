@@ -1,4 +1,4 @@
-//! Clients that want more than their share before they are anybody: streams and keys.
+//! Clients that exhaust resources before they are authenticated: HTTP/2 streams and wrong API keys.
 
 use anyhow::Result;
 
@@ -16,13 +16,13 @@ use crate::{
     outcome::{Bounds, Finding, Outcome},
 };
 
-/// Connections that the attackers have.
+/// The number of the attackers' connections.
 const PEERS: usize = 10;
 
-/// Connections that the server allows: a few more than the live clients and the attackers have.
+/// The server's limit of connections: a few more than the live clients and the attackers have.
 const CONNECTIONS_MAX: u64 = 64;
 
-/// Wrong keys in a minute that are looked at.
+/// How many wrong keys per minute the server checks.
 const KEYS_MAX: u64 = 20;
 
 pub(super) fn rows() -> [Row; 2] {
@@ -45,9 +45,11 @@ fn streams(effort: &Effort) -> Result<Outcome> {
     let most = figures.tally.get(MOST).copied().unwrap_or_default();
     let allowed = CONNECTIONS_MAX - PEERS as u64;
     Ok(Outcome {
-        abuse: format!("{PEERS} connections of HTTP/2 that ask for {STREAMS} event streams each"),
+        abuse: format!("{PEERS} HTTP/2 connections that request {STREAMS} event streams each"),
         also: vec![Finding::new(
-            format!("{most} of them open at a time ({allowed} beside {PEERS} connections)"),
+            format!(
+                "{most} of them open at the same time ({allowed}, besides {PEERS} connections)"
+            ),
             (1..=allowed).contains(&most),
         )],
         ..outcome(figures)
@@ -69,7 +71,7 @@ fn keys(effort: &Effort) -> Result<Outcome> {
     Ok(Outcome {
         abuse: format!("{shown} wrong keys from one address"),
         also: vec![Finding::new(
-            format!("{looked_at} of {shown} looked at ({allowed})"),
+            format!("{looked_at} of {shown} checked ({allowed})"),
             (1..=allowed).contains(&looked_at),
         )],
         ..outcome(figures)

@@ -1,4 +1,4 @@
-//! `linerate serve` as a process of its own.
+//! `linerate serve` as a separate process.
 
 use std::{
     fs::{self, File},
@@ -16,22 +16,22 @@ use tempfile::TempDir;
 
 use crate::{cores, live::Target, trust, usage::Usage};
 
-/// How long the server may take to end.
+/// How long the server may take to exit.
 const END_MAX: Duration = Duration::from_secs(10);
 
 const LISTEN: &[&str] = &["--listen", "127.0.0.1:0"];
 
-/// A server; killed when dropped.
+/// A server process. It is killed when dropped.
 pub(super) struct Serve {
     process: Child,
     pub(super) address: SocketAddr,
     is_tls: bool,
-    /// Where its log is, and its certificate.
+    /// The directory of its log and certificate.
     pub(super) directory: TempDir,
 }
 
 impl Serve {
-    /// Starts one that has no keys and so serves everybody on this machine.
+    /// Starts a server without keys, which therefore serves every client on this machine.
     pub(super) fn start(linerate: &Path, flags: &[&str]) -> Result<Self> {
         Self::start_in(
             tempfile::tempdir()?,
@@ -41,8 +41,8 @@ impl Serve {
         )
     }
 
-    /// Starts one whose threads share processors as they usually do: what takes long on one of them does not keep the others
-    /// from running.
+    /// Starts a server with the usual scheduling, where a busy thread does not keep the others from
+    /// running.
     pub(super) fn start_sharing(linerate: &Path, flags: &[&str]) -> Result<Self> {
         Self::start_in(
             tempfile::tempdir()?,
@@ -52,7 +52,7 @@ impl Serve {
         )
     }
 
-    /// Starts one of several with a configuration, which has its address.
+    /// Starts a node with this configuration, which contains its address.
     pub(super) fn start_node(linerate: &Path, configuration: &str) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let file = directory.path().join("linerate.toml");
@@ -61,7 +61,7 @@ impl Serve {
         Self::start_in(directory, linerate, false, &["--config", &file])
     }
 
-    /// Starts one that speaks TLS.
+    /// Starts a server with TLS.
     pub(super) fn start_tls(linerate: &Path) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         write_certificate(directory.path())?;
@@ -89,12 +89,15 @@ impl Serve {
             .stdout(Stdio::piped())
             .stderr(File::create(directory.path().join("log"))?)
             .spawn()?;
-        let output = process.stdout.take().context("a server without output")?;
+        let output = process
+            .stdout
+            .take()
+            .context("server has no standard output")?;
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
         let Some((_, address)) = line.trim_end().trim_end_matches('/').split_once("://") else {
             let log = fs::read_to_string(directory.path().join("log"))?;
-            bail!("the server does not start: {log}");
+            bail!("server failed to start: {log}");
         };
         Ok(Self {
             process,
@@ -104,7 +107,7 @@ impl Serve {
         })
     }
 
-    /// Returns where live clients go.
+    /// Returns the endpoint for live clients.
     pub(super) fn target(&self) -> Target {
         Target {
             address: self.address,
@@ -121,7 +124,7 @@ impl Serve {
         Ok(kill_process(self.pid()?, signal)?)
     }
 
-    /// Allows the process so many files from now on.
+    /// Limits the open files of the process to `files`.
     pub(super) fn limit_files(&self, files: u64) -> Result<()> {
         let limit = Rlimit {
             current: Some(files),
@@ -131,22 +134,22 @@ impl Serve {
         Ok(())
     }
 
-    /// Ends the server at once.
+    /// Stops the server at once.
     ///
     /// # Errors
-    /// It has ended already, or does not end.
+    /// If the server has already exited, or does not exit in time.
     pub(super) fn end(self) -> Result<()> {
         self.signal_to_end()?;
         thread::sleep(Duration::from_millis(100));
-        // It may be gone already; the second signal cuts everybody off.
+        // The second signal disconnects all clients. It fails if the server has already exited.
         _ = self.signal(Signal::TERM);
         self.wait()
     }
 
-    /// Tells the server to send its clients away and end, and waits for that.
+    /// Tells the server to disconnect its clients and exit, and waits for that.
     ///
     /// # Errors
-    /// It has ended already, or does not end.
+    /// If the server has already exited, or does not exit in time.
     pub(super) fn drain(self) -> Result<()> {
         self.signal_to_end()?;
         self.wait()
@@ -154,7 +157,7 @@ impl Serve {
 
     fn signal_to_end(&self) -> Result<()> {
         let is_there = fs::exists(format!("/proc/{}/fd/0", self.process.id()))?;
-        ensure!(is_there, "the server has ended early");
+        ensure!(is_there, "server exited early");
         self.signal(Signal::TERM)
     }
 
@@ -162,7 +165,7 @@ impl Serve {
         let deadline = Instant::now() + END_MAX;
         while self.process.try_wait()?.is_none() {
             if Instant::now() >= deadline {
-                bail!("the server does not end in time");
+                bail!("server did not exit in time");
             }
             thread::sleep(Duration::from_millis(20));
         }
@@ -170,26 +173,26 @@ impl Serve {
     }
 
     fn pid(&self) -> Result<Pid> {
-        Pid::from_raw(self.process.id() as i32).context("a process without a number")
+        Pid::from_raw(self.process.id() as i32).context("server has an invalid process id")
     }
 }
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        // It may be gone already.
+        // Both fail if the process has already exited.
         _ = self.process.kill();
         _ = self.process.wait();
     }
 }
 
-/// Writes another certificate and its key.
+/// Writes a new certificate and its key.
 pub(super) fn write_certificate(directory: &Path) -> Result<()> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     for (name, text) in [
         ("key.pem", made.signing_key.serialize_pem()),
         ("certificate.pem", made.cert.pem()),
     ] {
-        // The server may read at any time, and is to find whole files.
+        // The server may read at any time, and must find complete files.
         let new = directory.join("new.pem");
         fs::write(&new, text)?;
         fs::rename(new, directory.join(name))?;

@@ -1,4 +1,4 @@
-//! Publishing by the server API, over one connection.
+//! Publishes through the server API, over one connection.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -8,7 +8,8 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-/// How long a connection is used: servers allow a minute for requests (`request.connection_s`).
+/// How long a connection is used. Servers close it after a minute of requests
+/// (`request.connection_s`).
 const USE_MAX: Duration = Duration::from_secs(30);
 
 pub(super) struct Publisher {
@@ -20,7 +21,7 @@ pub(super) struct Publisher {
 }
 
 impl Publisher {
-    /// Connects; whoever publishes in `channel` has to show `key`.
+    /// Connects, to publish in `channel` with the API key `key`.
     pub(super) fn connect(
         server: SocketAddr,
         channel: &'static str,
@@ -35,7 +36,10 @@ impl Publisher {
         })
     }
 
-    /// Publishes JSON.
+    /// Publishes JSON data.
+    ///
+    /// # Errors
+    /// If the server does not accept the publication.
     pub(super) fn publish(&mut self, data: &str) -> Result<()> {
         if self.since.elapsed() > USE_MAX {
             self.stream = connect(self.server)?;
@@ -55,7 +59,7 @@ impl Publisher {
     fn read_answer(&mut self) -> Result<()> {
         let (mut line, mut length) = (String::new(), 0);
         self.stream.read_line(&mut line)?;
-        ensure!(line.starts_with("HTTP/1.1 200 "), "not published: {line}");
+        ensure!(line.starts_with("HTTP/1.1 200 "), "publish failed: {line}");
         while !line.trim_end().is_empty() {
             line.clear();
             self.stream.read_line(&mut line)?;
@@ -66,9 +70,9 @@ impl Publisher {
         }
         let mut body = vec![0; length];
         let read = self.stream.read_exact(&mut body);
-        read.context("an answer without its end")?;
+        read.context("response body is incomplete")?;
         let text = String::from_utf8_lossy(&body);
-        ensure!(!text.contains(r#""error""#), "not published: {text}");
+        ensure!(!text.contains(r#""error""#), "publish failed: {text}");
         Ok(())
     }
 }

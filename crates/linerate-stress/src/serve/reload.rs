@@ -1,4 +1,4 @@
-//! The configuration and the certificate are loaded again, under load.
+//! Reloads the configuration and the certificate under load.
 
 use anyhow::Result;
 use rustix::process::Signal;
@@ -16,7 +16,7 @@ use crate::{
     outcome::{Bounds, Finding, Outcome},
 };
 
-/// Times that it is loaded in a slice.
+/// The number of reloads in a slice.
 const RELOADS: usize = 5;
 
 pub(super) fn row() -> Row {
@@ -81,7 +81,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     })
 }
 
-/// Has everything loaded again and again; returns what live clients waited at the 99th percentile.
+/// Makes the server reload repeatedly, and returns the 99th percentile of live clients' latency.
 fn slice(server: &Serve, live: &mut Live) -> Result<std::time::Duration> {
     write_certificate(server.directory.path())?;
     let mut waits = Vec::new();

@@ -1,4 +1,4 @@
-//! Nodes that are restarted one after the other, under their clients.
+//! Nodes that are restarted one after another while clients are connected.
 
 use std::{
     net::SocketAddr,
@@ -25,27 +25,27 @@ use crate::{
     usage::Usage,
 };
 
-/// Clients over all nodes.
+/// The number of clients of all nodes together.
 const CLIENTS: usize = 10_000;
 
-/// Nodes that are restarted, and how often each is. One more is what applications publish by.
+/// The number of nodes that are restarted, and how often each is. One more node is used to publish.
 const NODES: usize = 3;
 const ROUNDS: usize = 20;
 
 /// The time between two publications.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long nodes are left alone at least after each restart.
+/// The minimum pause after each restart.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How soon a client that was sent away must be subscribed again, and how soon publications must be there,
-/// at the 99th percentile.
+/// How soon a disconnected client must be subscribed again, and how soon publications must arrive,
+/// both at the 99th percentile.
 const RETURN_MAX: Duration = Duration::from_secs(2);
 
-/// What a client may cost a node.
+/// The memory that a client may cost a node, in bytes.
 const BYTES_EACH: u64 = 48 << 10;
 
-/// How long clients may take to get in at first, and in the end.
+/// How long clients may take to subscribe at the start, and to reconnect.
 const SETTLE_MAX: Duration = Duration::from_secs(60);
 
 const KEY: &str = "of-no-use-elsewhere";
@@ -103,7 +103,9 @@ fn run(effort: &Effort) -> Result<Outcome> {
     };
     nodes.end()?;
     Ok(Outcome {
-        abuse: format!("{NODES} nodes restarted {rounds} times each under {count} clients, Redis"),
+        abuse: format!(
+            "{NODES} nodes restarted {rounds} times each with {count} clients and Redis"
+        ),
         bounds: Bounds {
             memory_growth_max: (16 << 20) + count as u64 * BYTES_EACH,
             p99_free: RETURN_MAX,
@@ -126,13 +128,13 @@ fn findings(all: &Seen, used: &Used) -> Vec<Finding> {
     vec![
         Finding::new(
             format!(
-                "of {publications} publications {lost} lost, {repeated} repeated, {gaps} gaps told (0)"
+                "{publications} publications: {lost} lost, {repeated} repeated, {gaps} gaps reported (0)"
             ),
             *publications > 0 && lost + repeated + gaps == 0,
         ),
         Finding::new(
             format!(
-                "{returns} returns within {:.2} s at p99 ({} s), {} each",
+                "{returns} reconnections within {:.2} s at p99 ({} s), {} each",
                 return_p99.as_secs_f64(),
                 RETURN_MAX.as_secs(),
                 used.each(*returns),
@@ -142,7 +144,7 @@ fn findings(all: &Seen, used: &Used) -> Vec<Finding> {
     ]
 }
 
-/// How long processors have worked, everything that goes on besides included.
+/// CPU time used, including everything else that the processes do.
 struct Used {
     nodes: Duration,
     clients: Duration,
@@ -172,17 +174,15 @@ impl Used {
         }
     }
 
-    /// Says what there was for each of so many returns.
+    /// Describes the CPU time for each of `returns` reconnections.
     fn each(&self, returns: u64) -> String {
         let each = |time: Duration| time.as_micros() / u128::from(returns.max(1));
         let [nodes, clients, redis] = [self.nodes, self.clients, self.redis].map(each);
-        format!(
-            "{nodes} µs of processors for nodes, {clients} µs for clients, {redis} µs for Redis"
-        )
+        format!("{nodes} µs of CPU time in nodes, {clients} µs in clients, {redis} µs in Redis")
     }
 }
 
-/// Asks the clients what they have seen, and adds it to all that they have.
+/// Asks the clients for a report, and adds it to the totals in `all`.
 fn note(clients: &mut Child, all: &mut Seen) -> Result<Seen> {
     let seen: Seen = serde_json::from_str(&clients.ask("and?")?)?;
     all.subscribed = seen.subscribed;
@@ -195,8 +195,8 @@ fn note(clients: &mut Child, all: &mut Seen) -> Result<Seen> {
     Ok(seen)
 }
 
-/// Waits until everybody is back, as whoever restarts nodes does before the next; returns how long publications were on
-/// their way meanwhile, the worst 99th percentile of each pause.
+/// Waits until all clients are subscribed again, as an operator does before restarting the next
+/// node. Returns the worst 99th percentile of the time that publications took to arrive meanwhile.
 fn settle(clients: &mut Child, count: usize, all: &mut Seen) -> Result<Duration> {
     let deadline = Instant::now() + SETTLE_MAX;
     let mut worst = Duration::ZERO;
@@ -209,7 +209,7 @@ fn settle(clients: &mut Child, count: usize, all: &mut Seen) -> Result<Duration>
         let subscribed = all.subscribed;
         ensure!(
             Instant::now() < deadline,
-            "{subscribed} of {count} clients come back"
+            "only {subscribed} of {count} clients reconnected in time"
         );
     }
 }
@@ -224,7 +224,7 @@ fn wait_for(clients: &mut Child, count: usize, all: &mut Seen) -> Result<()> {
         let subscribed = all.subscribed;
         ensure!(
             Instant::now() < deadline,
-            "{subscribed} of {count} clients get in"
+            "only {subscribed} of {count} clients subscribed in time"
         );
         thread::sleep(Duration::from_millis(200));
     }
@@ -239,12 +239,12 @@ fn slices(clients: &mut Child, count: usize) -> Result<Vec<Duration>> {
     Ok(waits)
 }
 
-/// What runs, and what it took so far.
+/// The running nodes, and the resources used so far.
 struct Nodes {
     linerate: std::path::PathBuf,
     configurations: Vec<String>,
     nodes: Vec<Serve>,
-    /// The one that applications publish by.
+    /// The node that is used to publish.
     beside: Serve,
     memory_peak: u64,
     files_peak: u64,
@@ -269,7 +269,7 @@ impl Nodes {
         })
     }
 
-    /// Has a node send its clients away and end, and starts it again.
+    /// Makes a node disconnect its clients and exit, and starts it again.
     fn restart(&mut self, number: usize) -> Result<()> {
         let node = self.nodes.remove(number);
         let usage = node.usage();
@@ -282,7 +282,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Returns how long the nodes that are restarted have run, and those before them.
+    /// Returns the CPU time of the nodes that are restarted, including their earlier processes.
     fn processor_time(&self) -> Result<Duration> {
         let mut sum = self.processor_time;
         for node in &self.nodes {
@@ -297,7 +297,7 @@ impl Nodes {
     }
 }
 
-/// Starts a node, and waits until it serves.
+/// Starts a node, and checks that it serves clients.
 fn start(linerate: &Path, configuration: &str) -> Result<Serve> {
     let node = Serve::start_node(linerate, configuration)?;
     visit(&Target {
@@ -336,7 +336,7 @@ durable = true
     )
 }
 
-/// A thread that publishes.
+/// A thread that publishes at a steady rate.
 struct Publishing {
     goes_on: Arc<AtomicBool>,
     thread: JoinHandle<Result<()>>,

@@ -1,4 +1,4 @@
-//! Slowloris in each layer: connections that stay as long as they may.
+//! Slowloris in each layer: connections that stay open as long as the server allows.
 
 use std::{
     thread,
@@ -17,29 +17,32 @@ use crate::{
     outcome::{Bounds, Finding, Outcome},
 };
 
-/// Attackers of each kind.
+/// The number of attackers of each kind.
 const PEERS: usize = 5_000;
 
-/// What a connection may cost that says nothing, or too little.
+/// The memory that a connection may cost that sends nothing, or frames too slowly, in bytes.
 const BYTES_EACH: u64 = 24 << 10;
 
-/// And one that has begun with a head, or with TLS: there is a buffer for more of it.
+/// The memory that a connection may cost that has begun a head or a TLS handshake, in bytes. It has
+/// a buffer for the rest.
 const BEGUN_BYTES_EACH: u64 = 48 << 10;
 
-/// By how much an end may be off its deadline, the closing of all the others included.
+/// How far the end of a connection may be from its deadline. This includes the time to close all
+/// the others.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// How long a legal client may take to get in.
+/// How long a well-behaved client may take to connect.
 const CONNECTING_MAX: Duration = Duration::from_millis(100);
 
-/// How long attackers may take to get in.
+/// How long attackers may take to connect.
 const OPENING_MAX: Duration = Duration::from_secs(120);
 
-/// How long attackers are waited for beyond their deadline.
+/// How long to wait for the end of attackers beyond their deadline.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Returns what there is, and after how long the server must have ended it: `request.head_s`,
-/// `connection.handshake_s`, or `client.message_timeout_s` with `close.timeout_s`.
+/// Returns the rows. The number of seconds after which the server must have ended a connection is
+/// `request.head_s`, `connection.handshake_s`, or `client.message_timeout_s` plus
+/// `close.timeout_s`.
 pub(super) fn rows() -> Vec<Row> {
     let abuses = [
         (Abuse::SlowTcp, "tcp", 10),
@@ -98,8 +101,8 @@ fn run(abuse: Abuse, deadline: Duration, effort: &Effort) -> Result<Outcome> {
     })
 }
 
-/// Measures until all attackers are gone; returns how long live clients waited for answers, and others
-/// to get in.
+/// Measures until all attackers are disconnected. Returns how long live clients waited for answers,
+/// and how long new clients took to connect.
 fn abused(
     attackers: &mut Child,
     live: &mut Live,
@@ -137,7 +140,7 @@ fn ends(tally: &Tally, peers: usize, deadline: Duration) -> Finding {
     );
     let is_kept = gone == peers as u64 && last <= deadline + SLACK && first + SLACK >= deadline;
     let text = format!(
-        "{gone} gone after {:.1} to {:.1} s ({} ± {} s)",
+        "{gone} ended after {:.1} to {:.1} s ({} ± {} s)",
         first.as_secs_f64(),
         last.as_secs_f64(),
         deadline.as_secs(),
@@ -149,7 +152,7 @@ fn ends(tally: &Tally, peers: usize, deadline: Duration) -> Finding {
 fn getting_in(p99: Duration) -> Finding {
     let (millis, most) = (p99.as_secs_f64() * 1e3, CONNECTING_MAX.as_millis());
     Finding::new(
-        format!("legal clients get in within {millis:.1} ms at p99 ({most} ms)"),
+        format!("well-behaved clients connect within {millis:.1} ms at p99 ({most} ms)"),
         p99 <= CONNECTING_MAX,
     )
 }

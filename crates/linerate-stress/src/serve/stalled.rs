@@ -1,4 +1,4 @@
-//! Subscribers that never read, beside as many that do.
+//! Subscribers that never read, and as many that do.
 
 use std::{
     thread,
@@ -18,31 +18,32 @@ use crate::{
     outcome::{Bounds, Finding, Outcome},
 };
 
-/// Subscribers of each kind, if there are files for as many.
+/// The number of subscribers of each kind, if the limit of open files allows it.
 const SUBSCRIBERS: usize = 10_000;
 
-/// Files of a server that are no clients.
+/// Open files of the server that are not client connections.
 const FILES_SPARE: u64 = 200;
 
-/// What may wait for one of them: `client.data_bytes_max` and a connection.
+/// The memory that a subscriber may cost, in bytes: `client.data_bytes_max` and a connection.
 const BYTES_EACH: u64 = (64 << 10) + (8 << 10);
 
-/// The size of a publication.
+/// The size of a publication, in bytes.
 const PUBLICATION_BYTES: usize = 1_000;
 
-/// The time between two: ten thousand subscribers on two cores, which the clients need as well, get
-/// some hundred thousand publications a second.
+/// The time between two publications. Ten thousand subscribers, on two cores that the clients need
+/// as well, can receive about a hundred thousand publications per second.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Publications of a slice.
+/// The number of publications in a slice.
 const SLICE: usize = 6;
 
-/// Publications until those who never read have no more room, and their size. All of that takes less
-/// than half a minute, after which these are given up since they answer no Ping.
+/// The number and size of publications that fill the buffers of subscribers that never read. This
+/// takes less than half a minute, after which the server disconnects them because they answer no
+/// Ping.
 const FILLING: usize = 48;
 const FILLING_BYTES: usize = 8_000;
 
-/// Waiting for no longer is no harm.
+/// The latency that does no harm, whatever the ratio.
 const P99_FREE: Duration = Duration::from_millis(1);
 
 pub(super) fn row() -> Row {
@@ -76,7 +77,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     wait_for(&mut attackers, count)?;
     let mut with = Vec::new();
     watch.during(|watch| {
-        // One after the other, so that nobody else falls behind.
+        // One slice after another, so that the other subscribers do not fall behind.
         for _ in 0..FILLING / SLICE {
             publish(&mut publisher, SLICE, FILLING_BYTES, Duration::ZERO)?;
             hear(&mut audience, count, SLICE)?;
@@ -95,10 +96,10 @@ fn run(effort: &Effort) -> Result<Outcome> {
     attackers.end()?;
     audience.end()?;
     server.end()?;
-    let text = format!("{count} of {count} live subscribers got everything");
+    let text = format!("{count} of {count} live subscribers received everything");
     Ok(Outcome {
         abuse: format!(
-            "{count} that never read beside {count} that do, a message of 1 KB for all four times a second"
+            "{count} subscribers that never read and {count} that do, with a message of 1 KB to all of them four times per second"
         ),
         bounds: Bounds {
             memory_growth_max: count as u64 * BYTES_EACH,
@@ -108,14 +109,14 @@ fn run(effort: &Effort) -> Result<Outcome> {
         also: vec![
             Finding::new(text, true),
             Finding::new(
-                format!("{left} of those who never read were there to the end"),
+                format!("{left} that never read were still connected at the end"),
                 left > 0,
             ),
         ],
     })
 }
 
-/// Publishes so many at a steady rate.
+/// Publishes `count` messages at a steady rate.
 fn publish(
     publisher: &mut Publisher,
     count: usize,
@@ -143,8 +144,8 @@ fn slices_of(
     Ok(waits)
 }
 
-/// Waits until each of the audience has got so many publications; returns the 99th percentile of how
-/// long they were on their way.
+/// Waits until the audience has received `publications` for each of its `count` subscribers.
+/// Returns the 99th percentile of the time that they took to arrive.
 fn hear(audience: &mut Child, count: usize, publications: usize) -> Result<Duration> {
     let deadline = Instant::now() + Duration::from_secs(20);
     let mut got = 0;
@@ -158,7 +159,7 @@ fn hear(audience: &mut Child, count: usize, publications: usize) -> Result<Durat
         }
         ensure!(
             Instant::now() < deadline,
-            "live subscribers got {got} of {} publications",
+            "live subscribers received only {got} of {} publications",
             count * publications
         );
         thread::sleep(Duration::from_millis(100));
@@ -177,5 +178,5 @@ fn wait_for(attackers: &mut Child, count: usize) -> Result<()> {
         }
         thread::sleep(Duration::from_millis(100));
     }
-    bail!("not all attackers get in")
+    bail!("not all attackers could connect in time")
 }

@@ -1,4 +1,4 @@
-//! Point S1 of the audit: uploads of logs that would exhaust memory or keep others from their turns.
+//! Point S1 of the audit: uploads of logs that could exhaust memory or delay other uploads.
 
 use std::time::{Duration, Instant};
 
@@ -14,36 +14,39 @@ use crate::{
     outcome::{Bounds, Finding, Outcome},
 };
 
-/// What all uploads may take up together, as `logs.memory_bytes_max` has it.
+/// The memory that all uploads together may use in bytes, the default of `logs.memory_bytes_max`.
 const BUDGET: u64 = 1 << 30;
 
-/// What comes on top: threads, stacks, and what the allocator has not given back yet.
+/// Memory that is used in addition, in bytes: threads, stacks, and what the allocator has not
+/// released yet.
 const CONSTANT: u64 = 64 << 20;
 
-/// What one upload keeps at most: its lines, columns and names.
+/// The maximum memory of one upload, in bytes: its lines, columns and names.
 const ONE_UPLOAD: u64 = (256 + 40 + 80) << 20;
 
-/// What the columns of an upload keep at most.
+/// The maximum memory of an upload's columns, in bytes.
 const COLUMNS: u64 = 40 << 20;
 
-/// Within how much of what it was memory has to be back after the last client.
+/// How much more memory than before may be in use after the last client, in bytes.
 const BACK_TO: u64 = 32 << 20;
 
-/// How long a line of an upload beside may take, and how much longer for each upload that has turns meanwhile.
+/// How long a line of a well-behaved upload may take, and how much longer for each upload that is
+/// processed at the same time.
 const NEIGHBOUR_P99_MAX: Duration = Duration::from_millis(50);
 const NEIGHBOUR_WAITS: Duration = Duration::from_millis(30);
 
-/// An abuse by uploads, and what is to come of it.
+/// An abuse by uploads, and its expected result.
 struct Plan {
     abuse: Abuse,
     peers: usize,
-    /// How many of them get in at once.
+    /// How many of them are admitted at once.
     let_in: u32,
     words: &'static str,
     memory_growth_max: u64,
-    /// How the server ends uploads: an error of the protocol, and a code of RFC 6455 §7.4.
+    /// How the server ends uploads: an error code of the upload protocol, and a close code
+    /// (RFC 6455 §7.4).
     ends: &'static [&'static str],
-    /// How many at least.
+    /// How many uploads must end in these ways at least.
     ended_min: u64,
 }
 
@@ -59,7 +62,7 @@ pub(super) fn rows() -> Vec<Row> {
                 abuse: Abuse::UploadRows,
                 peers: 1,
                 let_in: 1,
-                words: "4 MiB of random lines, repeated, whose lines are kept",
+                words: "4 MiB of random lines, repeated, all of which are kept",
                 memory_growth_max: ONE_UPLOAD + CONSTANT,
                 ends: &[],
                 ended_min: 0,
@@ -95,7 +98,7 @@ pub(super) fn rows() -> Vec<Row> {
                 abuse: Abuse::UploadBombs,
                 peers: 2,
                 let_in: 2,
-                words: "two files of 288 KB that decompress to 3 GB, again and again",
+                words: "two files of 288 KB that decompress to 3 GB, repeatedly",
                 memory_growth_max: 2 * COLUMNS + CONSTANT,
                 ends: &["too_large 1009"],
                 ended_min: 2,
@@ -153,7 +156,7 @@ fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
             told(plan, &figures.tally),
             Finding::new(
                 format!(
-                    "a line of an upload beside is parsed within {:.1} ms, alone {:.1} ms ({:.0} ms)",
+                    "a line of a well-behaved upload is parsed within {:.1} ms, without the abuse {:.1} ms ({:.0} ms)",
                     millis(with.1),
                     millis(alone.1),
                     millis(neighbour_max)
@@ -163,9 +166,12 @@ fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
             Finding::new(
                 match back {
                     Some(after) => {
-                        format!("memory is back {:.1} s after the last", after.as_secs_f64())
+                        format!(
+                            "memory is released {:.1} s after the last upload",
+                            after.as_secs_f64()
+                        )
                     }
-                    None => "memory is not back 10 s after the last".to_owned(),
+                    None => "memory is not released 10 s after the last upload".to_owned(),
                 },
                 back.is_some(),
             ),
@@ -174,7 +180,7 @@ fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
     })
 }
 
-/// Judges how the server has ended uploads.
+/// Checks how the server has ended uploads.
 fn told(plan: &Plan, tally: &Tally) -> Finding {
     let count = |name: &str| tally.get(name).copied().unwrap_or_default();
     let ended = plan.ends.iter().map(|end| count(end)).sum::<u64>();
@@ -193,7 +199,7 @@ fn told(plan: &Plan, tally: &Tally) -> Finding {
         .map(|end| format!("{} {end}", count(end)))
         .chain(others)
         .collect();
-    let text = format!("of {} uploads: {}", count(UPLOADS), ends.join(", "));
+    let text = format!("{} uploads: {}", count(UPLOADS), ends.join(", "));
     Finding::new(text, is_kept)
 }
 
