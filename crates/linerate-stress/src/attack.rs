@@ -1,4 +1,4 @@
-//! The process of the attackers.
+//! The attackers' process.
 
 mod bomb;
 pub(crate) mod connect;
@@ -28,64 +28,65 @@ use anyhow::{Context, Result};
 
 use crate::cores;
 
-/// The first argument of a process that attacks.
+/// The first argument of an attacker process.
 pub(crate) const ATTACK: &str = "attack";
 
-/// What attackers have done, and what became of it, by name.
+/// Counts of what attackers have done and what they have seen, by name.
 pub(crate) type Tally = BTreeMap<String, u64>;
 
-/// A way to behave badly.
+/// A kind of abuse.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Abuse {
-    /// Small messages that inflate a thousandfold.
+    /// Sending small messages that inflate a thousandfold.
     Bombs,
     /// Connecting and resetting the connection at once.
     Churn,
-    /// Subscribing with filters that are dear to evaluate, and publishing what they look through.
+    /// Subscribing with filters that are expensive to evaluate, and publishing data for them to
+    /// search.
     DearFilters,
-    /// Connecting and dying, in sixteen ways.
+    /// Connecting and disconnecting in sixteen different ways.
     Dying,
-    /// Fragments without payload.
+    /// Sending fragments without payload.
     EmptyFragments,
-    /// Subscribing with one filter after the other.
+    /// Subscribing with one filter after another.
     Filters,
-    /// Opening connections that never read, and never answer a Ping: their hosts are gone.
+    /// Opening connections that never read and never answer a Ping, as if their hosts had crashed.
     HalfOpen,
-    /// Bodies and messages whose last byte never comes.
+    /// Sending bodies and messages whose last byte never arrives.
     Hoard,
-    /// Pings.
+    /// Sending Pings.
     Pings,
     /// Connecting and sending no request.
     Silence,
-    /// A frame, byte by byte.
+    /// Sending a frame byte by byte.
     SlowFrames,
-    /// The head of a request, byte by byte.
+    /// Sending the head of a request byte by byte.
     SlowHeads,
-    /// A message in fragments of a byte, one after the other.
+    /// Sending a message in one-byte fragments, byte by byte.
     SlowMessages,
-    /// Sending messages and reading no echo.
+    /// Sending messages and never reading the echoes.
     SlowReaders,
-    /// Nothing, over TCP.
+    /// Opening TCP connections and sending nothing.
     SlowTcp,
-    /// The handshake of TLS, byte by byte.
+    /// Sending a TLS handshake byte by byte.
     SlowTls,
     /// Subscribing and never reading.
     Stalled,
-    /// Asking for as many streams of HTTP/2 as there may be.
+    /// Requesting as many HTTP/2 streams as are allowed.
     Streams,
-    /// Fragments of a byte.
+    /// Sending fragments of one byte.
     TinyFragments,
-    /// Connecting by TLS, which is no abuse.
+    /// Connecting over TLS, which is not an abuse.
     Tls,
-    /// Connecting to a server without file descriptors, and waiting to be closed.
+    /// Connecting to a server that has no free file descriptors, and waiting to be disconnected.
     Waiting,
-    /// Uploading small files that decompress to gigabytes, again and again.
+    /// Uploading small files that decompress to gigabytes, repeatedly.
     UploadBombs,
     /// Uploading logs whose lines are kept, from several addresses.
     UploadCrowd,
-    /// The same from one address.
+    /// Uploading such logs from one address.
     UploadRows,
-    /// Showing wrong keys.
+    /// Sending wrong API keys.
     WrongKeys,
 }
 
@@ -150,13 +151,13 @@ impl Abuse {
 
     fn parse(name: &str) -> Result<Self> {
         let found = Self::ALL.into_iter().find(|abuse| abuse.as_str() == name);
-        found.with_context(|| format!("no such abuse: {name}"))
+        found.with_context(|| format!("unknown abuse: {name}"))
     }
 
-    /// Returns whether it has a twin: clients that do the same but for the abuse, and what the others
-    /// wait beside these is what they are compared with.
+    /// Returns whether the abuse has a twin: clients that do the same without the abuse. The
+    /// latency next to these clients is then the baseline.
     pub(crate) const fn has_twin(self) -> bool {
-        matches!(self, Self::DearFilters | Self::SlowReaders)
+        matches!(self, Self::DearFilters | Self::Hoard | Self::SlowReaders)
     }
 
     fn begin_twin(self, server: SocketAddr, peers: usize) -> Option<Box<dyn Attack>> {
@@ -164,12 +165,13 @@ impl Abuse {
             Self::DearFilters => {
                 Box::new(filters::Filters::new(self, server, peers).behaving_well())
             }
+            Self::Hoard => Box::new(hoard::Hoard::new(server, peers).behaving_well()),
             Self::SlowReaders => Box::new(flood::Flood::new(self, server, peers).behaving_well()),
             _ => return None,
         })
     }
 
-    /// Returns what does it.
+    /// Starts the attackers.
     fn begin(self, server: SocketAddr, peers: usize) -> Result<Box<dyn Attack>> {
         Ok(match self {
             Self::Bombs => Box::new(bomb::Bombs::new(server, peers)?),
@@ -201,16 +203,16 @@ impl Abuse {
     }
 }
 
-/// Attackers at work. Their connections end with it.
+/// Running attackers. Dropping them closes their connections.
 trait Attack {
-    /// Does what is to be done now; returns how long to wait until the next time.
+    /// Does one round of work, and returns how long to wait before the next.
     ///
     /// # Errors
-    /// The server does not behave as it should.
+    /// If the server does not behave as expected.
     fn stroke(&mut self, tally: &mut Tally) -> Result<Duration>;
 }
 
-/// Adds to a number of the tally.
+/// Adds to a count of the tally.
 fn count(tally: &mut Tally, name: &str, number: u64) {
     match tally.get_mut(name) {
         Some(count) => *count += number,
@@ -218,16 +220,16 @@ fn count(tally: &mut Tally, name: &str, number: u64) {
     }
 }
 
-/// What attackers are told.
+/// The commands to an attacker process.
 pub(crate) const ON: &str = "on";
 pub(crate) const OFF: &str = "off";
 pub(crate) const HOW: &str = "how?";
 
-/// That those who have a twin who behaves well are to be that.
+/// The command to start the well-behaved twin of the abuse.
 pub(crate) const WELL: &str = "well";
 
-/// Does what the lines of the standard input say, until its end: `on`, `well` and `off` are answered
-/// when it has become so, and each other line while it is on, all with what was done so far.
+/// Executes the commands on standard input until it ends. Answers each with the tally so far: `on`,
+/// `well` and `off` once they have taken effect, and any other line at once.
 pub(crate) fn obey(abuse: &str, server: SocketAddr, peers: usize) -> Result<()> {
     let abuse = Abuse::parse(abuse)?;
     cores::take_last()?;
@@ -254,12 +256,12 @@ pub(crate) fn obey(abuse: &str, server: SocketAddr, peers: usize) -> Result<()> 
     Ok(())
 }
 
-/// Attacks until it is told to stop. All connections are gone then.
+/// Attacks until told to stop, and then closes all connections.
 fn go_on(mut attack: Box<dyn Attack>, tally: &mut Tally, orders: &Receiver<String>) -> Result<()> {
     let mut next = Instant::now();
     loop {
         next += attack.stroke(tally)?;
-        // What was missed because nobody gave it a processor is not made up for.
+        // Rounds that were missed for lack of CPU time are not made up for.
         next = next.max(Instant::now());
         loop {
             let pause = next.saturating_duration_since(Instant::now());

@@ -1,4 +1,4 @@
-//! Bodies and messages whose last byte never comes.
+//! Bodies and messages whose last byte never arrives.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -9,22 +9,22 @@ use super::{
     peer::{Peer, frame},
 };
 
-/// The time between two strokes.
+/// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(20);
 
-/// Connections that are opened in a stroke.
+/// The number of connections that are opened in a round.
 const OPENED: usize = 20;
 
-/// Bytes of a body: what `server.request_bytes_max` allows.
+/// The size of a body in bytes, which is what `server.request_bytes_max` allows.
 pub(crate) const BODY_BYTES: usize = 1 << 20;
 
-/// Bytes of a message: what `client.message_bytes_max` allows.
+/// The size of a message in bytes, which is what `client.message_bytes_max` allows.
 pub(crate) const MESSAGE_BYTES: usize = 64 << 10;
 
 /// One peer in this many sends a body, the others a message.
 pub(crate) const BODY_EVERY: usize = 2;
 
-/// Peers that the server has refused or sent away, in the tally.
+/// The tally's name for peers that the server has refused or disconnected.
 pub(crate) const SENT_AWAY: &str = "sent away";
 
 pub(super) struct Hoard {
@@ -32,6 +32,8 @@ pub(super) struct Hoard {
     count: usize,
     peers: Vec<Peer>,
     opened: usize,
+    /// True if requests and messages are short and whole, and each peer leaves after one.
+    is_well_behaved: bool,
 }
 
 impl Hoard {
@@ -41,7 +43,14 @@ impl Hoard {
             count,
             peers: Vec::new(),
             opened: 0,
+            is_well_behaved: false,
         }
+    }
+
+    /// Makes the clients send short requests that are whole, and leave after one.
+    pub(super) const fn behaving_well(mut self) -> Self {
+        self.is_well_behaved = true;
+        self
     }
 
     fn open(&mut self) -> Result<Peer> {
@@ -49,20 +58,25 @@ impl Hoard {
         let mut peer = match self.opened % BODY_EVERY {
             0 => {
                 let mut peer = Peer::connect(self.server)?;
+                let (claimed, sent) = match self.is_well_behaved {
+                    true => (2, 2),
+                    false => (BODY_BYTES, BODY_BYTES - 1),
+                };
                 let head = format!(
                     "POST /api/publish HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-                     Content-Length: {BODY_BYTES}\r\n\r\n"
+                     Content-Length: {claimed}\r\n\r\n"
                 );
                 peer.unsent = head.into_bytes();
-                peer.unsent.resize(peer.unsent.len() + BODY_BYTES - 1, b' ');
+                peer.unsent.resize(peer.unsent.len() + sent, b' ');
                 peer
             }
             _ => {
                 let mut peer = Peer::ask(self.server, "/connection/websocket", "")?;
                 peer.unsent = frame(0x1, br#"{"id":1,"connect":{}}"#).to_bytes();
-                peer.unsent
-                    .extend(frame(0x1, &[b' '; MESSAGE_BYTES]).to_bytes());
-                peer.unsent.pop();
+                if !self.is_well_behaved {
+                    let message = frame(0x1, &[b' '; MESSAGE_BYTES]).to_bytes();
+                    peer.unsent.extend(&message[..message.len() - 1]);
+                }
                 peer
             }
         };
@@ -74,6 +88,9 @@ impl Hoard {
 
 impl Attack for Hoard {
     fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
+        if self.is_well_behaved {
+            self.peers.clear();
+        }
         let before = self.peers.len();
         self.peers.retain(|peer| !peer.is_lost);
         count(tally, SENT_AWAY, (before - self.peers.len()) as u64);

@@ -1,4 +1,4 @@
-//! Bodies and messages that never end, and a server with little memory.
+//! Bodies and messages that never end, and a server with a small memory budget.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::{flood::P99_FREE, process::Serve};
 use crate::{
     Row,
     attack::{
-        ATTACK, Abuse, HOW, OFF, ON, Tally,
+        ATTACK, Abuse, HOW, OFF, ON, Tally, WELL,
         hoard::{BODY_BYTES, BODY_EVERY, MESSAGE_BYTES, SENT_AWAY},
     },
     child::Child,
@@ -18,13 +18,13 @@ use crate::{
     usage::BACK_WITHIN,
 };
 
-/// What the server may take for everything that clients make grow.
+/// The server's memory budget for everything that clients can make grow, in bytes.
 const BUDGET_BYTES: u64 = 128 << 20;
 
-/// Attackers, who want several times as much.
+/// The number of attackers, which need several times as much.
 const PEERS: usize = 900;
 
-/// What may be left of the memory after the last attacker: buffers for reuse.
+/// How much memory may still be in use after the last attacker, in bytes: buffers for reuse.
 const LEFT_MAX: u64 = 32 << 20;
 
 pub(super) fn row() -> Row {
@@ -43,11 +43,14 @@ fn run(effort: &Effort) -> Result<Outcome> {
     let mut live = Live::open(server.target())?;
     live.p99(SLICE)?;
     let mut watch = Watch::begin(server.usage())?;
+    attackers.ask_meanwhile(WELL, || go_on(&mut live))?;
     let alone: Result<Vec<_>> = (0..effort.slices).map(|_| live.p99(SLICE)).collect();
-    attackers.ask(ON)?;
+    attackers.ask_meanwhile(OFF, || go_on(&mut live))?;
+    attackers.ask_meanwhile(ON, || go_on(&mut live))?;
     let with = watch.during(|watch| {
         let mut with = Vec::new();
-        // The first slices see how memory becomes short, the others how it is.
+        // The first slices show how memory becomes scarce, the others how the server copes with
+        // that.
         for _ in 0..4 * effort.slices {
             with.push(live.p99(SLICE)?);
             watch.look()?;
@@ -55,13 +58,11 @@ fn run(effort: &Effort) -> Result<Outcome> {
         Ok(with)
     })?;
     let tally: Tally = serde_json::from_str(&attackers.ask(HOW)?)?;
-    attackers.ask_meanwhile(OFF, || live.p99(SLICE / 50).map(|_| ()))?;
+    attackers.ask_meanwhile(OFF, || go_on(&mut live))?;
     let before = watch.memory_before();
     let back = server
         .usage()
-        .wait_until_back(before + LEFT_MAX, Instant::now(), || {
-            live.p99(SLICE / 50).map(|_| ())
-        })?;
+        .wait_until_back(before + LEFT_MAX, Instant::now(), || go_on(&mut live))?;
     let figures = Figures {
         p99_alone: median(alone?),
         p99_with: median(with),
@@ -74,17 +75,26 @@ fn run(effort: &Effort) -> Result<Outcome> {
     Ok(outcome(figures, back))
 }
 
+/// Lets live clients exchange messages for a moment.
+fn go_on(live: &mut Live) -> Result<()> {
+    live.p99(SLICE / 50).map(|_| ())
+}
+
 fn outcome(figures: Figures, back: Option<Duration>) -> Outcome {
     let bodies = PEERS / BODY_EVERY;
     let wanted = (bodies * BODY_BYTES + (PEERS - bodies) * MESSAGE_BYTES) >> 20;
     let sent_away = figures.tally.get(SENT_AWAY).copied().unwrap_or_default();
-    let took = match back {
-        Some(took) => format!("in {:.1} s", took.as_secs_f64()),
-        None => "too late".to_owned(),
+    let (left, within) = (LEFT_MAX >> 20, BACK_WITHIN.as_secs());
+    let memory = match back {
+        Some(took) => format!(
+            "memory is back to at most {left} MiB above the start in {:.1} s ({within} s)",
+            took.as_secs_f64()
+        ),
+        None => format!("memory is not back to {left} MiB above the start after {within} s"),
     };
     Outcome {
         abuse: format!(
-            "{PEERS} at once with bodies of 1 MiB and messages of 64 KiB that never end, {wanted} MiB for {} MiB of budget",
+            "{PEERS} clients at once with bodies of 1 MiB and messages of 64 KiB that never end: {wanted} MiB with a budget of {} MiB",
             BUDGET_BYTES >> 20
         ),
         bounds: Bounds {
@@ -94,17 +104,10 @@ fn outcome(figures: Figures, back: Option<Duration>) -> Outcome {
         figures,
         also: vec![
             Finding::new(
-                format!("{sent_away} refused or sent away (some)"),
+                format!("{sent_away} refused or disconnected (at least 1)"),
                 sent_away > 0,
             ),
-            Finding::new(
-                format!(
-                    "memory is back to {} MiB more than before {took} ({} s)",
-                    LEFT_MAX >> 20,
-                    BACK_WITHIN.as_secs()
-                ),
-                back.is_some(),
-            ),
+            Finding::new(memory, back.is_some()),
         ],
     }
 }
