@@ -41,7 +41,7 @@ use std::{
 use arc_swap::ArcSwap;
 use linerate_broker::{Broker, BrokerError, Publish, Published};
 use linerate_budget::{Account, Budget, Consumer};
-use linerate_hub::{ChannelName, Encode, EncodingId, Hub, HubOptions};
+use linerate_hub::{ChannelName, EncodingId, HubOptions};
 use tokio::{
     runtime::Handle,
     sync::watch,
@@ -53,6 +53,7 @@ use crate::{
     auth::Revocations,
     config::{FilterOptions, Namespaces},
     metrics::PublishDurations,
+    protocol::{Block, encoding::Encoder},
 };
 use accounts::Accounts;
 pub use ask::{PresenceStats, PresenceTooLarge};
@@ -78,13 +79,16 @@ pub use timeline::{Change, Entry, Timeline};
 pub use worker::Worker;
 pub use writes::Writes;
 
+/// The fan-out of a worker.
+type Hub = linerate_hub::Hub<Arc<Block>>;
+
 /// What a node is started with.
 #[derive(Debug)]
 pub struct NodeOptions {
     /// What the node is called, for people.
     pub name: String,
     /// The encodings that subscriptions may ask for, by their index.
-    pub encodings: Vec<Arc<dyn Encode>>,
+    pub encodings: Vec<Arc<Encoder>>,
     /// Which options channels have; [`Node::set_namespaces`] changes them.
     pub namespaces: Namespaces,
     /// How long a channel stays subscribed at the broker after its last subscriber has left.
@@ -207,17 +211,17 @@ impl Node {
     pub fn worker(self: &Arc<Self>, index: u16) -> Worker {
         let mut encodings = self.options.encodings.clone();
         encodings.push(Arc::new(TailEncoding));
-        let budget = self.budget();
+        let accounts = Accounts::new(self.budget());
         let hub = Hub::new(HubOptions {
             encodings,
             seed: rand::random(),
-            blocks: budget.account(Consumer::Blocks),
+            blocks: accounts.blocks.clone(),
             channel_filters_max: self.options.filter.channel_filters_max,
             channel_searches_max: self.options.filter.channel_searches_max,
             client_filters_max: self.options.filter.client_filters_max,
             ..HubOptions::default()
         });
-        Worker::new(self.clone(), index, hub, Accounts::new(budget))
+        Worker::new(self.clone(), index, hub, accounts)
     }
 
     /// Publishes in a channel.

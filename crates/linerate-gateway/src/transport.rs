@@ -13,7 +13,6 @@
 
 mod body;
 mod centrifuge;
-mod compressed;
 mod cors;
 mod drive;
 mod fixed;
@@ -33,6 +32,7 @@ use axum::{
     routing::{any, get, post},
 };
 use linerate::{Counters, Options, Scheme};
+use linerate_budget::Account;
 
 use crate::{
     node::{Connection, Worker},
@@ -126,6 +126,11 @@ impl Admitted {
         options.counters = self.endpoints.counters.clone();
         options.accounts = self.endpoints.worker.accounts().connections();
         options
+    }
+
+    /// Returns where compressed blocks are counted.
+    fn compressed(&self) -> Account {
+        self.endpoints.worker.accounts().blocks.clone()
     }
 
     /// Takes the places of a session that is about to begin; returns the refusal if there are none.

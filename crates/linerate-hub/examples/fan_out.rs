@@ -6,6 +6,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use bytes::Bytes;
 use linerate_filter::Limits;
 use linerate_hub::{
     Batch, ChannelName, ChannelOptions, Encode, EncodingId, Hub, HubOptions, Publication, Start,
@@ -16,11 +17,17 @@ use linerate_hub::{
 struct Concatenated;
 
 impl Encode for Concatenated {
+    type Block = Bytes;
+
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
         for publication in batch.publications {
             out.extend_from_slice(publication.payload());
         }
         Ok(())
+    }
+
+    fn seal(&self, bytes: Bytes, _messages: u32) -> Bytes {
+        bytes
     }
 }
 

@@ -2,17 +2,26 @@
 
 use std::fmt;
 
+use bytes::Bytes;
+
 use crate::{ChannelName, Publication};
 
 /// Encodes publications as they go to the sockets of all subscribers alike, frame headers included.
 ///
 /// Called once for each channel, class of filters and tick, not for each subscriber.
 pub trait Encode: fmt::Debug + Send + Sync {
+    /// What subscribers are given: clones of one block for all of them, so that what is made of it later, like a
+    /// compressed form, can be made once and lie beside it.
+    type Block;
+
     /// Appends `batch` to `out`.
     ///
     /// # Errors
     /// A publication can't be expressed; what was appended is not used.
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable>;
+
+    /// Makes a block of what [`encode`](Self::encode) has appended for `messages` publications.
+    fn seal(&self, bytes: Bytes, messages: u32) -> Self::Block;
 }
 
 /// Publications of one channel, oldest first, never empty.

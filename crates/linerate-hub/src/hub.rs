@@ -28,6 +28,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use linerate_filter::Evaluated;
@@ -67,14 +68,15 @@ pub struct SubscriptionId(Key);
 /// long as the client can take it. One that can't is left alone until [`handle_writable`](Self::handle_writable);
 /// meanwhile what is for it stays in the rings of its channels, and nowhere else.
 ///
-/// Time is what the caller says; it must not go backwards.
+/// Time is what the caller says; it must not go backwards. `B` is what the encodings make of publications, given to
+/// each client as a clone.
 #[derive(Debug)]
-pub struct Hub {
-    options: HubOptions,
-    freezer: Freezer,
+pub struct Hub<B = Bytes> {
+    options: HubOptions<B>,
+    freezer: Freezer<B>,
     names: HashMap<ChannelName, u32, RandomState>,
     streams: Arena<Stream>,
-    groups: Arena<Group>,
+    groups: Arena<Group<B>>,
     subscriptions: Arena<Subscription>,
     clients: Arena<Client>,
     ready: VecDeque<Key>,
@@ -88,9 +90,9 @@ pub struct Hub {
     totals: Totals,
 }
 
-impl Hub {
+impl<B: Clone> Hub<B> {
     /// Creates a hub without clients.
-    pub fn new(options: HubOptions) -> Self {
+    pub fn new(options: HubOptions<B>) -> Self {
         Self {
             freezer: Freezer::new(options.encodings.clone(), options.blocks.clone()),
             ticks: Ticks::new(options.seed),
@@ -259,7 +261,7 @@ impl Hub {
     ///
     /// A caller that stops earlier, because the client can't take more, calls
     /// [`handle_writable`](Self::handle_writable) when it can.
-    pub fn poll_transmit(&mut self, now: Instant, client: ClientId) -> Option<Transmit> {
+    pub fn poll_transmit(&mut self, now: Instant, client: ClientId) -> Option<Transmit<B>> {
         let index = self.clients.find(client.0)?;
         self.serve(now, index)
     }

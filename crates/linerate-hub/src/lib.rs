@@ -5,6 +5,7 @@
 //! ```
 //! use std::{sync::Arc, time::Instant};
 //!
+//! use bytes::Bytes;
 //! use linerate_hub::{
 //!     Batch, ChannelName, ChannelOptions, Encode, EncodingId, Hub, HubOptions, Publication, Start,
 //!     SubscriptionOptions, Transmit, Unencodable,
@@ -14,12 +15,18 @@
 //! struct Lines;
 //!
 //! impl Encode for Lines {
+//!     type Block = Bytes;
+//!
 //!     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
 //!         for publication in batch.publications {
 //!             out.extend_from_slice(publication.payload());
 //!             out.push(b'\n');
 //!         }
 //!         Ok(())
+//!     }
+//!
+//!     fn seal(&self, bytes: Bytes, _messages: u32) -> Bytes {
+//!         bytes
 //!     }
 //! }
 //!
@@ -41,7 +48,7 @@
 //! while let Some(client) = hub.poll_ready() {
 //!     while let Some(transmit) = hub.poll_transmit(now, client) {
 //!         match transmit {
-//!             Transmit::Block { bytes, .. } => assert_eq!(bytes, "one\ntwo\n"),
+//!             Transmit::Block { block, .. } => assert_eq!(block, "one\ntwo\n"),
 //!             other => panic!("unexpected {other:?}"),
 //!         }
 //!     }

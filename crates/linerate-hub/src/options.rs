@@ -2,15 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use linerate_budget::Account;
 
 use crate::{Encode, Filter, JsonPointer, Publication, Scope};
 
 /// Options of a hub.
 #[derive(Clone, Debug)]
-pub struct HubOptions {
+pub struct HubOptions<B = Bytes> {
     /// The encodings that subscriptions choose from, by [`EncodingId`].
-    pub encodings: Vec<Arc<dyn Encode>>,
+    pub encodings: Vec<Arc<dyn Encode<Block = B>>>,
     /// Where the ticks of the channels start; different for each worker of a node.
     pub seed: u64,
     /// At most so many bytes of frozen blocks are kept for subscribers that come later to the same place, for
@@ -31,7 +32,7 @@ pub struct HubOptions {
     pub blocks: Account,
 }
 
-impl Default for HubOptions {
+impl<B> Default for HubOptions<B> {
     fn default() -> Self {
         Self {
             encodings: Vec::new(),

@@ -4,16 +4,17 @@ use bytes::Bytes;
 
 use crate::{ChannelName, Gap, SubscriptionId};
 
-/// Something for one client, in the order in which it is to be sent.
+/// Something for one client, in the order in which it is to be sent. `B` is what its encoding makes of publications
+/// ([`Encode::Block`](crate::Encode::Block)).
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Transmit {
-    /// Encoded publications. All subscribers that stand at the same place are given the same bytes.
+pub enum Transmit<B = Bytes> {
+    /// Encoded publications. All subscribers at the same place are given clones of one block.
     Block {
         /// Whose.
         subscription: SubscriptionId,
         /// What goes to the socket, frame headers included.
-        bytes: Bytes,
+        block: B,
         /// How many publications it holds.
         messages: u32,
     },

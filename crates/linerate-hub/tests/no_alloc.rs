@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use bytes::Bytes;
 use linerate_hub::{
     Batch, ChannelName, ChannelOptions, ClientId, Encode, EncodingId, Hub, HubOptions, Publication,
     Start, SubscriptionOptions, Transmit, Unencodable,
@@ -12,11 +13,17 @@ use linerate_hub::{
 struct Concatenated;
 
 impl Encode for Concatenated {
+    type Block = Bytes;
+
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
         for publication in batch.publications {
             out.extend_from_slice(publication.payload());
         }
         Ok(())
+    }
+
+    fn seal(&self, bytes: Bytes, _messages: u32) -> Bytes {
+        bytes
     }
 }
 

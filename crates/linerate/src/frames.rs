@@ -7,7 +7,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 #[cfg(feature = "deflate")]
 use linerate_proto::deflate::{Deflate, Prepared, ThreadPool};
-use linerate_proto::{Header, Opcode, ProtocolError, engine::MessageKind, frame::head_room};
+use linerate_proto::{
+    Header, Opcode, ProtocolError,
+    engine::MessageKind,
+    frame::{self, OpenFrame},
+};
 
 use crate::Message;
 
@@ -78,9 +82,7 @@ pub enum FramesError {
 impl Frames {
     /// Appends a message to `out`. `payload` of a text message must be UTF-8.
     pub fn append(out: &mut Vec<u8>, kind: MessageKind, payload: &[u8]) {
-        out.reserve(head_room(payload.len(), false) + payload.len());
-        append_header(out, kind, payload.len());
-        out.extend_from_slice(payload);
+        frame::append(out, kind.opcode(), payload);
     }
 
     /// Appends a message to `out` whose payload is what `write` appends. Of a text message it must be
@@ -88,15 +90,9 @@ impl Frames {
     ///
     /// Cheaper than [`append`](Self::append) where the payload has to be put together first.
     pub fn append_with(out: &mut Vec<u8>, kind: MessageKind, write: impl FnOnce(&mut Vec<u8>)) {
-        let start = out.len();
-        // Room for the header of a middling payload; for others the payload is moved by some bytes.
-        out.extend_from_slice(&[0; 4]);
+        let frame = OpenFrame::start(out);
         write(out);
-        let bytes = out.len() - start - 4;
-        let mut header = [0; Header::BYTES_MAX];
-        let header_bytes = Header::new(kind.opcode(), bytes as u64, None).encode(&mut header);
-        let header = &header[..header_bytes];
-        out.splice(start..start + 4, header.iter().copied());
+        frame.finish(out, kind.opcode());
     }
 
     /// Takes bytes that are framed already: any number of whole, unmasked text and binary messages, each in
@@ -255,12 +251,6 @@ impl std::error::Error for FramesError {
             _ => None,
         }
     }
-}
-
-fn append_header(out: &mut Vec<u8>, kind: MessageKind, payload_bytes: usize) {
-    let mut header = [0; Header::BYTES_MAX];
-    let bytes = Header::new(kind.opcode(), payload_bytes as u64, None).encode(&mut header);
-    out.extend_from_slice(&header[..bytes]);
 }
 
 /// Returns the number of messages.

@@ -16,9 +16,7 @@ use axum::{
 use bytes::Bytes;
 use futures_util::stream;
 use http::{StatusCode, header, request::Parts};
-use linerate_hub::{
-    Batch, ChannelOptions, ClientId, Encode, SubscriptionOptions, Transmit, Unencodable,
-};
+use linerate_hub::{Batch, ChannelOptions, ClientId, Encode, SubscriptionOptions, Unencodable};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
 
@@ -26,6 +24,7 @@ use super::{Administrator, Desk, bad_request, channel_name, milliseconds, query,
 use crate::{
     api::Refusal,
     node::{Connection, From, Notice, Outlet, Recovery, Subscribe, Worker},
+    protocol::{Block, Transmit},
 };
 
 /// Publications of a block that a tail shows; the others of the block are skipped.
@@ -48,6 +47,8 @@ const TOLD_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct TailEncoding;
 
 impl Encode for TailEncoding {
+    type Block = Arc<Block>;
+
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
         let at_ms = milliseconds(SystemTime::now());
         for publication in batch.publications.iter().take(SHOWN_MAX) {
@@ -65,6 +66,10 @@ impl Encode for TailEncoding {
             write_event("publication", &event, out);
         }
         Ok(())
+    }
+
+    fn seal(&self, bytes: Bytes, messages: u32) -> Arc<Block> {
+        Arc::new(Block::new(bytes, messages.into()))
     }
 }
 
@@ -254,8 +259,8 @@ impl Outlet for TailOutlet {
     fn transmit(&self, transmit: Transmit) {
         match transmit {
             Transmit::Block {
-                bytes, messages, ..
-            } => self.show(&bytes, messages),
+                block, messages, ..
+            } => self.show(block.bytes(), messages),
             Transmit::Gap { gap, .. } => {
                 let mut event = Vec::new();
                 let missed = gap.missed;

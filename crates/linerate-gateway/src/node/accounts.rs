@@ -7,6 +7,7 @@ use linerate_budget::{Account, Budget, Consumer, State};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Accounts {
     pub(crate) backlogs: Account,
+    pub(crate) blocks: Account,
     pub(crate) messages: Account,
     pub(crate) subscriptions: Account,
 }
@@ -15,6 +16,7 @@ impl Accounts {
     pub(super) fn new(budget: &Budget) -> Self {
         Self {
             backlogs: budget.account(Consumer::Backlogs),
+            blocks: budget.account(Consumer::Blocks),
             messages: budget.account(Consumer::Messages),
             subscriptions: budget.account(Consumer::Subscriptions),
         }

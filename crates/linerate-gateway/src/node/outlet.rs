@@ -2,10 +2,13 @@
 
 use std::{fmt, net::IpAddr, time::SystemTime};
 
-use linerate_hub::{ChannelName, ClientInfo, Transmit};
+use linerate_hub::{ChannelName, ClientInfo};
 
 use super::Dialect;
-use crate::protocol::centrifuge::codes::{Disconnect, Unsubscribe};
+use crate::protocol::{
+    Transmit,
+    centrifuge::codes::{Disconnect, Unsubscribe},
+};
 
 /// The way out to one client, owned by its session.
 ///

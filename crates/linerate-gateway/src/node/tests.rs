@@ -25,14 +25,17 @@ use linerate_broker::{
 use linerate_budget::Budget;
 use linerate_hub::{
     Batch, ChannelName, ChannelOptions, ClientId, ClientInfo, Encode, EncodingId, Publication,
-    SubscriptionOptions, Transmit, Unencodable,
+    SubscriptionOptions, Unencodable,
 };
 use tokio::{runtime::Handle, sync::Notify, time::timeout};
 
 use super::{
     Connection, Dispatcher, From, Node, NodeOptions, Notice, Outlet, Recovery, Subscribe, Worker,
 };
-use crate::config::{Config, FilterOptions, Namespaces};
+use crate::{
+    config::{Config, FilterOptions, Namespaces},
+    protocol::{Block, Transmit},
+};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -51,12 +54,18 @@ pub(crate) fn channel(name: &str) -> ChannelName {
 struct Lines;
 
 impl Encode for Lines {
+    type Block = Arc<Block>;
+
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
         for publication in batch.publications {
             out.extend_from_slice(publication.payload());
             out.push(b'\n');
         }
         Ok(())
+    }
+
+    fn seal(&self, bytes: Bytes, messages: u32) -> Arc<Block> {
+        Arc::new(Block::new(bytes, messages.into()))
     }
 }
 
@@ -335,8 +344,8 @@ impl Memo {
         let mut payloads = Vec::new();
         while payloads.len() < count {
             match self.next().await {
-                Transmit::Block { bytes, .. } => {
-                    let text = std::str::from_utf8(&bytes).unwrap();
+                Transmit::Block { block, .. } => {
+                    let text = std::str::from_utf8(block.bytes()).unwrap();
                     payloads.extend(text.lines().map(str::to_owned));
                 }
                 other => panic!("{other:?} after {payloads:?}"),

@@ -7,13 +7,14 @@ use std::{
 
 use linerate_broker::{Gap, GapReason};
 use linerate_filter::Evaluated;
-use linerate_hub::{ChannelName, GapCause, Hub, Publication, Transmit};
+use linerate_hub::{ChannelName, GapCause, Publication};
 use tokio::{task::yield_now, time::sleep};
 
 use super::{
-    Worker,
+    Hub, Worker,
     inbox::{Arrival, Inbox},
 };
+use crate::protocol::Transmit;
 
 /// How long a turn may take until the sockets are served again.
 const TURN: Duration = Duration::from_millis(2);

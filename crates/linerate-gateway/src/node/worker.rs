@@ -8,10 +8,10 @@ use std::{
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
 use linerate_budget::Share;
-use linerate_hub::{ChannelName, ClientId, ClientInfo, Hub, SubscriptionId, hub::IsChannelEmpty};
+use linerate_hub::{ChannelName, ClientId, ClientInfo, SubscriptionId, hub::IsChannelEmpty};
 
 use super::{
-    Node,
+    Hub, Node,
     accounts::Accounts,
     inbox::Inbox,
     interest::Hold,

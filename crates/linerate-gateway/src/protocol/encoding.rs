@@ -5,13 +5,18 @@ mod pieces;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use linerate_hub::{Batch, Encode, EncodingId, Unencodable};
+use linerate_proto::{Opcode, frame};
 
 use super::{
+    Block,
     centrifuge::{Format, json, protobuf},
-    frame::{self, Opcode},
 };
 use pieces::Frames;
+
+/// What the gateway's hubs encode with.
+pub type Encoder = dyn Encode<Block = Arc<Block>>;
 
 /// How the publications of a subscription are encoded. Every worker's hub has all of them, in the order of
 /// [`Encoding::ALL`].
@@ -82,11 +87,9 @@ impl Encoding {
     }
 
     /// Returns all of them as the hub takes them.
-    pub fn encoders() -> Vec<Arc<dyn Encode>> {
+    pub fn encoders() -> Vec<Arc<Encoder>> {
         let encoders = Self::ALL.into_iter();
-        encoders
-            .map(|one| Arc::new(one) as Arc<dyn Encode>)
-            .collect()
+        encoders.map(|one| Arc::new(one) as Arc<Encoder>).collect()
     }
 }
 
@@ -97,6 +100,8 @@ impl From<Encoding> for EncodingId {
 }
 
 impl Encode for Encoding {
+    type Block = Arc<Block>;
+
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
         match self {
             Self::CentrifugeEventStream => centrifuge_lines(batch, b"data: ", b"\n\n", out),
@@ -122,6 +127,10 @@ impl Encode for Encoding {
                 Ok(())
             }
         }
+    }
+
+    fn seal(&self, bytes: Bytes, messages: u32) -> Arc<Block> {
+        Arc::new(Block::new(bytes, messages.into()))
     }
 }
 

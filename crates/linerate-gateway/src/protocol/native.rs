@@ -1,8 +1,7 @@
 //! Blocks of the native protocol, subprotocol `linerate.v1` (`docs/PROTOCOL.md`).
 
 use linerate_hub::{Gap, GapCause};
-
-use super::frame::{self, Opcode};
+use linerate_proto::{Opcode, frame::OpenFrame};
 
 /// The WebSocket subprotocol.
 pub const SUBPROTOCOL: &str = "linerate.v1";
@@ -38,13 +37,13 @@ impl Flags {
 /// assert_eq!(out, b"\x82\x06\xac\x02\x04\x04\x05\x00");
 /// ```
 pub fn append_gap(channel_id: u32, gap: Gap, out: &mut Vec<u8>) {
-    let start = frame::open(out);
+    let frame = OpenFrame::start(out);
     append_varint(channel_id.into(), out);
     out.push(Flags::GAP);
     append_varint(gap.missed.map_or(0, |missed| missed.saturating_add(1)), out);
     append_varint(cause_number(gap.cause), out);
     append_varint(0, out);
-    frame::close(out, start, Opcode::Binary);
+    frame.finish(out, Opcode::Binary);
 }
 
 /// Returns the number of a cause in a block; 0 for one that has none.

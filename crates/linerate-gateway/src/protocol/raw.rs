@@ -1,11 +1,9 @@
 //! What a raw WebSocket gets besides publications.
 
 use linerate_hub::{ChannelName, Gap};
+use linerate_proto::{Opcode, frame::OpenFrame};
 
-use super::{
-    event_stream,
-    frame::{self, Opcode},
-};
+use super::event_stream;
 
 /// Appends a text frame that tells of a gap; only for those who asked for it, since everything else that they get is
 /// what was published.
@@ -21,9 +19,9 @@ use super::{
 /// # Ok::<(), linerate_hub::channel::ChannelNameError>(())
 /// ```
 pub fn append_gap(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>) {
-    let start = frame::open(out);
+    let frame = OpenFrame::start(out);
     out.extend_from_slice(b"{\"gap\":");
     event_stream::append_gap_json(channel, gap, out);
     out.push(b'}');
-    frame::close(out, start, Opcode::Text);
+    frame.finish(out, Opcode::Text);
 }

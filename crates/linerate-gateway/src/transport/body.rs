@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 
 use super::wire::Wire;
-use crate::protocol::centrifuge::Disconnect;
+use crate::protocol::{Block, centrifuge::Disconnect};
 
 /// What becomes of a [`Disconnect`] in the body: the last bytes, if any.
 pub(crate) type Farewell = fn(&Disconnect) -> Option<Bytes>;
@@ -102,10 +102,10 @@ impl Queue {
 }
 
 impl Wire for BodyWire {
-    fn send(&self, bytes: Bytes, _messages: u64) {
+    fn send(&self, block: &Block) {
         let mut queue = self.shared.queue();
         if !queue.is_over {
-            queue.push(bytes);
+            queue.push(block.bytes().clone());
         }
     }
 
@@ -220,11 +220,11 @@ mod tests {
     async fn pieces_arrive_in_order_and_the_farewell_is_the_last() {
         let (wire, mut stream) = body(10, last_words, ());
         assert_eq!(next(&mut stream).now_or_never(), None);
-        wire.send("one".into(), 1);
-        wire.send(Bytes::new(), 0);
-        wire.send("two".into(), 1);
+        wire.send(&Block::new("one", 1));
+        wire.send(&Block::new(Bytes::new(), 1));
+        wire.send(&Block::new("two", 1));
         wire.close(&Disconnect::SHUTDOWN);
-        wire.send("late".into(), 1);
+        wire.send(&Block::new("late", 1));
         for expected in ["one", "two", "shutdown"] {
             assert_eq!(
                 next(&mut stream).await.as_deref(),
@@ -238,9 +238,9 @@ mod tests {
     async fn a_full_body_has_room_again_once_it_is_read() {
         let (wire, mut stream) = body(10, |_| None, ());
         assert_eq!(wire.room(), 10);
-        wire.send(vec![b'x'; 9].into(), 1);
+        wire.send(&Block::new(vec![b'x'; 9], 1));
         assert_eq!(wire.room(), 1);
-        wire.send(vec![b'x'; 100].into(), 1);
+        wire.send(&Block::new(vec![b'x'; 100], 1));
         assert_eq!((wire.room(), wire.queued_bytes()), (0, 109));
         let mut room = std::pin::pin!(poll_fn(|cx| wire.poll_room(cx)));
         assert_eq!((&mut room).now_or_never(), None);
@@ -255,18 +255,18 @@ mod tests {
     async fn a_body_that_nobody_reads_any_more_takes_nothing_and_drops_its_guard() {
         let guard = Arc::new(());
         let (wire, stream) = body(10, |_| None, guard.clone());
-        wire.send(vec![b'x'; 100].into(), 1);
+        wire.send(&Block::new(vec![b'x'; 100], 1));
         drop(stream);
         assert_eq!(Arc::strong_count(&guard), 1);
         poll_fn(|cx| wire.poll_room(cx)).await;
-        wire.send("late".into(), 1);
+        wire.send(&Block::new("late", 1));
         assert_eq!((wire.room(), wire.queued_bytes()), (0, 0));
     }
 
     #[tokio::test]
     async fn a_dropped_wire_ends_the_body() {
         let (wire, mut stream) = body(10, last_words, ());
-        wire.send("one".into(), 1);
+        wire.send(&Block::new("one", 1));
         drop(wire);
         assert_eq!(next(&mut stream).await.as_deref(), Some(&b"one"[..]));
         assert_eq!(next(&mut stream).await, None);

@@ -132,7 +132,8 @@ pub(super) async fn websocket(
 async fn run_websocket(admitted: Admitted, query: Option<String>, ws: WebSocket) {
     let dialect = Dialect::of_websocket(ws.subprotocol().as_deref(), query.as_deref());
     let (sender, receiver) = ws.split();
-    let wire = WebSocketWire::new(sender, admitted.settings.config.compression.deflate());
+    let deflate = admitted.settings.config.compression.deflate();
+    let wire = WebSocketWire::new(sender, deflate, admitted.compressed());
     let (track, session) = start(admitted, dialect, wire, String::new());
     track.run(session, receiver).await;
 }

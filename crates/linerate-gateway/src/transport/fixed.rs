@@ -46,7 +46,7 @@ pub(super) async fn raw(
     options.config.ping_interval = Some(client.ping_interval);
     options.config.ping_timeout = client.pong_timeout;
     let message_timeout = client.message_timeout;
-    let deflate = options.deflate;
+    let (deflate, compressed) = (options.deflate, admitted.compressed());
     let request = match Request::read(&admitted, query, &headers, connection, Encoding::Raw).await {
         Ok(request) => request,
         Err(refused) => return refused,
@@ -67,7 +67,7 @@ pub(super) async fn raw(
         .with_origin_policy(OriginPolicy::DangerAny)
         .on_upgrade(move |ws| async move {
             let (sender, receiver) = ws.split();
-            wire.open(WebSocketWire::new(sender, deflate));
+            wire.open(WebSocketWire::new(sender, deflate, compressed));
             rounds.run(discard(receiver, message_timeout)).await;
             drop(admitted);
             Ok(())

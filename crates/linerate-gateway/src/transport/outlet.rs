@@ -14,13 +14,13 @@ use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use linerate_budget::{Account, Consumer, Holder, Share};
-use linerate_hub::{ChannelName, Gap, Transmit};
+use linerate_hub::{ChannelName, Gap};
 use tokio::sync::Notify;
 
 use super::wire::Wire;
 use crate::{
     node::{Notice, Outlet, most_of},
-    protocol::{centrifuge::Disconnect, event_stream, native, raw},
+    protocol::{Block, Transmit, centrifuge::Disconnect, event_stream, native, raw},
     server::CONNECTION_BYTES,
 };
 
@@ -119,7 +119,7 @@ impl ClientOutlet {
             return;
         }
         if state.control.is_empty() && self.wire.room() > 0 {
-            self.wire.send(self.counted(bytes), 1);
+            self.wire.send(&Block::new(self.counted(bytes), 1));
             return self.wire.flush();
         }
         // One is taken beyond the bound, so that the length of a single reply is no reason.
@@ -176,7 +176,7 @@ impl ClientOutlet {
             GapNotice::Raw => raw::append_gap(channel, gap, &mut notice),
         }
         if !notice.is_empty() {
-            self.wire.send(notice.into(), 1);
+            self.wire.send(&Block::new(notice, 1));
             self.wire.flush();
         }
     }
@@ -243,7 +243,7 @@ impl ClientOutlet {
                 break;
             };
             state.control_bytes -= bytes.len();
-            self.wire.send(self.counted(bytes), 1);
+            self.wire.send(&Block::new(self.counted(bytes), 1));
         }
         state.count();
         self.wire.flush();
@@ -309,9 +309,7 @@ impl Outlet for ClientOutlet {
 
     fn transmit(&self, transmit: Transmit) {
         match transmit {
-            Transmit::Block {
-                bytes, messages, ..
-            } => self.wire.send(bytes, messages.into()),
+            Transmit::Block { block, .. } => self.wire.send(&block),
             Transmit::Gap { channel, gap, .. } => {
                 // In its place among the data.
                 self.tell_gap(&channel, gap);

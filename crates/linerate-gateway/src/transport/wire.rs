@@ -6,18 +6,16 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::Bytes;
-use linerate::{CloseCode, Deflate, Frames, Sender};
+use linerate::{CloseCode, Deflate, Sender};
+use linerate_budget::Account;
 
-use super::compressed;
-use crate::protocol::centrifuge::Disconnect;
+use crate::protocol::{Block, centrifuge::Disconnect};
 
 /// The way of bytes to one client. Never waits, and is called on the thread of the client's worker.
 pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
-    /// Takes bytes as the protocol's encoder made them, framing included, which may wait for
-    /// [`flush`](Self::flush). Accepted whatever their length while there is room; what is sent to somebody who is
+    /// Takes what the protocol's encoder has made, which may wait for [`flush`](Self::flush). Accepted whatever their length while there is room; what is sent to somebody who is
     /// gone is dropped.
-    fn send(&self, bytes: Bytes, messages: u64);
+    fn send(&self, block: &Block);
 
     /// Lets go what was sent.
     fn flush(&self);
@@ -49,13 +47,20 @@ pub(crate) struct WebSocketWire {
     sender: Sender,
     /// How blocks are compressed, if the client can inflate them.
     deflate: Option<Deflate>,
+    /// Where compressed blocks are counted.
+    compressed: Account,
 }
 
 impl WebSocketWire {
     /// Creates the way through `sender`, on which blocks are compressed as `deflate` says if that was agreed on.
-    pub(crate) fn new(sender: Sender, deflate: Option<Deflate>) -> Self {
+    /// Compressed blocks are counted in `compressed`.
+    pub(crate) fn new(sender: Sender, deflate: Option<Deflate>, compressed: Account) -> Self {
         let deflate = deflate.filter(|_| sender.deflates().is_some());
-        Self { sender, deflate }
+        Self {
+            sender,
+            deflate,
+            compressed,
+        }
     }
 }
 
@@ -71,9 +76,9 @@ impl PendingWire {
 }
 
 impl Wire for PendingWire {
-    fn send(&self, bytes: Bytes, messages: u64) {
+    fn send(&self, block: &Block) {
         if let Some(wire) = self.0.get() {
-            wire.send(bytes, messages);
+            wire.send(block);
         }
     }
 
@@ -115,10 +120,10 @@ impl Wire for PendingWire {
 }
 
 impl Wire for WebSocketWire {
-    fn send(&self, bytes: Bytes, messages: u64) {
+    fn send(&self, block: &Block) {
         let frames = match &self.deflate {
-            Some(deflate) => compressed::frames(bytes, messages, deflate),
-            None => Frames::danger_from_framed(bytes, messages),
+            Some(deflate) => block.compressed(deflate, &self.compressed),
+            None => block.frames(),
         };
         if let Err(error) = self.sender.try_feed_frames([&frames]) {
             tracing::debug!(%error, "client takes nothing more");

@@ -2,17 +2,15 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use bytes::Bytes;
-
 /// Encoded publications of a class.
 #[derive(Clone, Debug)]
-pub(crate) struct Block {
+pub(crate) struct Block<B> {
     /// The number of the first publication.
     pub(crate) from: u64,
     /// The number of the publication that follows.
     pub(crate) to: u64,
     /// `None` if they can't be encoded.
-    pub(crate) bytes: Option<Bytes>,
+    pub(crate) encoded: Option<Encoded<B>>,
     /// When the oldest of its publications came.
     pub(crate) published: Instant,
     /// How many publications it holds, and how many of them newer ones have replaced.
@@ -20,16 +18,23 @@ pub(crate) struct Block {
     pub(crate) conflated: u64,
 }
 
+/// What an encoding has made, and how many bytes that are.
+#[derive(Clone, Debug)]
+pub(crate) struct Encoded<B> {
+    pub(crate) block: B,
+    pub(crate) bytes: usize,
+}
+
 /// Blocks in the order of their first publications.
-#[derive(Debug, Default)]
-pub(crate) struct Blocks {
-    list: VecDeque<Block>,
+#[derive(Debug)]
+pub(crate) struct Blocks<B> {
+    list: VecDeque<Block<B>>,
     bytes: usize,
 }
 
-impl Blocks {
+impl<B> Blocks<B> {
     /// Adds a block, and drops the oldest others if there are too many bytes.
-    pub(crate) fn insert(&mut self, block: Block, bytes_max: usize) {
+    pub(crate) fn insert(&mut self, block: Block<B>, bytes_max: usize) {
         let mut place = self.list.partition_point(|other| other.from <= block.from);
         self.bytes += block.len();
         self.list.insert(place, block);
@@ -59,7 +64,7 @@ impl Blocks {
     }
 
     /// Returns the newest block that begins at `from`.
-    pub(crate) fn find(&self, from: u64) -> Option<&Block> {
+    pub(crate) fn find(&self, from: u64) -> Option<&Block<B>> {
         let last = self.list.back().filter(|block| block.from == from);
         last.or_else(|| {
             let place = self.list.partition_point(|block| block.from <= from);
@@ -75,9 +80,19 @@ impl Blocks {
     }
 }
 
-impl Block {
+impl<B> Default for Blocks<B> {
+    fn default() -> Self {
+        Self {
+            list: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+}
+
+impl<B> Block<B> {
     fn len(&self) -> usize {
-        self.bytes.as_ref().map_or(0, Bytes::len) + size_of::<Self>()
+        let bytes = self.encoded.as_ref().map_or(0, |encoded| encoded.bytes);
+        bytes + size_of::<Self>()
     }
 }
 
@@ -85,25 +100,26 @@ impl Block {
 mod tests {
     use std::time::Instant;
 
-    use bytes::Bytes;
-
-    use super::{Block, Blocks};
+    use super::{Block, Blocks, Encoded};
 
     /// What one of ten bytes counts.
-    const BYTES: usize = 10 + size_of::<Block>();
+    const BYTES: usize = 10 + size_of::<Block<()>>();
 
-    fn block(from: u64, to: u64) -> Block {
+    fn block(from: u64, to: u64) -> Block<()> {
         Block {
             from,
             to,
-            bytes: Some(Bytes::from_static(&[0; 10])),
+            encoded: Some(Encoded {
+                block: (),
+                bytes: 10,
+            }),
             published: Instant::now(),
             messages: 1,
             conflated: 0,
         }
     }
 
-    fn blocks(list: &[(u64, u64)], bytes_max: usize) -> Blocks {
+    fn blocks(list: &[(u64, u64)], bytes_max: usize) -> Blocks<()> {
         let mut blocks = Blocks::default();
         for (from, to) in list {
             blocks.insert(block(*from, *to), bytes_max);
@@ -111,7 +127,7 @@ mod tests {
         blocks
     }
 
-    fn places(blocks: &Blocks) -> Vec<(u64, u64)> {
+    fn places(blocks: &Blocks<()>) -> Vec<(u64, u64)> {
         let places = blocks.list.iter().map(|block| (block.from, block.to));
         places.collect()
     }

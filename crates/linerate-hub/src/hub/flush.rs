@@ -7,7 +7,7 @@ use crate::{
     hub::{Hub, Readiness, subscription::State},
 };
 
-impl Hub {
+impl<B: Clone> Hub<B> {
     /// Remembers that something has come in a channel.
     pub(super) fn touch(&mut self, now: Instant, index: u32) {
         let stream = &mut self.streams[index];

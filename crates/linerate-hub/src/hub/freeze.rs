@@ -8,7 +8,7 @@ use linerate_budget::{Account, Share};
 use crate::{
     Batch, ChannelName, Conflate, Encode, EncodingId, Publication,
     hub::{
-        block::Block,
+        block::{Block, Encoded},
         class::Class,
         conflate::{self, Selection, overflow::Overflow},
         ring::Ring,
@@ -22,21 +22,21 @@ const KEPT_PUBLICATIONS_MAX: usize = 4_096;
 
 /// Encodes blocks.
 #[derive(Debug)]
-pub(crate) struct Freezer {
-    encodings: Vec<Arc<dyn Encode>>,
+pub(crate) struct Freezer<B> {
+    encodings: Vec<Arc<dyn Encode<Block = B>>>,
     account: Account,
     buffer: Vec<u8>,
     publications: Vec<Publication>,
 }
 
 /// The first `length` bytes are those of a block. Few bytes are stored in place, so that a block is one allocation.
-struct Counted<B> {
-    bytes: B,
+struct Counted<O> {
+    bytes: O,
     length: usize,
     _share: Share,
 }
 
-impl<B: AsRef<[u8]>> AsRef<[u8]> for Counted<B> {
+impl<O: AsRef<[u8]>> AsRef<[u8]> for Counted<O> {
     fn as_ref(&self) -> &[u8] {
         &self.bytes.as_ref()[..self.length]
     }
@@ -53,8 +53,8 @@ pub(crate) struct Range<'a> {
     pub(crate) overflow: Option<&'a Overflow>,
 }
 
-impl Freezer {
-    pub(crate) fn new(encodings: Vec<Arc<dyn Encode>>, account: Account) -> Self {
+impl<B> Freezer<B> {
+    pub(crate) fn new(encodings: Vec<Arc<dyn Encode<Block = B>>>, account: Account) -> Self {
         Self {
             encodings,
             account,
@@ -75,7 +75,7 @@ impl Freezer {
         class: &Class,
         encoding: EncodingId,
         range: Range<'_>,
-    ) -> Block {
+    ) -> Block<B> {
         let ring = &stream.ring;
         let channel = (channel_id, &stream.name);
         let first = class.ring_number(range.from.max(class.base()), ring);
@@ -91,7 +91,7 @@ impl Freezer {
         }
         let to = class.fit(ring, range.from, range.limit, range.bytes_max);
         let slice = class.is_all().then(|| ring.slice(range.from, to)).flatten();
-        let bytes = match slice {
+        let encoded = match slice {
             Some(publications) => self.encode(channel, encoding, publications, 0),
             None => self.encode_scattered(channel, encoding, class, ring, (range.from, to)),
         };
@@ -99,7 +99,7 @@ impl Freezer {
             from: range.from,
             to,
             published,
-            bytes,
+            encoded,
             messages: (to - range.from) as u32,
             conflated: 0,
         }
@@ -112,7 +112,7 @@ impl Freezer {
         encoding: EncodingId,
         publications: &[Publication],
         conflated: u64,
-    ) -> Option<Bytes> {
+    ) -> Option<Encoded<B>> {
         let batch = Batch {
             channel,
             channel_id,
@@ -122,11 +122,14 @@ impl Freezer {
         self.buffer.clear();
         let encode = self.encodings.get(usize::from(encoding.0))?;
         let result = encode.encode(&batch, &mut self.buffer);
-        let bytes = result.ok().map(|()| self.counted());
+        let encoded = result.ok().map(|()| Encoded {
+            block: encode.seal(self.counted(), publications.len() as u32),
+            bytes: self.buffer.len(),
+        });
         if self.buffer.capacity() > KEPT_BYTES_MAX {
             self.buffer = Vec::new();
         }
-        bytes
+        encoded
     }
 
     /// Returns a copy of the buffer that is counted until its last owner drops it: a slow client may keep a block that the
@@ -148,11 +151,11 @@ impl Freezer {
         self.owned_by(bytes, 0)
     }
 
-    /// Returns what `bytes` begins with, as much as the buffer has. `elsewhere` are those that are not in `B` itself.
-    fn owned_by<B: AsRef<[u8]> + Send + 'static>(&self, bytes: B, elsewhere: usize) -> Bytes {
-        let footprint = size_of::<Counted<B>>() + elsewhere;
+    /// Returns what `owner` begins with, as much as the buffer has. `elsewhere` are the bytes that are not in `O` itself.
+    fn owned_by<O: AsRef<[u8]> + Send + 'static>(&self, owner: O, elsewhere: usize) -> Bytes {
+        let footprint = size_of::<Counted<O>>() + elsewhere;
         Bytes::from_owner(Counted {
-            bytes,
+            bytes: owner,
             length: self.buffer.len(),
             _share: self.account.share(footprint as u64),
         })
@@ -163,15 +166,15 @@ impl Freezer {
         channel: (u32, &ChannelName),
         encoding: EncodingId,
         (range, selection, published): (Range<'_>, Selection, Instant),
-    ) -> Block {
+    ) -> Block<B> {
         let messages = selection.publications.len();
         let conflated = selection.to - range.from - messages as u64;
-        let bytes = self.encode(channel, encoding, &selection.publications, conflated);
+        let encoded = self.encode(channel, encoding, &selection.publications, conflated);
         Block {
             from: range.from,
             to: selection.to,
             published,
-            bytes,
+            encoded,
             messages: messages as u32,
             conflated,
         }
@@ -184,14 +187,14 @@ impl Freezer {
         class: &Class,
         ring: &Ring,
         (from, to): (u64, u64),
-    ) -> Option<Bytes> {
+    ) -> Option<Encoded<B>> {
         let mut publications = std::mem::take(&mut self.publications);
         let found = class.iter(ring, from, to).map(|(_, found)| found.clone());
         publications.extend(found);
-        let bytes = self.encode(channel, encoding, &publications, 0);
+        let encoded = self.encode(channel, encoding, &publications, 0);
         publications.clear();
         publications.shrink_to(KEPT_PUBLICATIONS_MAX);
         self.publications = publications;
-        bytes
+        encoded
     }
 }

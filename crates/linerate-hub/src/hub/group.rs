@@ -12,7 +12,7 @@ use crate::{
 
 /// The subscriptions of a channel with the same options: those at the same place get the same bytes.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct Group<B> {
     pub(crate) channel: u32,
     /// The class among those of the channel.
     pub(crate) class: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Group {
     marks: u64,
     /// When the next tick is, if there is one.
     pub(crate) tick: Option<Instant>,
-    pub(crate) blocks: Blocks,
+    pub(crate) blocks: Blocks<B>,
     /// What the ring has lost, where only the newest is needed of that.
     pub(crate) overflow: Option<Box<Overflow>>,
     /// Where the limit was before; a member behind that has not taken what it could.
@@ -62,7 +62,7 @@ impl Kind {
     }
 }
 
-impl Group {
+impl<B> Group<B> {
     /// Creates a group without members, that has seen everything of its class.
     pub(crate) fn new(
         channel: u32,

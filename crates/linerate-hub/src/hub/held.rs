@@ -14,7 +14,7 @@ pub struct Held {
     pub block_bytes: u64,
 }
 
-impl Hub {
+impl<B: Clone> Hub<B> {
     /// Returns what all channels hold at the moment. Looks at each channel.
     pub fn held(&self) -> Held {
         let mut held = Held::default();

@@ -34,7 +34,7 @@ struct Seam {
     gap: Option<Gap>,
 }
 
-impl Hub {
+impl<B: Clone> Hub<B> {
     /// Adds history, oldest first, that is to be delivered before the live publications. The scope, the filter and the
     /// conflation of the subscription apply.
     ///
@@ -98,7 +98,7 @@ impl Hub {
     }
 
     /// Returns what comes before the live publications.
-    pub(super) fn step_arrival(&mut self, now: Instant, index: u32) -> Option<Transmit> {
+    pub(super) fn step_arrival(&mut self, now: Instant, index: u32) -> Option<Transmit<B>> {
         if let Some(block) = self.replay_block(now, index) {
             self.totals.conflated += block.conflated;
             return Some(self.give(now, index, block));
@@ -108,7 +108,7 @@ impl Hub {
         Some(self.tell(index, gap))
     }
 
-    fn replay_block(&mut self, now: Instant, index: u32) -> Option<Block> {
+    fn replay_block(&mut self, now: Instant, index: u32) -> Option<Block<B>> {
         let subscription = &mut self.subscriptions[index];
         let arrival = subscription.arrival.as_mut()?;
         let group = &self.groups[subscription.group];
@@ -126,13 +126,13 @@ impl Hub {
         let conflated = std::mem::take(&mut arrival.conflated);
         let channel = (group.channel, &self.streams[group.channel].name);
         let encoding = group.kind.encoding;
-        let bytes = self
+        let encoded = self
             .freezer
             .encode(channel, encoding, &publications, conflated);
         Some(Block {
             from: 0,
             to: 0,
-            bytes,
+            encoded,
             published: now,
             messages: count as u32,
             conflated,

@@ -15,7 +15,7 @@ pub struct Lag {
     pub bytes: u64,
 }
 
-impl Hub {
+impl<B: Clone> Hub<B> {
     /// Returns how far behind a client is; `None` if it is not connected.
     pub fn lag(&self, now: Instant, client: ClientId) -> Option<Lag> {
         let index = self.clients.find(client.0)?;

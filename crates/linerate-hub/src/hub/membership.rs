@@ -84,7 +84,7 @@ pub enum SubscribeError {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct IsChannelEmpty(pub bool);
 
-impl Hub {
+impl<B: Clone> Hub<B> {
     /// Subscribes a client to a channel. From now on publications wait for it; they are given out once it is
     /// [activated](Self::activate).
     ///

@@ -15,8 +15,8 @@ enum Next {
     Slow,
 }
 
-impl Hub {
-    pub(super) fn serve(&mut self, now: Instant, index: u32) -> Option<Transmit> {
+impl<B: Clone> Hub<B> {
+    pub(super) fn serve(&mut self, now: Instant, index: u32) -> Option<Transmit<B>> {
         let client = &mut self.clients[index];
         if client.is_over {
             return None;
@@ -37,7 +37,7 @@ impl Hub {
     }
 
     /// Tells a subscription of a gap.
-    pub(super) fn tell(&mut self, index: u32, gap: Gap) -> Transmit {
+    pub(super) fn tell(&mut self, index: u32, gap: Gap) -> Transmit<B> {
         self.totals.count_gap(gap);
         let subscription = &mut self.subscriptions[index];
         if subscription.is_positioned {
@@ -52,9 +52,9 @@ impl Hub {
     }
 
     /// Gives a block out; without bytes, it ends the subscription.
-    pub(super) fn give(&mut self, now: Instant, index: u32, block: Block) -> Transmit {
+    pub(super) fn give(&mut self, now: Instant, index: u32, block: Block<B>) -> Transmit<B> {
         let subscription = SubscriptionId(self.subscriptions.key(index));
-        let Some(bytes) = block.bytes else {
+        let Some(encoded) = block.encoded else {
             self.totals.unencodable += 1;
             let own = &mut self.subscriptions[index];
             own.state = State::Ended;
@@ -67,15 +67,16 @@ impl Hub {
         };
         let delay = now.saturating_duration_since(block.published);
         let meter = self.groups[self.subscriptions[index].group].meter;
-        self.meters.count(meter, delay, block.messages, bytes.len());
+        self.meters
+            .count(meter, delay, block.messages, encoded.bytes);
         Transmit::Block {
             subscription,
-            bytes,
+            block: encoded.block,
             messages: block.messages,
         }
     }
 
-    fn step(&mut self, now: Instant, index: u32) -> Option<Transmit> {
+    fn step(&mut self, now: Instant, index: u32) -> Option<Transmit<B>> {
         if self.subscriptions[index].arrival.is_some()
             && let Some(transmit) = self.step_arrival(now, index)
         {
@@ -137,7 +138,7 @@ impl Hub {
     }
 
     /// Returns the block that begins where a subscription stands, and encodes it if nobody came here before.
-    fn block(&mut self, now: Instant, index: u32, end: u64) -> Block {
+    fn block(&mut self, now: Instant, index: u32, end: u64) -> Block<B> {
         let subscription = &self.subscriptions[index];
         let from = subscription.cursor;
         let group = &mut self.groups[subscription.group];
@@ -167,9 +168,9 @@ impl Hub {
         let block = self
             .freezer
             .freeze(now, named, class, group.kind.encoding, range);
-        if let Some(bytes) = &block.bytes {
+        if let Some(encoded) = &block.encoded {
             self.totals.frozen_blocks += 1;
-            self.totals.frozen_bytes += bytes.len() as u64;
+            self.totals.frozen_bytes += encoded.bytes as u64;
         }
         if group.len() > 1 {
             let bytes_max = self.options.block_cache_bytes_max;
@@ -178,7 +179,7 @@ impl Hub {
         block
     }
 
-    fn end_client(&mut self, index: u32) -> Transmit {
+    fn end_client(&mut self, index: u32) -> Transmit<B> {
         self.totals.slow_disconnects += 1;
         let subscription = &self.subscriptions[index];
         let group = &self.groups[subscription.group];

@@ -9,7 +9,7 @@ use crate::world::{Contains, World, text};
 
 fn bytes_of(world: &mut World, client: ClientId) -> Bytes {
     match world.hub.poll_transmit(world.now, client) {
-        Some(Transmit::Block { bytes, .. }) => bytes,
+        Some(Transmit::Block { block, .. }) => block,
         other => panic!("no block but {other:?}"),
     }
 }

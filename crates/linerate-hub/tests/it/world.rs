@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use linerate_hub::{
     Batch, ChannelName, ChannelOptions, ClientId, Encode, EncodingId, Epoch, Filter, Gap, Hub,
     HubOptions, Publication, Start, StreamPosition, SubscriptionId, SubscriptionOptions, Transmit,
@@ -18,6 +19,8 @@ pub(crate) const TEXT: EncodingId = EncodingId(0);
 pub(crate) struct Text;
 
 impl Encode for Text {
+    type Block = Bytes;
+
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
         for publication in batch.publications {
             if publication.payload() == "!" {
@@ -30,6 +33,10 @@ impl Encode for Text {
             out.extend_from_slice(format!("~{}", batch.conflated).as_bytes());
         }
         Ok(())
+    }
+
+    fn seal(&self, bytes: Bytes, _messages: u32) -> Bytes {
+        bytes
     }
 }
 
@@ -71,7 +78,7 @@ impl World {
     }
 
     pub(crate) fn with(options: HubOptions) -> Self {
-        let encodings: Vec<Arc<dyn Encode>> = vec![Arc::new(Text), Arc::new(Text)];
+        let encodings: Vec<Arc<dyn Encode<Block = Bytes>>> = vec![Arc::new(Text), Arc::new(Text)];
         Self {
             hub: Hub::new(HubOptions {
                 encodings,
@@ -157,8 +164,8 @@ impl World {
 impl From<Transmit> for Seen {
     fn from(transmit: Transmit) -> Self {
         match transmit {
-            Transmit::Block { bytes, .. } => {
-                Self::Block(String::from_utf8(bytes.to_vec()).unwrap())
+            Transmit::Block { block, .. } => {
+                Self::Block(String::from_utf8(block.to_vec()).unwrap())
             }
             Transmit::Gap { gap, .. } => Self::Gap(gap),
             Transmit::Slow { missed, .. } => Self::Slow(missed),

@@ -3,11 +3,11 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use linerate_broker::{Event, Gap, GapReason, Ingest};
-use linerate_hub::{ChannelOptions, GapCause, Publication, SlowPolicy, Transmit};
+use linerate_hub::{ChannelOptions, GapCause, Publication, SlowPolicy};
 use tokio::time::Instant;
 
 use super::{Bus, channel, connect, node_on, publish, subscription};
-use crate::node::Dispatcher;
+use crate::{node::Dispatcher, protocol::Transmit};
 
 #[tokio::test]
 async fn a_publication_gets_to_the_subscribers_of_its_channel_on_all_workers() {

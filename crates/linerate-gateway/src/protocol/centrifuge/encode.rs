@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use linerate_hub::Unencodable;
+use linerate_proto::{Opcode, frame::OpenFrame};
 
 use super::{Format, ServerMessage, json, protobuf};
-use crate::protocol::frame::{self, Opcode};
 
 /// How messages are packed for a transport.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -76,11 +76,11 @@ fn append(
         Framing::Native => text_frame(messages, json::Binary::Base64, out),
         Framing::WebSocket(Format::Json) => text_frame(messages, json::Binary::Refuse, out),
         Framing::WebSocket(Format::Protobuf) => {
-            let start = frame::open(out);
+            let frame = OpenFrame::start(out);
             for message in messages {
                 protobuf::message(message, out);
             }
-            frame::close(out, start, Opcode::Binary);
+            frame.finish(out, Opcode::Binary);
             Ok(())
         }
     }
@@ -91,14 +91,14 @@ fn text_frame(
     binary: json::Binary,
     out: &mut Vec<u8>,
 ) -> Result<(), Unencodable> {
-    let start = frame::open(out);
+    let frame = OpenFrame::start(out);
     for (index, message) in messages.iter().enumerate() {
         if index > 0 {
             out.push(b'\n');
         }
         json::message(message, binary, out)?;
     }
-    frame::close(out, start, Opcode::Text);
+    frame.finish(out, Opcode::Text);
     Ok(())
 }
 

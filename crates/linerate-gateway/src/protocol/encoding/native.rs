@@ -1,11 +1,11 @@
 //! Publications in native blocks (`docs/PROTOCOL.md`).
 
 use linerate_hub::{Batch, Publication};
+use linerate_proto::{Opcode, frame::OpenFrame};
 
 use super::pieces::FRAME_BYTES_MAX;
 use crate::protocol::{
     centrifuge::json,
-    frame::{self, Opcode},
     native::{Flags, append_varint},
 };
 
@@ -15,9 +15,9 @@ pub(super) fn blocks(batch: &Batch<'_>, out: &mut Vec<u8>) {
     let mut conflated = batch.conflated;
     while !rest.is_empty() {
         let (run, behind) = rest.split_at(run_len(rest));
-        let start = frame::open(out);
+        let frame = OpenFrame::start(out);
         Block::of(run, conflated).append(batch.channel_id, out);
-        frame::close(out, start, Opcode::Binary);
+        frame.finish(out, Opcode::Binary);
         rest = behind;
         conflated = 0;
     }

@@ -1,6 +1,6 @@
 //! Pieces put together to frames of a bounded length.
 
-use crate::protocol::frame::{self, Opcode, Start};
+use linerate_proto::{Opcode, frame::OpenFrame};
 
 /// The most bytes of payload in a frame of several publications. Clients take a frame in one turn and many limit
 /// its length; from 64 KiB on, more in a frame saves nothing. A longer publication has a frame of its own.
@@ -11,18 +11,18 @@ pub(super) struct Frames<'a> {
     out: &'a mut Vec<u8>,
     opcode: Opcode,
     separator: &'static [u8],
-    start: Start,
+    frame: OpenFrame,
 }
 
 impl<'a> Frames<'a> {
     /// Starts the first frame.
     pub(super) fn open(out: &'a mut Vec<u8>, opcode: Opcode, separator: &'static [u8]) -> Self {
-        let start = frame::open(out);
+        let frame = OpenFrame::start(out);
         Self {
             out,
             opcode,
             separator,
-            start,
+            frame,
         }
     }
 
@@ -32,17 +32,17 @@ impl<'a> Frames<'a> {
         append: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
         let end = self.out.len();
-        let is_first = self.start.payload_bytes(self.out) == 0;
+        let is_first = self.frame.payload_bytes(self.out) == 0;
         if !is_first {
             self.out.extend_from_slice(self.separator);
         }
         let at = self.out.len();
         append(self.out)?;
-        if !is_first && self.start.payload_bytes(self.out) > FRAME_BYTES_MAX {
+        if !is_first && self.frame.payload_bytes(self.out) > FRAME_BYTES_MAX {
             let piece = self.out.split_off(at);
             self.out.truncate(end);
-            frame::close(self.out, self.start, self.opcode);
-            self.start = frame::open(self.out);
+            self.frame.finish(self.out, self.opcode);
+            self.frame = OpenFrame::start(self.out);
             self.out.extend_from_slice(&piece);
         }
         Ok(())
@@ -50,6 +50,6 @@ impl<'a> Frames<'a> {
 
     /// Ends the last frame.
     pub(super) fn close(self) {
-        frame::close(self.out, self.start, self.opcode);
+        self.frame.finish(self.out, self.opcode);
     }
 }

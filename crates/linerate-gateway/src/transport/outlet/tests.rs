@@ -40,10 +40,11 @@ impl Pipe {
 }
 
 impl Wire for Pipe {
-    fn send(&self, bytes: Bytes, _messages: u64) {
+    fn send(&self, block: &Block) {
+        let bytes = block.bytes();
         let mut state = self.0.lock().unwrap();
         state.room = state.room.saturating_sub(bytes.len());
-        state.held.extend_from_slice(&bytes);
+        state.held.extend_from_slice(bytes);
     }
 
     fn flush(&self) {
@@ -79,9 +80,13 @@ impl Wire for Pipe {
 struct Nothing;
 
 impl Encode for Nothing {
+    type Block = ();
+
     fn encode(&self, _: &Batch<'_>, _: &mut Vec<u8>) -> Result<(), Unencodable> {
         Ok(())
     }
+
+    fn seal(&self, _: Bytes, _: u32) {}
 }
 
 fn channel() -> ChannelName {
@@ -104,7 +109,7 @@ fn subscription() -> SubscriptionId {
 fn block(text: &'static str) -> Transmit {
     Transmit::Block {
         subscription: subscription(),
-        bytes: Bytes::from_static(text.as_bytes()),
+        block: Arc::new(Block::new(text, 1)),
         messages: 1,
     }
 }
@@ -242,7 +247,7 @@ fn nobody_waits_for_a_client_that_is_gone() {
     #[derive(Debug)]
     struct Gone;
     impl Wire for Gone {
-        fn send(&self, _: Bytes, _: u64) {}
+        fn send(&self, _: &Block) {}
         fn flush(&self) {}
         fn discard(&self) {}
         fn room(&self) -> usize {

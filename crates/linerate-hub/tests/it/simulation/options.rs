@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use linerate_filter::Limits;
 use linerate_hub::{
     Batch, Conflate, Encode, EncodingId, Filter, JsonPointer, SlowPolicy, SubscriptionOptions,
@@ -16,6 +17,8 @@ use crate::world::Contains;
 pub(crate) struct Numbers;
 
 impl Encode for Numbers {
+    type Block = Bytes;
+
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
         out.extend_from_slice(&batch.conflated.to_le_bytes());
         for publication in batch.publications {
@@ -24,6 +27,10 @@ impl Encode for Numbers {
             out.extend_from_slice(&(publication.payload().len() as u64).to_le_bytes());
         }
         Ok(())
+    }
+
+    fn seal(&self, bytes: Bytes, _messages: u32) -> Bytes {
+        bytes
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use linerate_hub::{
     ChannelOptions, ClientId, Encode, GapCause, Hub, HubOptions, Start, SubscriptionId,
     SubscriptionOptions, Transmit, hub::Held,
@@ -51,7 +52,8 @@ impl Simulation {
             Channel::new(index, options, index != 1)
         });
         let channels = channels.collect();
-        let encodings: Vec<Arc<dyn Encode>> = vec![Arc::new(Numbers), Arc::new(Numbers)];
+        let encodings: Vec<Arc<dyn Encode<Block = Bytes>>> =
+            vec![Arc::new(Numbers), Arc::new(Numbers)];
         let hub_options = HubOptions {
             encodings,
             seed,
@@ -330,11 +332,11 @@ impl Simulation {
             match transmit {
                 Transmit::Block {
                     subscription,
-                    bytes,
+                    block,
                     messages,
                 } => {
                     let (channel, checker) = client.subscriptions.get_mut(&subscription).unwrap();
-                    let numbers: Vec<u64> = bytes
+                    let numbers: Vec<u64> = block
                         .chunks(8)
                         .map(|chunk| u64::from_le_bytes(chunk.try_into().unwrap()))
                         .collect();

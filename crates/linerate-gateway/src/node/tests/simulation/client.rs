@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use linerate_hub::{ChannelName, ClientId, Epoch, Publication, StreamPosition, Transmit};
+use linerate_hub::{ChannelName, ClientId, Epoch, Publication, StreamPosition};
 use tokio::task::JoinHandle;
 
 use super::play::Seen;
-use crate::node::{SubscribeError, Subscribed, Worker, tests::Memo};
+use crate::{
+    node::{SubscribeError, Subscribed, Worker, tests::Memo},
+    protocol::Transmit,
+};
 
 /// Where a client is connected.
 #[derive(Debug)]
@@ -124,8 +127,8 @@ impl Client {
         let given: Vec<Transmit> = seat.memo.given.lock().unwrap().drain(..).collect();
         for transmit in given {
             match transmit {
-                Transmit::Block { bytes, .. } => {
-                    for payload in std::str::from_utf8(&bytes).unwrap().lines() {
+                Transmit::Block { block, .. } => {
+                    for payload in std::str::from_utf8(block.bytes()).unwrap().lines() {
                         self.see(payload, seen);
                     }
                 }
