@@ -315,6 +315,7 @@ fn configuration(broker: &str) -> String {
 [server]
 listen = "127.0.0.1:{port}"
 accepts_per_second_max = 20_000
+diagnostics = true
 [server.drain]
 window_s = 1
 [broker]
