@@ -19,6 +19,9 @@ use crate::{
 /// The number of the attackers' connections.
 const PEERS: usize = 10;
 
+/// What a request in flight may cost the server until it is refused or answered, in bytes.
+const REQUEST_BYTES: u64 = 32 << 10;
+
 /// The server's limit of connections: a few more than the live clients and the attackers have.
 const CONNECTIONS_MAX: u64 = 64;
 
@@ -52,6 +55,10 @@ fn streams(effort: &Effort) -> Result<Outcome> {
             ),
             (1..=allowed).contains(&most),
         )],
+        bounds: Bounds {
+            memory_growth_max: PEERS as u64 * u64::from(STREAMS) * REQUEST_BYTES,
+            p99_free: P99_FREE,
+        },
         ..outcome(figures)
     })
 }
