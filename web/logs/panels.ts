@@ -431,7 +431,7 @@ export function distinctNote(
       : `≈ ${grouped(distinct)} (${DISTINCT_ERROR}) different`,
   ];
   if (error_max > 0) {
-    parts.push(`counts at most ${grouped(error_max)} too high`);
+    parts.push(`counts at most ${grouped(error_max)} too low`);
   }
   if (none > 0) {
     parts.push(`${grouped(none)} requests ${noValue}`);

@@ -41,7 +41,7 @@ export interface PanelFigures {
   distinct: number;
   /** Whether `distinct` was counted; otherwise it is an estimate. */
   exact: boolean;
-  /** By how many requests a value may be listed too high, and what an unlisted one may have. */
+  /** By how many requests the count of a listed value may be too low, and how many an unlisted value may have. */
   error_max: number;
   /** Requests whose value came up when no further one could be told apart. */
   not_counted: number;

@@ -20,7 +20,7 @@ test("a panel says how many values there are and how exact they are", () => {
   assert.equal(distinctNote(host).trim(), "");
   assert.equal(
     distinctNote({ ...path, distinct: 2_000_000, exact: false, error_max: 120, none: 5 }),
-    "≈ 2,000,000 (± 0.8 %) different · counts at most 120 too high · 5 requests without",
+    "≈ 2,000,000 (± 0.8 %) different · counts at most 120 too low · 5 requests without",
   );
 });
 
